@@ -1,0 +1,1 @@
+"""What every other part stands on: beliefs, weights, validation, state, errors."""

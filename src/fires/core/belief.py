@@ -1,0 +1,70 @@
+"""What is believed of the parameters: a mean and a standard deviation for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    r"""Independent normal parameters :math:`\theta_k \sim \mathcal{N}(\mu_k, \sigma_k^2)`.
+
+    Also the shape of a gradient: one slope for each of the same numbers.
+
+    Parameters
+    ----------
+    mu, sigma : ndarray of float64
+        Means and standard deviations, of one shape. Several rows are several classes.
+        An intercept, where there is one, is the last entry of its row.
+    point : mapping of str to ndarray
+        Learnt parameters that are not random, such as the noise of a Gaussian target.
+
+    Examples
+    --------
+    >>> belief = Belief.standard(3)
+    >>> belief.mu, belief.sigma
+    (array([0., 0., 0.]), array([1., 1., 1.]))
+    """
+
+    mu: Floats
+    sigma: Floats
+    point: Mapping[str, Floats] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", np.asarray(self.mu, dtype=np.float64))
+        object.__setattr__(self, "sigma", np.asarray(self.sigma, dtype=np.float64))
+        if self.mu.shape != self.sigma.shape:
+            raise ValueError(f"mu has shape {self.mu.shape}, sigma has shape {self.sigma.shape}.")
+        point = {name: np.asarray(value, dtype=np.float64) for name, value in self.point.items()}
+        object.__setattr__(self, "point", point)
+
+    @classmethod
+    def standard(cls, *shape: int) -> Belief:
+        """Nothing known yet: mean 0, standard deviation 1 (the paper's start)."""
+        return cls(np.zeros(shape), np.ones(shape))
+
+    def step(self, gradient: Belief, rate_mu: float, rate_sigma: float) -> Belief:
+        r"""One step of ascent; both slopes were taken at this belief.
+
+        .. math::
+            \mu' = \mu + \alpha_\mu g_\mu, \qquad
+            \sigma' = \max(\sigma + \alpha_\sigma g_\sigma, 0)
+
+        Examples
+        --------
+        >>> slope = Belief(mu=[1.0], sigma=[-200.0])
+        >>> Belief.standard(1).step(slope, 0.01, 0.01)
+        Belief(mu=array([0.01]), sigma=array([0.]), point={})
+        """
+        point = {name: value + rate_mu * gradient.point[name] for name, value in self.point.items()}
+        return Belief(
+            self.mu + rate_mu * gradient.mu,
+            np.maximum(self.sigma + rate_sigma * gradient.sigma, 0.0),
+            point,
+        )

@@ -1,0 +1,75 @@
+"""Class labels: found as they arrive, kept sorted, encoded once into a copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Labels = npt.NDArray[Any]
+Codes = npt.NDArray[np.intp]
+
+
+def merge_classes(known: Labels | None, y: Labels) -> Labels:
+    """The sorted classes once ``y`` has been seen; ``known`` itself if there is none new.
+
+    Examples
+    --------
+    >>> merge_classes(np.array([1, 3]), np.array([2, 3]))
+    array([1, 2, 3])
+    """
+    if known is not None and encode(y, known) is not None:
+        return known
+    try:
+        found = np.unique(y)
+        return found if known is None else np.unique(np.concatenate([known, found]))
+    except TypeError:
+        raise ValueError("y mixes labels that cannot be put in order, such as text and numbers.") from None
+
+
+def encode(y: Labels, classes: Labels) -> Codes | None:
+    """The place of each label among the sorted classes; None if one is not among them.
+
+    Examples
+    --------
+    >>> encode(np.array(["no", "yes"]), np.array(["no", "yes"]))
+    array([0, 1])
+    >>> encode(np.array([2]), np.array([0, 1])) is None
+    True
+    """
+    if y.dtype.kind in "OUS" or classes.dtype.kind in "OUS":
+        place = {label: code for code, label in enumerate(classes.tolist())}
+        codes = [place.get(label, -1) for label in y.tolist()]
+        return None if -1 in codes else np.array(codes, dtype=np.intp)
+    codes = np.searchsorted(classes, y)
+    np.minimum(codes, len(classes) - 1, out=codes)
+    return codes if (classes[codes] == y).all() else None
+
+
+def class_rows(old: Labels, new: Labels) -> list[tuple[int, float] | None]:
+    """Where each row of one-against-the-rest parameters comes from when classes are added.
+
+    Up to two classes share one row, which speaks for the greater label. A source is an old row
+    and a sign; None is a row to be started afresh.
+
+    Examples
+    --------
+    >>> class_rows(np.array([5]), np.array([3, 5]))
+    [(0, 1.0)]
+    >>> class_rows(np.array([5]), np.array([5, 7]))
+    [(0, -1.0)]
+    >>> class_rows(np.array([0, 2]), np.array([0, 1, 2]))
+    [(0, -1.0), None, (0, 1.0)]
+    """
+    sources: list[tuple[int, float] | None] = []
+    for label in new[-1:] if len(new) <= 2 else new:
+        at = [i for i, known in enumerate(old) if known == label]
+        if len(old) > 2:
+            sources.append((at[0], 1.0) if at else None)
+        elif at:
+            sources.append((0, 1.0 if at[0] == len(old) - 1 else -1.0))
+        else:
+            # Two classes share a row: the new, greater one is what the old one is not.
+            sources.append((0, -1.0) if len(new) == 2 else None)
+    return sources

@@ -1,0 +1,34 @@
+"""Random numbers, always from a generator of our own."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+
+def generator(seed: Any, *names: str) -> np.random.Generator:
+    """A generator for one purpose; the global state of NumPy is neither read nor moved.
+
+    Purposes with different names get independent numbers from one seed, and adding a purpose
+    changes no other. ``None`` asks the operating system; a ``Generator`` is used as it is; a
+    ``RandomState`` is drawn from once.
+
+    Examples
+    --------
+    >>> generator(7, "stream").integers(100) == generator(7, "stream").integers(100)
+    True
+    """
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if isinstance(seed, np.random.RandomState):
+        seed = seed.randint(2**31 - 1)
+    if seed is None:
+        return np.random.default_rng()
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(
+            f"random_state must be a non-negative integer, a generator or None; got {seed!r}."
+        )
+    words = hashlib.sha256("/".join(names).encode()).digest()
+    return np.random.default_rng([int(seed), *np.frombuffer(words, dtype=np.uint32).tolist()])

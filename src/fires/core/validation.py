@@ -1,0 +1,250 @@
+"""The one gate: what a user may pass, and what stands behind it may rely on.
+
+Behind the gate, X is a two-dimensional float32 or float64 array in any memory order, or a CSR
+matrix without duplicates; it has at least one row, no infinite entry, the expected number of
+columns in the expected order. Nothing the caller passed was changed, and a float array is the
+caller's own, not a copy. scikit-learn's ``validate_data`` gives the same promises but costs several
+steps of FIRES; it serves here for the rare inputs.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.utils.validation import check_array, column_or_1d
+
+from fires.core.belief import Floats
+
+Names = npt.NDArray[np.object_]
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+# --- features -----------------------------------------------------------------------------------
+
+
+def as_matrix(X: Any, owner: str) -> Any:
+    """X as a float array or a CSR matrix of the caller's own memory wherever that is possible."""
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _FLOATS:
+        matrix = X
+    elif sp.issparse(X) and X.format == "csr" and X.dtype in _FLOATS:
+        matrix = X
+    elif _is_frame(X, "pandas"):
+        matrix = _pandas_values(X, owner)
+    elif _is_frame(X, "polars"):
+        matrix = _polars_values(X)
+    else:
+        matrix = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=_FLOATS,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            estimator=owner,
+        )
+    if 0 in matrix.shape:
+        axis, what = (0, "sample") if matrix.shape[0] == 0 else (1, "feature")
+        raise ValueError(
+            f"Found array with {matrix.shape[axis]} {what}(s) (shape={matrix.shape}) while a "
+            f"minimum of 1 is required by {owner}."
+        )
+    if sp.issparse(matrix) and not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
+def column_names(X: Any) -> Names | None:
+    """The names of a frame's columns, if they are strings."""
+    if not (_is_frame(X, "pandas") or _is_frame(X, "polars")):
+        return None
+    names = np.asarray(list(X.columns), dtype=object)
+    textual = [isinstance(name, str) for name in names]
+    if not any(textual):
+        return None
+    if not all(textual):
+        raise TypeError(
+            "Feature names are only supported if all input features have string names, but your "
+            "input has column names of several types; make them all strings."
+        )
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise ValueError(f"Column names must be unique; {twice!r} occurs more than once.")
+    return names
+
+
+def match_columns(
+    names: Names | None, n_columns: int, known: Names | None, n_known: int, owner: str
+) -> npt.NDArray[np.intp] | None:
+    """How to reorder the columns so that they are those learnt from; None if they are already."""
+    if names is not None and known is not None:
+        if len(names) == len(known) and (names == known).all():
+            return None
+        missing = [name for name in known if name not in set(names)]
+        new = [name for name in names if name not in set(known)]
+        if missing or new:
+            parts = [f"missing {_listed(missing)}"] * bool(missing)
+            parts += [f"new {_listed(new)}"] * bool(new)
+            raise ValueError(
+                "The feature names should match those that were passed during fit: "
+                f"{'; '.join(parts)}."
+            )
+        place = {name: i for i, name in enumerate(names)}
+        return np.array([place[name] for name in known], dtype=np.intp)
+    if n_columns != n_known:
+        raise ValueError(
+            f"X has {n_columns} features, but {owner} is expecting {n_known} features as input."
+        )
+    if known is not None:
+        warnings.warn(
+            f"X does not have valid feature names, but {owner} was fitted with feature names",
+            UserWarning,
+            stacklevel=4,
+        )
+    elif names is not None:
+        warnings.warn(
+            f"X has feature names, but {owner} was fitted without feature names",
+            UserWarning,
+            stacklevel=4,
+        )
+    return None
+
+
+def refuse(
+    matrix: Any, n_missing: int, n_infinite: int, names: Names | None, *, missing: str, owner: str
+) -> None:
+    """Raise if there are infinite entries, or missing ones where they are not allowed."""
+    if n_infinite:
+        where = _place(matrix, np.isinf, names)
+        raise ValueError(
+            f"Input X contains infinity or a value too large for {matrix.dtype!r} ({where})."
+        )
+    if n_missing and missing == "error":
+        where = _place(matrix, np.isnan, names)
+        raise ValueError(
+            f"Input X contains NaN ({where}); {owner} refuses missing values unless "
+            "missing='ignore'."
+        )
+
+
+def _place(matrix: Any, test: Any, names: Names | None) -> str:
+    if sp.issparse(matrix):
+        rows, columns = matrix.tocoo().coords
+        first = int(np.flatnonzero(test(matrix.data))[0])
+        row, column = int(rows[first]), int(columns[first])
+    else:
+        row, column = (int(i) for i in np.argwhere(test(matrix))[0])
+    name = f"{names[column]!r}" if names is not None else f"{column}"
+    return f"first in row {row}, column {name}"
+
+
+def _is_frame(X: Any, library: str) -> bool:
+    """Whether X is a data frame of that library, without importing it."""
+    module = sys.modules.get(library)
+    return module is not None and isinstance(X, module.DataFrame)
+
+
+def _pandas_values(X: Any, owner: str) -> Any:
+    if any(str(dtype).startswith("Sparse") for dtype in X.dtypes):
+        return check_array(
+            X,
+            accept_sparse="csr",
+            dtype=_FLOATS,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            estimator=owner,
+        )
+    kinds = set(X.dtypes)
+    if len(kinds) == 1 and next(iter(kinds)) in _FLOATS:
+        return X.to_numpy()
+    try:
+        return X.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError):
+        for name in X.columns:
+            try:
+                X[name].to_numpy(dtype=np.float64, na_value=np.nan)
+            except (TypeError, ValueError):
+                raise _not_a_number(name, X[name].dtype) from None
+        raise
+
+
+def _polars_values(X: Any) -> Any:
+    polars = sys.modules["polars"]
+    for name, dtype in X.schema.items():
+        if not (dtype.is_numeric() or dtype == polars.Boolean):
+            raise _not_a_number(name, dtype)
+    if set(X.dtypes) == {polars.Float32}:
+        return X.fill_null(np.nan).to_numpy()
+    return X.cast(polars.Float64).fill_null(np.nan).to_numpy()
+
+
+def _not_a_number(name: Any, dtype: Any) -> ValueError:
+    return ValueError(
+        f"Column {name!r} does not hold numbers but {dtype}; encode or leave out such columns."
+    )
+
+
+def _listed(names: Sequence[Any]) -> str:
+    shown = ", ".join(repr(name) for name in names[:5])
+    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+# --- targets and weights ------------------------------------------------------------------------
+
+
+def as_target(y: Any, n_rows: int, owner: str) -> npt.NDArray[Any]:
+    """Labels or numbers as a one-dimensional array without missing entries."""
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    if hasattr(y, "to_numpy"):
+        y = y.to_numpy()
+    target: npt.NDArray[Any] = column_or_1d(y, warn=True)
+    _same_length("y", target, n_rows)
+    if target.dtype.kind == "f" and not np.isfinite(target).all():
+        what = "NaN" if np.isnan(target).any() else "infinity"
+        raise ValueError(f"Input y contains {what}.")
+    if target.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y holds complex numbers.")
+    if target.dtype.kind == "O":
+        gaps = [i for i, label in enumerate(target) if label is None or label != label]
+        if gaps:
+            raise ValueError(f"Input y contains NaN or None (first in row {gaps[0]}).")
+    return target
+
+
+def as_numbers(y: npt.NDArray[Any], what: str) -> Floats:
+    """A target for regression."""
+    try:
+        numbers = y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} needs numbers in y; got labels such as {y[0]!r}.") from None
+    return numbers
+
+
+def as_weights(sample_weight: Any, n_rows: int) -> Floats | None:
+    """Row weights: how often a row appears in its batch."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = np.full(n_rows, weight) if weight.ndim == 0 else column_or_1d(weight)
+    _same_length("sample_weight", weight, n_rows)
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError("sample_weight must hold finite numbers that are not negative.")
+    if weight.sum() == 0:
+        raise ValueError("sample_weight is zero for every row: there is nothing to learn from.")
+    return weight
+
+
+def _same_length(name: str, values: npt.NDArray[Any], n_rows: int) -> None:
+    if len(values) != n_rows:
+        raise ValueError(
+            "Found input variables with inconsistent numbers of samples: X has "
+            f"{n_rows} rows, {name} has {len(values)}."
+        )

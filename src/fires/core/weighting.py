@@ -1,0 +1,71 @@
+"""From what is believed to what is selected: weights and the top k."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.belief import Belief, Floats
+
+
+def stable_weights(
+    belief: Belief, uncertainty_penalty: float = 0.01, weight_penalty: float = 0.01
+) -> Floats:
+    r"""Feature weights that reward importance and punish uncertainty.
+
+    The maximiser of the paper's weight objective, for one importance and one uncertainty
+    per feature:
+
+    .. math::
+        \omega_j = \frac{\mu_j^2 - \lambda_s \sigma_j^2}{2 \lambda_r}
+
+    where :math:`\lambda_s` is ``uncertainty_penalty`` and :math:`\lambda_r` is
+    ``weight_penalty``. The weights are attentive (:math:`\mu_j = 0` gives
+    :math:`\omega_j \le 0`) and monotonic, strictly so for :math:`\lambda_s > 0`.
+    :math:`\lambda_r` rescales them and never changes their order.
+
+    Examples
+    --------
+    >>> stable_weights(Belief(mu=[0.4, -0.4, 0.0], sigma=[1.0, 2.0, 1.0]))
+    array([ 7.5,  6. , -0.5])
+    """
+    return (belief.mu**2 - uncertainty_penalty * belief.sigma**2) / (2.0 * weight_penalty)
+
+
+def top_k(weights: Floats, k: int) -> npt.NDArray[np.intp]:
+    """Indices of the ``k`` greatest weights, ascending; ties go to the lower index.
+
+    A partition, never a sort. NaN never ranks before a number.
+
+    Examples
+    --------
+    >>> top_k(np.array([0.5, 2.0, 0.5, 0.5]), 2)
+    array([0, 1])
+    >>> top_k(np.array([np.nan, -3.0]), 1)
+    array([1])
+    """
+    n = len(weights)
+    if k >= n:
+        return np.arange(n)
+    if np.isnan(weights.max(initial=0.0)):
+        weights = np.where(np.isnan(weights), -np.inf, weights)
+    threshold = np.partition(weights, n - k)[n - k]
+    above = np.flatnonzero(weights > threshold)
+    if len(above) == k:
+        return above
+    tied = np.flatnonzero(weights == threshold)[: k - len(above)]
+    return np.sort(np.concatenate([above, tied]))
+
+
+def rank(weights: Floats) -> npt.NDArray[np.intp]:
+    """The rank of each feature, 1 for the best; ties go to the lower index.
+
+    Examples
+    --------
+    >>> rank(np.array([0.5, 2.0, 0.5]))
+    array([2, 1, 3])
+    """
+    order = np.argsort(-np.where(np.isnan(weights), -np.inf, weights), kind="stable")
+    ranks = np.empty(len(weights), dtype=np.intp)
+    ranks[order] = np.arange(1, len(weights) + 1)
+    return ranks

@@ -1,0 +1,159 @@
+"""The hot loops: what a linear model does with X, and nothing else.
+
+``project`` and ``accumulate`` are the whole of it, over dense and CSR data. ``*_plain`` beside
+each is its definition in NumPy; the tests hold the two together.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from fires.core.belief import Floats
+from fires.kernels import dense, sparse
+from fires.kernels.finite import scan
+from fires.kernels.sparse import touched_columns
+
+__all__ = [
+    "accumulate",
+    "accumulate_plain",
+    "project",
+    "project_plain",
+    "read_only",
+    "scan",
+    "touched_columns",
+]
+
+Dense: TypeAlias = npt.NDArray[np.floating[Any]]
+Sparse: TypeAlias = Any  # a CSR matrix or array: scipy's stubs make the two unrelated types
+
+
+def project(
+    X: Dense | Sparse, mu: Floats, var: Floats, shift: Floats | None = None
+) -> tuple[Floats, Floats]:
+    r"""What a batch looks like to a linear model with random coefficients.
+
+    .. math::
+        a_b = \sum_j \mu_j t_{bj}, \qquad v_b = \sum_j \sigma_j^2 t_{bj}^2,
+        \qquad t_{bj} = x_{bj} - \text{shift}_j
+
+    so that :math:`\theta^\top t_b \sim \mathcal{N}(a_b, v_b)`. A missing entry (NaN) counts as
+    :math:`t = 0`.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix (n_samples, n_features), float32 or float64
+        In any memory order; read-only is fine. CSR must have no duplicate entries.
+    mu, var : ndarray (n_features,) or (n_classes, n_features)
+        Means and variances.
+    shift : ndarray (n_features,), optional
+        Taken off every row; dense data only.
+
+    Returns
+    -------
+    a, v : ndarray (n_samples,) or (n_classes, n_samples)
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 2.0], [0.0, np.nan]])
+    >>> project(X, mu=np.array([0.5, 1.0]), var=np.array([1.0, 4.0]))
+    (array([2.5, 0. ]), array([17.,  0.]))
+    """
+    mu2, var2 = np.atleast_2d(mu), np.atleast_2d(var)
+    a, v = np.empty((len(mu2), X.shape[0])), np.empty((len(mu2), X.shape[0]))
+    if sp.issparse(X):
+        _refuse_shift(shift)
+        sparse.project_csr(*read_only(X.data, X.indices, X.indptr), mu2, var2, a, v)
+    else:
+        shift = np.zeros(X.shape[1]) if shift is None else shift
+        if X.flags.f_contiguous and not X.flags.c_contiguous:
+            dense.project_columns(*read_only(X.T), mu2, var2, shift, a, v)
+        else:
+            dense.project_rows(*read_only(np.ascontiguousarray(X)), mu2, var2, shift, a, v)
+    return (a, v) if mu.ndim == 2 else (a[0], v[0])
+
+
+def accumulate(
+    X: Dense | Sparse,
+    c: Floats,
+    d: Floats,
+    shift: Floats | None = None,
+    out: tuple[Floats, Floats] | None = None,
+) -> tuple[Floats, Floats]:
+    r"""What the rows of a batch add up to in each feature.
+
+    .. math::
+        p_j = \sum_b c_b t_{bj}, \qquad q_j = \sum_b d_b t_{bj}^2,
+        \qquad t_{bj} = x_{bj} - \text{shift}_j
+
+    The transpose of :func:`project`, with the same rules for ``X`` and ``shift``.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix (n_samples, n_features), float32 or float64
+    c, d : ndarray (n_samples,) or (n_classes, n_samples)
+    shift : ndarray (n_features,), optional
+    out : two ndarrays (n_classes, n_features), optional
+        Where to write the result, for callers that keep their arrays.
+
+    Returns
+    -------
+    p, q : ndarray (n_features,) or (n_classes, n_features)
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 2.0], [0.0, np.nan]])
+    >>> accumulate(X, c=np.array([0.5, 1.0]), d=np.array([1.0, 1.0]))
+    (array([0.5, 1. ]), array([1., 4.]))
+    """
+    c2, d2 = np.atleast_2d(c), np.atleast_2d(d)
+    shape = (len(c2), X.shape[1])
+    p, q = (np.empty(shape), np.empty(shape)) if out is None else out
+    if sp.issparse(X):
+        _refuse_shift(shift)
+        p[:], q[:] = 0.0, 0.0
+        sparse.accumulate_csr(*read_only(X.data, X.indices, X.indptr), c2, d2, p, q)
+    else:
+        shift = np.zeros(X.shape[1]) if shift is None else shift
+        if X.flags.f_contiguous and not X.flags.c_contiguous:
+            dense.accumulate_columns(*read_only(X.T), c2, d2, shift, p, q)
+        else:
+            dense.accumulate_rows(*read_only(np.ascontiguousarray(X)), c2, d2, shift, p, q)
+    return (p, q) if c.ndim == 2 else (p[0], q[0])
+
+
+def project_plain(
+    X: Dense | Sparse, mu: Floats, var: Floats, shift: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """The definition of :func:`project`."""
+    T = _plain(X, shift)
+    return mu @ T.T, var @ (T * T).T
+
+
+def accumulate_plain(
+    X: Dense | Sparse, c: Floats, d: Floats, shift: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """The definition of :func:`accumulate`."""
+    T = _plain(X, shift)
+    return c @ T, d @ (T * T)
+
+
+def _plain(X: Dense | Sparse, shift: Floats | None) -> Floats:
+    T = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+    return np.nan_to_num(T if shift is None else T - shift, nan=0.0, posinf=np.inf, neginf=-np.inf)
+
+
+def read_only(*arrays: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    """Views that cannot be written: one compiled form serves writable and read-only callers."""
+    views = [array.view() for array in arrays]
+    for view in views:
+        view.flags.writeable = False
+    return views
+
+
+def _refuse_shift(shift: Floats | None) -> None:
+    if shift is not None:
+        raise ValueError("A shift would fill a sparse matrix; it is for dense data only.")

@@ -1,0 +1,23 @@
+"""Compilation in one place: which floating-point freedoms, and where the machine code is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import numba
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Sums may be reordered and fused, so that they vectorise. Not "nnan": a test for NaN must stay.
+_FREEDOMS = {"reassoc", "contract", "nsz"}
+
+
+def compiled(function: Callable[P, T]) -> Callable[P, T]:
+    """Compile a loop with numba; the machine code is cached where a folder is writable."""
+    try:
+        machine: Callable[P, T] = numba.njit(function, fastmath=_FREEDOMS, cache=True)
+    except RuntimeError:  # no folder for the cache can be written: compile in every process
+        machine = numba.njit(function, fastmath=_FREEDOMS)
+    return machine

@@ -1,0 +1,273 @@
+"""Does a selector stand by its choice? The stability of Nogueira, Sechidis and Brown.
+
+S. Nogueira, K. Sechidis and G. Brown, "On the Stability of Feature Selection Algorithms",
+Journal of Machine Learning Research 18(174), 2018.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections import deque
+from collections.abc import Mapping
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+
+class StabilityInterval(NamedTuple):
+    """A stability, the variance of that estimate, and the ends of its interval."""
+
+    value: float
+    variance: float
+    low: float
+    high: float
+
+
+def stability(supports: npt.ArrayLike) -> float:
+    r"""How much several selections agree, beyond what chance alone would give.
+
+    With :math:`z_{ij} = 1` if set :math:`i` of :math:`r` holds feature :math:`j` of
+    :math:`J`, the share :math:`p_j` of the sets that hold feature :math:`j`, and the mean
+    size :math:`\bar k = \sum_j p_j` of a set:
+
+    .. math::
+        S = 1 - \frac{\frac{1}{J} \sum_j \frac{r}{r-1}\, p_j (1 - p_j)}
+                     {\frac{\bar k}{J} \left(1 - \frac{\bar k}{J}\right)}
+
+    It is 1 if all sets are the same, 0 on average if they are drawn at random, and never
+    less than :math:`-1/(r-1)`. The sets may differ in size.
+
+    Parameters
+    ----------
+    supports : array-like of shape (n_sets, n_features)
+        One mask per row, of booleans or of zeros and ones.
+
+    Returns
+    -------
+    float
+        NaN where it is undefined: for fewer than two sets, and if all sets are empty or all
+        sets hold every feature. Leave NaN out of averages; it is not 0.
+
+    Examples
+    --------
+    >>> stability([[1, 1, 0, 0], [1, 0, 1, 0]])
+    0.0
+    >>> stability([[1, 1, 0, 0], [1, 1, 0, 0], [1, 1, 0, 1]])
+    0.6571428571428571
+    >>> stability([[1, 1, 0, 0]])
+    nan
+    """
+    masks = _masks(supports)
+    counts = masks.sum(axis=0, dtype=np.int64)
+    r, J = masks.shape
+    return _from_sums(r, J, int(counts.sum()), int(counts @ counts))
+
+
+def stability_interval(supports: npt.ArrayLike, confidence: float = 0.95) -> StabilityInterval:
+    r"""Give the stability with its asymptotic confidence interval.
+
+    With the symbols of :func:`stability` and the size :math:`k_i` of set :math:`i`:
+
+    .. math::
+        \phi_i &= \frac{\frac{1}{J} \sum_j z_{ij} p_j - \frac{k_i \bar k}{J^2}
+                  + \frac{S}{2} \left(\frac{2 k_i \bar k}{J^2} - \frac{k_i}{J}
+                  - \frac{\bar k}{J} + 1\right)}
+                  {\frac{\bar k}{J} \left(1 - \frac{\bar k}{J}\right)} \\
+        \operatorname{Var} &= \frac{4}{r^2} \sum_i (\phi_i - \bar\phi)^2, \qquad
+        S \pm \Phi^{-1}\!\left(\tfrac{1 + c}{2}\right) \sqrt{\operatorname{Var}}
+
+    where :math:`c` is ``confidence``. The interval is **for independent repetitions only**:
+    seeds, bootstraps, folds. Consecutive sets of a stream, such as those of a sliding window,
+    depend on each other, and for them it claims far too much. It is asymptotic in the number
+    of sets and not cut at 1.
+
+    Returns
+    -------
+    StabilityInterval
+        ``(value, variance, low, high)``; all NaN where :func:`stability` is NaN.
+
+    Examples
+    --------
+    >>> sets = [[1, 1, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0], [1, 0, 1, 0, 0, 0], [1, 1, 0, 1, 0, 0]]
+    >>> value, variance, low, high = stability_interval(sets)
+    >>> print(f"{value:.3f} in [{low:.3f}, {high:.3f}]")
+    0.467 in [0.182, 0.751]
+    """
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}.")
+    masks = _masks(supports)
+    S = stability(masks)
+    if math.isnan(S):
+        return StabilityInterval(S, S, S, S)
+    r, J = masks.shape
+    p = masks.mean(axis=0)
+    k = masks.sum(axis=1) / J
+    k_bar = k.mean()
+    phi = ((masks @ p) / J - k * k_bar + S / 2.0 * (2.0 * k * k_bar - k - k_bar + 1.0)) / (
+        k_bar * (1.0 - k_bar)
+    )
+    variance = float(4.0 / r**2 * np.sum((phi - phi.mean()) ** 2))
+    reach = NormalDist().inv_cdf((1.0 + confidence) / 2.0) * math.sqrt(variance)
+    return StabilityInterval(S, variance, S - reach, S + reach)
+
+
+class StabilityWindow:
+    r"""The stability of the last ``size`` selections, kept up to date at the cost of one set.
+
+    With the number :math:`c_j` of the :math:`n` sets in the window that hold feature
+    :math:`j`, :math:`S_1 = \sum_j c_j` and :math:`S_2 = \sum_j c_j^2`:
+
+    .. math::
+        S = 1 - \frac{n}{n-1} \cdot
+            \frac{\left(S_1 / n - S_2 / n^2\right) / J}
+                 {\frac{\bar k}{J} \left(1 - \frac{\bar k}{J}\right)},
+        \qquad \bar k = \frac{S_1}{n}
+
+    The sums are exact integers, so the value is that of :func:`stability` on the same sets,
+    to the last bit, however long the stream. While the window fills, :math:`n <` ``size``.
+
+    Parameters
+    ----------
+    size : int
+        The number of sets that count, at least 2 (the paper takes 10).
+    n_features : int
+        The number of features there are to select from.
+
+    Examples
+    --------
+    >>> window = StabilityWindow(size=3, n_features=4)
+    >>> window.update([0, 1])
+    nan
+    >>> window.update([0, 2])
+    0.0
+    >>> window.update(np.array([True, False, True, False]))
+    0.3333333333333333
+    >>> window.update([0, 2])
+    1.0
+    """
+
+    def __init__(self, size: int, n_features: int) -> None:
+        self.size = operator.index(size)
+        self.n_features = operator.index(n_features)
+        if self.size < 2:
+            raise ValueError(f"size must be at least 2, got {size}.")
+        if self.n_features < 1:
+            raise ValueError(f"n_features must be at least 1, got {n_features}.")
+        self._sets: deque[npt.NDArray[np.int64]] = deque()
+        self._counts = np.zeros(self.n_features, dtype=np.int64)
+        self._s1 = self._s2 = 0
+
+    @property
+    def value(self) -> float:
+        """The stability of the sets in the window; NaN where it is undefined."""
+        return _from_sums(len(self._sets), self.n_features, self._s1, self._s2)
+
+    def update(self, selected: npt.ArrayLike) -> float:
+        """Add a set, let the oldest go if the window is full, and give the new stability.
+
+        Parameters
+        ----------
+        selected : array-like of int, or of bool
+            The indices of the selected features, each once, in any order; or a mask of
+            length ``n_features``, which costs a pass over all features.
+
+        Returns
+        -------
+        float
+            NaN where it is undefined: after the first set, and if all sets in the window are
+            empty or all hold every feature.
+        """
+        indices = self._indices(selected)
+        if len(self._sets) == self.size:
+            self._shift(self._sets.popleft(), -1)
+        self._sets.append(indices)
+        self._shift(indices, 1)
+        return self.value
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything there is to save, as arrays; :meth:`from_state` takes it back.
+
+        Examples
+        --------
+        >>> window = StabilityWindow(size=2, n_features=4)
+        >>> _ = window.update([0, 1]), window.update([0])
+        >>> window.state()
+        {'size': array(2), 'n_features': array(4),
+         'lengths': array([2, 1]), 'indices': array([0, 1, 0])}
+        >>> StabilityWindow.from_state(window.state()).value == window.value
+        True
+        """
+        return {
+            "size": np.array(self.size),
+            "n_features": np.array(self.n_features),
+            "lengths": np.array([len(indices) for indices in self._sets], dtype=np.int64),
+            "indices": np.concatenate([np.empty(0, dtype=np.int64), *self._sets]),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> StabilityWindow:
+        """Rebuild the window that gave this :meth:`state`."""
+        window = cls(int(state["size"]), int(state["n_features"]))
+        lengths, indices = state["lengths"], state["indices"]
+        if len(lengths) > window.size or lengths.sum() != len(indices):
+            raise ValueError(
+                f"Not the state of a window of size {window.size}: "
+                f"{len(lengths)} sets with {lengths.sum()} indices, {len(indices)} given."
+            )
+        ends = np.cumsum(lengths)
+        for start, end in zip(ends - lengths, ends, strict=True):
+            window.update(indices[start:end])
+        return window
+
+    def _shift(self, indices: npt.NDArray[np.int64], sign: int) -> None:
+        """Count a set in (``sign`` 1) or out (-1): c, S1 and S2 follow."""
+        # (c + s)^2 - c^2 = 2 s c + 1
+        self._s2 += 2 * sign * int(self._counts[indices].sum()) + len(indices)
+        self._s1 += sign * len(indices)
+        self._counts[indices] += sign
+
+    def _indices(self, selected: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Check a selection and give its own copy of the indices."""
+        given = np.asarray(selected)
+        if given.dtype == bool:
+            if given.shape != (self.n_features,):
+                raise ValueError(f"A mask must have shape ({self.n_features},), got {given.shape}.")
+            return np.flatnonzero(given)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise ValueError(
+                "selected must be a list of integer indices or a mask of booleans, "
+                f"got {given.dtype} of shape {given.shape}."
+            )
+        if given.size and not 0 <= given.min() <= given.max() < self.n_features:
+            raise ValueError(
+                f"Indices must lie in 0..{self.n_features - 1}, got {given.min()}..{given.max()}."
+            )
+        if len(set(given.tolist())) < given.size:
+            raise ValueError("An index occurs twice in one selection; a 0-1 mask must be boolean.")
+        return given.astype(np.int64)
+
+
+def _masks(supports: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Check the supports and make them one boolean matrix."""
+    try:
+        given = np.asarray(supports)
+    except ValueError:
+        raise ValueError("supports must be masks of one length; these differ.") from None
+    if given.shape == (0,):
+        given = given.reshape(0, 0)
+    if given.ndim != 2:
+        raise ValueError(f"supports must have shape (n_sets, n_features), got {given.shape}.")
+    if given.dtype.kind not in "biuf" or ((given != 0) & (given != 1)).any():
+        raise ValueError("supports must hold masks: booleans, or zeros and ones.")
+    return given.astype(bool)
+
+
+def _from_sums(r: int, J: int, s1: int, s2: int) -> float:
+    """Compute S from the sums of c and of c^2, in integers: the one rounding is the last."""
+    spread = (r - 1) * s1 * (r * J - s1)
+    if spread == 0:
+        return math.nan
+    return (spread - r * J * (r * s1 - s2)) / spread

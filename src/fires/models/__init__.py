@@ -1,0 +1,1 @@
+"""Base models: likelihoods whose parameters are random variables."""

@@ -1,0 +1,128 @@
+"""Any base model that learns batch by batch: the shell FIRES puts round a model object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from fires.core.belief import Belief, Floats
+from fires.kernels import accumulate, touched_columns
+from fires.models.base import BaseModel
+from fires.models.online_linear import Rates
+from fires.models.scaling import DENSE, SPARSE, SparseSums, State
+
+
+class OnlineModel:
+    """The belief of a user's model, its scale and its random numbers, moved one step per batch.
+
+    The model is shown scaled batches. Dense ones are standardised; sparse ones are divided by the
+    root mean square of their columns and not centred, since that would fill them.
+    """
+
+    def __init__(
+        self,
+        model: BaseModel,
+        n_features: int,
+        n_classes: int,
+        *,
+        scale: str | None,
+        rng: np.random.Generator,
+    ) -> None:
+        self.model, self.n_features, self.scale, self.rng = model, n_features, scale, rng
+        self.belief = model.init(n_features, n_classes, rng)
+        self.dense: Any = DENSE[scale](n_features)
+        self.sparse: Any = SPARSE[scale](n_features)
+
+    def step(
+        self, X: Any, y: npt.NDArray[Any], weight: Floats | None, rates: Rates, missing: bool
+    ) -> None:
+        """Learn from one batch. On an error, nothing moved."""
+        before = self.rng.bit_generator.state
+        w = np.ones(X.shape[0]) if weight is None else weight
+        try:
+            scaled, commit = (self._sparse if sp.issparse(X) else self._dense)(X, w, missing)
+            gradient = self.model.gradient(self.belief, scaled, y, weight, self.rng)
+            share = 1.0 / w.sum()
+            belief = self.belief.step(gradient, rates.mu * share, rates.sigma * share)
+            if not (np.isfinite(belief.mu).all() and np.isfinite(belief.sigma).all()):
+                raise ValueError(
+                    f"The gradient of {type(self.model).__name__} is not finite on this batch."
+                )
+        except BaseException:
+            self.rng.bit_generator.state = before
+            raise
+        self.belief = belief
+        commit()
+
+    def _dense(self, X: Any, w: Floats, missing: bool) -> tuple[Any, Any]:
+        scaler = self.dense
+        if scaler.ready:
+            sums = accumulate(X, w, w, scaler.shift)
+            scaled = (X - scaler.shift) * scaler.gain
+            return np.nan_to_num(scaled, copy=False), lambda: scaler.absorb(X, *sums, w, missing)
+        scaler = DENSE[self.scale](self.n_features)
+        scaler.begin(X, w, missing)
+        scaled = (X - scaler.shift) * scaler.gain
+        return np.nan_to_num(scaled, copy=False), lambda: setattr(self, "dense", scaler)
+
+    def _sparse(self, X: Any, w: Floats, missing: bool) -> tuple[Any, Any]:
+        scaler, local = self.sparse, np.empty(len(X.indices), dtype=X.indptr.dtype)
+        columns = touched_columns(X.indices, np.zeros(self.n_features, dtype=np.int32), local)
+        row_weight = np.repeat(w, np.diff(X.indptr))
+        sums = SparseSums(X.data, local, row_weight, len(columns), float(w.sum()))
+        if scaler.ready:
+            commit: Any = lambda: scaler.absorb(columns, sums)  # noqa: E731
+        else:
+            scaler = SPARSE[self.scale](self.n_features)
+            scaler.begin(columns, sums)
+            commit = lambda: setattr(self, "sparse", scaler)  # noqa: E731
+        gain = np.broadcast_to(scaler.gain(columns), len(columns))
+        data = np.nan_to_num(X.data * gain[local])
+        return sp.csr_array((data, X.indices, X.indptr), shape=X.shape), commit
+
+    def with_rows(self, sources: list[tuple[int, float] | None]) -> OnlineModel:
+        """A user's model keeps the classes it was started with."""
+        raise ValueError(
+            f"{type(self.model).__name__} cannot take up new classes as they arrive: pass "
+            "classes=[...] with all of them to the first partial_fit."
+        )
+
+    def ready_for(self, X: Any) -> OnlineModel:
+        """Dense and sparse batches are scaled apart, so there is nothing to prepare."""
+        return self
+
+    def features(self) -> Belief:
+        """One mean and one standard deviation per feature."""
+        return self.model.to_features(self.belief)
+
+    def state(self) -> State:
+        """Everything needed to go on, as arrays."""
+        arrays: State = {"mu": self.belief.mu, "sigma": self.belief.sigma}
+        arrays |= {f"point.{name}": value for name, value in self.belief.point.items()}
+        for name, part in (("dense", self.dense), ("sparse", self.sparse)):
+            arrays |= {f"{name}.{key}": value for key, value in part.state().items()}
+        return arrays
+
+    def restore(self, arrays: State) -> None:
+        """Go on from :meth:`state`."""
+        shape = self.belief.mu.shape
+        if arrays["mu"].shape != shape:
+            raise ValueError(
+                f"The saved state has parameters of shape {arrays['mu'].shape}; this "
+                f"{type(self.model).__name__} has {shape}."
+            )
+        point = {
+            name.removeprefix("point."): value
+            for name, value in arrays.items()
+            if name.startswith("point.")
+        }
+        self.belief = Belief(arrays["mu"], arrays["sigma"], point)
+        for prefix, part in (("dense", self.dense), ("sparse", self.sparse)):
+            for name, value in arrays.items():
+                if name.startswith(prefix + "."):
+                    setattr(part, name.removeprefix(prefix + "."), value)
+            if hasattr(part, "refresh"):
+                part.refresh()

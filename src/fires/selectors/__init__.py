@@ -1,0 +1,1 @@
+"""Selectors: thin stateful shells that turn batches into weights and a support."""

@@ -1,0 +1,371 @@
+"""What all online selectors share: the gate, the names, the support, the state."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from fires.core import labels, validation
+from fires.core.belief import Floats
+from fires.core.storage import write_state
+from fires.core.version import __version__
+from fires.core.weighting import rank, top_k
+from fires.kernels import scan
+
+
+class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A feature selector that learns batch by batch, with scikit-learn's interface.
+
+    A method writes ``_learn`` and ``_weights``, and ``_state`` and ``_restore`` to be saved. What
+    it gets has passed the gate; if it raises, the selector is as it was before the call.
+    """
+
+    n_features_to_select: int | float
+    n_features_in_: int
+    n_samples_seen_: int
+    n_missing_: int
+    classes_: npt.NDArray[Any]
+
+    # --- what a method writes ---------------------------------------------------------------
+
+    @abstractmethod
+    def _learn(
+        self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int
+    ) -> None:
+        """Learn from one batch behind the gate; change no array in place before all is checked."""
+
+    @abstractmethod
+    def _weights(self) -> Floats:
+        """The weight of every feature, greater for better; a fresh array."""
+
+    @abstractmethod
+    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """What was learnt, as JSON values and arrays."""
+
+    @abstractmethod
+    def _restore(
+        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
+    ) -> None:
+        """Go on from :meth:`_state`; ``model`` is what the user passed to ``fires.load``."""
+
+    # --- learning ---------------------------------------------------------------------------
+
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn from one batch of the stream.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
+            Named columns may come in any order.
+        y : array (n_samples,)
+            Labels of any kind, or numbers.
+        classes : array, optional
+            All labels there will ever be. Without it, new labels are added as they arrive.
+        sample_weight : array (n_samples,), optional
+            A row of weight w counts as w rows.
+        """
+        with self._all_or_nothing():
+            matrix, n_missing = self._gate(X)
+            if self.__sklearn_tags__().target_tags.required:
+                y = validation.as_target(y, matrix.shape[0], type(self).__name__)
+            weight = validation.as_weights(sample_weight, matrix.shape[0])
+            self._take(matrix, y, classes, weight, n_missing)
+        return self
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Forget everything, then learn from X in batches of ``batch_size`` rows, in order."""
+        with self._all_or_nothing():
+            for name in list(vars(self)):
+                if name.endswith("_"):
+                    delattr(self, name)
+            matrix, n_missing = self._gate(X)
+            n_rows = matrix.shape[0]
+            if self.__sklearn_tags__().target_tags.required:
+                y = validation.as_target(y, n_rows, type(self).__name__)
+            weight = validation.as_weights(sample_weight, n_rows)
+            size = getattr(self, "batch_size", 100)
+            if not isinstance(size, Integral) or size < 1:
+                raise ValueError(f"batch_size must be a positive integer; got {size!r}.")
+            for start in range(0, n_rows, int(size)):
+                rows = slice(start, start + int(size))
+                part = matrix[rows]
+                self._take(
+                    part,
+                    None if y is None else y[rows],
+                    None,
+                    None if weight is None else weight[rows],
+                    scan(part.data if sp.issparse(part) else part)[0] if n_missing else 0,
+                )
+        return self
+
+    def _take(
+        self, matrix: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int
+    ) -> None:
+        """Learn from a batch that has passed the gate."""
+        self._resolve_k()
+        if weight is None or weight.any():  # in fit, a batch may have no weight at all
+            self._learn(matrix, y, classes, weight, n_missing)
+        self.n_samples_seen_ = getattr(self, "n_samples_seen_", 0) + matrix.shape[0]
+        self.n_missing_ = getattr(self, "n_missing_", 0) + n_missing
+        self._seen_: dict[str, Any] = {}
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """On any error, be again what was before."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _gate(self, X: Any) -> tuple[Any, int]:
+        """A matrix with the columns learnt from, and its number of missing entries."""
+        owner = type(self).__name__
+        names = validation.column_names(X)
+        matrix = validation.as_matrix(X, owner)
+        if hasattr(self, "n_features_in_"):
+            matrix = self._in_order(matrix, names)
+        else:
+            self.n_features_in_ = matrix.shape[1]
+            if names is not None:
+                self.feature_names_in_ = names
+        n_missing, n_infinite = scan(matrix.data if sp.issparse(matrix) else matrix)
+        if n_missing or n_infinite:
+            validation.refuse(
+                matrix,
+                n_missing,
+                n_infinite,
+                getattr(self, "feature_names_in_", None),
+                missing=getattr(self, "missing", "ignore"),
+                owner=owner,
+            )
+        return matrix, n_missing
+
+    def _in_order(self, matrix: Any, names: Any) -> Any:
+        known = getattr(self, "feature_names_in_", None)
+        owner = type(self).__name__
+        order = validation.match_columns(names, matrix.shape[1], known, self.n_features_in_, owner)
+        return matrix if order is None else matrix[:, order]
+
+    def _take_labels(self, y: Any, classes: Any) -> tuple[Any, npt.NDArray[Any] | None]:
+        """Codes of the labels, and the classes before this batch; sets ``classes_``.
+
+        With one class so far its code is 1: it speaks for the positive side until another comes.
+        """
+        before: npt.NDArray[Any] | None = getattr(self, "classes_", None)
+        if classes is not None:
+            given = np.unique(np.asarray(classes))
+            if len(given) < 2:
+                raise ValueError(f"classes must name two labels or more; got {classes!r}.")
+            fixed = getattr(self, "_classes_given_", False)
+            if before is not None and (
+                labels.encode(before, given) is None or (fixed and len(given) != len(before))
+            ):
+                raise ValueError(
+                    f"classes={given.tolist()} does not fit the classes known so far, "
+                    f"{before.tolist()}."
+                )
+            self.classes_, self._classes_given_ = given, True
+        if getattr(self, "_classes_given_", False):
+            codes = labels.encode(y, self.classes_)
+            if codes is None:
+                unknown = next(v for v in y.tolist() if v not in self.classes_.tolist())
+                raise ValueError(
+                    f"y holds the label {unknown!r}, which is not in classes="
+                    f"{self.classes_.tolist()}."
+                )
+        else:
+            self.classes_ = labels.merge_classes(before, y)
+            codes = labels.encode(y, self.classes_)
+            assert codes is not None
+        return (codes + 1 if len(self.classes_) == 1 else codes), before
+
+    # --- what was learnt --------------------------------------------------------------------
+
+    @property
+    def weights_(self) -> Floats:
+        """The weight of every feature, greater for better; read-only, and yours to keep."""
+        return self._computed("weights", self._weights)
+
+    @property
+    def ranking_(self) -> npt.NDArray[np.intp]:
+        """The rank of every feature: 1 for the best, each rank once, ties to the lower index."""
+        ranks: npt.NDArray[np.intp] = self._computed("ranking", lambda: rank(self.weights_))
+        return ranks
+
+    def _computed(self, name: str, compute: Any) -> Any:
+        """What ``compute`` gives, once per batch, as a read-only array."""
+        check_is_fitted(self, "n_features_in_")
+        if name not in self._seen_:
+            value = compute()
+            value.flags.writeable = False
+            self._seen_[name] = value
+        return self._seen_[name]
+
+    def _selected(self) -> npt.NDArray[np.intp]:
+        """The selected columns, ascending."""
+        k = self._resolve_k()
+        selected: npt.NDArray[np.intp] = self._computed(
+            f"selected {k}", lambda: top_k(self.weights_, k)
+        )
+        return selected
+
+    def _resolve_k(self) -> int:
+        k, n = self.n_features_to_select, self.n_features_in_
+        if isinstance(k, Integral) and not isinstance(k, bool) and k >= 1:
+            return min(int(k), n)
+        if isinstance(k, Real) and not isinstance(k, Integral) and 0.0 < k < 1.0:
+            return max(1, int(k * n))
+        raise ValueError(
+            "n_features_to_select must be a positive integer or a fraction between 0 and 1; "
+            f"got {k!r}."
+        )
+
+    def get_support(self, indices: bool = False) -> npt.NDArray[Any]:
+        """The selected features, as a mask or as ascending indices."""
+        check_is_fitted(self, "n_features_in_")
+        if indices:
+            return self._selected().copy()
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self._selected()] = True
+        return mask
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """The names of the selected features."""
+        check_is_fitted(self, "n_features_in_")
+        known = getattr(self, "feature_names_in_", None)
+        if input_features is None:
+            n = self.n_features_in_
+            names = known if known is not None else np.array([f"x{i}" for i in range(n)], object)
+        else:
+            names = np.asarray(input_features, dtype=object)
+            if known is not None and not np.array_equal(names, known):
+                raise ValueError("input_features is not equal to feature_names_in_")
+            if len(names) != self.n_features_in_:
+                raise ValueError(
+                    "input_features should have length equal to number of features "
+                    f"({self.n_features_in_}), got {len(names)}"
+                )
+        out: npt.NDArray[np.object_] = names[self._selected()]
+        return out
+
+    # --- applying it ------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> Any:
+        """X reduced to the selected columns."""
+        return self._checked(X)[:, self._selected()]
+
+    def mask(self, X: Any) -> Any:
+        """X in its full width, with zeros in the columns that are not selected.
+
+        What a predictor needs that lives through changes of the selected set. A frame comes back
+        as a frame, a sparse matrix as CSR.
+        """
+        matrix = self._checked(X)
+        selected = self._selected()
+        if sp.issparse(matrix):
+            keep = self.get_support()[matrix.indices]
+            indptr = np.concatenate([[0], np.cumsum(keep)])[matrix.indptr].astype(
+                matrix.indptr.dtype
+            )
+            parts = (matrix.data[keep], matrix.indices[keep], indptr)
+            return type(matrix)(parts, shape=matrix.shape)
+        masked = np.zeros(matrix.shape, dtype=matrix.dtype)
+        masked[:, selected] = matrix[:, selected]
+        names = getattr(self, "feature_names_in_", None)
+        if validation._is_frame(X, "pandas"):
+            return type(X)(masked, index=X.index, columns=X.columns if names is None else names)
+        if validation._is_frame(X, "polars"):
+            return type(X)(masked, schema=list(X.columns if names is None else names))
+        return masked
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Put selected columns back into their places, with zeros elsewhere."""
+        check_is_fitted(self, "n_features_in_")
+        selected = self._selected()
+        matrix = validation.as_matrix(X, type(self).__name__)
+        if matrix.shape[1] != len(selected):
+            raise ValueError("X has a different shape than during fitting.")
+        shape = (matrix.shape[0], self.n_features_in_)
+        if sp.issparse(matrix):
+            parts = (matrix.data, selected[matrix.indices], matrix.indptr)
+            return type(matrix)(parts, shape=shape)
+        full = np.zeros(shape, dtype=matrix.dtype)
+        full[:, selected] = matrix
+        return full
+
+    def _checked(self, X: Any) -> Any:
+        """X in the order learnt from; infinite and, if refused, missing entries raise."""
+        check_is_fitted(self, "n_features_in_")
+        if getattr(self, "missing", "ignore") == "error":
+            return self._gate(X)[0]
+        matrix = validation.as_matrix(X, type(self).__name__)
+        return self._in_order(matrix, validation.column_names(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = getattr(self, "missing", "ignore") == "ignore"
+        tags.target_tags.required = True
+        return tags
+
+    # --- state ------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything needed to go on to a file, for :func:`fires.load`.
+
+        No code is in the file. It is written beside and moved into place, so a crash leaves the
+        old file whole.
+        """
+        check_is_fitted(self, "n_features_in_")
+        header, arrays = self._state()
+        header |= {
+            "class": type(self).__name__,
+            "fires": __version__,
+            "n_features": self.n_features_in_,
+            "n_samples_seen": self.n_samples_seen_,
+            "n_missing": self.n_missing_,
+            "classes_given": getattr(self, "_classes_given_", False),
+        }
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None:
+            header["feature_names"] = names.tolist()
+        if hasattr(self, "classes_"):
+            if self.classes_.dtype.kind in "OUS":
+                header["classes"] = [self.classes_.dtype.str, self.classes_.tolist()]
+            else:
+                arrays["classes"] = self.classes_
+        write_state(path, header, arrays)
+
+    def _resume(
+        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
+    ) -> None:
+        """Become what was saved."""
+        self.n_features_in_ = header["n_features"]
+        self.n_samples_seen_ = header["n_samples_seen"]
+        self.n_missing_ = header["n_missing"]
+        self._seen_ = {}
+        if "feature_names" in header:
+            self.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+        if "classes" in header:
+            kind, values = header["classes"]
+            self.classes_ = np.array(values, dtype=object if kind == "|O" else kind)
+        elif "classes" in arrays:
+            self.classes_ = arrays.pop("classes")
+        if header["classes_given"]:
+            self._classes_given_ = True
+        self._restore(header, arrays, model)

@@ -1,0 +1,376 @@
+"""FIRES: weights from the importance and the uncertainty of a model's parameters."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.multiclass import type_of_target
+
+from fires.core.belief import Belief, Floats
+from fires.core.labels import class_rows
+from fires.core.randomness import generator
+from fires.core.validation import as_numbers
+from fires.core.weighting import stable_weights
+from fires.models.base import BaseModel
+from fires.models.families import FAMILIES
+from fires.models.linear import Linear
+from fires.models.online import OnlineModel
+from fires.models.online_linear import OnlineLinear, Rates
+from fires.models.scaling import DENSE
+from fires.selectors.base import OnlineSelector
+
+
+class FIRES(OnlineSelector):
+    r"""Online feature selection by importance and uncertainty (Haug et al., KDD 2020).
+
+    The parameters of a base model are random, :math:`\theta_j \sim \mathcal{N}(\mu_j, \sigma_j^2)`.
+    Each batch moves them by one step of gradient ascent on its mean log marginal likelihood
+
+    .. math::
+        \mu \leftarrow \mu + \frac{\alpha_\mu}{B} \sum_b \nabla_\mu \log P(y_b \mid x_b),
+        \qquad \sigma \leftarrow \sigma + \frac{\alpha_\sigma}{B} \sum_b \nabla_\sigma
+        \log P(y_b \mid x_b)
+
+    and features are ranked by :math:`\omega_j = (\mu_j^2 - \lambda_s \sigma_j^2) / (2 \lambda_r)`.
+
+    Beyond the paper, by default, features are standardised and an intercept is learnt while the
+    stream flows: without centring, the method ranks the one informative feature of an imbalanced
+    stream last. :meth:`as_published` turns that off.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=10
+        How many features to select: a number (all, if there are fewer) or a fraction in (0, 1).
+    model : str or model object, default="auto"
+        ``"probit"`` (the paper's linear model) or ``"logistic"`` for classes, ``"gaussian"`` for
+        numbers, ``"poisson"`` for counts, or any :class:`fires.models.base.BaseModel`. ``"auto"``
+        takes gaussian if the first batch's target is continuous and probit otherwise.
+    learning_rate : float, default=0.01
+        :math:`\alpha_\mu`.
+    learning_rate_sigma : float, optional
+        :math:`\alpha_\sigma`; the same as ``learning_rate`` by default.
+    uncertainty_penalty : float, default=0.01
+        :math:`\lambda_s`: how much uncertainty counts against a feature.
+    weight_penalty : float, default=0.01
+        :math:`\lambda_r`: rescales the weights and never changes their order.
+    mu_init, sigma_init : float or array (n_features,), default=0.0 and 1.0
+        Where the built-in models start.
+    fit_intercept : bool, default=True
+        Learn an intercept, which is never ranked; for the built-in models.
+    scale : {"standard", "minmax", None}, default="standard"
+        What is done to X, and to a gaussian target, from what the batches before have shown.
+    missing : {"ignore", "error"}, default="ignore"
+        A missing entry of X takes no part in the step nor in the scale, or is refused.
+    batch_size : int, default=100
+        What :meth:`fit` cuts its data into.
+    random_state : int, Generator, RandomState or None
+        For models that draw random numbers; the built-in linear ones do not.
+
+    Attributes
+    ----------
+    weights_, importances_, uncertainties_, ranking_ : ndarray (n_features,)
+        omega, mu, sigma and the rank (1 is best) of every feature. Read-only, and yours to keep.
+        With two classes the importance has the sign of the greater label; with more it is the
+        root mean square over classes under their shares.
+    classes_ : ndarray
+        The labels seen, sorted; the greater of two is the positive one.
+    model_ : str or model object
+        What ``"auto"`` decided.
+    n_features_in_, feature_names_in_, n_samples_seen_, n_missing_
+        What was seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> selector = FIRES(2)
+    >>> for _ in range(50):
+    ...     X = rng.normal(size=(100, 8))
+    ...     y = X[:, 3] - X[:, 5] > 0
+    ...     selector = selector.partial_fit(X, y)
+    >>> selector.get_support(indices=True)
+    array([3, 5])
+    >>> selector.get_feature_names_out()
+    array(['x3', 'x5'], dtype=object)
+    >>> selector.transform(X).shape
+    (100, 2)
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        model: str | BaseModel = "auto",
+        learning_rate: float = 0.01,
+        learning_rate_sigma: float | None = None,
+        uncertainty_penalty: float = 0.01,
+        weight_penalty: float = 0.01,
+        mu_init: Any = 0.0,
+        sigma_init: Any = 1.0,
+        fit_intercept: bool = True,
+        scale: str | None = "standard",
+        missing: str = "ignore",
+        batch_size: int = 100,
+        random_state: Any = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.model = model
+        self.learning_rate = learning_rate
+        self.learning_rate_sigma = learning_rate_sigma
+        self.uncertainty_penalty = uncertainty_penalty
+        self.weight_penalty = weight_penalty
+        self.mu_init = mu_init
+        self.sigma_init = sigma_init
+        self.fit_intercept = fit_intercept
+        self.scale = scale
+        self.missing = missing
+        self.batch_size = batch_size
+        self.random_state = random_state
+
+    @classmethod
+    def as_published(cls, n_features_to_select: int | float = 10, **changes: Any) -> Self:
+        """The paper to the letter: a probit without intercept, X as it comes, rates of 0.01.
+
+        Examples
+        --------
+        >>> FIRES.as_published(20)
+        FIRES(fit_intercept=False, model='probit', n_features_to_select=20, scale=None)
+        """
+        paper: dict[str, Any] = {
+            "model": "probit",
+            "learning_rate": 0.01,
+            "uncertainty_penalty": 0.01,
+            "weight_penalty": 0.01,
+            "mu_init": 0.0,
+            "sigma_init": 1.0,
+            "fit_intercept": False,
+            "scale": None,
+        }
+        return cls(n_features_to_select, **(paper | changes))
+
+    @property
+    def importances_(self) -> Floats:
+        """mu of every feature; read-only, and yours to keep."""
+        importances: Floats = self._computed("importances", lambda: self._belief().mu.copy())
+        return importances
+
+    @property
+    def uncertainties_(self) -> Floats:
+        """sigma of every feature; read-only, and yours to keep."""
+        uncertainties: Floats = self._computed("uncertainties", lambda: self._belief().sigma.copy())
+        return uncertainties
+
+    def _belief(self) -> Belief:
+        if "belief" not in self._seen_:
+            self._seen_["belief"] = self._learner_.features()
+        belief: Belief = self._seen_["belief"]
+        return belief
+
+    def _weights(self) -> Floats:
+        return stable_weights(self._belief(), self.uncertainty_penalty, self.weight_penalty)
+
+    # --- learning ---------------------------------------------------------------------------
+
+    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
+        self._check_parameters()
+        target = self._target(y, classes)
+        self._learner_ = self._learner_.ready_for(X)
+        sigma_rate = self.learning_rate_sigma
+        rates = Rates(
+            self.learning_rate, self.learning_rate if sigma_rate is None else sigma_rate
+        )
+        self._learner_.step(X, target, weight, rates, n_missing > 0)
+
+    def _target(self, y: Any, classes: Any) -> npt.NDArray[Any]:
+        """The target as the model wants it; starts the learner, or adds classes to it."""
+        started = hasattr(self, "_learner_")
+        if not started:
+            self.model_ = self._decide(y, classes)
+        kind = self._kind(y)
+        if kind != "classes":
+            if classes is not None:
+                raise ValueError(f"classes is for class labels; {self._model_name()} has none.")
+            numbers = as_numbers(y, self._model_name())
+            if kind == "counts" and (numbers < 0).any():
+                raise ValueError("The poisson model counts: y must not be negative.")
+            self._numeric_target_ = True
+            if not started:
+                self._start(0)
+            return numbers
+        if y.dtype.kind == "f" and not (y == np.floor(y)).all():
+            raise ValueError(
+                "y holds numbers that are not whole, but this selector learns classes; for a "
+                "numeric target use FIRES(model='gaussian')."
+            )
+        codes, before = self._take_labels(y, classes)
+        if not started:
+            self._start(len(self.classes_))
+        elif before is not None and len(before) != len(self.classes_):
+            self._learner_ = self._learner_.with_rows(class_rows(before, self.classes_))
+        target: npt.NDArray[Any] = codes
+        return target
+
+    def _decide(self, y: Any, classes: Any) -> Any:
+        if self.model != "auto":
+            return self.model
+        kind = type_of_target(y, input_name="y")
+        if kind == "continuous" and classes is None:
+            return "gaussian"
+        if kind not in ("binary", "multiclass", "continuous"):
+            raise ValueError(f"Unknown label type: {kind!r}.")
+        n_distinct = len(np.unique(y))
+        if classes is None and y.dtype.kind in "iuf" and n_distinct > max(20, len(y) / 2):
+            raise ValueError(
+                f"y holds {n_distinct} different whole numbers in {len(y)} rows: say whether they "
+                "are numbers (model='gaussian'), counts (model='poisson') or classes "
+                "(model='probit')."
+            )
+        return "probit"
+
+    def _kind(self, y: Any) -> str:
+        """What the target is: classes, numbers or counts."""
+        if isinstance(self.model_, str):
+            return FAMILIES[self.model_].kind
+        if isinstance(self.model_, Linear):
+            return FAMILIES[self.model_.family].kind
+        if hasattr(self, "_learner_"):
+            return "numbers" if getattr(self, "_numeric_target_", False) else "classes"
+        return "numbers" if type_of_target(y, input_name="y") == "continuous" else "classes"
+
+    def _start(self, n_classes: int) -> None:
+        if isinstance(self.model_, (str, Linear)):
+            linear = isinstance(self.model_, Linear)
+            self._learner_: Any = OnlineLinear(
+                self.model_.family if linear else self.model_,
+                self.n_features_in_,
+                n_classes if n_classes > 2 else 1,
+                fit_intercept=self.model_.fit_intercept if linear else self.fit_intercept,
+                scale=self.scale,
+                mu_init=self.mu_init,
+                sigma_init=self.sigma_init,
+            )
+        else:
+            self._learner_ = OnlineModel(
+                self.model_,
+                self.n_features_in_,
+                max(n_classes, 2) if n_classes else 0,
+                scale=self.scale,
+                rng=generator(self.random_state, "fires"),
+            )
+
+    def _model_name(self) -> str:
+        return self.model_ if isinstance(self.model_, str) else type(self.model_).__name__
+
+    def _check_parameters(self) -> None:
+        for name in ("learning_rate", "weight_penalty"):
+            _check_number(name, getattr(self, name), positive=True)
+        _check_number("uncertainty_penalty", self.uncertainty_penalty)
+        if self.learning_rate_sigma is not None:
+            _check_number("learning_rate_sigma", self.learning_rate_sigma)
+        if self.missing not in ("ignore", "error"):
+            raise ValueError(f"missing must be 'ignore' or 'error'; got {self.missing!r}.")
+        if hasattr(self, "_learner_"):
+            return
+        if self.scale not in DENSE:
+            raise ValueError(f"scale must be 'standard', 'minmax' or None; got {self.scale!r}.")
+        if isinstance(self.model, str):
+            if self.model != "auto" and self.model not in FAMILIES:
+                known = ", ".join(map(repr, ["auto", *FAMILIES]))
+                raise ValueError(f"model must be one of {known}, or an object; got {self.model!r}.")
+        elif not isinstance(self.model, BaseModel):
+            raise ValueError(
+                f"model={self.model!r} is no base model: it needs the methods init, log_marginal, "
+                "gradient and to_features."
+            )
+        generator(self.random_state)
+        for name in ("mu_init", "sigma_init"):
+            start = np.asarray(getattr(self, name), dtype=np.float64)
+            if start.shape not in ((), (self.n_features_in_,)) or not np.isfinite(start).all():
+                raise ValueError(f"{name} must be a number, or one for each feature.")
+        if (np.asarray(self.sigma_init) < 0).any():
+            raise ValueError("sigma_init must not be negative.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.model == "poisson"
+        return tags
+
+    # --- state ------------------------------------------------------------------------------
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        header: dict[str, Any] = {
+            "params": {name: _plain(value) for name, value in self.get_params(deep=False).items()},
+            "model": _plain(self.model_),
+            "n_rows": getattr(self._learner_, "n_rows", 0),
+            "numeric_target": getattr(self, "_numeric_target_", False),
+        }
+        if isinstance(self._learner_, OnlineModel):
+            header["rng"] = _plain(self._learner_.rng.bit_generator.state)
+        return header, self._learner_.state()
+
+    def _restore(
+        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
+    ) -> None:
+        params = {
+            name: _revived(value, model) if name == "model" else value
+            for name, value in header["params"].items()
+        }
+        self.set_params(**params)
+        self.model_ = _revived(header["model"], model)
+        if header["numeric_target"]:
+            self._numeric_target_ = True
+        n_classes = len(self.classes_) if hasattr(self, "classes_") else 0
+        self._start(n_classes)
+        self._learner_.restore(arrays)
+        if isinstance(self._learner_, OnlineModel):
+            self._learner_.rng = _generator_from(header["rng"])
+
+
+def _check_number(name: str, value: Any, positive: bool = False) -> None:
+    if not isinstance(value, Real) or not np.isfinite(value) or value < 0 or (positive and not value):
+        wanted = "a positive number" if positive else "a number that is not negative"
+        raise ValueError(f"{name} must be {wanted}; got {value!r}.")
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON: our own models by their settings, others by their class name alone."""
+    if isinstance(value, Linear):
+        return {"Linear": [value.family, value.fit_intercept]}
+    if isinstance(value, (np.random.Generator, np.random.RandomState)):
+        return None  # what it had become is kept as the learner's own generator
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, BaseModel):
+        return {"object": type(value).__qualname__}
+    return value
+
+
+def _revived(value: Any, model: Any) -> Any:
+    if isinstance(value, dict) and "Linear" in value:
+        return Linear(*value["Linear"])
+    if isinstance(value, dict) and "object" in value:
+        wanted = value["object"]
+        if model is None:
+            raise ValueError(
+                f"This state was learnt with a model of your own, {wanted}: pass it again, "
+                "fires.load(path, model=...)."
+            )
+        if type(model).__qualname__ != wanted:
+            raise ValueError(
+                f"This state was learnt with {wanted}; model is a {type(model).__qualname__}."
+            )
+        return model
+    return value
+
+
+def _generator_from(state: dict[str, Any]) -> np.random.Generator:
+    bits = getattr(np.random, state["bit_generator"])()
+    bits.state = state
+    return np.random.Generator(bits)

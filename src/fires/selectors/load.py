@@ -1,0 +1,44 @@
+"""Reading a saved selector back."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from fires.core.errors import StateError
+from fires.core.storage import read_state
+from fires.selectors.base import OnlineSelector
+from fires.selectors.fires import FIRES
+
+_SELECTORS: dict[str, type[OnlineSelector]] = {"FIRES": FIRES}
+
+
+def load(path: str | os.PathLike[str], model: Any = None) -> Any:
+    """A selector that goes on from where :meth:`save` left it, bit for bit.
+
+    Parameters
+    ----------
+    path : path
+        What was passed to ``save``.
+    model : object, optional
+        The model again, if it was an object of your own: the file holds its parameters, never its
+        code. It is checked by class name and shapes.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, fires
+    >>> X, y = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]]), [0, 0, 1]
+    >>> selector = fires.FIRES(1).partial_fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     selector.save(f"{folder}/state.safetensors")
+    ...     again = fires.load(f"{folder}/state.safetensors")
+    >>> bool((again.weights_ == selector.weights_).all())
+    True
+    """
+    header, arrays = read_state(path)
+    kind = header.get("class")
+    if kind not in _SELECTORS:
+        raise StateError(f"{os.fspath(path)!r} holds the state of {kind!r}, which is no selector.")
+    selector = _SELECTORS[kind]()
+    selector._resume(header, arrays, model)
+    return selector
