@@ -247,6 +247,13 @@ def test_a_file_that_only_claims_to_be_ours_is_not_read(tmp_path, tensors):
     assert fault(path).startswith("is truncated or altered")
 
 
+@pytest.mark.parametrize("index", [b'["fires-state"]', b'["fires-state",' + b"[" * 50_000])
+def test_an_index_that_makes_no_sense_is_not_read(tmp_path, index):
+    path = tmp_path / "state"
+    path.write_bytes(len(index).to_bytes(8, "little") + index)
+    assert fault(path) == "is altered: its index cannot be read."
+
+
 def test_the_format_is_what_version_1_was(tmp_path):
     """Written by hand, as any later reader must be able to read it."""
     mu, header = np.array([0.5], dtype="<f8").tobytes(), b'{"a":1}'

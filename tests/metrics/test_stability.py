@@ -206,12 +206,12 @@ def test_the_first_value_is_nan_and_not_zero():
 
 
 def test_the_order_of_indices_does_not_matter_and_the_caller_keeps_them():
-    window, selected = StabilityWindow(2, 5), np.array([3, 0], dtype=np.uint8)
+    window, selected = StabilityWindow(2, 5), np.array([3, 0])
     window.update(selected)
     selected[:] = 1, 2
     assert window.update([0, 3]) == 1.0
-    window.update([1])
-    assert window.update([1]) == 1.0
+    window.update([1])  # what leaves the window here is the first set as it was
+    assert window.update([4]) == stability(np.eye(5)[[1, 4]])
 
 
 def test_a_wide_window_costs_nothing_per_feature_and_stays_exact():

@@ -37,12 +37,15 @@ class Belief:
     point: Mapping[str, Floats] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", np.asarray(self.mu, dtype=np.float64))
-        object.__setattr__(self, "sigma", np.asarray(self.sigma, dtype=np.float64))
+        for name in ("mu", "sigma"):
+            value = getattr(self, name)
+            if not (isinstance(value, np.ndarray) and value.dtype == np.float64):
+                object.__setattr__(self, name, np.asarray(value, dtype=np.float64))
         if self.mu.shape != self.sigma.shape:
             raise ValueError(f"mu has shape {self.mu.shape}, sigma has shape {self.sigma.shape}.")
-        point = {name: np.asarray(value, dtype=np.float64) for name, value in self.point.items()}
-        object.__setattr__(self, "point", point)
+        if self.point:
+            point = {name: np.asarray(value, np.float64) for name, value in self.point.items()}
+            object.__setattr__(self, "point", point)
 
     @classmethod
     def standard(cls, *shape: int) -> Belief:

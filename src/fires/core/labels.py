@@ -25,7 +25,9 @@ def merge_classes(known: Labels | None, y: Labels) -> Labels:
         found = np.unique(y)
         return found if known is None else np.unique(np.concatenate([known, found]))
     except TypeError:
-        raise ValueError("y mixes labels that cannot be put in order, such as text and numbers.") from None
+        raise ValueError(
+            "y mixes labels that cannot be put in order, such as text and numbers."
+        ) from None
 
 
 def encode(y: Labels, classes: Labels) -> Codes | None:

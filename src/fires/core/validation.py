@@ -30,9 +30,8 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 def as_matrix(X: Any, owner: str) -> Any:
     """X as a float array or a CSR matrix of the caller's own memory wherever that is possible."""
-    if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _FLOATS:
-        matrix = X
-    elif sp.issparse(X) and X.format == "csr" and X.dtype in _FLOATS:
+    matrix: Any
+    if _is_ready(X):
         matrix = X
     elif _is_frame(X, "pandas"):
         matrix = _pandas_values(X, owner)
@@ -58,6 +57,12 @@ def as_matrix(X: Any, owner: str) -> Any:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     return matrix
+
+
+def _is_ready(X: Any) -> bool:
+    if type(X) is np.ndarray:
+        return X.ndim == 2 and X.dtype in _FLOATS
+    return sp.issparse(X) and X.format == "csr" and X.dtype in _FLOATS
 
 
 def column_names(X: Any) -> Names | None:
@@ -205,7 +210,8 @@ def as_target(y: Any, n_rows: int, owner: str) -> npt.NDArray[Any]:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     if hasattr(y, "to_numpy"):
         y = y.to_numpy()
-    target: npt.NDArray[Any] = column_or_1d(y, warn=True)
+    plain = type(y) is np.ndarray and y.ndim == 1
+    target: npt.NDArray[Any] = y if plain else column_or_1d(y, warn=True)
     _same_length("y", target, n_rows)
     if target.dtype.kind == "f" and not np.isfinite(target).all():
         what = "NaN" if np.isnan(target).any() else "infinity"

@@ -1,4 +1,4 @@
-"""From what is believed to what is selected: weights and the top k."""
+"""From what is believed to how features rank."""
 
 from __future__ import annotations
 
@@ -30,31 +30,6 @@ def stable_weights(
     array([ 7.5,  6. , -0.5])
     """
     return (belief.mu**2 - uncertainty_penalty * belief.sigma**2) / (2.0 * weight_penalty)
-
-
-def top_k(weights: Floats, k: int) -> npt.NDArray[np.intp]:
-    """Indices of the ``k`` greatest weights, ascending; ties go to the lower index.
-
-    A partition, never a sort. NaN never ranks before a number.
-
-    Examples
-    --------
-    >>> top_k(np.array([0.5, 2.0, 0.5, 0.5]), 2)
-    array([0, 1])
-    >>> top_k(np.array([np.nan, -3.0]), 1)
-    array([1])
-    """
-    n = len(weights)
-    if k >= n:
-        return np.arange(n)
-    if np.isnan(weights.max(initial=0.0)):
-        weights = np.where(np.isnan(weights), -np.inf, weights)
-    threshold = np.partition(weights, n - k)[n - k]
-    above = np.flatnonzero(weights > threshold)
-    if len(above) == k:
-        return above
-    tied = np.flatnonzero(weights == threshold)[: k - len(above)]
-    return np.sort(np.concatenate([above, tied]))
 
 
 def rank(weights: Floats) -> npt.NDArray[np.intp]:

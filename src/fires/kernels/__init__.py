@@ -6,6 +6,7 @@ each is its definition in NumPy; the tests hold the two together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,24 +16,28 @@ import scipy.sparse as sp
 from fires.core.belief import Floats
 from fires.kernels import dense, sparse
 from fires.kernels.finite import scan
+from fires.kernels.select import top_k
 from fires.kernels.sparse import touched_columns
 
 __all__ = [
     "accumulate",
     "accumulate_plain",
+    "oriented",
     "project",
     "project_plain",
     "read_only",
     "scan",
+    "top_k",
     "touched_columns",
 ]
 
 Dense: TypeAlias = npt.NDArray[np.floating[Any]]
-Sparse: TypeAlias = Any  # a CSR matrix or array: scipy's stubs make the two unrelated types
+Kernel: TypeAlias = Callable[..., None]
+Matrix: TypeAlias = Any  # a dense array, or a CSR matrix or array
 
 
 def project(
-    X: Dense | Sparse, mu: Floats, var: Floats, shift: Floats | None = None
+    X: Matrix, mu: Floats, var: Floats, shift: Floats | None = None
 ) -> tuple[Floats, Floats]:
     r"""What a batch looks like to a linear model with random coefficients.
 
@@ -68,20 +73,14 @@ def project(
         _refuse_shift(shift)
         sparse.project_csr(*read_only(X.data, X.indices, X.indptr), mu2, var2, a, v)
     else:
+        view, project_into, _ = oriented(X)
         shift = np.zeros(X.shape[1]) if shift is None else shift
-        if X.flags.f_contiguous and not X.flags.c_contiguous:
-            dense.project_columns(*read_only(X.T), mu2, var2, shift, a, v)
-        else:
-            dense.project_rows(*read_only(np.ascontiguousarray(X)), mu2, var2, shift, a, v)
+        project_into(view, mu2, var2, shift, a, v)
     return (a, v) if mu.ndim == 2 else (a[0], v[0])
 
 
 def accumulate(
-    X: Dense | Sparse,
-    c: Floats,
-    d: Floats,
-    shift: Floats | None = None,
-    out: tuple[Floats, Floats] | None = None,
+    X: Matrix, c: Floats, d: Floats, shift: Floats | None = None
 ) -> tuple[Floats, Floats]:
     r"""What the rows of a batch add up to in each feature.
 
@@ -96,8 +95,6 @@ def accumulate(
     X : ndarray or CSR matrix (n_samples, n_features), float32 or float64
     c, d : ndarray (n_samples,) or (n_classes, n_samples)
     shift : ndarray (n_features,), optional
-    out : two ndarrays (n_classes, n_features), optional
-        Where to write the result, for callers that keep their arrays.
 
     Returns
     -------
@@ -110,23 +107,19 @@ def accumulate(
     (array([0.5, 1. ]), array([1., 4.]))
     """
     c2, d2 = np.atleast_2d(c), np.atleast_2d(d)
-    shape = (len(c2), X.shape[1])
-    p, q = (np.empty(shape), np.empty(shape)) if out is None else out
+    p, q = np.zeros((len(c2), X.shape[1])), np.zeros((len(c2), X.shape[1]))
     if sp.issparse(X):
         _refuse_shift(shift)
-        p[:], q[:] = 0.0, 0.0
         sparse.accumulate_csr(*read_only(X.data, X.indices, X.indptr), c2, d2, p, q)
     else:
+        view, _, accumulate_into = oriented(X)
         shift = np.zeros(X.shape[1]) if shift is None else shift
-        if X.flags.f_contiguous and not X.flags.c_contiguous:
-            dense.accumulate_columns(*read_only(X.T), c2, d2, shift, p, q)
-        else:
-            dense.accumulate_rows(*read_only(np.ascontiguousarray(X)), c2, d2, shift, p, q)
+        accumulate_into(view, c2, d2, shift, p, q)
     return (p, q) if c.ndim == 2 else (p[0], q[0])
 
 
 def project_plain(
-    X: Dense | Sparse, mu: Floats, var: Floats, shift: Floats | None = None
+    X: Matrix, mu: Floats, var: Floats, shift: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """The definition of :func:`project`."""
     T = _plain(X, shift)
@@ -134,19 +127,28 @@ def project_plain(
 
 
 def accumulate_plain(
-    X: Dense | Sparse, c: Floats, d: Floats, shift: Floats | None = None
+    X: Matrix, c: Floats, d: Floats, shift: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """The definition of :func:`accumulate`."""
     T = _plain(X, shift)
     return c @ T, d @ (T * T)
 
 
-def _plain(X: Dense | Sparse, shift: Floats | None) -> Floats:
+def _plain(X: Matrix, shift: Floats | None) -> Floats:
     T = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
     return np.nan_to_num(T if shift is None else T - shift, nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
-def read_only(*arrays: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+def oriented(X: Dense) -> tuple[Dense, Kernel, Kernel]:
+    """A view of dense X and the compiled pair that reads it in the order it lies in memory."""
+    if X.flags.f_contiguous and not X.flags.c_contiguous:
+        (view,) = read_only(X.T)
+        return view, dense.project_columns, dense.accumulate_columns
+    (view,) = read_only(X if X.flags.c_contiguous else np.ascontiguousarray(X))
+    return view, dense.project_rows, dense.accumulate_rows
+
+
+def read_only(*arrays: npt.NDArray[Any]) -> Any:
     """Views that cannot be written: one compiled form serves writable and read-only callers."""
     views = [array.view() for array in arrays]
     for view in views:

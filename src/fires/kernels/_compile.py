@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 import numba
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 # Sums may be reordered and fused, so that they vectorise. Not "nnan": a test for NaN must stay.
 _FREEDOMS = {"reassoc", "contract", "nsz"}
 
 
-def compiled(function: Callable[P, T]) -> Callable[P, T]:
+def compiled(function: Callable[..., T]) -> Callable[..., T]:
     """Compile a loop with numba; the machine code is cached where a folder is writable."""
     try:
-        machine: Callable[P, T] = numba.njit(function, fastmath=_FREEDOMS, cache=True)
+        machine: Callable[..., T] = numba.njit(function, fastmath=_FREEDOMS, cache=True)
     except RuntimeError:  # no folder for the cache can be written: compile in every process
         machine = numba.njit(function, fastmath=_FREEDOMS)
     return machine

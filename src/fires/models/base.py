@@ -12,7 +12,7 @@ from fires.core.belief import Belief, Floats
 
 @runtime_checkable
 class BaseModel(Protocol):
-    r"""A likelihood :math:`p(y \mid x, \theta)` with :math:`\theta \sim \mathcal{N}(\mu, \sigma^2)`.
+    r"""A likelihood :math:`p(y \mid x, \theta)`, :math:`\theta \sim \mathcal{N}(\mu, \sigma^2)`.
 
     Everything FIRES needs to know of a model. All four methods are pure: they read the belief and
     the batch and change neither. ``X`` comes scaled, dense or CSR; missing entries are zeros.

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from fires.core.belief import Belief, Floats
 from fires.kernels import accumulate, project
+from fires.kernels.probit import probit_slopes
 from fires.models.families import FAMILIES
 
 
@@ -105,9 +106,7 @@ class Linear:
             return Belief(mu, sigma)
         return over_classes(mu, sigma, np.full(len(mu), 1.0 / len(mu)))
 
-    def _scores(
-        self, belief: Belief, X: Any, y: npt.NDArray[Any]
-    ) -> tuple[Floats, Floats, Floats]:
+    def _scores(self, belief: Belief, X: Any, y: npt.NDArray[Any]) -> tuple[Floats, Floats, Floats]:
         n = X.shape[1]
         if not sp.issparse(X):
             X = np.asarray(X)
@@ -119,6 +118,16 @@ class Linear:
         n_rows = len(belief.mu) if belief.mu.ndim == 2 else 1
         target = signed(y, n_rows) if FAMILIES[self.family].kind == "classes" else y
         return FAMILIES[self.family].scores(a, v, np.asarray(target, float).reshape(a.shape))
+
+
+def slopes(family: str, a: Floats, v: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """The slopes of log Z alone, for two-dimensional arrays: compiled for the probit."""
+    if family == "probit":
+        g_a, g_v = np.empty_like(a), np.empty_like(a)
+        probit_slopes(a, v, y, g_a, g_v)
+    else:
+        _, g_a, g_v = FAMILIES[family].scores(a, v, y)
+    return g_a, g_v
 
 
 def signed(codes: npt.NDArray[Any], n_rows: int) -> Floats:
@@ -133,8 +142,9 @@ def signed(codes: npt.NDArray[Any], n_rows: int) -> Floats:
            [-1., -1.],
            [-1.,  1.]])
     """
-    positive = np.arange(n_rows)[:, None] if n_rows > 1 else np.ones((1, 1))
-    return np.where(codes == positive, 1.0, -1.0)
+    if n_rows == 1:
+        return np.where(codes[None, :], 1.0, -1.0)
+    return np.where(codes == np.arange(n_rows)[:, None], 1.0, -1.0)
 
 
 def over_classes(mu: Floats, sigma: Floats, shares: Floats) -> Belief:

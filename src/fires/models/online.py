@@ -12,7 +12,7 @@ from fires.core.belief import Belief, Floats
 from fires.kernels import accumulate, touched_columns
 from fires.models.base import BaseModel
 from fires.models.online_linear import Rates
-from fires.models.scaling import DENSE, SPARSE, SparseSums, State
+from fires.models.scaling import DENSE, SPARSE, MinMax, SparseSums, Standard, State
 
 
 class OnlineModel:
@@ -124,5 +124,5 @@ class OnlineModel:
             for name, value in arrays.items():
                 if name.startswith(prefix + "."):
                     setattr(part, name.removeprefix(prefix + "."), value)
-            if hasattr(part, "refresh"):
+            if isinstance(part, (Standard, MinMax)):
                 part.refresh()

@@ -8,6 +8,7 @@ X, and a sparse batch costs what its entries cost, however many features there a
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +17,15 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Belief, Floats
-from fires.kernels import accumulate, project, read_only, sparse, touched_columns
+from fires.kernels import accumulate, oriented, project, read_only, sparse, touched_columns
+from fires.kernels.features import fold, move
 from fires.models.families import FAMILIES
-from fires.models.linear import over_classes, signed
-from fires.models.scaling import DENSE, SPARSE, SparseSums, Standard, State
+from fires.models.linear import over_classes, signed, slopes
+from fires.models.scaling import DENSE, SPARSE, MinMax, SparseSums, Standard, State
 
 # Of its own value, what sigma may lose or gain in one step; ordinary steps move it by a thousandth.
-_SIGMA_CHANGE = (-0.5, 1.0)
+_CAPPED = (-0.5, 1.0)
+_AS_PUBLISHED = (-1.0, np.inf)  # the paper clips sigma at 0 and nowhere else
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ class OnlineLinear:
         self.drift = np.zeros(n_rows)  # A of the docstring
         self.noise = 1.0 if family == "gaussian" else 0.0
         self.class_weight = np.zeros(n_rows)
+        self.least_sigma = float(self.sigma.min())  # or less: a bound, cheap to keep up
+        self._sigma_change = _AS_PUBLISHED if scale is None else _CAPPED
         self.dense: Any = DENSE[scale](n_features)
         self.sparse: Any = None
         self.target = Standard(1) if family == "gaussian" and scale is not None else None
@@ -94,131 +99,152 @@ class OnlineLinear:
     ) -> None:
         """Learn from one batch: ``y`` holds class codes or numbers. On an error, nothing moved."""
         w = np.ones(X.shape[0]) if weight is None else weight
+        total = float(len(w) if weight is None else w.sum())
         begun = self._target_scale(y, w)
         goal = self._goal(y, begun)
         if sp.issparse(X):
-            self._step_sparse(X, goal, w, rates)
+            self._step_sparse(X, goal, w, total, rates)
         elif self.sparse is not None:
-            self._step_sparse(sp.csr_array(X), goal, w, rates)
+            self._step_sparse(sp.csr_array(X), goal, w, total, rates)
         else:
-            self._step_dense(X, goal, w, rates, missing)
+            self._step_dense(X, goal, w, total, rates, missing)
         self._count(y, w, begun)
 
-    def _step_dense(self, X: Any, goal: Floats, w: Floats, rates: Rates, missing: bool) -> None:
+    def _step_dense(
+        self, X: Any, goal: Floats, w: Floats, total: float, rates: Rates, missing: bool
+    ) -> None:
         scaler, n_rows = self.dense, self.n_rows
         first = not scaler.ready
         if first:
             scaler = DENSE[self.scale](self.n_features)
             scaler.begin(X, w, missing)
-        coefficient, variance = self._buffer("m", n_rows), self._buffer("v", n_rows)
-        np.multiply(self.mu, scaler.gain, out=coefficient)
-        np.multiply(self.sigma, scaler.gain, out=variance)
-        np.multiply(variance, variance, out=variance)
-        a, v = project(X, coefficient, variance, scaler.shift)
+        n_sums = n_rows + (scaler.kind == "standard" and not first)
+        p, q = self._buffer("p", n_sums), self._buffer("q", n_sums)
+        view, project_into, accumulate_into = oriented(X)
+
+        # p and q hold the folded coefficients first and the sums later.
+        fold(self.mu, self.sigma, scaler.gain, p, q)
+        a, v = np.empty((n_rows, len(w))), np.empty((n_rows, len(w)))
+        project_into(view, p[:n_rows], q[:n_rows], scaler.shift, a, v)
 
         def norms() -> Floats:
             square = (scaler.gain**2)[None, :]
             return project(X, square, square, scaler.shift)[1]
 
-        c, d = self._pulls(a, v, goal, w, rates, norms)
         # One more row of coefficients, the weights, gives the sums that the scaler learns from.
-        learns = scaler.kind == "standard" and not first
-        p, q = self._buffer("p", n_rows + learns), self._buffer("q", n_rows + learns)
-        cw, dw = (np.vstack([c, w]), np.vstack([d, w])) if learns else (c, d)
-        accumulate(X, cw, dw, scaler.shift, out=(p, q))
-        _refuse_overflow(p, q)
-
-        scale = 1.0 / w.sum()
-        np.multiply(p[:n_rows], scaler.gain, out=coefficient)
-        coefficient *= rates.mu * scale
-        self.mu += coefficient
-        np.multiply(q[:n_rows], scaler.gain, out=variance)
-        np.multiply(variance, scaler.gain, out=variance)
-        variance *= 2.0 * rates.sigma * scale
-        self._move_sigma(self.sigma, variance)
-        self._move_rest(c, d, rates, scale)
+        c, d = np.empty((n_sums, len(w))), np.empty((n_sums, len(w)))
+        c[n_rows:], d[n_rows:] = w, w
+        self._pulls(a, v, goal, w, rates, norms, c[:n_rows], d[:n_rows])
+        accumulate_into(view, c, d, scaler.shift, p, q)
+        share = 1.0 / total
+        least = move(
+            self.mu,
+            self.sigma,
+            p,
+            q,
+            scaler.gain,
+            rates.mu * share,
+            rates.sigma * share,
+            *self._sigma_change,
+        )
+        if least != least:
+            raise _overflow()
+        self.least_sigma = least
+        self._move_rest(c[:n_rows], d[:n_rows], rates, share)
         if first:
             self.dense = scaler
         else:
             scaler.absorb(X, p[-1], q[-1], w, missing)
 
-    def _step_sparse(self, X: Any, goal: Floats, w: Floats, rates: Rates) -> None:
+    def _step_sparse(self, X: Any, goal: Floats, w: Floats, total: float, rates: Rates) -> None:
         if len(self._slot) != self.n_features:
             self._slot = np.zeros(self.n_features, dtype=np.int32)
         local = np.empty(len(X.indices), dtype=X.indptr.dtype)
         columns = touched_columns(*read_only(X.indices), self._slot, local)
         entries = read_only(X.data, local, X.indptr)
         row_weight = np.repeat(w, np.diff(X.indptr))
-        sums = SparseSums(X.data, local, row_weight, len(columns), float(w.sum()))
+        sums = SparseSums(X.data, local, row_weight, len(columns), total)
         scaler = self.sparse if self.sparse is not None else SPARSE[None](self.n_features)
         first = not scaler.ready
         if first:
             scaler = type(scaler)(self.n_features)
             scaler.begin(columns, sums)
-        gain, pull = scaler.gain(columns), scaler.pull(columns)
+        gain = np.broadcast_to(scaler.gain(columns), len(columns)).copy()
+        pull = scaler.pull(columns)
         kept, sigma = self.mu[:, columns], self.sigma[:, columns]
         mu = kept - pull * self.drift[:, None]
         a, v = np.empty((self.n_rows, len(w))), np.empty((self.n_rows, len(w)))
         sparse.project_csr(*entries, mu * gain, (sigma * gain) ** 2, a, v)
 
         def norms() -> Floats:
-            square, out = np.broadcast_to(gain**2, (1, len(columns))).copy(), np.empty((1, len(w)))
+            square, out = (gain**2)[None, :], np.empty((1, len(w)))
             sparse.project_csr(*entries, square, square, out.copy(), out)
             return out
 
-        c, d = self._pulls(a, v, goal, w, rates, norms)
+        c, d = np.empty_like(a), np.empty_like(a)
+        self._pulls(a, v, goal, w, rates, norms, c, d)
         p, q = np.zeros_like(mu), np.zeros_like(mu)
         sparse.accumulate_csr(*entries, c, d, p, q)
-        _refuse_overflow(p, q, sums.total, sums.squares)
-
-        scale = 1.0 / sums.weight
-        self.drift = self.drift + rates.mu * scale * scaler.pace * c.sum(axis=1)
-        mu = kept - pull * self.drift[:, None] + rates.mu * scale * gain * p
-        self._move_sigma(sigma, 2.0 * rates.sigma * scale * gain**2 * q)
+        share = 1.0 / total
+        drift = self.drift + rates.mu * share * scaler.pace * c.sum(axis=1)
+        mu = kept - pull * drift[:, None]
+        least = move(
+            mu, sigma, p, q, gain, rates.mu * share, rates.sigma * share, *self._sigma_change
+        )
+        if np.isnan(least) or not np.isfinite(sums.squares.sum()):
+            raise _overflow()
+        self.drift, self.least_sigma = drift, min(least, self.least_sigma)
         if first:
             self.sparse = scaler
         else:
             scaler.absorb(columns, sums)
         self.mu[:, columns] = mu + scaler.pull(columns) * self.drift[:, None]
         self.sigma[:, columns] = sigma
-        self._move_rest(c, d, rates, scale)
+        self._move_rest(c, d, rates, share)
 
     def _pulls(
-        self, a: Floats, v: Floats, goal: Floats, w: Floats, rates: Rates, norms: Any
-    ) -> tuple[Floats, Floats]:
+        self,
+        a: Floats,
+        v: Floats,
+        goal: Floats,
+        w: Floats,
+        rates: Rates,
+        norms: Callable[[], Floats],
+        c: Floats,
+        d: Floats,
+    ) -> None:
         """Each row's weighted slopes in a and v, shortened where the step cap says so."""
-        reach = v.copy() if self.scale is not None else v
+        capped = self.scale is not None
+        reach = v.copy() if capped else v
         if self.fit_intercept:
             a += self.intercept.mu[:, None]
             v += self.intercept.sigma[:, None] ** 2
-        _, c, d = FAMILIES[self.family].scores(a, v + self.noise, goal)
-        if self.scale is not None:
-            bend = rates.mu * np.maximum(c * c - 2.0 * d, 0.0)  # -d²logZ/da², by the heat identity
+        if self.noise:
+            v += self.noise
+        g_a, g_v = slopes(self.family, a, v, goal)
+        if capped:
+            # -d²logZ/da², by the heat identity
+            bend = rates.mu * np.maximum(g_a * g_a - 2.0 * g_v, 0.0)
             # v bounds the norm of a row from above: mostly that alone shows that no cap is needed.
-            least = self.sigma.min()
-            if least == 0.0 or (bend * (reach / least**2 + 1.0)).max() > 1.0:
-                overshoot = bend * (norms() + self.fit_intercept)
-                cap = 1.0 / np.maximum(overshoot, 1.0)
-                c, d = c * cap, d * cap
-        return c * w, d * w
+            least = self.least_sigma**2
+            if (bend * (reach + least)).max() > least:
+                cap = w / np.maximum(bend * (norms() + self.fit_intercept), 1.0)
+                np.multiply(g_a, cap, out=c)
+                np.multiply(g_v, cap, out=d)
+                return
+        np.multiply(g_a, w, out=c)
+        np.multiply(g_v, w, out=d)
 
-    def _move_sigma(self, sigma: Floats, change: Floats) -> None:
-        """Multiply sigma by 1 + change, within the cap or, unscaled, clipped at 0 (the paper)."""
-        if self.scale is not None:
-            np.clip(change, *_SIGMA_CHANGE, out=change)
-        change += 1.0
-        sigma *= np.maximum(change, 0.0, out=change)
-
-    def _move_rest(self, c: Floats, d: Floats, rates: Rates, scale: float) -> None:
+    def _move_rest(self, c: Floats, d: Floats, rates: Rates, share: float) -> None:
         """The parameters that belong to no feature: intercept and noise."""
         if self.fit_intercept:
-            sigma = self.intercept.sigma.copy()
-            self._move_sigma(sigma, 2.0 * rates.sigma * scale * d.sum(axis=1))
-            mu = self.intercept.mu + rates.mu * scale * c.sum(axis=1)
-            self.intercept = Belief(mu, sigma)
+            p, q = c.sum(axis=1), d.sum(axis=1)
+            change = np.clip(2.0 * rates.sigma * share * q, *self._sigma_change)
+            mu, sigma = self.intercept.mu, self.intercept.sigma
+            self.intercept = Belief(mu + rates.mu * share * p, sigma * (1.0 + change))
         if self.noise:
             # In the logarithm, so that it stays positive; by at most a factor e.
-            change = rates.mu * scale * self.noise * float(d.sum())
+            change = rates.mu * share * self.noise * float(d.sum())
             self.noise *= float(np.exp(np.clip(change, -1.0, 1.0)))
 
     # --- the target -------------------------------------------------------------------------
@@ -272,11 +298,12 @@ class OnlineLinear:
                 intercept_sigma[row] = self.intercept.sigma[old]
         other.mu, other.sigma, other.drift = fresh.mu, fresh.sigma, fresh.drift
         other.class_weight = fresh.class_weight
+        other.least_sigma = float(fresh.sigma.min())
         other.intercept = Belief(intercept_mu, intercept_sigma)
         return other
 
     def ready_for(self, X: Any) -> OnlineLinear:
-        """This model, or a copy in sparse terms when scaled data turns sparse for the first time.
+        """The model itself, or a copy in sparse terms when scaled data turns sparse for the first time.
 
         The coefficients of x itself stay what they are: only their unit changes, from the standard
         deviation to the root mean square of a column, and the intercept takes up the shift.
@@ -290,6 +317,7 @@ class OnlineLinear:
             gain = other.sparse.gain(slice(None))
             unit = np.where(gain > 0.0, self.dense.gain / np.where(gain > 0.0, gain, 1.0), 1.0)
             other.mu, other.sigma = self.mu * unit, self.sigma * unit
+            other.least_sigma = float(other.sigma.min())
             shifted = (self.mu * self.dense.gain) @ self.dense.shift
             other.intercept = Belief(self.intercept.mu - shifted, self.intercept.sigma)
         return other
@@ -297,12 +325,12 @@ class OnlineLinear:
     # --- what is believed -------------------------------------------------------------------
 
     def features(self) -> Belief:
-        """One mean and one standard deviation per feature, up to date in every column."""
+        """One mean and one standard deviation per feature; the next step may move the arrays."""
         mu = self.mu
         if self.sparse is not None:
             mu = mu - self.sparse.pull(slice(None)) * self.drift[:, None]
         if self.n_rows == 1:
-            return Belief(mu[0].copy(), self.sigma[0].copy())
+            return Belief(mu[0], self.sigma[0])
         total = self.class_weight.sum()
         shares = self.class_weight / total if total else np.full(self.n_rows, 1.0 / self.n_rows)
         return over_classes(mu, self.sigma, shares)
@@ -315,6 +343,7 @@ class OnlineLinear:
             "drift": self.drift,
             "class_weight": self.class_weight,
             "noise": np.array(self.noise),
+            "least_sigma": np.array(self.least_sigma),
             "intercept.mu": self.intercept.mu,
             "intercept.sigma": self.intercept.sigma,
         }
@@ -328,19 +357,22 @@ class OnlineLinear:
         """Go on from :meth:`state`."""
         self.mu, self.sigma = arrays["mu"], arrays["sigma"]
         self.drift, self.class_weight = arrays["drift"], arrays["class_weight"]
-        self.noise = float(arrays["noise"])
+        self.noise, self.least_sigma = float(arrays["noise"]), float(arrays["least_sigma"])
         self.intercept = Belief(arrays["intercept.mu"], arrays["intercept.sigma"])
         if any(name.startswith("sparse.") for name in arrays):
             self.dense, self.sparse = None, SPARSE[self.scale](self.n_features)
-        for prefix, part in (("dense", self.dense), ("sparse", self.sparse), ("target", self.target)):
+        for prefix, part in (
+            ("dense", self.dense),
+            ("sparse", self.sparse),
+            ("target", self.target),
+        ):
             for name, value in arrays.items():
                 if name.startswith(prefix + "."):
                     setattr(part, name.removeprefix(prefix + "."), value)
-            if hasattr(part, "refresh"):
+            if isinstance(part, (Standard, MinMax)):
                 part.refresh()
 
     # --- helpers ----------------------------------------------------------------------------
-
 
     def _buffer(self, name: str, n_rows: int) -> Floats:
         """Scratch space of the size of the features, kept between steps."""
@@ -353,6 +385,5 @@ class OnlineLinear:
         return vars(self) | {"_buffers": {}, "_slot": np.zeros(0, dtype=np.int32)}
 
 
-def _refuse_overflow(*sums: Floats) -> None:
-    if not all(np.isfinite(part.sum()) for part in sums):
-        raise ValueError("X holds values so large that a step would overflow; rescale them.")
+def _overflow() -> ValueError:
+    return ValueError("X holds values so large that a step would overflow; rescale them.")

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.kernels import accumulate
+from fires.kernels.features import merge
 
 State = dict[str, npt.NDArray[Any]]
 Columns = npt.NDArray[np.int64]
@@ -51,8 +52,8 @@ class Unscaled:
 class Standard:
     r"""Mean 0 and standard deviation 1.
 
-    With :math:`p = \sum_b w_b t_b` and :math:`q = \sum_b w_b t_b^2`, :math:`t = x - \bar x`, a batch
-    of weight :math:`w` is merged into :math:`n` rows by
+    With :math:`p = \sum_b w_b t_b` and :math:`q = \sum_b w_b t_b^2`, :math:`t = x - \bar x`, a
+    batch of weight :math:`w` is merged into :math:`n` rows by
 
     .. math::
         \bar x' = \bar x + \frac{p}{n + w}, \qquad M_2' = M_2 + q - \frac{p^2}{n + w}
@@ -92,17 +93,12 @@ class Standard:
     def absorb(self, X: Any, p: Floats, q: Floats, weight: Floats, missing: bool) -> None:
         """Merge a batch whose sums about the present shift are ``p`` and ``q``."""
         self.count = self.count + _count(X, weight, missing)
-        change = p / np.maximum(self.count, _TINY)
-        self.shift += change
-        self.spread += q - p * change
-        self.refresh()
+        merge(self.count, self.shift, self.spread, self.gain, p, q, _ROUNDING)
 
     def refresh(self) -> None:
         """The gain that belongs to the sums."""
-        variance = self.spread / np.maximum(self.count, _TINY)
-        flat = variance <= _ROUNDING * self.shift**2
-        variance[flat] = np.inf
-        np.divide(1.0, np.sqrt(variance), out=self.gain)
+        nothing = np.zeros_like(self.shift)
+        merge(self.count, self.shift, self.spread, self.gain, nothing, nothing, _ROUNDING)
 
     def state(self) -> State:
         """The sums."""
@@ -223,13 +219,15 @@ class SparseStandard:
         """One over the root mean square; 0 for columns never seen."""
         squares = self.squares[columns]
         safe = np.where(squares > 0.0, squares, np.inf)
-        return np.sqrt(self.count[0] * self._observed(columns) / safe)
+        gain: Floats = np.sqrt(self.count[0] * self._observed(columns) / safe)
+        return gain
 
     def pull(self, columns: Any) -> Floats:
         """What centring takes off the mean of a column, per pace."""
         squares = self.squares[columns]
         safe = np.where(squares > 0.0, squares, np.inf)
-        return self.total[columns] / np.sqrt(safe * self._observed(columns))
+        pull: Floats = self.total[columns] / np.sqrt(safe * self._observed(columns))
+        return pull
 
     def absorb(self, columns: Columns, sums: SparseSums) -> None:
         """Add a batch."""
@@ -295,7 +293,8 @@ class SparseMinMax:
 
     def pull(self, columns: Any) -> Floats:
         """The lower end of the range, scaled."""
-        return self.low[columns] * self.gain(columns)
+        pull: Floats = self.low[columns] * self.gain(columns)
+        return pull
 
     def absorb(self, columns: Columns, sums: SparseSums) -> None:
         """Widen the range by a batch."""

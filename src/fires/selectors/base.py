@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.exceptions import NotFittedError
 
 from fires.core import labels, validation
 from fires.core.belief import Floats
 from fires.core.storage import write_state
 from fires.core.version import __version__
-from fires.core.weighting import rank, top_k
-from fires.kernels import scan
+from fires.core.weighting import rank
+from fires.kernels import scan, top_k
 
 
 class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -29,6 +29,8 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
     A method writes ``_learn`` and ``_weights``, and ``_state`` and ``_restore`` to be saved. What
     it gets has passed the gate; if it raises, the selector is as it was before the call.
     """
+
+    _supervised = True
 
     n_features_to_select: int | float
     n_features_in_: int
@@ -39,9 +41,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
     # --- what a method writes ---------------------------------------------------------------
 
     @abstractmethod
-    def _learn(
-        self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int
-    ) -> None:
+    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
         """Learn from one batch behind the gate; change no array in place before all is checked."""
 
     @abstractmethod
@@ -78,7 +78,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         """
         with self._all_or_nothing():
             matrix, n_missing = self._gate(X)
-            if self.__sklearn_tags__().target_tags.required:
+            if self._supervised:
                 y = validation.as_target(y, matrix.shape[0], type(self).__name__)
             weight = validation.as_weights(sample_weight, matrix.shape[0])
             self._take(matrix, y, classes, weight, n_missing)
@@ -92,7 +92,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
                     delattr(self, name)
             matrix, n_missing = self._gate(X)
             n_rows = matrix.shape[0]
-            if self.__sklearn_tags__().target_tags.required:
+            if self._supervised:
                 y = validation.as_target(y, n_rows, type(self).__name__)
             weight = validation.as_weights(sample_weight, n_rows)
             size = getattr(self, "batch_size", 100)
@@ -128,8 +128,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         try:
             yield
         except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__ = before
             raise
 
     def _gate(self, X: Any) -> tuple[Any, int]:
@@ -199,7 +198,8 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
     @property
     def weights_(self) -> Floats:
         """The weight of every feature, greater for better; read-only, and yours to keep."""
-        return self._computed("weights", self._weights)
+        weights: Floats = self._computed("weights", self._weights)
+        return weights
 
     @property
     def ranking_(self) -> npt.NDArray[np.intp]:
@@ -209,7 +209,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def _computed(self, name: str, compute: Any) -> Any:
         """What ``compute`` gives, once per batch, as a read-only array."""
-        check_is_fitted(self, "n_features_in_")
+        self._check_fitted()
         if name not in self._seen_:
             value = compute()
             value.flags.writeable = False
@@ -237,7 +237,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def get_support(self, indices: bool = False) -> npt.NDArray[Any]:
         """The selected features, as a mask or as ascending indices."""
-        check_is_fitted(self, "n_features_in_")
+        self._check_fitted()
         if indices:
             return self._selected().copy()
         mask = np.zeros(self.n_features_in_, dtype=bool)
@@ -246,7 +246,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """The names of the selected features."""
-        check_is_fitted(self, "n_features_in_")
+        self._check_fitted()
         known = getattr(self, "feature_names_in_", None)
         if input_features is None:
             n = self.n_features_in_
@@ -262,6 +262,13 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
                 )
         out: npt.NDArray[np.object_] = names[self._selected()]
         return out
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "n_samples_seen_"):
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: call partial_fit or fit "
+                "with a batch first."
+            )
 
     # --- applying it ------------------------------------------------------------------------
 
@@ -295,7 +302,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def inverse_transform(self, X: Any) -> Any:
         """Put selected columns back into their places, with zeros elsewhere."""
-        check_is_fitted(self, "n_features_in_")
+        self._check_fitted()
         selected = self._selected()
         matrix = validation.as_matrix(X, type(self).__name__)
         if matrix.shape[1] != len(selected):
@@ -310,7 +317,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def _checked(self, X: Any) -> Any:
         """X in the order learnt from; infinite and, if refused, missing entries raise."""
-        check_is_fitted(self, "n_features_in_")
+        self._check_fitted()
         if getattr(self, "missing", "ignore") == "error":
             return self._gate(X)[0]
         matrix = validation.as_matrix(X, type(self).__name__)
@@ -320,7 +327,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = getattr(self, "missing", "ignore") == "ignore"
-        tags.target_tags.required = True
+        tags.target_tags.required = self._supervised
         return tags
 
     # --- state ------------------------------------------------------------------------------
@@ -331,7 +338,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         No code is in the file. It is written beside and moved into place, so a crash leaves the
         old file whole.
         """
-        check_is_fitted(self, "n_features_in_")
+        self._check_fitted()
         header, arrays = self._state()
         header |= {
             "class": type(self).__name__,

@@ -179,9 +179,7 @@ class FIRES(OnlineSelector):
         target = self._target(y, classes)
         self._learner_ = self._learner_.ready_for(X)
         sigma_rate = self.learning_rate_sigma
-        rates = Rates(
-            self.learning_rate, self.learning_rate if sigma_rate is None else sigma_rate
-        )
+        rates = Rates(self.learning_rate, self.learning_rate if sigma_rate is None else sigma_rate)
         self._learner_.step(X, target, weight, rates, n_missing > 0)
 
     def _target(self, y: Any, classes: Any) -> npt.NDArray[Any]:
@@ -330,7 +328,12 @@ class FIRES(OnlineSelector):
 
 
 def _check_number(name: str, value: Any, positive: bool = False) -> None:
-    if not isinstance(value, Real) or not np.isfinite(value) or value < 0 or (positive and not value):
+    if (
+        not isinstance(value, Real)
+        or not np.isfinite(value)
+        or value < 0
+        or (positive and not value)
+    ):
         wanted = "a positive number" if positive else "a number that is not negative"
         raise ValueError(f"{name} must be {wanted}; got {value!r}.")
 

@@ -1,0 +1,104 @@
+"""What is done to every feature once per dense batch, in one pass each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fires.core.belief import Floats
+from fires.kernels._compile import compiled
+
+
+@compiled
+def fold(mu: Floats, sigma: Floats, gain: Floats, coefficient: Floats, variance: Floats) -> None:
+    """Coefficients and variances in the units of x: ``mu * gain`` and ``(sigma * gain)**2``."""
+    for k in range(mu.shape[0]):
+        m, s, c, v = mu[k], sigma[k], coefficient[k], variance[k]
+        for j in range(len(gain)):
+            c[j] = m[j] * gain[j]
+            v[j] = (s[j] * gain[j]) ** 2
+
+
+@compiled
+def move(
+    mu: Floats,
+    sigma: Floats,
+    p: Floats,
+    q: Floats,
+    gain: Floats,
+    rate_mu: float,
+    rate_sigma: float,
+    least_change: float,
+    most_change: float,
+) -> float:
+    """One step of ascent in place; the smallest sigma after it, or NaN if nothing was moved.
+
+    ``mu += rate_mu * gain * p``, and sigma is multiplied by 1 plus ``2 rate_sigma * gain² * q``,
+    clipped to the changes allowed. Sums that are not finite move nothing.
+    """
+    total = 0.0
+    for k in range(mu.shape[0]):
+        pk, qk = p[k], q[k]
+        for j in range(len(gain)):
+            total += 0.0 * (pk[j] + qk[j])
+    if total != 0.0:  # NaN: not finite
+        return np.nan
+    least = np.inf
+    for k in range(mu.shape[0]):
+        m, s, pk, qk = mu[k], sigma[k], p[k], q[k]
+        for j in range(len(gain)):
+            m[j] += rate_mu * gain[j] * pk[j]
+            change = 2.0 * rate_sigma * gain[j] * gain[j] * qk[j]
+            s[j] *= 1.0 + min(max(change, least_change), most_change)
+            least = min(least, s[j])
+    return least
+
+
+@compiled
+def merge(
+    count: Floats, shift: Floats, spread: Floats, gain: Floats, p: Floats, q: Floats, tiny: float
+) -> None:
+    """Merge sums about ``shift`` into a running mean and spread, and renew the gain, in place.
+
+    A variance below ``tiny`` times the squared mean is rounding, not spread: its gain is 0.
+    """
+    common = len(count) == 1
+    for j in range(len(shift)):
+        n = count[0] if common else count[j]
+        change = p[j] / n if n > 0.0 else 0.0
+        shift[j] += change
+        spread[j] += q[j] - p[j] * change
+        variance = spread[j] / n if n > 0.0 else 0.0
+        gain[j] = 1.0 / np.sqrt(variance) if variance > tiny * shift[j] * shift[j] else 0.0
+
+
+def fold_plain(mu: Floats, sigma: Floats, gain: Floats) -> tuple[Floats, Floats]:
+    """The definition of :func:`fold`."""
+    return mu * gain, (sigma * gain) ** 2
+
+
+def move_plain(
+    mu: Floats,
+    sigma: Floats,
+    p: Floats,
+    q: Floats,
+    gain: Floats,
+    rate_mu: float,
+    rate_sigma: float,
+    least_change: float,
+    most_change: float,
+) -> tuple[Floats, Floats]:
+    """The definition of :func:`move`."""
+    change = np.clip(2.0 * rate_sigma * gain**2 * q, least_change, most_change)
+    return mu + rate_mu * gain * p, sigma * (1.0 + change)
+
+
+def merge_plain(
+    count: Floats, shift: Floats, spread: Floats, p: Floats, q: Floats, tiny: float
+) -> tuple[Floats, Floats, Floats]:
+    """The definition of :func:`merge`."""
+    safe = np.where(count > 0.0, count, np.inf)
+    change = p / safe
+    shift, spread = shift + change, spread + q - p * change
+    variance = spread / safe
+    spreads = variance > tiny * shift**2
+    return shift, spread, np.where(spreads, 1.0 / np.sqrt(np.where(spreads, variance, 1.0)), 0.0)

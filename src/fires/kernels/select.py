@@ -1,0 +1,82 @@
+"""The k greatest weights, in one pass and without a sort of them all."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.belief import Floats
+from fires.kernels._compile import compiled
+
+Indices = npt.NDArray[np.int64]
+
+
+@compiled
+def _heap_top(weights: Floats, k: int) -> Indices:
+    """Indices of the k greatest, ascending; a heap holds the best so far, its worst on top."""
+    heap = np.empty(k, dtype=np.float64)
+    place = np.empty(k, dtype=np.int64)
+    size = 0
+    for j in range(len(weights)):
+        w = weights[j]
+        w = w if w == w else -np.inf
+        if size < k:
+            # Sift up. Of equal weights the one with the greater index is worse, so nearer the top.
+            i = size
+            size += 1
+            while i > 0 and heap[(i - 1) // 2] >= w:
+                heap[i], place[i] = heap[(i - 1) // 2], place[(i - 1) // 2]
+                i = (i - 1) // 2
+        elif w > heap[0]:  # not >=: an earlier index keeps its place against an equal weight
+            i = 0
+            while True:
+                child = 2 * i + 1
+                if child >= k:
+                    break
+                right = child + 1
+                if right < k and (
+                    heap[right] < heap[child]
+                    or (heap[right] == heap[child] and place[right] > place[child])
+                ):
+                    child = right
+                # j is the greatest index so far: among equals it belongs above the others.
+                if heap[child] >= w:
+                    break
+                heap[i], place[i] = heap[child], place[child]
+                i = child
+        else:
+            continue
+        heap[i], place[i] = w, j
+    return np.sort(place)
+
+
+def top_k(weights: Floats, k: int) -> Indices:
+    """Indices of the ``k`` greatest weights, ascending; ties go to the lower index.
+
+    NaN never ranks before a number.
+
+    Examples
+    --------
+    >>> top_k(np.array([0.5, 2.0, 0.5, 0.5]), 2)
+    array([0, 1])
+    >>> top_k(np.array([np.nan, -3.0]), 1)
+    array([1])
+    """
+    n = len(weights)
+    if k >= n:
+        return np.arange(n)
+    if 32 * k < n or n <= 1024:
+        return _heap_top(weights, k)
+    # A heap of that size would be walked too often; a partition costs the same for every k.
+    if np.isnan(weights.min()):
+        weights = np.where(np.isnan(weights), -np.inf, weights)
+    threshold = np.partition(weights, n - k)[n - k]
+    above = np.flatnonzero(weights > threshold)
+    tied = np.flatnonzero(weights == threshold)[: k - len(above)]
+    return np.sort(np.concatenate([above, tied])) if len(above) < k else above
+
+
+def top_k_plain(weights: Floats, k: int) -> Indices:
+    """The definition of :func:`top_k`."""
+    order = np.argsort(-np.where(np.isnan(weights), -np.inf, weights), kind="stable")
+    return np.sort(order[:k])

@@ -1,0 +1,93 @@
+"""A stream over data that is already in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from fires.streams.base import Batch, Position, Schema, check_batch_size
+
+
+class ArrayStream:
+    """Rows of an array, in order. Made by :func:`from_arrays`."""
+
+    def __init__(self, X: Any, y: npt.NDArray[Any], schema: Schema) -> None:
+        self.schema = schema
+        self._X = X
+        self._y = y
+
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        """Hand out views of ``batch_size`` rows each; the last batch may be shorter."""
+        batch_size = check_batch_size(batch_size)
+        for start in range(0, len(self._y), batch_size):
+            stop = min(start + batch_size, len(self._y))
+            position = Position(rows=stop, offset=stop)
+            yield Batch(_rows(self._X, start, stop), self._y[start:stop], position)
+
+
+def from_arrays(
+    X: Any,
+    y: Any,
+    feature_names: Sequence[str] | None = None,
+    *,
+    target: str = "target",
+    classes: Sequence[Any] | None = None,
+) -> ArrayStream:
+    """Make a stream of a matrix and its labels.
+
+    Batches of a C-ordered float64 array, and of a CSR matrix, are views; other layouts and
+    number types are converted one batch at a time.
+
+    Parameters
+    ----------
+    X : array, SciPy sparse matrix or array, pandas or polars frame
+        Numbers only, one row per sample.
+    y : sequence of length n_samples
+        Labels or numbers, handed out as they are.
+    feature_names : sequence of str, optional
+        Default: the columns of a frame, otherwise x0, x1, ...
+    target : str
+        The name of y.
+    classes : sequence, optional
+        All labels that can occur, if they are known.
+
+    Examples
+    --------
+    >>> stream = from_arrays([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], ["a", "b", "a"])
+    >>> stream.schema.feature_names
+    ('x0', 'x1')
+    >>> [batch.X.tolist() for batch in stream.batches(2)]
+    [[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]]]
+    """
+    if feature_names is None and hasattr(X, "columns"):
+        feature_names = [str(name) for name in X.columns]
+    if sparse.issparse(X):
+        X = X.tocsr()
+    else:
+        # A frame's own columns are not contiguous rows: one conversion, not one per batch.
+        X = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+        if X.dtype.kind not in "biuf":
+            X = X.astype(np.float64)
+    y = np.asarray(y)
+    if X.ndim != 2 or y.ndim != 1 or X.shape[0] != len(y):
+        raise ValueError(f"X and y do not belong together: shapes {X.shape} and {y.shape}.")
+    if feature_names is None:
+        feature_names = [f"x{column}" for column in range(X.shape[1])]
+    if len(feature_names) != X.shape[1]:
+        raise ValueError(f"{len(feature_names)} feature names for {X.shape[1]} columns.")
+    known = None if classes is None else tuple(classes)
+    return ArrayStream(X, y, Schema(tuple(feature_names), target, known))
+
+
+def _rows(X: Any, start: int, stop: int) -> Any:
+    """Rows start to stop as float64, without a copy where the layout allows it."""
+    if not sparse.issparse(X):
+        return np.ascontiguousarray(X[start:stop], dtype=np.float64)
+    first, last = X.indptr[start], X.indptr[stop]
+    parts = (X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first)
+    rows = type(X)(parts, shape=(stop - start, X.shape[1]), copy=False)
+    return rows.astype(np.float64, copy=False)

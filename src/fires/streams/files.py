@@ -1,0 +1,185 @@
+"""A stream over a file: CSV and TSV, plain or packed with gzip, Parquet, or standard input."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.streams.base import Batch, InputError, Position, Schema, check_batch_size
+from fires.streams.columns import MISSING, N_EXAMPLES, Column, Encoder, find_kinds
+from fires.streams.text_blocks import (
+    BLOCK,
+    MAX_LINE,
+    NOT_UTF8,
+    PIECE,
+    Block,
+    blocks,
+    is_utf8,
+    sniff,
+    walk,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SAMPLE_ROWS = 10_000
+"""How many rows at most decide what the columns hold."""
+_SAMPLE_CELLS = 2_000_000
+_CHUNK_CELLS = 4_000_000
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """How many rows could not be used, and (line, reason) of the first ten.
+
+    Parquet files have rows where text has lines; ``unit`` says which.
+    """
+
+    count: int = 0
+    examples: tuple[tuple[int, str], ...] = ()
+    unit: str = "line"
+
+    def __add__(self, faults: Sequence[tuple[int, str]]) -> Rejected: ...
+
+
+def from_file(
+    source: str | os.PathLike[str] | BinaryIO,
+    target: str,
+    *,
+    exclude: Sequence[str] = (),
+    max_categories: int = 1000,
+    numeric_target: bool = False,
+    delimiter: str | None = None,
+    columns: Sequence[Column] | None = None,
+    start: Position | None = None,
+    block_size: int = BLOCK,
+) -> FileStream:
+    r"""Make a stream of a table in a file, in bounded memory however long the file is.
+
+    The kind of each column is fixed by the first rows, 10,000 at most; what does not fit later
+    makes its row unusable. Unusable rows are counted and left out. Numbers, dates (as seconds
+    since 1970) and true and false (1 and 0) become numbers; other text becomes categories with
+    the codes 0, 1, 2, ... in order of first appearance.
+
+    Parameters
+    ----------
+    source : path, "-" for standard input, or binary file
+        What it holds is found out from its first bytes: Parquet, or text in UTF-8 with a header,
+        its fields separated by a comma, semicolon, tab or bar; packed with gzip or not.
+    target : str
+        The column to predict. Its labels stay what they are: whole numbers, true and false,
+        text; other numbers, and dates, are float64.
+    exclude : sequence of str
+        Columns to leave out.
+    max_categories : int
+        How many categories of a column get a code of their own. All later ones share the next.
+    numeric_target : bool
+        Read the target as float64 even if the first rows hold whole numbers only.
+    delimiter : str, optional
+        What separates the fields, where it should not be guessed.
+    columns : sequence of Column, optional
+        The ``columns`` of an earlier stream of this table: kinds and codes go on as they were.
+    start : Position, optional
+        The position of the last batch of an earlier stream: reading goes on after it.
+    block_size : int
+        Bytes of text to parse at once. The batches do not depend on it.
+
+    Raises
+    ------
+    InputError
+        With one line that says what is wrong with the file or the names of the columns.
+
+    Examples
+    --------
+    >>> text = b"age,town,bought\n31,Bonn,yes\n?,Ulm,no\nold,Ulm,no\n45,Ulm,yes\n"
+    >>> stream = from_file(io.BytesIO(text), "bought")
+    >>> [(batch.X.tolist(), batch.y.tolist()) for batch in stream.batches(2)]
+    [([[31.0, 0.0], [nan, 1.0]], ['yes', 'no']), ([[45.0, 1.0]], ['yes'])]
+    >>> stream.rejected.examples
+    ((4, '"old" in column "age" is not a number'),)
+    """
+    table = _open_table(source, delimiter, block_size)
+    if isinstance(exclude, str):
+        exclude = [exclude]
+    used = _choose(table, target, exclude)
+    if columns is None:
+        n_rows = min(SAMPLE_ROWS, max(100, _SAMPLE_CELLS // len(used)))
+        sample = _sample(table, used, n_rows)
+        columns = find_kinds(sample, target, numeric_target=numeric_target)
+    elif {column.name for column in columns} != set(used):
+        raise InputError(f"{table.name} does not have the columns of the earlier run")
+    return FileStream(table, tuple(columns), target, max_categories, start or Position())
+
+
+class FileStream:
+    """The rows of a table, in order. Made by :func:`from_file`.
+
+    Attributes
+    ----------
+    schema : Schema
+        The names of the columns.
+    n_bytes : int or None
+        The size of the source; None if it is not known.
+    rejected : Rejected
+        The rows left out so far.
+    columns : tuple of Column
+        The kinds of the columns and the categories met so far; the target is the last.
+    """
+
+    def __init__(
+        self,
+        table: _Table,
+        columns: tuple[Column, ...],
+        target: str,
+        max_categories: int,
+        start: Position,
+    ) -> None:
+        self.schema = Schema(tuple(c.name for c in columns if c.name != target), target)
+        self.n_bytes = table.n_bytes
+        self.columns = columns
+        self.rejected = Rejected(unit=table.unit)
+        self._table = table
+        self._known = columns
+        self._max_categories = max_categories
+        self._start = start
+
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        """Hand out ``batch_size`` rows at a time; the last batch may be shorter."""
+        batch_size = check_batch_size(batch_size)
+        self.rejected = Rejected(unit=self._table.unit)
+        n_rows = self._start.rows
+        for X, y, places in _cut(self._encoded(), batch_size):
+            n_rows += len(y)
+            yield Batch(X, y, Position(n_rows, *places[-1].tolist()))
+        if n_rows == 0:
+            raise _nothing_readable(self._table, self.rejected.examples)
+
+    def _encoded(self) -> Iterator[_Rows]:
+        """Chunk by chunk, the usable rows as arrays and where each of them ends."""
+        encoder = Encoder(self._known, self.schema.target, max_categories=self._max_categories)
+        for chunk in self._table.chunks(self._known, self._start):
+            encoded = encoder.encode(chunk.frame)
+            self.columns = encoder.columns
+            faults = [(int(chunk.lines[row]), why) for row, why in encoded.reasons.items()]
+            n_bad = len(chunk.faults) + int(np.count_nonzero(~encoded.usable))
+            examples = [*self.rejected.examples, *sorted([*chunk.faults, *faults])]
+            self.rejected = Rejected(
+                self.rejected.count + n_bad, tuple(examples[:N_EXAMPLES]), self._table.unit
+            )
+            places = chunk.places if n_bad == len(chunk.faults) else chunk.places[encoded.usable]
+            yield encoded.X, encoded.y, places

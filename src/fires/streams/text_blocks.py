@@ -1,0 +1,294 @@
+"""Text is cut into blocks that end where a record ends.
+
+A record usually is a line, but a quoted field may hold line ends. Where quotes stand as they
+should, the parity of their count tells which line ends count, and NumPy finds them; a piece
+where they do not is walked record by record with the csv module, whose reading of odd quotes
+is the reference. Both give the same records, whatever the size of the blocks.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.streams.base import InputError
+
+BLOCK = 8 << 20
+"""Bytes parsed at once: smaller blocks cost speed, greater ones only memory."""
+PIECE = BLOCK // 16
+"""Bytes read row by row at once, where that is necessary."""
+MAX_LINE = 64 << 20
+"""A longer line is no table."""
+MAX_RECORD = 1 << 20
+"""A record of several lines that is longer than this has a quote that nobody closed."""
+
+NOT_UTF8 = "not UTF-8 text"
+UNCLOSED = "a quote is opened and not closed"
+
+_QUOTE, _NEWLINE, _RETURN = b'"\n\r'
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Whole records of a text.
+
+    Parameters
+    ----------
+    data : bytes
+        The text.
+    ends : ndarray
+        Where each record ends in the source, in bytes.
+    lines : ndarray
+        The number of each record's first line, and of the first line after the block.
+    regular : bool
+        The quotes are in order, and all told there are as many delimiters as the records need:
+        a parser that refuses records with too many fields can take the block whole.
+    """
+
+    data: bytes
+    ends: Ints
+    lines: Ints
+    regular: bool
+
+    def pieces(self, delimiter: str, width: int) -> Iterator[Block]:
+        """Cut the block further, into pieces of about PIECE bytes."""
+        offset = int(self.ends[-1]) - len(self.data)
+        first, start = 0, offset
+        while first < len(self.ends):
+            last = max(int(np.searchsorted(self.ends, start + PIECE, side="right")), first + 1)
+            stop = int(self.ends[last - 1])
+            data = self.data[start - offset : stop - offset]
+            ends, regular = _regular_ends(data, _line_ends(data), delimiter, width)
+            regular = regular and ends is not None and len(ends) == last - first
+            yield Block(data, self.ends[first:last], self.lines[first : last + 1], regular)
+            first, start = last, stop
+
+
+def blocks(
+    read: Callable[[int], bytes],
+    delimiter: str,
+    width: int,
+    *,
+    offset: int = 0,
+    line: int = 0,
+    block_size: int = BLOCK,
+) -> Iterator[Block]:
+    r"""Cut what ``read`` gives into blocks of at most about ``block_size`` bytes.
+
+    Parameters
+    ----------
+    read : callable
+        ``read(n)`` returns at most n bytes, and none at the end, as files do.
+    delimiter : str
+        What stands between two fields.
+    width : int
+        How many fields a record should have.
+    offset, line : int
+        Bytes and lines that lie before what is read.
+    block_size : int
+        The first blocks are smaller, so that the first rows come soon.
+
+    Examples
+    --------
+    >>> text = io.BytesIO(b'1,"two\nlines"\n3,four')
+    >>> [(block.data, block.lines) for block in blocks(text.read, ",", 2, block_size=16)]
+    [(b'1,"two\nlines"\n', array([1, 3])), (b'3,four', array([3, 4]))]
+    """
+    buffer, final = b"", False
+    size = min(PIECE, block_size)
+    while not final or buffer:
+        if len(buffer) < size and not final:
+            more = read(size - len(buffer))
+            final = not more
+            buffer = buffer + more if buffer else more
+            if not final and len(buffer) < size:
+                continue
+        newlines = _line_ends(buffer) if final else _find(np.frombuffer(buffer, np.uint8), _NEWLINE)
+        if len(newlines) == 0 and len(buffer) > MAX_LINE:
+            raise InputError(f"line {line + 1} is longer than {MAX_LINE >> 20} MB: not a table")
+        ends, regular = _regular_ends(buffer, newlines, delimiter, width)
+        if ends is None or (len(ends) == 0 and (final or len(buffer) > MAX_RECORD)):
+            ends = _walked_ends(buffer, newlines, delimiter, width, final)
+        if len(ends) == 0:  # The buffer ends within its first record.
+            size = len(buffer) + block_size
+            continue
+        # A block with a fault costs little if it is small; then the blocks grow again.
+        size = min(2 * size, block_size) if regular else min(PIECE, block_size)
+        stop = int(ends[-1])
+        first_bytes = np.concatenate([[0], ends])
+        lines = line + 1 + np.searchsorted(newlines, first_bytes)
+        yield Block(buffer[:stop], offset + ends, lines, regular)
+        line = int(lines[-1]) - 1
+        offset += stop
+        buffer = buffer[stop:]
+
+
+def _line_ends(data: bytes) -> Ints:
+    """Where lines end; the end of the data ends the last one, with or without a newline."""
+    newlines = _find(np.frombuffer(data, np.uint8), _NEWLINE)
+    if data and not data.endswith(b"\n"):
+        newlines = np.append(newlines, len(data) - 1)
+    return newlines
+
+
+def _regular_ends(
+    buffer: bytes, newlines: Ints, delimiter: str, width: int
+) -> tuple[Ints | None, bool]:
+    """Where records end, by the parity of quotes, and whether the records look regular.
+
+    None if the quotes are not in order, so that their parity says nothing.
+    """
+    text = np.frombuffer(buffer, np.uint8)
+    separator = ord(delimiter)
+    quoted = b'"' in buffer
+    stop = int(newlines[-1]) + 1 if len(newlines) else 0
+    if b"\r" in buffer:
+        returns = _find(text[: stop - 1], _RETURN) if stop else newlines
+        if (text[returns + 1] != _NEWLINE).any():
+            return (None if quoted else newlines + 1), False
+    if not quoted:
+        n_separators = np.count_nonzero(text[:stop] == separator)
+        return newlines + 1, n_separators == len(newlines) * (width - 1)
+    quotes = _find(text, _QUOTE)
+    ends = newlines[np.searchsorted(quotes, newlines) % 2 == 0] + 1
+    if len(ends) == 0:
+        return ends, False
+    stop = int(ends[-1])
+    quotes = quotes[: np.searchsorted(quotes, stop)]
+    opening, closing = quotes[0::2], quotes[1::2]
+    # The first byte starts a record, and a quote that is the last byte ends one.
+    before = np.where(opening > 0, text[opening - 1], _NEWLINE)
+    after = text[np.minimum(closing + 1, stop - 1)]
+    marks = [_QUOTE, _NEWLINE, separator]
+    if not (np.isin(before, marks).all() and np.isin(after, [*marks, _RETURN]).all()):
+        return None, False
+    n_separators = np.count_nonzero(np.searchsorted(quotes, _find(text[:stop], separator)) % 2 == 0)
+    regular = n_separators == len(ends) * (width - 1)
+    several_lines = len(ends) < np.searchsorted(newlines, stop)
+    if several_lines and (not regular or np.diff(ends, prepend=0).max() > MAX_RECORD):
+        return None, False
+    return ends, regular
+
+
+def _find(text: npt.NDArray[np.uint8], byte: int) -> Ints:
+    """All places of a byte."""
+    return np.flatnonzero(text == byte)
+
+
+def _walked_ends(buffer: bytes, newlines: Ints, delimiter: str, width: int, final: bool) -> Ints:
+    """Where records end, by the csv module."""
+    if len(newlines) == 0:
+        return newlines
+    records = walk(buffer[: newlines[-1] + 1], delimiter, width, final=final)
+    last_lines = np.cumsum([n_lines for n_lines, _ in records], dtype=np.int64) - 1
+    return newlines[last_lines] + 1
+
+
+def walk(
+    data: bytes, delimiter: str, width: int, *, final: bool = True
+) -> list[tuple[int, list[str] | str]]:
+    r"""Read whole lines record by record.
+
+    Returns, for each record, the number of its lines, and its fields or what is wrong with it;
+    a blank line has no fields. A record of several lines that is wrong is not lost whole: its
+    first line is, and reading goes on with the second, since a quote too many is the likely
+    reason. Unless ``final``, a record that may go on after the data is left out.
+
+    Examples
+    --------
+    >>> walk(b'1,2\n3,"4\n5,6\n7\n', ",", 2)
+    [(1, ['1', '2']), (1, 'a quote is opened and not closed'), (1, ['5', '6']),
+     (1, '1 field, the header has 2')]
+    """
+    lines = list(io.StringIO(data.decode("utf-8", "surrogateescape"), newline="\n"))
+    records: list[tuple[int, list[str] | str]] = []
+    at = 0
+    former_limit = csv.field_size_limit(MAX_LINE)
+    try:
+        while at < len(lines):
+            start, dry = at, list[bool]()
+            reader = csv.reader(chain(islice(lines, at, None), _once_dry(dry)), delimiter=delimiter)
+            while True:
+                try:
+                    row = next(reader)
+                    fault = _fault(row, width)
+                except StopIteration:
+                    return records
+                except csv.Error:
+                    row, fault = [], "a carriage return within the line"
+                n_lines = start + reader.line_num - at
+                if n_lines > 1 or dry:
+                    too_long = _n_bytes(lines[at : at + n_lines]) > MAX_RECORD
+                    if dry and not final and not too_long:
+                        return records
+                    if dry or fault or too_long:
+                        records.append((1, UNCLOSED))
+                        at += 1
+                        break
+                records.append((n_lines, fault or row))
+                at += n_lines
+    finally:
+        csv.field_size_limit(former_limit)
+    return records
+
+
+def _once_dry(dry: list[bool]) -> Iterator[str]:
+    """No lines, but a note that more were wanted: within a record, its quote is still open."""
+    dry.append(True)
+    yield from ()
+
+
+def _n_bytes(lines: list[str]) -> int:
+    return len("".join(lines).encode("utf-8", "surrogateescape"))
+
+
+def _fault(row: list[str], width: int) -> str | None:
+    """Say what is wrong with a row, if anything is."""
+    if len(row) == 1 and not row[0].strip():
+        row.clear()
+    if row and len(row) != width:
+        return f"{len(row)} field{'s' if len(row) > 1 else ''}, the header has {width}"
+    if not is_utf8("".join(row)):
+        return NOT_UTF8
+    return None
+
+
+def is_utf8(text: str) -> bool:
+    r"""Whether a text that was decoded with ``surrogateescape`` was UTF-8 throughout.
+
+    Examples
+    --------
+    >>> is_utf8("größer"), is_utf8(b"gr\xf6\xdfer".decode("utf-8", "surrogateescape"))
+    (True, False)
+    """
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def sniff(lines: list[str]) -> str | None:
+    """Find the delimiter that cuts most lines into as many fields as the first, and into most.
+
+    Examples
+    --------
+    >>> sniff(["height, cm;name", "1,85;Ann"])
+    ';'
+    """
+    scores = {}
+    for delimiter in (",", ";", "\t", "|"):
+        widths = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
+        scores[delimiter] = sum(width == widths[0] for width in widths) * (widths[0] - 1)
+    best = max(scores, key=lambda delimiter: scores[delimiter])
+    return best if scores[best] > 0 else None
