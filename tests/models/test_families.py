@@ -1,6 +1,7 @@
 """The scalar functions behind the linear models, against high precision and against their laws."""
 
 import itertools
+import operator
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -101,48 +102,79 @@ def test_probit_slope_in_the_variance_of_one_row():
 
 
 @cache
-def legendre(degree: int) -> list[tuple[mp.mpf, mp.mpf]]:
+def legendre(degree):
     """3 * 2**(degree - 1) Gauss-Legendre nodes and weights on [-1, 1]."""
     return mp.calculus.quadrature.GaussLegendre(mp.mp).calc_nodes(degree, mp.mp.prec)
 
 
-def integrals(
-    f: Callable[[mp.mpf], Sequence[mp.mpf]],
-    a: mp.mpf,
-    v: mp.mpf,
-    centres: Sequence[tuple[mp.mpf, mp.mpf]],
-    degree: int = 4,
-) -> list[mp.mpf]:
-    """Integrate several functions against N(a, v), straight from the definition.
+def integrals(f, a, v, centres, degree):
+    """Integrate the functions ``f(t)`` against N(a, v), straight from the definition.
 
-    ``centres`` are all places and scales where something happens. Intervals grow geometrically
-    from each; those where every integrand has died out at both ends are left out.
+    ``centres`` are the places where something happens, with their scales. Intervals grow
+    geometrically from each; where all integrands have died out at both ends, they are skipped.
     """
 
-    def g(t: mp.mpf) -> list[mp.mpf]:
-        density = mp.exp(-((t - a) ** 2) / (2 * v)) / mp.sqrt(2 * mp.pi * v)
+    def g(t):
+        density = mp.exp(-((t - a) ** 2) / (2 * v))
         return [density * each for each in f(t)]
 
     points = {centre for centre, _ in centres}
     for centre, scale in centres:
-        reach = scale
-        while reach < 40 * mp.sqrt(v) + 40 * scale:
-            points |= {centre - reach, centre + reach}
-            reach *= mp.mpf(2.2)
-    least = min(scale for _, scale in centres) / 8
-    ends = [min(points)]
-    ends += [q for q in sorted(points) if q - ends[-1] > 0 and True]
-    kept = [ends[0]]
-    for q in ends[1:]:
-        if q - kept[-1] > least:
-            kept.append(q)
-    heights = [g(q) for q in kept]
-    tops = [max(abs(h[i]) for h in heights) for i in range(len(heights[0]))]
-    alive = [any(abs(x) > mp.mpf(10) ** -28 * top for x, top in zip(h, tops)) for h in heights]
-    sums = [mp.mpf(0)] * len(tops)
-    for i, (low, high) in enumerate(itertools.pairwise(kept)):
+        for i in range(30):
+            if 3**i < 16 * (1 + mp.sqrt(v) / scale):
+                points |= {centre - scale * 3**i, centre + scale * 3**i}
+    closest = min(scale for _, scale in centres) / 4
+    ends = []
+    for point in sorted(points):
+        if not ends or point - ends[-1] > closest:
+            ends.append(point)
+    heights = [[abs(each) for each in g(end)] for end in ends]
+    floors = [max(column) * mp.mpf(10) ** -26 for column in zip(*heights, strict=True)]
+    alive = [any(map(operator.gt, row, floors)) for row in heights]
+    weights, values = [], []
+    for i, (low, high) in enumerate(itertools.pairwise(ends)):
         if alive[i] or alive[i + 1]:
-            middle, half = (low + high) / 2, (high - low) / 2
-            for x, w in legendre(degree):
-                sums = [s + half * w * h for s, h in zip(sums, g(middle + half * x))]
-    return sums
+            half = (high - low) / 2
+            for x, weight in legendre(degree):
+                weights.append(half * weight / mp.sqrt(2 * mp.pi * v))
+                values.append(g(low + half * (1 + x)))
+    return [mp.fdot(weights, column) for column in zip(*values, strict=True)]
+
+
+def exact_logistic(a, v, y, degree=4):
+    a, v = mp.mpf(a), mp.mpf(v)
+
+    def sigmoid(t):
+        small, share = mp.exp(-abs(t)), 1 / (1 + mp.exp(-abs(t)))
+        slope = small * share**2
+        bend = slope * (1 - small) * share
+        return (small * share, slope, bend) if t < 0 else (share, slope, -bend)
+
+    s, root = -abs(a), mp.sqrt(v)
+    centres = [(s, root), (min(s + v, mp.mpf(0)), root), (mp.mpf(0), min(root, mp.mpf(1)))]
+    f, f1, f2 = integrals(sigmoid, s, v, centres, degree)
+    if y * a < 0:
+        return mp.log(f), y * f1 / f, f2 / f / 2
+    return mp.log1p(-f), y * f1 / (1 - f), -f2 / (1 - f) / 2
+
+
+def exact_poisson(a, v, y, degree=4):
+    a, v, y = mp.mpf(a), mp.mpf(v), mp.mpf(y)
+
+    def pmf(t):
+        if t > 60:  # no count here is seen at such a rate
+            return [mp.mpf(0)] * 3 + [mp.mpf(1)] * (y == 0)
+        rate = mp.exp(t)
+        p = mp.exp(y * t - rate)
+        missing = [rate - rate**2 / 2 if t < -60 else 1 - p] if y == 0 else []
+        return [p, p * (y - rate), p * ((y - rate) ** 2 - rate), *missing]
+
+    root = mp.sqrt(v)
+    centres = [(mp.mpf(0), min(root, mp.mpf(1))), (a, root)]
+    for count in (y, y + 1, y + 2):  # the modes of p, p' and p''
+        w = mp.lambertw(v * mp.exp(a + v * count)).real
+        centres.append((a + v * count - w, 1 / mp.sqrt((w + 1) / v)))
+    z, z1, z2, *missing = integrals(pmf, a, v, centres, degree)
+    certain = missing and missing[0] < 0.5
+    log_z = mp.log1p(-missing[0]) if certain else mp.log(z) - mp.loggamma(y + 1)
+    return log_z, z1 / z, z2 / z / 2

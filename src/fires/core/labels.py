@@ -44,9 +44,8 @@ def encode(y: Labels, classes: Labels) -> Codes | None:
         place = {label: code for code, label in enumerate(classes.tolist())}
         codes = [place.get(label, -1) for label in y.tolist()]
         return None if -1 in codes else np.array(codes, dtype=np.intp)
-    codes = np.searchsorted(classes, y)
-    np.minimum(codes, len(classes) - 1, out=codes)
-    return codes if (classes[codes] == y).all() else None
+    found = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    return found if (classes[found] == y).all() else None
 
 
 def class_rows(old: Labels, new: Labels) -> list[tuple[int, float] | None]:

@@ -17,7 +17,7 @@ def generator(seed: Any, *names: str) -> np.random.Generator:
 
     Examples
     --------
-    >>> generator(7, "stream").integers(100) == generator(7, "stream").integers(100)
+    >>> generator(7, "stream").normal() == generator(7, "stream").normal()
     True
     """
     if isinstance(seed, np.random.Generator):

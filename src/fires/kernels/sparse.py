@@ -21,7 +21,7 @@ def project_csr(
             m, w = mu[k], var[k]
             a0 = v0 = 0.0
             for i in range(indptr[b], indptr[b + 1]):
-                x = np.float64(data[i])
+                x = float(data[i])
                 x = x if x == x else 0.0
                 a0 += m[indices[i]] * x
                 v0 += w[indices[i]] * x * x
@@ -37,7 +37,7 @@ def accumulate_csr(
         for k in range(c.shape[0]):
             pk, qk, c0, d0 = p[k], q[k], c[k, b], d[k, b]
             for i in range(indptr[b], indptr[b + 1]):
-                x = np.float64(data[i])
+                x = float(data[i])
                 x = x if x == x else 0.0
                 pk[indices[i]] += c0 * x
                 qk[indices[i]] += d0 * x * x

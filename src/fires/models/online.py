@@ -9,10 +9,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Belief, Floats
-from fires.kernels import accumulate, touched_columns
+from fires.kernels import accumulate
 from fires.models.base import BaseModel
 from fires.models.online_linear import Rates
-from fires.models.scaling import DENSE, SPARSE, MinMax, SparseSums, Standard, State
+from fires.models.scaling import DENSE, SPARSE, State, Touched, restore_scaler
 
 
 class OnlineModel:
@@ -69,19 +69,15 @@ class OnlineModel:
         return np.nan_to_num(scaled, copy=False), lambda: setattr(self, "dense", scaler)
 
     def _sparse(self, X: Any, w: Floats, missing: bool) -> tuple[Any, Any]:
-        scaler, local = self.sparse, np.empty(len(X.indices), dtype=X.indptr.dtype)
-        columns = touched_columns(X.indices, np.zeros(self.n_features, dtype=np.int32), local)
-        row_weight = np.repeat(w, np.diff(X.indptr))
-        sums = SparseSums(X.data, local, row_weight, len(columns), float(w.sum()))
+        slot = np.zeros(self.n_features, dtype=np.int32)
+        batch, scaler = Touched(X, w, float(w.sum()), missing, slot), self.sparse
         if scaler.ready:
-            commit: Any = lambda: scaler.absorb(columns, sums)  # noqa: E731
-        else:
-            scaler = SPARSE[self.scale](self.n_features)
-            scaler.begin(columns, sums)
-            commit = lambda: setattr(self, "sparse", scaler)  # noqa: E731
-        gain = np.broadcast_to(scaler.gain(columns), len(columns))
-        data = np.nan_to_num(X.data * gain[local])
-        return sp.csr_array((data, X.indices, X.indptr), shape=X.shape), commit
+            p, q = batch.accumulate(w[None, :], w[None, :])
+            scaled = batch.scaled(scaler.gain(batch.columns))
+            return scaled, lambda: scaler.absorb(batch, p[0], q[0])
+        scaler = SPARSE[self.scale](self.n_features)
+        scaler.begin(batch)
+        return batch.scaled(scaler.gain(batch.columns)), lambda: setattr(self, "sparse", scaler)
 
     def with_rows(self, sources: list[tuple[int, float] | None]) -> OnlineModel:
         """A user's model keeps the classes it was started with."""
@@ -120,9 +116,5 @@ class OnlineModel:
             if name.startswith("point.")
         }
         self.belief = Belief(arrays["mu"], arrays["sigma"], point)
-        for prefix, part in (("dense", self.dense), ("sparse", self.sparse)):
-            for name, value in arrays.items():
-                if name.startswith(prefix + "."):
-                    setattr(part, name.removeprefix(prefix + "."), value)
-            if isinstance(part, (Standard, MinMax)):
-                part.refresh()
+        restore_scaler(self.dense, "dense", arrays)
+        restore_scaler(self.sparse, "sparse", arrays)

@@ -17,11 +17,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Belief, Floats
-from fires.kernels import accumulate, oriented, project, read_only, sparse, touched_columns
+from fires.kernels import accumulate, oriented, project
 from fires.kernels.features import fold, move
 from fires.models.families import FAMILIES
 from fires.models.linear import over_classes, signed, slopes
-from fires.models.scaling import DENSE, SPARSE, MinMax, SparseSums, Standard, State
+from fires.models.scaling import DENSE, SPARSE, Standard, State, Touched, restore_scaler
 
 # Of its own value, what sigma may lose or gain in one step; ordinary steps move it by a thousandth.
 _CAPPED = (-0.5, 1.0)
@@ -103,9 +103,9 @@ class OnlineLinear:
         begun = self._target_scale(y, w)
         goal = self._goal(y, begun)
         if sp.issparse(X):
-            self._step_sparse(X, goal, w, total, rates)
+            self._step_sparse(X, goal, w, total, rates, missing)
         elif self.sparse is not None:
-            self._step_sparse(sp.csr_array(X), goal, w, total, rates)
+            self._step_sparse(sp.csr_array(X), goal, w, total, rates, missing)
         else:
             self._step_dense(X, goal, w, total, rates, missing)
         self._count(y, w, begun)
@@ -156,51 +156,48 @@ class OnlineLinear:
         else:
             scaler.absorb(X, p[-1], q[-1], w, missing)
 
-    def _step_sparse(self, X: Any, goal: Floats, w: Floats, total: float, rates: Rates) -> None:
+    def _step_sparse(
+        self, X: Any, goal: Floats, w: Floats, total: float, rates: Rates, missing: bool
+    ) -> None:
         if len(self._slot) != self.n_features:
             self._slot = np.zeros(self.n_features, dtype=np.int32)
-        local = np.empty(len(X.indices), dtype=X.indptr.dtype)
-        columns = touched_columns(*read_only(X.indices), self._slot, local)
-        entries = read_only(X.data, local, X.indptr)
-        row_weight = np.repeat(w, np.diff(X.indptr))
-        sums = SparseSums(X.data, local, row_weight, len(columns), total)
+        batch = Touched(X, w, total, missing, self._slot)
         scaler = self.sparse if self.sparse is not None else SPARSE[None](self.n_features)
         first = not scaler.ready
         if first:
             scaler = type(scaler)(self.n_features)
-            scaler.begin(columns, sums)
-        gain = np.broadcast_to(scaler.gain(columns), len(columns)).copy()
-        pull = scaler.pull(columns)
+            scaler.begin(batch)
+        columns, n_rows = batch.columns, self.n_rows
+        gain, pull = scaler.gain(columns), scaler.pull(columns)
         kept, sigma = self.mu[:, columns], self.sigma[:, columns]
         mu = kept - pull * self.drift[:, None]
-        a, v = np.empty((self.n_rows, len(w))), np.empty((self.n_rows, len(w)))
-        sparse.project_csr(*entries, mu * gain, (sigma * gain) ** 2, a, v)
+        a, v = batch.project(mu * gain, (sigma * gain) ** 2)
 
         def norms() -> Floats:
-            square, out = (gain**2)[None, :], np.empty((1, len(w)))
-            sparse.project_csr(*entries, square, square, out.copy(), out)
-            return out
+            square = (gain**2)[None, :]
+            return batch.project(square, square)[1]
 
-        c, d = np.empty_like(a), np.empty_like(a)
-        self._pulls(a, v, goal, w, rates, norms, c, d)
-        p, q = np.zeros_like(mu), np.zeros_like(mu)
-        sparse.accumulate_csr(*entries, c, d, p, q)
+        n_sums = n_rows + (scaler.kind == "standard" and not first)
+        c, d = np.empty((n_sums, len(w))), np.empty((n_sums, len(w)))
+        c[n_rows:], d[n_rows:] = w, w
+        self._pulls(a, v, goal, w, rates, norms, c[:n_rows], d[:n_rows])
+        p, q = batch.accumulate(c, d)
         share = 1.0 / total
-        drift = self.drift + rates.mu * share * scaler.pace * c.sum(axis=1)
+        drift = self.drift + rates.mu * share * scaler.pace * c[:n_rows].sum(axis=1)
         mu = kept - pull * drift[:, None]
         least = move(
             mu, sigma, p, q, gain, rates.mu * share, rates.sigma * share, *self._sigma_change
         )
-        if np.isnan(least) or not np.isfinite(sums.squares.sum()):
+        if least != least or not np.isfinite(q[-1].sum()):
             raise _overflow()
         self.drift, self.least_sigma = drift, min(least, self.least_sigma)
-        if first:
+        if not first:
+            scaler.absorb(batch, p[-1], q[-1])
+        elif scaler.kind is not None:
             self.sparse = scaler
-        else:
-            scaler.absorb(columns, sums)
-        self.mu[:, columns] = mu + scaler.pull(columns) * self.drift[:, None]
+        self.mu[:, columns] = mu + scaler.pull(columns) * drift[:, None]
         self.sigma[:, columns] = sigma
-        self._move_rest(c, d, rates, share)
+        self._move_rest(c[:n_rows], d[:n_rows], rates, share)
 
     def _pulls(
         self,
@@ -303,7 +300,7 @@ class OnlineLinear:
         return other
 
     def ready_for(self, X: Any) -> OnlineLinear:
-        """The model itself, or a copy in sparse terms when scaled data turns sparse for the first time.
+        """The model itself, or a copy in sparse terms once scaled data turns sparse.
 
         The coefficients of x itself stay what they are: only their unit changes, from the standard
         deviation to the root mean square of a column, and the intercept takes up the shift.
@@ -314,7 +311,7 @@ class OnlineLinear:
         other.dense, other.sparse = None, SPARSE[self.scale](self.n_features)
         if self.dense.ready:
             other.sparse.take_over(self.dense)
-            gain = other.sparse.gain(slice(None))
+            gain = other.sparse.gain(np.arange(self.n_features))
             unit = np.where(gain > 0.0, self.dense.gain / np.where(gain > 0.0, gain, 1.0), 1.0)
             other.mu, other.sigma = self.mu * unit, self.sigma * unit
             other.least_sigma = float(other.sigma.min())
@@ -328,7 +325,7 @@ class OnlineLinear:
         """One mean and one standard deviation per feature; the next step may move the arrays."""
         mu = self.mu
         if self.sparse is not None:
-            mu = mu - self.sparse.pull(slice(None)) * self.drift[:, None]
+            mu = mu - self.sparse.pulls * self.drift[:, None]
         if self.n_rows == 1:
             return Belief(mu[0], self.sigma[0])
         total = self.class_weight.sum()
@@ -361,16 +358,10 @@ class OnlineLinear:
         self.intercept = Belief(arrays["intercept.mu"], arrays["intercept.sigma"])
         if any(name.startswith("sparse.") for name in arrays):
             self.dense, self.sparse = None, SPARSE[self.scale](self.n_features)
-        for prefix, part in (
-            ("dense", self.dense),
-            ("sparse", self.sparse),
-            ("target", self.target),
-        ):
-            for name, value in arrays.items():
-                if name.startswith(prefix + "."):
-                    setattr(part, name.removeprefix(prefix + "."), value)
-            if isinstance(part, (Standard, MinMax)):
-                part.refresh()
+        parts = {"dense": self.dense, "sparse": self.sparse, "target": self.target}
+        for prefix, part in parts.items():
+            if part is not None:
+                restore_scaler(part, prefix, arrays)
 
     # --- helpers ----------------------------------------------------------------------------
 

@@ -99,6 +99,8 @@ class FIRES(OnlineSelector):
     (100, 2)
     """
 
+    _learner_: Any
+
     def __init__(
         self,
         n_features_to_select: int | float = 10,
@@ -240,12 +242,13 @@ class FIRES(OnlineSelector):
 
     def _start(self, n_classes: int) -> None:
         if isinstance(self.model_, (str, Linear)):
-            linear = isinstance(self.model_, Linear)
-            self._learner_: Any = OnlineLinear(
-                self.model_.family if linear else self.model_,
+            model = self.model_
+            linear = Linear(model, self.fit_intercept) if isinstance(model, str) else model
+            self._learner_ = OnlineLinear(
+                linear.family,
                 self.n_features_in_,
                 n_classes if n_classes > 2 else 1,
-                fit_intercept=self.model_.fit_intercept if linear else self.fit_intercept,
+                fit_intercept=linear.fit_intercept,
                 scale=self.scale,
                 mu_init=self.mu_init,
                 sigma_init=self.sigma_init,
@@ -328,12 +331,8 @@ class FIRES(OnlineSelector):
 
 
 def _check_number(name: str, value: Any, positive: bool = False) -> None:
-    if (
-        not isinstance(value, Real)
-        or not np.isfinite(value)
-        or value < 0
-        or (positive and not value)
-    ):
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not 0.0 <= value < np.inf or (positive and not value):
         wanted = "a positive number" if positive else "a number that is not negative"
         raise ValueError(f"{name} must be {wanted}; got {value!r}.")
 

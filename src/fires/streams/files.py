@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
-import gzip
-import io
-import os
-import sys
-import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.streams.base import Batch, InputError, Position, Schema, check_batch_size
-from fires.streams.columns import MISSING, N_EXAMPLES, Column, Encoder, find_kinds
-from fires.streams.text_blocks import (
-    BLOCK,
-    MAX_LINE,
-    NOT_UTF8,
-    PIECE,
-    Block,
-    blocks,
-    is_utf8,
-    sniff,
-    walk,
-)
+from fires.streams.columns import N_EXAMPLES, Column, Encoder, Kind, find_kinds
+from fires.streams.tables import Source, Table, open_table
+from fires.streams.text_blocks import BLOCK, NOT_UTF8
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,9 +22,9 @@ if TYPE_CHECKING:
 SAMPLE_ROWS = 10_000
 """How many rows at most decide what the columns hold."""
 _SAMPLE_CELLS = 2_000_000
-_CHUNK_CELLS = 4_000_000
 
-Ints = npt.NDArray[np.int64]
+_Rows = tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]
+"""X, y, and the bytes, offset and line at which each row ends."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +38,9 @@ class Rejected:
     examples: tuple[tuple[int, str], ...] = ()
     unit: str = "line"
 
-    def __add__(self, faults: Sequence[tuple[int, str]]) -> Rejected: ...
-
 
 def from_file(
-    source: str | os.PathLike[str] | BinaryIO,
+    source: Source,
     target: str,
     *,
     exclude: Sequence[str] = (),
@@ -106,6 +88,7 @@ def from_file(
 
     Examples
     --------
+    >>> import io
     >>> text = b"age,town,bought\n31,Bonn,yes\n?,Ulm,no\nold,Ulm,no\n45,Ulm,yes\n"
     >>> stream = from_file(io.BytesIO(text), "bought")
     >>> [(batch.X.tolist(), batch.y.tolist()) for batch in stream.batches(2)]
@@ -113,14 +96,10 @@ def from_file(
     >>> stream.rejected.examples
     ((4, '"old" in column "age" is not a number'),)
     """
-    table = _open_table(source, delimiter, block_size)
-    if isinstance(exclude, str):
-        exclude = [exclude]
-    used = _choose(table, target, exclude)
+    table = open_table(source, delimiter, block_size)
+    used = _choose(table, target, [exclude] if isinstance(exclude, str) else exclude)
     if columns is None:
-        n_rows = min(SAMPLE_ROWS, max(100, _SAMPLE_CELLS // len(used)))
-        sample = _sample(table, used, n_rows)
-        columns = find_kinds(sample, target, numeric_target=numeric_target)
+        columns = find_kinds(_sample(table, used), target, numeric_target=numeric_target)
     elif {column.name for column in columns} != set(used):
         raise InputError(f"{table.name} does not have the columns of the earlier run")
     return FileStream(table, tuple(columns), target, max_categories, start or Position())
@@ -143,7 +122,7 @@ class FileStream:
 
     def __init__(
         self,
-        table: _Table,
+        table: Table,
         columns: tuple[Column, ...],
         target: str,
         max_categories: int,
@@ -167,12 +146,14 @@ class FileStream:
             n_rows += len(y)
             yield Batch(X, y, Position(n_rows, *places[-1].tolist()))
         if n_rows == 0:
-            raise _nothing_readable(self._table, self.rejected.examples)
+            line, reason = self.rejected.examples[0]
+            raise _unreadable(self._table, line, reason)
 
     def _encoded(self) -> Iterator[_Rows]:
         """Chunk by chunk, the usable rows as arrays and where each of them ends."""
         encoder = Encoder(self._known, self.schema.target, max_categories=self._max_categories)
-        for chunk in self._table.chunks(self._known, self._start):
+        kinds = {column.name: column.kind for column in self._known}
+        for chunk in self._table.chunks(kinds, self._start):
             encoded = encoder.encode(chunk.frame)
             self.columns = encoder.columns
             faults = [(int(chunk.lines[row]), why) for row, why in encoded.reasons.items()]
@@ -183,3 +164,83 @@ class FileStream:
             )
             places = chunk.places if n_bad == len(chunk.faults) else chunk.places[encoded.usable]
             yield encoded.X, encoded.y, places
+
+
+def _choose(table: Table, target: str, exclude: Sequence[str]) -> list[str]:
+    """Check the names of the columns; return those to read."""
+    names = table.column_names
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise InputError(f'{table.name} has {count} columns of the name "{name}"')
+    for name in [target, *exclude]:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            same = [other for other in names if other.lower() == name.lower()]
+            hint = (
+                f'did you mean "{(same or near)[0]}"?' if same or near else f"it has {_some(names)}"
+            )
+            raise InputError(f'no column "{name}" in {table.name}; {hint}')
+    if target in exclude:
+        raise InputError(f'the target column "{target}" cannot be excluded')
+    used = [name for name in names if name not in exclude]
+    if len(used) < 2:
+        raise InputError(f'{table.name} has no column besides the target "{target}"')
+    return used
+
+
+def _some(names: Sequence[str]) -> str:
+    """List names in a message, but not hundreds."""
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def _sample(table: Table, names: Sequence[str]) -> pl.DataFrame:
+    """Read the first rows of a table; in text, all columns as text."""
+    import polars as pl
+
+    n_rows = min(SAMPLE_ROWS, max(100, _SAMPLE_CELLS // len(names)))
+    kinds: dict[str, Kind] = dict.fromkeys(names, "category")
+    frames, n_read, first_fault = [], 0, None
+    for chunk in table.chunks(kinds, Position(), again=True):
+        for line, reason in chunk.faults:
+            if reason == NOT_UTF8:
+                raise InputError(f"{table.name} is {NOT_UTF8}: line {line}")
+            first_fault = first_fault or (line, reason)
+        frames.append(chunk.frame)
+        n_read += len(chunk.frame)
+        if n_read >= n_rows:
+            break
+    if n_read == 0 and first_fault:
+        raise _unreadable(table, *first_fault)
+    if n_read == 0:
+        raise InputError(f"{table.name} has a header but no rows")
+    return pl.concat(frames).head(n_rows)
+
+
+def _unreadable(table: Table, line: int, reason: str) -> InputError:
+    where = f"{table.unit} {line}"
+    return InputError(f"{table.name} has no readable rows; first problem: {where}: {reason}")
+
+
+def _cut(parts: Iterator[_Rows], size: int) -> Iterator[_Rows]:
+    """Cut parts of any length into parts of one length; only those across a seam are copied."""
+    held: list[_Rows] = []
+    n_held = 0
+    for X, y, places in parts:
+        start = 0
+        while start < len(y):
+            stop = min(start + size - n_held, len(y))
+            held.append((X[start:stop], y[start:stop], places[start:stop]))
+            n_held += stop - start
+            start = stop
+            if n_held == size:
+                yield _joined(held)
+                held, n_held = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(parts: list[_Rows]) -> _Rows:
+    if len(parts) == 1:
+        return parts[0]
+    X, y, places = zip(*parts, strict=True)
+    return np.concatenate(X), np.concatenate(y), np.concatenate(places)

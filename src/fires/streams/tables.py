@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import os
 import sys
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +16,8 @@ import numpy.typing as npt
 
 from fires.streams.base import InputError, Position
 from fires.streams.columns import MISSING, Kind
-from fires.streams.text_blocks import MAX_LINE, PIECE, Block, blocks, is_utf8, sniff, walk
+from fires.streams.sources import File, Pipe, plain_errors, read_header, skip
+from fires.streams.text_blocks import PIECE, Block, blocks, is_utf8, walk
 
 if TYPE_CHECKING:
     import polars as pl
@@ -60,93 +58,90 @@ class Table(Protocol):
     n_bytes: int | None
     column_names: tuple[str, ...]
 
-    def chunks(self, kinds: Mapping[str, Kind], start: Position) -> Iterator[Chunk]:
-        """Read the columns of these kinds from a position on. Text can come for any kind."""
+    def chunks(
+        self, kinds: Mapping[str, Kind], start: Position, *, again: bool = False
+    ) -> Iterator[Chunk]:
+        """Read the columns of these kinds from a position on.
+
+        Columns come as text or as the numbers of their kind. A stream that can be read only
+        once keeps what it gives if it is to be read ``again``.
+        """
 
 
 def open_table(source: Source, delimiter: str | None, block_size: int) -> Table:
-    """Find out what a file holds by its first bytes.
+    r"""Find out what a file holds by its first bytes.
 
     Examples
     --------
-    >>> open_table(io.BytesIO(b"a;b\\n1;2\\n"), None, 100).column_names
+    >>> import io
+    >>> open_table(io.BytesIO(b"a;b\n1;2\n"), None, 100).column_names
     ('a', 'b')
     """
     if source == "-":
         source = sys.stdin.buffer
-    if isinstance(source, (str, os.PathLike)):
-        path = Path(source)
-        with plain_errors(str(source)), path.open("rb") as file:
-            magic = file.read(4)
-        if magic == b"PAR1":
+    if not isinstance(source, (str, os.PathLike)):
+        name = "standard input" if source is sys.stdin.buffer else "the stream"
+        with plain_errors(name):
+            return TextTable(name, Pipe(source), delimiter, block_size)
+    path, name = Path(source), str(source)
+    with plain_errors(name):
+        file = File(path)
+        if file.magic == b"PAR1":
             return ParquetTable(path)
-        if path.suffix.lower() in (".parquet", ".pq"):
-            raise InputError(f"{source} is empty" if not magic else f"{source} is not Parquet")
-        return TextTable(str(source), _File(path), delimiter, block_size)
-    pipe = _Pipe(source)
-    if pipe.magic == b"PAR1":
-        raise InputError("Parquet cannot be read from a stream; give the name of the file")
-    name = "standard input" if source is sys.stdin.buffer else getattr(source, "name", "the stream")
-    return TextTable(str(name), pipe, delimiter, block_size)
+        if file.magic and path.suffix.lower() in (".parquet", ".pq"):
+            raise InputError(f"{name} is not a Parquet file")
+        return TextTable(name, file, delimiter, block_size)
 
 
 class TextTable:
-    """Text with a header."""
+    """Text with a header, in blocks of records."""
 
     unit = "line"
 
     def __init__(
-        self, name: str, source: _File | _Pipe, delimiter: str | None, block_size: int
+        self, name: str, source: File | Pipe, delimiter: str | None, block_size: int
     ) -> None:
         self.name = name
         self.n_bytes = source.n_bytes
         self._source = source
+        self._packed = source.magic.startswith(b"\x1f\x8b")
         self._block_size = block_size
         self._missing: list[str] | None = None
-        self._packed = source.magic.startswith(b"\x1f\x8b")
-        with plain_errors(name), self._opened() as (file, _):
-            head, final = _read_head(file)
-        if not head.strip():
-            raise InputError(f"{name} is empty")
-        lines = list(io.StringIO(head.decode("utf-8", "surrogateescape"), newline="\n"))
-        whole = lines if final else lines[:-1]
-        self._delimiter = delimiter or _delimiter(name, whole[:100])
-        reader = csv.reader(whole, delimiter=self._delimiter)
-        row = next(row for row in reader if any(field.strip() for field in row))
-        self._n_header_lines = reader.line_num
-        header = "".join(whole[: reader.line_num])
-        if not is_utf8(header):
-            raise InputError(f"{name} is not UTF-8 text: line {reader.line_num}")
-        self._n_header_bytes = len(header.encode())
-        names = [field.strip().removeprefix("\ufeff") for field in row]
-        self.column_names = tuple(n or f"column_{i}" for i, n in enumerate(names, start=1))
+        with self._opened(again=True) as (file, _):
+            header = read_header(file, name, delimiter)
+        self.column_names = header.names
+        self._delimiter = header.delimiter
+        self._body = Position(offset=header.n_bytes, line=header.n_lines)
 
-    def chunks(self, kinds: Mapping[str, Kind], start: Position) -> Iterator[Chunk]:
+    def chunks(
+        self, kinds: Mapping[str, Kind], start: Position, *, again: bool = False
+    ) -> Iterator[Chunk]:
         """Block by block; see :class:`Table`."""
-        offset, line = start.offset, start.line
-        if offset == 0:
-            offset, line = self._n_header_bytes, self._n_header_lines
-        with plain_errors(self.name), self._opened() as (file, used):
-            _skip(file, offset)
+        if start.offset == 0:
+            start = self._body
+        elif self.n_bytes is not None and start.offset > self.n_bytes and not self._packed:
+            raise InputError(f"{self.name} is shorter than it was when it was read before")
+        with plain_errors(self.name), self._opened(again) as (file, used):
+            skip(file, start.offset)
             for block in blocks(
                 file.read,
                 self._delimiter,
                 len(self.column_names),
-                offset=offset,
-                line=line,
+                offset=start.offset,
+                line=start.line,
                 block_size=self._block_size,
             ):
                 yield from self._parsed(block, kinds, used())
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[Any, Any]]:
-        """The text, and a function that tells how much of a packed file has been used."""
-        with self._source.open() as file:
-            if not self._packed:
-                yield file, lambda: None
-            else:
+    def _opened(self, again: bool) -> Iterator[tuple[Any, Callable[[], int | None]]]:
+        """Open the text; the function tells how much of a packed file has been used."""
+        with self._source.open(again) as file:
+            if self._packed:
                 with gzip.GzipFile(fileobj=file, mode="rb") as text:
                     yield text, file.tell
+            else:
+                yield file, lambda: None
 
     def _parsed(self, block: Block, kinds: Mapping[str, Kind], used: int | None) -> Iterator[Chunk]:
         """Parse the block whole or, if it has faults, in small pieces and these row by row."""
@@ -160,18 +155,16 @@ class TextTable:
             yield self._slow(block, kinds, used)
 
     def _fast(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame | None:
-        """Parse a regular block, or return None if some value is not of its column's kind."""
+        """Parse a regular block; None if some value is not of its column's kind."""
         import polars as pl
 
-        try:
-            block.data.isascii() or block.data.decode()
-        except UnicodeDecodeError:
+        if not block.data.isascii() and not is_utf8(block.data.decode("utf-8", "surrogateescape")):
             return None
         types = {"number": pl.Float64, "integer": pl.Int64}
         schema = {name: types.get(kinds.get(name, ""), pl.String) for name in self.column_names}
         wanted = [i for i, name in enumerate(self.column_names) if name in kinds]
         # Looking for missing values costs a sixth of the speed: only once there are some.
-        for missing in [None, list(MISSING)] if self._missing is None else [self._missing]:
+        for missing in [self._missing] if self._missing else [None, list(MISSING)]:
             try:
                 frame = pl.read_csv(
                     block.data,
@@ -191,22 +184,22 @@ class TextTable:
         """Read a block record by record; all columns stay text."""
         import polars as pl
 
-        records = walk(block.data, self._delimiter, len(self.column_names))
-        good = [i for i, (_, row) in enumerate(records) if isinstance(row, list) and row]
-        faults = [
-            (int(block.lines[i]), why) for i, (_, why) in enumerate(records) if isinstance(why, str)
-        ]
-        columns = zip(*(records[i][1] for i in good), strict=True)
-        fields = dict(zip(self.column_names, columns, strict=False)) if good else {}
-        frame = pl.DataFrame(
-            {name: fields.get(name, ()) for name in self.column_names if name in kinds},
-            schema_overrides=dict.fromkeys(kinds, pl.String),
-        )
-        return Chunk(frame, block.lines[:-1][good], _places(block, used)[good], faults)
+        rows, good, faults = [], [], []
+        for i, (_, row) in enumerate(walk(block.data, self._delimiter, len(self.column_names))):
+            if isinstance(row, str):
+                faults.append((int(block.lines[i]), row))
+            elif row:
+                rows.append(row)
+                good.append(i)
+        columns = dict(zip(self.column_names, zip(*rows, strict=True), strict=bool(rows)))
+        names = [name for name in self.column_names if name in kinds]
+        frame = pl.DataFrame([pl.Series(n, columns.get(n, ()), dtype=pl.String) for n in names])
+        keep = np.array(good, dtype=np.int64)
+        return Chunk(frame, block.lines[keep], _places(block, used)[keep], faults)
 
 
 class ParquetTable:
-    """A Parquet file, read in slices of rows."""
+    """A Parquet file, in slices of rows."""
 
     unit = "row"
 
@@ -214,54 +207,42 @@ class ParquetTable:
         import polars as pl
 
         self.name = str(path)
-        self.n_bytes = path.stat().st_size
-        with plain_errors(self.name):
+        self.n_bytes: int | None = path.stat().st_size
+        with self._errors():
             self._frame = pl.scan_parquet(path, glob=False)
             self._types = self._frame.collect_schema()
             self._n_rows = int(self._frame.select(pl.len()).collect().item())
         self.column_names = tuple(self._types.names())
 
-    def chunks(self, kinds: Mapping[str, Kind], start: Position) -> Iterator[Chunk]:
+    def chunks(
+        self, kinds: Mapping[str, Kind], start: Position, *, again: bool = False
+    ) -> Iterator[Chunk]:
         """Slice by slice; see :class:`Table`."""
         import polars as pl
 
         names = [name for name in self.column_names if name in kinds]
-        labels = [n for n in names if self._types[n] in (pl.Categorical, pl.Enum)]
+        labels = [name for name in names if self._types[name] in (pl.Categorical, pl.Enum)]
         frame = self._frame.select(names).with_columns(pl.col(labels).cast(pl.String))
         step = max(1, _CHUNK_CELLS // len(names))
         for first in range(start.offset, self._n_rows, step):
-            with plain_errors(self.name):
+            with self._errors():
                 rows = frame.slice(first, step).collect()
             after = np.arange(first, first + len(rows)) + 1
-            n_bytes = after * self.n_bytes // self._n_rows
+            n_bytes = after * (self.n_bytes or 0) // self._n_rows
             yield Chunk(rows, after, np.column_stack([n_bytes, after, after]))
 
-
-class _File:
-    """A file that can be opened any number of times."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.n_bytes: int | None = path.stat().st_size
-        with path.open("rb") as file:
-            self.magic = file.read(4)
-
-    def open(self) -> BinaryIO:
-        return self._path.open("rb")
-
-
-class _Pipe:
-    """A stream that can be read once: what the first look at it took is kept for the second."""
-
-    n_bytes = None
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.magic = file.read(4)
-        if not isinstance(self.magic, bytes):
-            raise InputError("a table must be opened in binary mode")
-        self._kept = [self.magic]
-        self._n_opened = 0
-
     @contextmanager
-    def open(self) -> Iterator[Any]: ...
+    def _errors(self) -> Iterator[None]:
+        import polars as pl
+
+        try:
+            yield
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{self.name} is not a readable Parquet file: {reason}") from error
+
+
+def _places(block: Block, used: int | None) -> npt.NDArray[np.int64]:
+    """Where each record ends: bytes of the file, offset in the text, line."""
+    n_bytes = block.ends if used is None else np.full_like(block.ends, used)
+    return np.column_stack([n_bytes, block.ends, block.lines[1:] - 1])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 
@@ -30,6 +31,8 @@ MAX_RECORD = 1 << 20
 
 NOT_UTF8 = "not UTF-8 text"
 UNCLOSED = "a quote is opened and not closed"
+UNQUOTED = "there is text between a closing quote and the end of its field"
+RETURN = "a carriage return within the line"
 
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
 
@@ -155,10 +158,10 @@ def _regular_ends(
         if (text[returns + 1] != _NEWLINE).any():
             return (None if quoted else newlines + 1), False
     if not quoted:
-        n_separators = np.count_nonzero(text[:stop] == separator)
+        n_separators = int(np.count_nonzero(text[:stop] == separator))
         return newlines + 1, n_separators == len(newlines) * (width - 1)
     quotes = _find(text, _QUOTE)
-    ends = newlines[np.searchsorted(quotes, newlines) % 2 == 0] + 1
+    ends = newlines[np.searchsorted(quotes, newlines, side="right") % 2 == 0] + 1
     if len(ends) == 0:
         return ends, False
     stop = int(ends[-1])
@@ -170,8 +173,10 @@ def _regular_ends(
     marks = [_QUOTE, _NEWLINE, separator]
     if not (np.isin(before, marks).all() and np.isin(after, [*marks, _RETURN]).all()):
         return None, False
-    n_separators = np.count_nonzero(np.searchsorted(quotes, _find(text[:stop], separator)) % 2 == 0)
-    regular = n_separators == len(ends) * (width - 1)
+    separators = _find(text[:stop], separator)
+    separators = separators[np.searchsorted(quotes, separators) % 2 == 0]
+    n_separators = np.diff(np.searchsorted(separators, ends), prepend=0)
+    regular = bool((n_separators == width - 1).all())
     several_lines = len(ends) < np.searchsorted(newlines, stop)
     if several_lines and (not regular or np.diff(ends, prepend=0).max() > MAX_RECORD):
         return None, False
@@ -192,6 +197,17 @@ def _walked_ends(buffer: bytes, newlines: Ints, delimiter: str, width: int, fina
     return newlines[last_lines] + 1
 
 
+@contextmanager
+def long_fields() -> Iterator[None]:
+    """Let the csv module read fields of any length."""
+    former = csv.field_size_limit(MAX_LINE)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(former)
+
+
+@long_fields()
 def walk(
     data: bytes, delimiter: str, width: int, *, final: bool = True
 ) -> list[tuple[int, list[str] | str]]:
@@ -211,32 +227,29 @@ def walk(
     lines = list(io.StringIO(data.decode("utf-8", "surrogateescape"), newline="\n"))
     records: list[tuple[int, list[str] | str]] = []
     at = 0
-    former_limit = csv.field_size_limit(MAX_LINE)
-    try:
-        while at < len(lines):
-            start, dry = at, list[bool]()
-            reader = csv.reader(chain(islice(lines, at, None), _once_dry(dry)), delimiter=delimiter)
-            while True:
-                try:
-                    row = next(reader)
-                    fault = _fault(row, width)
-                except StopIteration:
+    while at < len(lines):
+        start, dry = at, list[bool]()
+        feed = chain(islice(lines, at, None), _once_dry(dry))
+        reader = csv.reader(feed, delimiter=delimiter, strict=True)
+        while True:
+            try:
+                row = next(reader)
+                fault = _fault(row, width)
+            except StopIteration:
+                return records
+            except csv.Error as error:
+                row, fault = [], RETURN if "new-line" in str(error) else UNQUOTED
+            n_lines = start + reader.line_num - at
+            if n_lines > 1 or dry:
+                too_long = _n_bytes(lines[at : at + n_lines]) > MAX_RECORD
+                if dry and not final and not too_long:
                     return records
-                except csv.Error:
-                    row, fault = [], "a carriage return within the line"
-                n_lines = start + reader.line_num - at
-                if n_lines > 1 or dry:
-                    too_long = _n_bytes(lines[at : at + n_lines]) > MAX_RECORD
-                    if dry and not final and not too_long:
-                        return records
-                    if dry or fault or too_long:
-                        records.append((1, UNCLOSED))
-                        at += 1
-                        break
-                records.append((n_lines, fault or row))
-                at += n_lines
-    finally:
-        csv.field_size_limit(former_limit)
+                if dry or fault or too_long:
+                    records.append((1, UNCLOSED))
+                    at += 1
+                    break
+            records.append((n_lines, fault or row))
+            at += n_lines
     return records
 
 
@@ -276,19 +289,3 @@ def is_utf8(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def sniff(lines: list[str]) -> str | None:
-    """Find the delimiter that cuts most lines into as many fields as the first, and into most.
-
-    Examples
-    --------
-    >>> sniff(["height, cm;name", "1,85;Ann"])
-    ';'
-    """
-    scores = {}
-    for delimiter in (",", ";", "\t", "|"):
-        widths = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
-        scores[delimiter] = sum(width == widths[0] for width in widths) * (widths[0] - 1)
-    best = max(scores, key=lambda delimiter: scores[delimiter])
-    return best if scores[best] > 0 else None

@@ -1,0 +1,1 @@
+"""Speed only: seeded, offline, ratios inside one run on one thread (``python -m benchmarks``)."""

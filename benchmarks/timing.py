@@ -1,0 +1,103 @@
+"""How time is taken, and how it is shown.
+
+Absolute times mean little on a shared machine, so what is compared takes turns within one run, and
+the order of the turns rotates: a busy spell hits all of it alike. The figure that counts is the
+ratio of the medians over the rounds. The ratio of the minima is shown beside it, and in brackets
+the quartiles of the ratios of single rounds, which tell how restless the machine was.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+
+Seconds = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times longer one thing takes than another, over rounds in which both had a turn."""
+
+    value: float
+    low: float
+    high: float
+    of_minima: float
+
+    @classmethod
+    def of(cls, long: Seconds, short: Seconds) -> Ratio:
+        low, high = np.quantile(long / short, [0.25, 0.75])
+        value = np.median(long) / np.median(short)
+        return cls(float(value), float(low), float(high), float(long.min() / short.min()))
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}] min {self.of_minima:.3g}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table; ``asked`` is empty where a figure is only reported."""
+
+    what: str
+    size: str
+    time: str
+    ratio: Ratio | str = ""
+    asked: str = ""
+    reached: bool | None = None
+
+
+def take_turns(
+    things: Mapping[str, Callable[[int], object]], rounds: int, calls: int = 1
+) -> dict[str, Seconds]:
+    """The seconds a call takes, for every thing and round.
+
+    A thing is called with 0, 1, 2, ..., by which it chooses its batch. The first two calls, which
+    may compile and make room, are not timed.
+    """
+    names = list(things)
+    seconds = {name: np.empty(rounds) for name in names}
+    for thing in things.values():
+        thing(0)
+        thing(1)
+    gc.disable()
+    try:
+        for r in range(rounds):
+            turn = r % len(names)
+            for name in names[turn:] + names[:turn]:
+                thing = things[name]
+                begin = perf_counter()
+                for call in range(2 + r * calls, 2 + (r + 1) * calls):
+                    thing(call)
+                seconds[name][r] = (perf_counter() - begin) / calls
+            gc.collect(0)
+    finally:
+        gc.enable()
+    return seconds
+
+
+def shown(seconds: Seconds | float) -> str:
+    """A time (of several, their median) in a unit that reads well."""
+    value = float(np.median(seconds))
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e-6:.3g} us"
+
+
+def show(title: str, rows: Iterable[Row]) -> list[Row]:
+    """Print a table, and hand its rows on to be counted."""
+    rows = list(rows)
+    lines = [("what", "size", "time", "ratio", "asked", "reached")]
+    for row in rows:
+        reached = "" if row.reached is None else "yes" if row.reached else "NO"
+        lines.append((row.what, row.size, row.time, str(row.ratio), row.asked, reached))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    print(title)
+    for line in lines:
+        print("  " + " | ".join(map(str.ljust, line, widths)).rstrip())
+    print(flush=True)
+    return rows

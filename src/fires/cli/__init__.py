@@ -1,0 +1,38 @@
+"""The command ``fires``. Its modules import at the top what is quick, and the rest when they run."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+import click
+
+from fires.cli import demo
+from fires.core.version import __version__
+
+
+class _Commands(click.Group):
+    """Commands that fail with one line and a code for scripts, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            ctx.exit(130)
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # whoever read the output has seen enough
+                raise
+            where = "" if error.filename is None else f"{error.filename}: "
+            failure = click.ClickException(f"{where}{error.strerror or error}")
+            failure.exit_code = 2
+            raise failure from error
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="fires")
+def main() -> None:
+    """Which features of a data stream matter now, and how sure is that?"""
+
+
+main.add_command(demo.command)

@@ -1,0 +1,167 @@
+"""Where the bytes of a table come from, and what their first line says."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from fires.streams.base import InputError
+from fires.streams.text_blocks import MAX_LINE, NOT_UTF8, PIECE, is_utf8, long_fields
+
+
+class File:
+    """A file that can be opened any number of times."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with path.open("rb") as file:
+            self.magic = file.read(4)
+        self.n_bytes: int | None = path.stat().st_size
+
+    def open(self, again: bool) -> AbstractContextManager[Any]:
+        """Open it at its start."""
+        return self._path.open("rb")
+
+
+class Pipe:
+    """A stream that can be read once, but keeps what is to be read again."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.magic = file.read(4)
+        if not isinstance(self.magic, bytes):
+            raise InputError("a table must be opened in binary mode")
+        if self.magic == b"PAR1":
+            raise InputError("Parquet cannot be read from a stream; give the name of the file")
+        self.n_bytes: int | None = None
+        self._kept: list[bytes] | None = [self.magic]
+        self._replay = io.BytesIO()
+        self._n_read = 0
+
+    @contextmanager
+    def open(self, again: bool) -> Iterator[Any]:
+        """Start at the beginning; only for the last time if it is not to be read again."""
+        if self._kept is None:
+            raise InputError("a stream, such as standard input, can be read only once")
+        self._replay = io.BytesIO(b"".join(self._kept))
+        self._kept = self._kept if again else None
+        self._n_read = 0
+        yield self
+
+    def read(self, n: int) -> bytes:
+        """Read at most n bytes, first of what was kept."""
+        data = self._replay.read(n)
+        if not data:
+            data = self._file.read(n)
+            if self._kept is not None:
+                self._kept.append(data)
+        self._n_read += len(data)
+        return data
+
+    def tell(self) -> int:
+        """Count the bytes read since the last opening."""
+        return self._n_read
+
+
+def skip(file: Any, n: int) -> None:
+    """Go to the n-th byte."""
+    if hasattr(file, "seek"):
+        file.seek(n)
+    while not hasattr(file, "seek") and n > 0 and (data := file.read(min(n, PIECE))):
+        n -= len(data)
+
+
+@contextmanager
+def plain_errors(name: str) -> Iterator[None]:
+    """Turn what can go wrong with a file into one line.
+
+    Examples
+    --------
+    >>> with plain_errors("x.csv.gz"):
+    ...     gzip.decompress(b"no gzip")
+    Traceback (most recent call last):
+    fires.streams.base.InputError: x.csv.gz is damaged: Not a gzipped file (b'no')
+    """
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{name} is damaged: {error}") from error
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first record of a text that is not blank, and how much lies before the second."""
+
+    names: tuple[str, ...]
+    delimiter: str
+    n_bytes: int
+    n_lines: int
+
+
+def read_header(file: Any, source: str, delimiter: str | None = None) -> Header:
+    r"""Read the names of the columns, and find out what separates them.
+
+    Blanks around a name do not count; a column without a name is called after its number.
+
+    Examples
+    --------
+    >>> read_header(io.BytesIO(b"id; size;\n1;2;3\n"), "x.csv")
+    Header(names=('id', 'size', 'column_3'), delimiter=';', n_bytes=10, n_lines=1)
+    """
+    head, more = b"", b" "
+    while more and (len(head) < PIECE or b"\n" not in head) and len(head) <= MAX_LINE:
+        more = file.read(PIECE)
+        head += more
+    mark = head[: 3 * head.startswith(b"\xef\xbb\xbf")]
+    lines = list(io.StringIO(head[len(mark) :].decode("utf-8", "surrogateescape"), newline="\n"))
+    if more and not lines[-1].endswith("\n"):
+        lines.pop()
+    delimiter = delimiter or sniff(lines[:100], source)
+    with long_fields():
+        reader = csv.reader(lines, delimiter=delimiter or ",")
+        try:
+            names = next((row for row in reader if any(map(str.strip, row))), None)
+        except csv.Error:
+            raise InputError(f"{source} has a carriage return within its first line") from None
+    if names is None:
+        raise InputError(f"{source} is empty")
+    text = "".join(lines[: reader.line_num])
+    if not is_utf8(text):
+        raise InputError(f"{source} is {NOT_UTF8}: line {reader.line_num}")
+    if delimiter is None or "\0" in text:
+        raise InputError(
+            f"cannot find columns in {source}: no comma, semicolon, tab or bar in line "
+            f"{reader.line_num}; CSV, TSV (also .gz) and Parquet can be read"
+        )
+    stripped = (name.strip() or f"column_{i}" for i, name in enumerate(names, start=1))
+    return Header(tuple(stripped), delimiter, len(mark) + len(text.encode()), reader.line_num)
+
+
+def sniff(lines: list[str], source: str = "") -> str | None:
+    """Find the delimiter that cuts most lines into as many fields as the first, and into most.
+
+    Examples
+    --------
+    >>> sniff(["height, cm;name;age", "1,85;Ann;31"])
+    ';'
+    """
+    lines = [line.replace("\r", "") for line in lines if line.strip()]
+    if not lines:
+        return None
+    if "\t" in lines[0] and {".tsv", ".tab"} & set(Path(source.lower()).suffixes):
+        return "\t"
+    scores = {"": 0}
+    with long_fields():
+        for delimiter in (",", ";", "\t", "|"):
+            widths = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
+            scores[delimiter] = widths.count(widths[0]) * (widths[0] - 1)
+    return max(scores, key=lambda delimiter: scores[delimiter]) or None

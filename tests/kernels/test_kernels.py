@@ -1,0 +1,183 @@
+"""The compiled loops do what their plain definitions say."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from fires.kernels import (
+    accumulate,
+    accumulate_plain,
+    features,
+    project,
+    project_plain,
+    scan,
+    top_k,
+    touched_columns,
+)
+from fires.kernels.probit import probit_slopes
+from fires.kernels.select import top_k_plain
+from fires.models.families import FAMILIES
+
+
+def problem(seed, n_rows, n_columns, n_classes, dtype, missing=0.1):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(3.0, 2.0, size=(n_rows, n_columns)).astype(dtype)
+    X[rng.random(X.shape) < 0.3] = 0.0
+    X[rng.random(X.shape) < missing] = np.nan
+    rows = () if n_classes is None else (n_classes,)
+    parameters = rng.normal(size=(*rows, n_columns)), rng.random(size=(*rows, n_columns))
+    coefficients = rng.normal(size=(*rows, n_rows)), rng.normal(size=(*rows, n_rows))
+    return X, parameters, coefficients, rng.normal(size=n_columns)
+
+
+LAYOUTS = {
+    "C": np.ascontiguousarray,
+    "Fortran": np.asfortranarray,
+    "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "reversed": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@given(
+    seed=st.integers(0, 2**16),
+    n_rows=st.integers(1, 13),
+    n_columns=st.sampled_from([1, 2, 7, 255, 256, 300]),
+    n_classes=st.sampled_from([None, 1, 3]),
+    shifted=st.booleans(),
+)
+def test_dense_kernels_equal_their_definitions(
+    layout, dtype, seed, n_rows, n_columns, n_classes, shifted
+):
+    X, parameters, coefficients, shift = problem(seed, n_rows, n_columns, n_classes, dtype)
+    X, shift = LAYOUTS[layout](X), shift if shifted else None
+    X.flags.writeable = False
+    for got, expected in zip(
+        project(X, *parameters, shift) + accumulate(X, *coefficients, shift),
+        project_plain(X, *parameters, shift) + accumulate_plain(X, *coefficients, shift),
+        strict=True,
+    ):
+        assert got.shape == expected.shape
+        assert got.dtype == np.float64
+        assert_allclose(got, expected, rtol=1e-12, atol=1e-12 * max(1.0, np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("index_dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@given(
+    seed=st.integers(0, 2**16),
+    n_rows=st.integers(1, 9),
+    n_columns=st.sampled_from([1, 5, 40]),
+    n_classes=st.sampled_from([None, 1, 3]),
+)
+def test_sparse_kernels_equal_their_definitions(
+    index_dtype, dtype, seed, n_rows, n_columns, n_classes
+):
+    X, parameters, coefficients, _ = problem(seed, n_rows, n_columns, n_classes, dtype)
+    X = sp.csr_array(X)
+    X.indices, X.indptr = X.indices.astype(index_dtype), X.indptr.astype(index_dtype)
+    for got, expected in zip(
+        project(X, *parameters) + accumulate(X, *coefficients),
+        project_plain(X, *parameters) + accumulate_plain(X, *coefficients),
+        strict=True,
+    ):
+        assert got.shape == expected.shape
+        assert_allclose(got, expected, rtol=1e-12, atol=1e-12 * max(1.0, np.abs(expected).max()))
+
+
+def test_a_column_of_float32_is_summed_in_float64():
+    X = np.full((10_000, 1), 0.1, dtype=np.float32)
+    total, _ = accumulate(X, np.ones(len(X)), np.ones(len(X)))
+    assert_allclose(total, 10_000 * float(np.float32(0.1)), rtol=1e-13)
+
+
+def test_a_sparse_matrix_cannot_be_shifted():
+    with pytest.raises(ValueError, match="would fill a sparse matrix"):
+        project(sp.csr_array(np.eye(2)), np.ones(2), np.ones(2), np.ones(2))
+
+
+@given(seed=st.integers(0, 2**16), n_classes=st.integers(1, 3), n_columns=st.integers(1, 40))
+def test_feature_loops_equal_their_definitions(seed, n_classes, n_columns):
+    rng = np.random.default_rng(seed)
+    mu, p, q = (rng.normal(size=(n_classes, n_columns)) for _ in range(3))
+    sigma, gain = rng.random((n_classes, n_columns)), rng.random(n_columns)
+    folded = np.empty_like(mu), np.empty_like(mu)
+    features.fold(mu, sigma, gain, *folded)
+    assert_allclose(folded, features.fold_plain(mu, sigma, gain), rtol=1e-14)
+    rates = (0.3, 0.7, -0.5, 1.0)
+    expected_mu, expected_sigma = features.move_plain(mu, sigma, p, q, gain, *rates)
+    least = features.move(mu, sigma, p, q, gain, *rates)
+    assert_allclose(mu, expected_mu, rtol=1e-13, atol=1e-15)
+    assert_allclose(sigma, expected_sigma, rtol=1e-13)
+    assert least == sigma.min()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_sums_that_are_not_finite_move_nothing(bad):
+    mu, sigma = np.zeros((1, 3)), np.ones((1, 3))
+    sums = np.array([[0.0, bad, 1.0]])
+    for p, q in ((sums, np.ones((1, 3))), (np.ones((1, 3)), sums)):
+        assert np.isnan(features.move(mu, sigma, p, q, np.ones(3), 1.0, 1.0, -0.5, 1.0))
+    assert (mu == 0.0).all()
+    assert (sigma == 1.0).all()
+
+
+@given(seed=st.integers(0, 2**16), per_column=st.booleans(), n_columns=st.integers(1, 20))
+def test_merging_equals_its_definition(seed, per_column, n_columns):
+    rng = np.random.default_rng(seed)
+    count = np.floor(5 * rng.random(n_columns if per_column else 1))
+    shift, p = rng.normal(size=(2, n_columns))
+    q, spread = rng.random(size=(2, n_columns)) + p**2
+    expected = features.merge_plain(count, shift, spread, p, q, 1e-30)
+    gain = np.empty(n_columns)
+    features.merge(count, shift, spread, gain, p, q, 1e-30)
+    for got, wanted in zip((shift, spread, gain), expected, strict=True):
+        assert_allclose(got, wanted, rtol=1e-12, atol=1e-15)
+
+
+def test_probit_slopes_equal_the_family_far_into_both_tails():
+    a = np.concatenate([np.linspace(-60.0, 38.0, 4001), [-1e3, -1e6, -1e150, 1e150]])[None, :]
+    rng = np.random.default_rng(0)
+    v, y = rng.exponential(size=a.shape), rng.choice([-1.0, 1.0], size=a.shape)
+    got = np.empty_like(a), np.empty_like(a)
+    probit_slopes(a, v, y, *got)
+    for slope, expected in zip(got, FAMILIES["probit"].scores(a, v, y)[1:], strict=True):
+        assert_allclose(slope, expected, rtol=1e-12, atol=1e-300)
+
+
+@given(
+    values=st.lists(st.sampled_from([np.nan, -np.inf, -1.0, 0.0, 0.5, 2.0]), min_size=1),
+    data=st.data(),
+)
+def test_top_k_equals_its_definition(values, data):
+    weights = np.array(values)
+    k = data.draw(st.integers(1, len(values) + 1))
+    assert top_k(weights, k).tolist() == top_k_plain(weights, k).tolist()
+
+
+@pytest.mark.parametrize("k", [1, 20, 100, 3000])
+def test_top_k_equals_its_definition_on_many_tied_weights(k):
+    weights = np.random.default_rng(k).integers(0, 50, size=5000).astype(float)
+    weights[::7] = np.nan
+    assert top_k(weights, k).tolist() == top_k_plain(weights, k).tolist()
+
+
+def test_touched_columns_are_found_in_order_and_the_scratch_space_is_left_clean():
+    slot, local = np.zeros(10, dtype=np.int32), np.empty(5, dtype=np.int32)
+    columns = touched_columns(np.array([7, 2, 7, 9, 2], dtype=np.int32), slot, local)
+    assert columns.tolist() == [7, 2, 9]
+    assert local.tolist() == [0, 1, 0, 2, 1]
+    assert not slot.any()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_scan_counts_missing_and_infinite_entries(layout, dtype):
+    X = np.ones((5, 6), dtype=dtype)
+    assert scan(LAYOUTS[layout](X)) == (0, 0)
+    X[1, 2], X[3, 4], X[0, 0], X[4, 5] = np.nan, np.nan, np.inf, -np.inf
+    assert scan(LAYOUTS[layout](X)) == (2, 2)
