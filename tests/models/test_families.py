@@ -2,7 +2,6 @@
 
 import itertools
 import operator
-from collections.abc import Callable, Sequence
 from functools import cache
 
 import mpmath as mp
@@ -178,3 +177,266 @@ def exact_poisson(a, v, y, degree=4):
     certain = missing and missing[0] < 0.5
     log_z = mp.log1p(-missing[0]) if certain else mp.log(z) - mp.loggamma(y + 1)
     return log_z, z1 / z, z2 / z / 2
+
+
+def assert_close_to(name, a, v, y, exact):
+    """Ten times tighter than promised in log Z and g_a, tighter still than that near a zero of g_v.
+
+    Where g_v changes sign a relative error has no meaning; its scale there is that of the two
+    terms it is the sum of, h = dg_a/da and g_a^2.
+    """
+    log_z, g_a, g_v = (float(each) for each in exact)
+    scale = abs(2.0 * g_v - g_a**2) + g_a**2
+    got = FAMILIES[name].scores(a, v, y)
+    where = f"{name} at a={a}, v={v}, y={y}"
+    assert_allclose(got[0], log_z, rtol=1e-9, atol=0, err_msg=where)
+    assert_allclose(got[1], g_a, rtol=1e-9, atol=0, err_msg=where)
+    assert_allclose(got[2], g_v, rtol=1e-9, atol=1e-11 * scale, err_msg=where)
+
+
+@pytest.mark.parametrize("v", [1e-8, 1e-4, 0.01, 0.3, 2.0, 20.0, 100.0, 1e3, 1e4])
+def test_logistic_equals_quadrature(v):
+    for a in (-100.0, -20.0, -3.0, -0.2, 1e-3, 1.0, 8.0, 45.0, 100.0):
+        assert_close_to("logistic", a, v, 1.0, exact_logistic(a, v, 1.0))
+
+
+@pytest.mark.parametrize("y", COUNTS)
+@pytest.mark.parametrize("v", [1e-8, 1e-3, 0.3, 5.0, 100.0, 1e4])
+def test_poisson_equals_quadrature(v, y):
+    for a in (-100.0, -10.0, -0.5, 2.0, 12.0, 100.0):
+        assert_close_to("poisson", a, v, y, exact_poisson(a, v, y))
+
+
+@pytest.mark.parametrize("y", [0.02, 0.5, 3.7])
+def test_poisson_takes_targets_that_are_not_whole(y):
+    for a, v in itertools.product([-30.0, 0.0, 6.0], [0.01, 40.0]):
+        assert_close_to("poisson", a, v, y, exact_poisson(a, v, y))
+
+
+@pytest.mark.parametrize(
+    ("exact", "a", "v", "y"),
+    [
+        (exact_logistic, -100.0, 1e4, 1.0),
+        (exact_logistic, 100.0, 1e-8, 1.0),
+        (exact_logistic, 30.0, 30.0, 1.0),
+        (exact_poisson, 100.0, 1e4, 0.0),
+        (exact_poisson, -100.0, 50.0, 0.0),
+        (exact_poisson, 100.0, 1e-8, 0.0),
+        (exact_poisson, -100.0, 1e4, 1e5),
+    ],
+)
+def test_the_quadrature_itself_has_converged(exact, a, v, y):
+    for once, twice in zip(exact(a, v, y), exact(a, v, y, degree=5), strict=True):
+        assert abs(once / twice - 1) < 1e-11
+
+
+@pytest.mark.parametrize("v", [0.0, 1e-8, 1.0, 1e4])
+def test_probit_equals_its_formula_in_40_digits(v):
+    for a in np.concatenate([np.linspace(-100.0, 100.0, 41), [-1e3, -1e-3, 1e-3]]):
+        rho = mp.sqrt(1 + mp.mpf(v))
+        z = mp.mpf(a) / rho
+        if z > 37:  # below the least double
+            continue
+        below, above = mp.erfc(-z / mp.sqrt(2)) / 2, mp.erfc(z / mp.sqrt(2)) / 2
+        ratio = mp.npdf(z) / below
+        log_z = mp.log1p(-above) if z > 0 else mp.log(below)
+        exact = (float(log_z), float(ratio / rho), float(-z * ratio / (2 * rho**2)))
+        assert_allclose(FAMILIES["probit"].scores(a, v, 1.0), exact, rtol=1e-12)
+
+
+# --- Laws --------------------------------------------------------------------------------------
+
+
+@st.composite
+def points(draw, name):
+    """A point ``(a, v, y)`` of a family, and lengths in a and v over which it varies."""
+    if name == "poisson":
+        a, v = draw(st.floats(-30.0, 30.0)), draw(variances)
+        y = draw(st.sampled_from(COUNTS[:-1]) | st.floats(0.0, 20.0))
+        _, g_a, g_v = FAMILIES[name].scores(a, v, y)
+        length = min(1.0, 1.0 / np.sqrt(1e-300 + abs(2.0 * g_v - g_a**2)))
+    else:
+        a, v = draw(st.floats(-100.0, 100.0)), draw(variances)
+        y = draw(st.floats(-100.0, 100.0)) if name == "gaussian" else draw(signs)
+        width = np.sqrt(v) if name == "gaussian" else np.sqrt(1.0 + v)
+        length = width / (1.0 + abs(y - a if name == "gaussian" else a) / width)
+    return a, v, y, length / 50.0, min(length**2, v) / 50.0
+
+
+def derivative(f, x, step):
+    """Central differences of the fourth order."""
+    low2, low, high, high2 = f(x + step * np.array([-2.0, -1.0, 1.0, 2.0]))
+    return (8.0 * (high - low) - (high2 - low2)) / (12.0 * step)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_gradient_is_the_slope_of_the_log_likelihood(name, data):
+    a, v, y, step_a, step_v = data.draw(points(name))
+    scores = FAMILIES[name].scores
+    log_z, g_a, g_v = scores(a, v, y)
+    by_a = derivative(lambda x: scores(x, v, y)[0], a, step_a)
+    by_v = derivative(lambda x: scores(a, x, y)[0], v, step_v)
+    # Slopes are small against their own parts near a zero; and a difference of rounded values
+    # knows no more than the last digits of the terms that cancel in log Z.
+    square = abs(2.0 * g_v - g_a**2) + g_a**2
+    noise = 1e-14 * abs(log_z)
+    if name == "poisson":
+        noise += 1e-15 * y * (1.0 + abs(a) + np.log1p(y))
+    assert abs(by_a - g_a) <= 1e-6 * np.sqrt(square) + noise / step_a
+    assert abs(by_v - g_v) <= 1e-6 * square + noise / step_v
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_heat_identity(name, data):
+    a, v, y, step, _ = data.draw(points(name))
+    scores = FAMILIES[name].scores
+    _, g_a, g_v = scores(a, v, y)
+    h = derivative(lambda x: scores(x, v, y)[1], a, step)
+    assert_allclose(g_v, 0.5 * (h + g_a**2), rtol=0, atol=1e-7 * (abs(h) + g_a**2))
+
+
+@pytest.mark.parametrize("name", CLASSES)
+@settings(deadline=None)
+@given(a=st.floats(-1e3, 1e3), v=st.floats(0.0, 1e8), y=signs)
+def test_classes_are_symmetric(name, a, v, y):
+    log_z, g_a, g_v = FAMILIES[name].scores(a, v, y)
+    assert_array_equal(FAMILIES[name].scores(-a, v, -y), (log_z, -g_a, g_v))
+
+
+@pytest.mark.parametrize("name", CLASSES)
+@settings(deadline=None)
+@given(a=st.floats(-700.0, 700.0), v=st.just(0.0) | variances)
+def test_probabilities_of_both_classes_sum_to_one(name, a, v):
+    less, more = sorted(FAMILIES[name].scores(a, v, [-1.0, 1.0])[0])
+    assert_allclose(np.exp(less) + np.exp(more), 1.0, rtol=1e-13)
+    # And not only to rounding: the smaller one tells the logarithm of the greater.
+    assert_allclose(more, np.log1p(-np.exp(less)), rtol=1e-11, atol=1e-300)
+
+
+@settings(max_examples=20, deadline=None)
+@given(a=st.floats(-2.0, 2.0), v=st.floats(0.0, 0.5))
+@example(a=A, v=V)
+def test_probabilities_of_all_counts_sum_to_one(a, v):
+    y = np.arange(3000)
+    log_z, g_a, g_v = FAMILIES["poisson"].scores(a, v, y)
+    p = np.exp(log_z)
+    assert_allclose(p.sum(), 1.0, rtol=1e-12)
+    assert_allclose(p @ y, np.exp(a + 0.5 * v), rtol=1e-10)  # the mean of a lognormal
+    assert_allclose([p @ g_a, p @ g_v], 0.0, atol=1e-10)  # scores have mean 0
+
+
+@given(a=st.floats(-30.0, 30.0), y=signs)
+def test_logistic_without_variance_is_the_likelihood(a, y):
+    p, q = expit(y * a), expit(-y * a)
+    log_z = -np.log1p(np.exp(-y * a))
+    assert_allclose(
+        FAMILIES["logistic"].scores(a, 0.0, y),
+        (log_z, y * q, 0.5 * q * (q - p)),
+        rtol=1e-11,
+        atol=1e-11 * q * p,
+    )
+
+
+@given(a=st.floats(-30.0, 10.0), y=st.sampled_from(COUNTS))
+def test_poisson_without_variance_is_the_likelihood(a, y):
+    rate = np.exp(a)
+    log_z = y * a - rate - gammaln(y + 1.0)
+    got = FAMILIES["poisson"].scores(a, 0.0, y)
+    assert_allclose(got[0], log_z, rtol=1e-12, atol=1e-14 * gammaln(y + 1.0))
+    assert_allclose(got[1], y - rate, rtol=1e-12, atol=1e-13 * y)
+    assert_allclose(got[2], 0.5 * ((y - rate) ** 2 - rate), rtol=1e-12, atol=1e-12 * (y * y + rate))
+
+
+# --- Far away, and across the seams ------------------------------------------------------------
+
+
+def assert_sane(scores):
+    log_z, g_a, g_v = scores
+    assert np.isfinite(scores).all()
+    assert log_z <= 0.0
+
+
+@settings(deadline=None)
+@given(a=st.floats(-1e150, 1e150), v=st.floats(0.0, 1e300), y=signs)
+@example(a=1e150, v=1e300, y=1.0)
+@example(a=-1e150, v=0.0, y=1.0)
+@example(a=-1e3, v=0.0, y=1.0)
+@example(a=1e3, v=0.0, y=1.0)
+def test_probit_is_finite_everywhere(a, v, y):
+    scores = FAMILIES["probit"].scores(a, v, y)
+    assert_sane(scores)
+    assert y * scores[1] >= 0.0 >= y * a * scores[2]
+
+
+@settings(deadline=None)
+@given(a=st.floats(-1e6, 1e6) | st.floats(-1e100, 1e100), v=st.floats(0.0, 1e8), y=signs)
+@example(a=1e6, v=0.0, y=-1.0)
+@example(a=-1e6, v=1e8, y=1.0)
+@example(a=0.0, v=0.0, y=1.0)
+@example(a=-5e-324, v=5e-324, y=1.0)
+def test_logistic_is_finite_everywhere(a, v, y):
+    scores = FAMILIES["logistic"].scores(a, v, y)
+    assert_sane(scores)
+    assert 0.0 <= y * scores[1] <= 1.0 + 1e-12
+    assert y * a * scores[2] <= 0.0
+
+
+@settings(deadline=None)
+@given(a=st.floats(-1e4, 1e4), v=st.floats(0.0, 1e8), y=st.sampled_from(COUNTS))
+@example(a=1e4, v=0.0, y=0.0)
+@example(a=-1e4, v=0.0, y=0.0)
+@example(a=1e4, v=1e8, y=1e5)
+@example(a=-1e4, v=1e8, y=1e5)
+@example(a=0.0, v=5e-324, y=1.0)
+def test_poisson_is_finite_everywhere(a, v, y):
+    scores = FAMILIES["poisson"].scores(a, v, y)
+    assert_sane(scores)
+    assert scores[1] <= y
+
+
+@pytest.mark.parametrize("v", [1e-8, 1e-3, 0.1, 1.0, 10.0, 1e4])
+def test_nothing_jumps_where_formulas_meet(v):
+    seams = [("logistic", 1.0, -k * v) for k in range(20)]
+    seams += [("poisson", y, v * (1.0 - y)) for y in COUNTS]  # the mode is at rate 1
+    seams += [("poisson", y, 1.0 - np.log(v) - v * y) for y in COUNTS]  # v times the rate is 1
+    for name, y, a in seams:
+        gap = 1e-11 * (1.0 + abs(a))
+        log_z, g_a, g_v = FAMILIES[name].scores([a - gap, a + gap], v, y)
+        h = 2.0 * g_v - g_a**2
+        unit = np.sqrt(np.abs(h) + g_a**2)
+        assert abs(np.diff(log_z) - 2.0 * gap * g_a[0]) <= 1e-9 * (1.0 + abs(log_z[0])), (name, a)
+        assert abs(np.diff(g_a) - 2.0 * gap * h[0]) <= 1e-9 * unit[0], (name, a)
+        assert abs(np.diff(g_v)) <= 1e-8 * unit[0] ** 2 * (1.0 + gap * g_a[0]), (name, a)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_broadcast(name):
+    rng = np.random.default_rng(7)
+    a, v, y = rng.normal(size=(3, 1, 5)), rng.gamma(2.0, size=(400, 1)), np.ones(5, dtype=np.int64)
+    before = a.copy(), v.copy(), y.copy()
+    together = FAMILIES[name].scores(a, v, y)
+    for one, other in zip(before, (a, v, y), strict=True):
+        assert_array_equal(one, other)
+    for each in together:
+        assert each.shape == (3, 400, 5)
+        assert each.dtype == np.float64
+    alone = FAMILIES[name].scores(float(a[2, 0, 3]), float(v[399, 0]), 1)
+    for each, one in zip(together, alone, strict=True):
+        assert isinstance(one, np.ndarray)
+        assert one.shape == ()
+        assert_allclose(each[2, 399, 3], one, rtol=1e-13)
+    assert FAMILIES[name].scores(np.empty(0), 1.0, 1.0)[2].shape == (0,)
+
+
+def test_families_are_known_by_name_and_kind():
+    assert {name: family.kind for name, family in FAMILIES.items()} == {
+        "probit": "classes",
+        "logistic": "classes",
+        "gaussian": "numbers",
+        "poisson": "counts",
+    }
+    assert all(family.name == name for name, family in FAMILIES.items())

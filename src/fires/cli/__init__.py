@@ -1,14 +1,20 @@
-"""The command ``fires``. Its modules import at the top what is quick, and the rest when they run."""
+"""The command ``fires``: modules import at their top what is quick, the rest when they run."""
 
 from __future__ import annotations
 
 import errno
+import io
+import sys
 from typing import Any
 
 import click
 
 from fires.cli import demo
 from fires.core.version import __version__
+
+
+class _Failure(click.ClickException):
+    exit_code = 2
 
 
 class _Commands(click.Group):
@@ -24,15 +30,16 @@ class _Commands(click.Group):
             if error.errno == errno.EPIPE:  # whoever read the output has seen enough
                 raise
             where = "" if error.filename is None else f"{error.filename}: "
-            failure = click.ClickException(f"{where}{error.strerror or error}")
-            failure.exit_code = 2
-            raise failure from error
+            raise _Failure(f"{where}{error.strerror or error}") from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="fires")
 def main() -> None:
     """Which features of a data stream matter now, and how sure is that?"""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A name or a sign that the terminal's encoding lacks must not end a run.
+        sys.stdout.reconfigure(errors="replace")
 
 
 main.add_command(demo.command)

@@ -38,10 +38,10 @@ def command(out: Path, seed: int) -> None:
     saves the state for fires.load.
     """
     click.echo(
-        f"{_N_SAMPLES:,} rows of {_N_FEATURES} features, batches of {_BATCH_SIZE}. "
-        f"{_N_RELEVANT} features decide the label, half-way {_N_RELEVANT} others take over.\n"
-        f"FIRES({_N_RELEVANT}, learning_rate={_LEARNING_RATE}): at the default of 0.01, "
-        "a stream this short would end before the old features are let go."
+        f"{_N_SAMPLES:,} rows of {_N_FEATURES} features in batches of {_BATCH_SIZE}; "
+        f"{_N_RELEVANT} features decide the label,\nand half-way {_N_RELEVANT} others take over.\n"
+        f"FIRES({_N_RELEVANT}, learning_rate={_LEARNING_RATE}); at the default rate, 0.01, "
+        "a stream this short\nends before the old features are let go."
     )
     out.mkdir(parents=True, exist_ok=True)
 
@@ -61,12 +61,13 @@ def command(out: Path, seed: int) -> None:
     console, status = Console(), Console(stderr=True)
     with Progress(
         TextColumn("{task.completed:,.0f} of {task.total:,.0f} rows"),
-        BarColumn(),
-        TextColumn("{task.fields[speed]:,.0f} rows/s, stability {task.fields[stability]:.2f}"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.fields[now]}"),
         console=status,
+        expand=True,
         disable=not status.is_terminal,
     ) as progress:
-        task = progress.add_task("", total=_N_SAMPLES, speed=0.0, stability=np.nan)
+        task = progress.add_task("", total=_N_SAMPLES, now="")
         started = time.perf_counter()
         for batch in stream.batches(_BATCH_SIZE):
             selector.partial_fit(batch.X, batch.y)
@@ -74,7 +75,8 @@ def command(out: Path, seed: int) -> None:
             stabilities.append(window.update(supports[-1]))
             rows = batch.position.rows
             speed = rows / (time.perf_counter() - started)
-            progress.update(task, completed=rows, speed=speed, stability=window.value)
+            now = f"{speed:,.0f} rows/s, stability {window.value:.2f}"
+            progress.update(task, completed=rows, now=now)
     path = out / "state.safetensors"
     try:
         selector.save(path)
@@ -83,20 +85,23 @@ def command(out: Path, seed: int) -> None:
 
     selected = np.array(supports)
     old, new = stream.relevant_at(0), stream.relevant_at(_N_SAMPLES - 1)
-    truth = dict.fromkeys(old.tolist(), "before the change") | dict.fromkeys(new.tolist(), "now")
+    truth = dict.fromkeys(old.tolist(), "before") | dict.fromkeys(new.tolist(), "now")
     names = stream.schema.feature_names
     share = selected.mean(axis=0)
+    click.echo()
     console.print(feature_table(selector, names, share, 2 * _N_RELEVANT, relevant=truth))
+    click.echo()
 
     turn = stream.change // _BATCH_SIZE
     click.echo(
         f"found {selected[turn - 1, old].sum()} of {_N_RELEVANT} relevant features before the "
         f"change, {selected[-1, new].sum()} of {_N_RELEVANT} after it"
     )
+    # Recovered is the first batch from which on all of them are selected, up to the end.
     lacking = np.flatnonzero(~selected[turn:, new].all(axis=1))
     recovery = 1 if lacking.size == 0 else int(lacking[-1]) + 2
     if recovery <= len(selected) - turn:
-        click.echo(f"recovered {recovery} batches after the change, and for good")
+        click.echo(f"recovered {recovery} batches after the change")
     else:
         click.echo("not recovered from the change by the end of the stream")
     click.echo(f"mean stability {np.nanmean(stabilities):.3f}, over windows of 10 batches")

@@ -49,11 +49,20 @@ class DriftingFeatures:
         The rows depend on it and on nothing else: not on the batch size, and every iteration
         gives them again.
 
+    Attributes
+    ----------
+    schema : Schema
+        The names of the columns, x0, x1, ..., and the classes 0 and 1.
+    n_samples : int
+        How many rows there are.
+    change : int
+        The first row that other features decide; ``n_samples`` if there is none.
+
     Examples
     --------
     >>> stream = DriftingFeatures(n_samples=1_000, n_features=20, n_relevant=2)
     >>> stream.relevant_at(0), stream.relevant_at(999)
-    (array([3, 7]), array([0, 9]))
+    (array([10, 11]), array([3, 6]))
     >>> for batch in stream.batches(400):
     ...     print(batch.X.shape, batch.position.rows)
     (400, 20) 400
@@ -99,13 +108,15 @@ class DriftingFeatures:
 
         self.n_samples = n_samples
         self.change = round(drift_at * n_samples)
-        width = len(str(n_features - 1))
-        names = tuple(f"x{column:0{width}d}" for column in range(n_features))
+        names = tuple(f"x{column}" for column in range(n_features))
         self.schema = Schema(names, target="label", classes=(0, 1))
 
     def relevant_at(self, row: int) -> npt.NDArray[np.intp]:
         """The columns that decide the label of this row, ascending."""
-        return self._relevant[int(row >= self.change)].copy()
+        if not 0 <= row < self.n_samples:
+            raise IndexError(f"The stream has rows 0 to {self.n_samples - 1}; there is no {row}.")
+        relevant: npt.NDArray[np.intp] = self._relevant[int(row >= self.change)].copy()
+        return relevant
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Hand out the rows in order; the last batch may be shorter."""
