@@ -38,10 +38,10 @@ class Plain:
         self.noise = 1.0 if family == "gaussian" else 0.0
         self.n_capped = 0
 
-    def step(self, T, y, w, centre=0.0):
+    def step(self, T, y, w, centre=0.0, offset=0.0):
         n_rows, share = len(self.mu), 1.0 / w.sum()
         T = np.nan_to_num(T)
-        a = self.mu @ T.T + self.mu0[:, None]
+        a = self.mu @ T.T + self.mu0[:, None] + offset
         v = self.sigma**2 @ (T**2).T + self.sigma0[:, None] ** 2 + self.noise
         kind = FAMILIES[self.family].kind
         goal = signed(y, n_rows) if kind == "classes" else y[None, :]
@@ -68,6 +68,16 @@ def weighted_moments(X, w):
     seen = ~np.isnan(X)
     mean = (w @ np.nan_to_num(X)) / (w @ seen)
     return mean, np.sqrt((w @ np.nan_to_num(X - mean) ** 2) / (w @ seen))
+
+
+def against_the_past(family, scale, y, past_y, past_w):
+    """A numeric target is standardised, counts are measured against their mean."""
+    if scale is None or FAMILIES[family].kind == "classes":
+        return y, 0.0
+    (mean,), (spread,) = weighted_moments(past_y[:, None], past_w)
+    if family == "gaussian":
+        return (y - mean) * (1.0 / spread if spread > 1e-12 else 0.0), 0.0
+    return y, np.log(max(mean, 0.5 / past_w.sum()))
 
 
 SETTINGS = [("probit", 2), ("probit", 3), ("logistic", 2), ("gaussian", 2), ("poisson", 2)]
@@ -102,13 +112,8 @@ def test_dense_learning_equals_the_plain_loop(scale, family, n_classes, missing,
             shift, width = np.zeros(5), np.ones(5)
         if (width < 1e-12).any():
             return  # a column without spread sits out; tested on its own
-        goal = y
-        if family == "gaussian" and scale is not None:
-            (mean,), (spread,) = weighted_moments(past_y[:, None], past_w)
-            if spread < 1e-12:
-                return
-            goal = (y - mean) / spread
-        plain.step((X - shift) / width, goal, w)
+        goal, offset = against_the_past(family, scale, y, past_y, past_w)
+        plain.step((X - shift) / width, goal, w, offset=offset)
         model.step(X, y, w, RATES, bool(np.isnan(X).any()))
         seen_X, seen_y, seen_w = np.vstack([seen_X, X]), np.append(seen_y, y), np.append(seen_w, w)
     assert_allclose(model.mu, plain.mu, rtol=1e-8, atol=1e-10)
@@ -155,15 +160,9 @@ def test_lazy_sparse_learning_equals_eager(scale, family, n_classes, missing, se
             centre = low / root
         else:
             root, centre = np.ones(n_features), 0.0
-        goal = y
-        if family == "gaussian" and scale is not None:
-            (mean,), (spread,) = weighted_moments(
-                (y if first else past_y)[:, None], w if first else past_w
-            )
-            if spread < 1e-12:
-                return
-            goal = (y - mean) / spread
-        plain.step(X / root, goal, w, centre)
+        past = (y, w) if first else (past_y, past_w)
+        goal, offset = against_the_past(family, scale, y, *past)
+        plain.step(X / root, goal, w, centre, offset)
         if not first:
             absorb(X, w)
         past_y, past_w = np.append(past_y, y), np.append(past_w, w)

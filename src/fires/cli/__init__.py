@@ -24,7 +24,8 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            click.echo("Interrupted.", err=True)
+            # A terminal has just shown ^C, and stays on its line.
+            click.echo("\n" * sys.stderr.isatty() + "Interrupted.", err=True)
             ctx.exit(130)
         except OSError as error:
             if error.errno == errno.EPIPE:  # whoever read the output has seen enough

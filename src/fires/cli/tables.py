@@ -43,8 +43,8 @@ def feature_table(
     >>> selector = FIRES(1).partial_fit([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]], [0, 0, 1])
     >>> table = feature_table(selector, ["age", "size"], np.array([0.0, 1.0]), n_rows=2)
     >>> Console(width=80, color_system=None).print(table)
-                                 importance    batches
-    rank   feature    weight  ± uncertainty   selected
+                                     importance    batches
+    rank   feature    weight      ± uncertainty   selected
     ──────────────────────────────────────────────────────
        1   size      -0.4993   -0.0037 ± 1.0000     100.0%
     <BLANKLINE>
@@ -63,7 +63,7 @@ def feature_table(
         cells: list[str | Text] = [
             str(row),
             Text(names[column]),  # as it is: a name may hold what rich takes for markup
-            f"{selector.weights_[column]:.4g}",
+            f"{selector.weights_[column]:#.4g}",
             f"{mu:.4f} ± {sigma:.4f}",
             f"{share[column]:.1%}",
         ]

@@ -212,14 +212,13 @@ def _logistic(a: Floats, v: Floats, y: Floats) -> Scores:
 
 def _poisson(a: Floats, v: Floats, y: Floats) -> Scores:
     """Score equally long vectors, each row in the regime of its mode."""
-    w = wrightomega(a + v * y + np.log(v))
-    few = w < v
+    few = a + v * y < v  # the integrand falls at t = 0: its mode is at a rate below 1
     many = ~few
     out = np.empty((3, len(a)))
     if few.any():
         out[:, few] = _poisson_few(a[few], v[few], y[few])
     if many.any():
-        out[:, many] = _poisson_many(a[many], v[many], y[many], w[many])
+        out[:, many] = _poisson_many(a[many], v[many], y[many])
     log_z, g_a, g_v = out
     return log_z - gammaln(y + 1.0), g_a, g_v
 
@@ -252,7 +251,7 @@ def _poisson_few(a: Floats, v: Floats, y: Floats) -> Scores:
     return log_z, y - r1, 0.5 * (y * y - (2.0 * y + 1.0) * r1 + r2)
 
 
-def _poisson_many(a: Floats, v: Floats, y: Floats, w: Floats) -> Scores:
+def _poisson_many(a: Floats, v: Floats, y: Floats) -> Scores:
     r"""``log Z + log y!`` and its slopes where the mode is at a rate of at least 1.
 
     With :math:`t = a + d` at the mode and :math:`\delta` from there, what is integrated is
@@ -261,23 +260,25 @@ def _poisson_many(a: Floats, v: Floats, y: Floats, w: Floats) -> Scores:
     nodes at :math:`\delta = 2 \tau \sinh(u / 2)` reach the long left tail in few steps.
     """
     nodes, weights = _trapezoid()
-    rate = w / v
-    # Either form of d cancels where the other does not; so do the slopes below.
+    w = wrightomega(a + v * y + np.log(v))
+    # Where v is large the Gaussian's own slopes, (t - a) / v, are the accurate ones; where it is
+    # small, those of log p. Neither may come from a difference of what is nearly equal.
     flat = w > 1.0
-    d = np.where(flat, np.log(rate) - a, v * y - w)
-    mode = np.where(flat, np.log(rate), a + d)
+    mode = np.where(flat, np.log(w / v), a + v * y - w)
+    rate = np.exp(mode)
+    d = np.where(flat, mode - a, v * y - w)
+    pull = np.where(flat, d / v, y - rate)
     delta = nodes / np.sqrt(rate + 1.0 / v)
     growth = np.expm1(delta)
     f = weights * np.exp(-rate * (growth - delta) - delta**2 / (2.0 * v))
     total = f.sum(axis=0)
     f /= total
     log_z = y * mode - rate - d * d / (2.0 * v) + np.log(total / np.sqrt(2.0 * np.pi * (1.0 + w)))
-    # The Gaussian's own slopes, (t - a) / v, where v is large; those of log p where it is small.
     mean = (f * delta).sum(axis=0)
     square = (f * (d + delta) ** 2).sum(axis=0)
     extra = rate * (f * growth).sum(axis=0)
-    slope = (f * (d / v - rate * growth) ** 2).sum(axis=0)
-    g_a = d / v + np.where(flat, mean / v, -extra)
+    slope = (f * (pull - rate * growth) ** 2).sum(axis=0)
+    g_a = pull + np.where(flat, mean / v, -extra)
     g_v = 0.5 * np.where(flat, (square / v - 1.0) / v, slope - rate - extra)
     return log_z, g_a, g_v
 
@@ -354,7 +355,7 @@ def _by_rows(
     """Call a function of equally long vectors with whatever broadcasts, a block at a time.
 
     A block bounds the memory of the tables, and keeps them in cache. ``v = 0`` is replaced by
-    1e-100, too small to be told from it.
+    1e-100, which changes no digit unless a Poisson with ``a > 200`` is asked for ``-inf``.
     """
     a, v, y = np.broadcast_arrays(*_floats(a, v, y))
     out = np.empty((3, a.size))
@@ -364,8 +365,7 @@ def _by_rows(
         for start in range(0, a.size, 1024):
             block = slice(start, start + 1024)
             out[:, block] = score(rows[block], variance[block], target[block])
-    log_z, g_a, g_v = out.reshape(3, *a.shape)
-    return log_z, g_a, g_v
+    return out[0].reshape(a.shape), out[1].reshape(a.shape), out[2].reshape(a.shape)
 
 
 def _floats(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> Scores:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,18 @@ class Rates:
 
     mu: float
     sigma: float
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch as the step sees it: the target in one row per row of parameters."""
+
+    X: Any
+    target: Floats
+    offset: float
+    weight: Floats
+    total: float
+    missing: bool
 
 
 class OnlineLinear:
@@ -83,7 +95,8 @@ class OnlineLinear:
         self._sigma_change = _AS_PUBLISHED if scale is None else _CAPPED
         self.dense: Any = DENSE[scale](n_features)
         self.sparse: Any = None
-        self.target = Standard(1) if family == "gaussian" and scale is not None else None
+        scaled_target = scale is not None and FAMILIES[family].kind != "classes"
+        self.target = Standard(1) if scaled_target else None
         self._slot = np.zeros(0, dtype=np.int32)
         self._buffers: dict[str, Floats] = {}
 
@@ -101,23 +114,22 @@ class OnlineLinear:
         w = np.ones(X.shape[0]) if weight is None else weight
         total = float(len(w) if weight is None else w.sum())
         begun = self._target_scale(y, w)
-        goal = self._goal(y, begun)
+        batch = Batch(X, *self._goal(y, begun), w, total, missing)
         if sp.issparse(X):
-            self._step_sparse(X, goal, w, total, rates, missing)
+            self._step_sparse(batch, rates)
         elif self.sparse is not None:
-            self._step_sparse(sp.csr_array(X), goal, w, total, rates, missing)
+            self._step_sparse(replace(batch, X=sp.csr_array(X)), rates)
         else:
-            self._step_dense(X, goal, w, total, rates, missing)
+            self._step_dense(batch, rates)
         self._count(y, w, begun)
 
-    def _step_dense(
-        self, X: Any, goal: Floats, w: Floats, total: float, rates: Rates, missing: bool
-    ) -> None:
+    def _step_dense(self, batch: Batch, rates: Rates) -> None:
         scaler, n_rows = self.dense, self.n_rows
+        X, w = batch.X, batch.weight
         first = not scaler.ready
         if first:
             scaler = DENSE[self.scale](self.n_features)
-            scaler.begin(X, w, missing)
+            scaler.begin(X, w, batch.missing)
         n_sums = n_rows + (scaler.kind == "standard" and not first)
         p, q = self._buffer("p", n_sums), self._buffer("q", n_sums)
         view, project_into, accumulate_into = oriented(X)
@@ -134,9 +146,9 @@ class OnlineLinear:
         # One more row of coefficients, the weights, gives the sums that the scaler learns from.
         c, d = np.empty((n_sums, len(w))), np.empty((n_sums, len(w)))
         c[n_rows:], d[n_rows:] = w, w
-        self._pulls(a, v, goal, w, rates, norms, c[:n_rows], d[:n_rows])
+        self._pulls(a, v, batch, rates, norms, c[:n_rows], d[:n_rows])
         accumulate_into(view, c, d, scaler.shift, p, q)
-        share = 1.0 / total
+        share = 1.0 / batch.total
         least = move(
             self.mu,
             self.sigma,
@@ -154,35 +166,34 @@ class OnlineLinear:
         if first:
             self.dense = scaler
         else:
-            scaler.absorb(X, p[-1], q[-1], w, missing)
+            scaler.absorb(X, p[-1], q[-1], w, batch.missing)
 
-    def _step_sparse(
-        self, X: Any, goal: Floats, w: Floats, total: float, rates: Rates, missing: bool
-    ) -> None:
+    def _step_sparse(self, batch: Batch, rates: Rates) -> None:
         if len(self._slot) != self.n_features:
             self._slot = np.zeros(self.n_features, dtype=np.int32)
-        batch = Touched(X, w, total, missing, self._slot)
+        w = batch.weight
+        touched = Touched(batch.X, w, batch.total, batch.missing, self._slot)
         scaler = self.sparse if self.sparse is not None else SPARSE[None](self.n_features)
         first = not scaler.ready
         if first:
             scaler = type(scaler)(self.n_features)
-            scaler.begin(batch)
-        columns, n_rows = batch.columns, self.n_rows
+            scaler.begin(touched)
+        columns, n_rows = touched.columns, self.n_rows
         gain, pull = scaler.gain(columns), scaler.pull(columns)
         kept, sigma = self.mu[:, columns], self.sigma[:, columns]
         mu = kept - pull * self.drift[:, None]
-        a, v = batch.project(mu * gain, (sigma * gain) ** 2)
+        a, v = touched.project(mu * gain, (sigma * gain) ** 2)
 
         def norms() -> Floats:
             square = (gain**2)[None, :]
-            return batch.project(square, square)[1]
+            return touched.project(square, square)[1]
 
         n_sums = n_rows + (scaler.kind == "standard" and not first)
         c, d = np.empty((n_sums, len(w))), np.empty((n_sums, len(w)))
         c[n_rows:], d[n_rows:] = w, w
-        self._pulls(a, v, goal, w, rates, norms, c[:n_rows], d[:n_rows])
-        p, q = batch.accumulate(c, d)
-        share = 1.0 / total
+        self._pulls(a, v, batch, rates, norms, c[:n_rows], d[:n_rows])
+        p, q = touched.accumulate(c, d)
+        share = 1.0 / batch.total
         drift = self.drift + rates.mu * share * scaler.pace * c[:n_rows].sum(axis=1)
         mu = kept - pull * drift[:, None]
         least = move(
@@ -192,7 +203,7 @@ class OnlineLinear:
             raise _overflow()
         self.drift, self.least_sigma = drift, min(least, self.least_sigma)
         if not first:
-            scaler.absorb(batch, p[-1], q[-1])
+            scaler.absorb(touched, p[-1], q[-1])
         elif scaler.kind is not None:
             self.sparse = scaler
         self.mu[:, columns] = mu + scaler.pull(columns) * drift[:, None]
@@ -203,22 +214,23 @@ class OnlineLinear:
         self,
         a: Floats,
         v: Floats,
-        goal: Floats,
-        w: Floats,
+        batch: Batch,
         rates: Rates,
         norms: Callable[[], Floats],
         c: Floats,
         d: Floats,
     ) -> None:
         """Each row's weighted slopes in a and v, shortened where the step cap says so."""
-        capped = self.scale is not None
+        capped, w = self.scale is not None, batch.weight
         reach = v.copy() if capped else v
         if self.fit_intercept:
             a += self.intercept.mu[:, None]
             v += self.intercept.sigma[:, None] ** 2
         if self.noise:
             v += self.noise
-        g_a, g_v = slopes(self.family, a, v, goal)
+        if batch.offset:
+            a += batch.offset
+        g_a, g_v = slopes(self.family, a, v, batch.target)
         if capped:
             # -d²logZ/da², by the heat identity
             bend = rates.mu * np.maximum(g_a * g_a - 2.0 * g_v, 0.0)
@@ -254,11 +266,22 @@ class OnlineLinear:
         begun.begin(np.asarray(y, float)[:, None], w, missing=False)
         return begun
 
-    def _goal(self, y: npt.NDArray[Any], scale: Standard | None) -> Floats:
-        if FAMILIES[self.family].kind == "classes":
-            return signed(y, self.n_rows)
-        y = np.asarray(y, dtype=np.float64)
-        return (y if scale is None else (y - scale.shift) * scale.gain)[None, :]
+    def _goal(self, y: npt.NDArray[Any], scale: Standard | None) -> tuple[Floats, float]:
+        """The target as the family wants it, and what is added to every prediction of it.
+
+        A numeric target is standardised. Counts cannot be; there the logarithm of their mean is
+        the offset, so that features need not explain the level. (On sparse data, not centred,
+        they would: rows with more entries have a greater v, and so a lesser pull.)
+        """
+        kind = FAMILIES[self.family].kind
+        if kind == "classes":
+            return signed(y, self.n_rows), 0.0
+        target = np.asarray(y, dtype=np.float64)[None, :]
+        if scale is None:
+            return target, 0.0
+        if kind == "numbers":
+            return (target - scale.shift) * scale.gain, 0.0
+        return target, float(np.log(max(scale.shift[0], 0.5 / scale.count[0])))
 
     def _count(self, y: npt.NDArray[Any], w: Floats, begun: Standard | None) -> None:
         if FAMILIES[self.family].kind == "classes" and self.n_rows > 1:
@@ -325,7 +348,8 @@ class OnlineLinear:
         """One mean and one standard deviation per feature; the next step may move the arrays."""
         mu = self.mu
         if self.sparse is not None:
-            mu = mu - self.sparse.pulls * self.drift[:, None]
+            mu = self.sparse.pulls * self.drift[:, None]
+            np.subtract(self.mu, mu, out=mu)
         if self.n_rows == 1:
             return Belief(mu[0], self.sigma[0])
         total = self.class_weight.sum()

@@ -61,7 +61,8 @@ class FIRES(OnlineSelector):
     fit_intercept : bool, default=True
         Learn an intercept, which is never ranked; for the built-in models.
     scale : {"standard", "minmax", None}, default="standard"
-        What is done to X, and to a gaussian target, from what the batches before have shown.
+        What is done to X, from what the batches before have shown. Unless None, a gaussian
+        target is standardised too, and counts are measured against their mean.
     missing : {"ignore", "error"}, default="ignore"
         A missing entry of X takes no part in the step nor in the scale, or is refused.
     batch_size : int, default=100
@@ -200,7 +201,8 @@ class FIRES(OnlineSelector):
             if not started:
                 self._start(0)
             return numbers
-        if y.dtype.kind == "f" and not (y == np.floor(y)).all():
+        given = classes is not None or getattr(self, "_classes_given_", False)
+        if not given and y.dtype.kind == "f" and not (y == np.floor(y)).all():
             raise ValueError(
                 "y holds numbers that are not whole, but this selector learns classes; for a "
                 "numeric target use FIRES(model='gaussian')."

@@ -91,14 +91,16 @@ def find_kinds(
     >>> [(column.name, column.kind) for column in find_kinds(sample, "bought")]
     [('age', 'number'), ('town', 'category'), ('bought', 'integer')]
     """
-    features = [series for series in sample if series.name != target]
-    refused = {series.name: why for series in features if (why := _why_refused(series))}
+    kinds = {series.name: _kind(series) for series in sample if series.name != target}
+    refused = {
+        name: why for name, kind in kinds.items() if (why := _why_refused(sample[name], kind))
+    }
     if refused:
         name, why = next(iter(refused.items()))
         names = shlex.quote(",".join(refused))
         raise InputError(f'column "{name}" holds {why}; leave it out with --exclude {names}')
     target_kind: Kind = "number" if numeric_target else _target_kind(sample[target])
-    return (*(Column(s.name, _kind(s)) for s in features), Column(target, target_kind))
+    return (*(Column(name, kind) for name, kind in kinds.items()), Column(target, target_kind))
 
 
 class Encoder:
@@ -207,7 +209,9 @@ def _kind(series: pl.Series, n_labels: int = 0) -> Kind:
     if series.dtype != pl.String:
         return "number"
     values = _tidy(series).drop_nulls()
-    n_misfits = 0 if values.n_unique() <= n_labels else max(1, len(values) // 5)
+    n_misfits = max(1, len(values) // 5)
+    if n_labels and values.n_unique() <= n_labels:
+        n_misfits = 0
     kinds: tuple[Kind, ...] = ("number", "flag", "date")
     for kind in kinds:
         n_bad = _parse(values, kind).null_count()
@@ -230,14 +234,14 @@ def _target_kind(series: pl.Series) -> Kind:
     return "number" if n_fractions or len(values) == 0 else "integer"
 
 
-def _why_refused(series: pl.Series) -> str | None:
+def _why_refused(series: pl.Series, kind: Kind) -> str | None:
     """Say what makes a column unfit to be a feature, if anything does."""
     import polars as pl
 
     plain = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Null)
     if series.dtype not in plain and not series.dtype.is_numeric():
         return f"values of type {series.dtype}"
-    if _kind(series) != "category":
+    if kind != "category":
         return None
     values = _tidy(series).drop_nulls()
     length = float(values.str.len_chars().to_numpy().mean())

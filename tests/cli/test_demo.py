@@ -1,0 +1,226 @@
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import fires
+from fires.cli import main
+from fires.metrics import StabilityWindow
+from fires.streams.synthetic import DriftingFeatures
+
+ROW = re.compile(
+    r"^ *(?P<rank>\d+) +(?P<feature>x\d+) +(?P<weight>\S+) +(?P<importance>\S+)"
+    r" ± (?P<uncertainty>\S+) +(?P<share>\S+)% +(?P<relevant>now|before)? *$",
+    re.MULTILINE,
+)
+FOUND = re.compile(r"found (\d) of 5 relevant features before the change, (\d) of 5 after it")
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["demo", *map(str, arguments)])
+
+
+def follow(stream, selector):
+    """The selected columns and the stability after every batch of 100."""
+    window = StabilityWindow(10, stream.schema.n_features)
+    supports, stabilities = [], []
+    for batch in stream.batches(100):
+        support = selector.partial_fit(batch.X, batch.y).get_support(indices=True)
+        supports.append(set(support.tolist()))
+        stabilities.append(window.update(support))
+    return supports, stabilities
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    out = tmp_path_factory.mktemp("demo")
+    result = run("--out", out)
+    assert result.exit_code == 0, result.output
+    return result.output, out / "state.safetensors"
+
+
+def test_the_table_is_what_the_saved_state_says(demo):
+    output, path = demo
+    selector, stream = fires.load(path), DriftingFeatures()
+    assert selector.n_samples_seen_ == 20_000
+    shown = list(ROW.finditer(output))
+    best = np.argsort(selector.ranking_)[:10]
+    assert [row["feature"] for row in shown] == [f"x{column}" for column in best]
+    old, new = stream.relevant_at(0), stream.relevant_at(19_999)
+    for rank, (row, column) in enumerate(zip(shown, best, strict=True), start=1):
+        assert int(row["rank"]) == rank
+        assert float(row["weight"]) == pytest.approx(selector.weights_[column], rel=5e-4)
+        assert float(row["importance"]) == pytest.approx(selector.importances_[column], abs=5e-5)
+        assert float(row["uncertainty"]) == pytest.approx(selector.uncertainties_[column], abs=5e-5)
+        assert row["relevant"] == ("now" if column in new else "before" if column in old else None)
+    selected = {row["feature"] for row in shown[:5]}
+    assert selected == set(selector.get_feature_names_out())
+
+
+def test_the_lines_below_it_are_what_the_library_gives_on_the_same_batches(demo):
+    output, path = demo
+    stream, selector = DriftingFeatures(), fires.FIRES(5, learning_rate=1.0)
+    supports, stabilities = follow(stream, selector)
+    np.testing.assert_array_equal(selector.weights_, fires.load(path).weights_)
+
+    old, new = set(stream.relevant_at(0).tolist()), set(stream.relevant_at(19_999).tolist())
+    assert FOUND.search(output).groups() == (
+        str(len(supports[99] & old)),
+        str(len(supports[-1] & new)),
+    )
+    (recovery,) = re.search(r"recovered (\d+) batches after the change", output).groups()
+    assert supports[100 + int(recovery) - 2] != new
+    assert all(support == new for support in supports[100 + int(recovery) - 1 :])
+    (mean,) = re.search(r"mean stability (\S+),", output).groups()
+    assert float(mean) == pytest.approx(np.mean(stabilities[1:]), abs=5e-4)
+    for row in ROW.finditer(output):
+        share = np.mean([int(row["feature"][1:]) in support for support in supports])
+        assert float(row["share"]) == pytest.approx(100 * share, abs=0.05)
+
+
+def test_the_relevant_features_are_found_before_the_change_and_after_it(demo):
+    assert FOUND.search(demo[0]).groups() == ("5", "5")
+
+
+def test_the_default_rate_would_not_recover_as_the_demo_says(demo):
+    assert "at the default rate, 0.01, a stream this short" in demo[0]
+    stream = DriftingFeatures()
+    supports, _ = follow(stream, fires.FIRES(5))
+    assert supports[99] == set(stream.relevant_at(0).tolist())
+    assert supports[-1] & set(stream.relevant_at(0).tolist())
+
+
+def test_a_stream_too_hard_to_recover_from_is_reported_as_that(tmp_path, monkeypatch):
+    monkeypatch.setattr("fires.cli.demo._LEARNING_RATE", 0.01)
+    output = run("--out", tmp_path).output
+    before, after = FOUND.search(output).groups()
+    assert before == "5"
+    assert int(after) < 5
+    assert "not recovered from the change by the end of the stream" in output
+
+
+def test_it_says_where_the_state_is_and_how_to_load_it(demo):
+    output, path = demo
+    assert f"state saved to {path}\n" in output
+    assert f'fires.load("{path}")' in output
+
+
+def test_a_second_run_overwrites_the_first_and_leaves_nothing_else(tmp_path, demo):
+    out = tmp_path / "new" / "folder"
+    assert run("--out", out, "--seed", 1).exit_code == 0
+    other = fires.load(out / "state.safetensors").weights_
+    assert run("--out", out).exit_code == 0
+    again = fires.load(out / "state.safetensors").weights_
+    np.testing.assert_array_equal(again, fires.load(demo[1]).weights_)
+    assert not np.isclose(again, other).any()
+    assert [file.name for file in out.iterdir()] == ["state.safetensors"]
+
+
+def test_a_process_in_a_pipe_writes_plain_text_and_no_bar(demo, tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-m", "fires.cli", "demo"],
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if name != "FORCE_COLOR"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+    assert result.returncode == 0
+    assert result.stderr == ""
+    assert re.search(r"[\x00-\x09\x0b-\x1f\x7f]", result.stdout) is None
+    assert "rows/s" not in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    path = demo[1]
+    assert result.stdout == demo[0].replace(str(path), "fires-demo/state.safetensors")
+    saved = fires.load(tmp_path / "fires-demo" / "state.safetensors")
+    np.testing.assert_array_equal(saved.weights_, fires.load(path).weights_)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_terminal_shows_a_bar_and_no_colour_where_none_is_wanted(tmp_path):
+    import pty
+
+    primary, secondary = pty.openpty()
+    terminal = {"TERM": "xterm-256color", "COLUMNS": "80", "NO_COLOR": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fires.cli", "demo"],
+        cwd=tmp_path,
+        env=os.environ | terminal,
+        stdout=secondary,
+        stderr=secondary,
+    )
+    os.close(secondary)
+    output = b""
+    try:
+        while chunk := os.read(primary, 65_536):
+            output += chunk
+    except OSError:  # how Linux says that the other side is closed
+        pass
+    os.close(primary)
+    assert process.wait(timeout=60) == 0
+    text = output.decode()
+    assert "20,000 of 20,000 rows" in text
+    assert re.search(r"[\d,]+ rows/s, stability [01]\.\d\d", text)
+    assert "\x1b[?25l" in text  # a live bar hides the cursor
+    assert re.search(r"\x1b\[[\d;]*[34]\d[;m]", text) is None
+    assert text.rstrip().endswith('fires.load("fires-demo/state.safetensors")')
+
+
+def test_ctrl_c_is_one_line_and_code_130(tmp_path, monkeypatch):
+    def interrupted(self, batch_size):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(DriftingFeatures, "batches", interrupted)
+    result = run("--out", tmp_path)
+    assert result.exit_code == 130
+    assert result.stderr == "Interrupted.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_one_line_and_code_2(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("not a folder")
+    result = run("--out", file / "folder")
+    assert result.exit_code == 2
+    assert result.stderr == f"Error: {file / 'folder'}: Not a directory\n"
+    assert file.read_text() == "not a folder"
+
+
+def test_a_state_that_cannot_be_written_is_one_line_that_names_it(tmp_path, monkeypatch):
+    def denied(path, header, arrays):
+        raise PermissionError(13, "Permission denied", ".fires-0.tmp")
+
+    monkeypatch.setattr("fires.selectors.base.write_state", denied)
+    result = run("--out", tmp_path)
+    assert result.exit_code == 2
+    assert result.stderr == f"Error: {tmp_path / 'state.safetensors'}: Permission denied\n"
+
+
+@pytest.mark.parametrize("arguments", [["--seed", "-1"], ["--seed", "x"], ["--nonsense"]])
+def test_wrong_options_are_code_2(arguments):
+    assert run(*arguments).exit_code == 2
+
+
+def test_help_and_version():
+    overview = CliRunner().invoke(main, ["--help"])
+    assert overview.exit_code == 0
+    assert "demo" in overview.output
+    assert CliRunner().invoke(main, ["--version"]).output == f"fires, version {fires.__version__}\n"
+    options = run("-h").output
+    assert "--out DIR" in options
+    assert "--seed" in options
+
+
+def test_help_loads_nothing_slow():
+    code = (
+        "import sys, fires.cli;"
+        "fires.cli.main(['demo', '--help'], standalone_mode=False);"
+        "print({'numpy', 'sklearn', 'numba', 'polars', 'rich'} & set(sys.modules))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout.endswith("\nset()\n"), result.stderr
