@@ -6,6 +6,7 @@ import argparse
 import os
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 PARTS = ("step", "kernels", "sparse", "imports", "reader")
 
@@ -21,9 +22,9 @@ def main() -> None:
     for pool in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
         os.environ[f"{pool}_NUM_THREADS"] = "1"
 
-    rows = []
-    for part in asked or PARTS:
-        if find_spec(f"benchmarks.{part}"):
+    rows: list[Any] = []
+    for part in PARTS:
+        if part in (asked or PARTS) and find_spec(f"benchmarks.{part}"):
             rows += import_module(f"benchmarks.{part}").main() or []
     judged = [row for row in rows if getattr(row, "reached", None) is not None]
     print(f"{sum(row.reached for row in judged)} of {len(judged)} figures reached.")

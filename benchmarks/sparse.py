@@ -1,6 +1,6 @@
 """A CSR batch must cost what its entries cost: a million features against a hundred thousand.
 
-Every batch is seen once, as in a stream, so no call finds in the cache what the last one left there.
+Every batch is seen once, as in a stream: no call finds in the cache what another left there.
 ``transform`` chooses, and so looks at every weight: what contains it is only reported.
 """
 
@@ -18,7 +18,10 @@ from fires import FIRES
 
 NARROW, WIDE, ASKED = 100_000, 1_000_000, 2.0
 ROUNDS = {"partial_fit": 100, "partial_fit and transform": 40}
-SELECTORS = {"default": FIRES, "as_published": FIRES.as_published}
+SELECTORS: dict[str, Callable[[int], FIRES]] = {
+    "default": FIRES,
+    "as_published": FIRES.as_published,
+}
 
 Columns = Callable[[np.random.Generator, int], Any]
 
@@ -68,7 +71,7 @@ def measure(columns: Columns) -> Iterator[Row]:
 
 
 def memory() -> Iterator[Row]:
-    """What a selector holds, what a step needs on top for a while, what asking for weights keeps."""
+    """What a selector holds, what a step needs for a while, what asking for weights keeps."""
     data = batches(WIDE, uniform, 4)
     for name, make in SELECTORS.items():
         tracemalloc.start()

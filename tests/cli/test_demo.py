@@ -1,3 +1,4 @@
+import ctypes
 import os
 import re
 import subprocess
@@ -180,6 +181,33 @@ def test_ctrl_c_is_one_line_and_code_130(tmp_path, monkeypatch):
     assert result.exit_code == 130
     assert result.stderr == "Interrupted.\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_in_a_callback_from_c_is_not_lost(tmp_path, monkeypatch):
+    def interrupted(self, batch_size):
+        @ctypes.CFUNCTYPE(None)
+        def callback():
+            raise KeyboardInterrupt
+
+        callback()  # what numba's compiler does: the interrupt is reported and not raised
+        raise RuntimeError("no compiled object yet")
+        yield
+
+    hook = sys.unraisablehook
+    monkeypatch.setattr(DriftingFeatures, "batches", interrupted)
+    result = run("--out", tmp_path)
+    assert result.exit_code == 130
+    assert result.stderr == "Interrupted.\n"
+    assert sys.unraisablehook is hook
+
+
+def test_an_error_of_ours_is_not_taken_for_an_interrupt(tmp_path, monkeypatch):
+    def broken(self, batch_size):
+        raise RuntimeError("a bug")
+        yield
+
+    monkeypatch.setattr(DriftingFeatures, "batches", broken)
+    assert isinstance(run("--out", tmp_path).exception, RuntimeError)
 
 
 def test_a_folder_that_cannot_be_made_is_one_line_and_code_2(tmp_path):

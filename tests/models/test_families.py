@@ -180,10 +180,10 @@ def exact_poisson(a, v, y, degree=4):
 
 
 def assert_close_to(name, a, v, y, exact):
-    """Ten times tighter than promised in log Z and g_a, tighter still than that near a zero of g_v.
+    """Assert relative errors below 1e-9, a thousandth of what is promised.
 
-    Where g_v changes sign a relative error has no meaning; its scale there is that of the two
-    terms it is the sum of, h = dg_a/da and g_a^2.
+    Where g_v changes sign a relative error has no meaning. Its scale there is that of the terms
+    it is the sum of, |h| + g_a^2 with h = dg_a/da; 1e-11 of that is allowed, and nothing else.
     """
     log_z, g_a, g_v = (float(each) for each in exact)
     scale = abs(2.0 * g_v - g_a**2) + g_a**2
@@ -255,12 +255,14 @@ def points(draw, name):
         y = draw(st.sampled_from(COUNTS[:-1]) | st.floats(0.0, 20.0))
         _, g_a, g_v = FAMILIES[name].scores(a, v, y)
         length = min(1.0, 1.0 / np.sqrt(1e-300 + abs(2.0 * g_v - g_a**2)))
+        reach = min(length**2, length / (1e-300 + abs(g_a)), v)
     else:
         a, v = draw(st.floats(-100.0, 100.0)), draw(variances)
         y = draw(st.floats(-100.0, 100.0)) if name == "gaussian" else draw(signs)
         width = np.sqrt(v) if name == "gaussian" else np.sqrt(1.0 + v)
         length = width / (1.0 + abs(y - a if name == "gaussian" else a) / width)
-    return a, v, y, length / 50.0, min(length**2, v) / 50.0
+        reach = min(length**2, v)
+    return a, v, y, length / 50.0, reach / 50.0
 
 
 def derivative(f, x, step):
@@ -279,11 +281,12 @@ def test_gradient_is_the_slope_of_the_log_likelihood(name, data):
     by_a = derivative(lambda x: scores(x, v, y)[0], a, step_a)
     by_v = derivative(lambda x: scores(a, x, y)[0], v, step_v)
     # Slopes are small against their own parts near a zero; and a difference of rounded values
-    # knows no more than the last digits of the terms that cancel in log Z.
+    # knows no more than the last digits of the terms that cancel in log Z. Poisson has such terms,
+    # but for y = 0, where it counts: Z may be next to 1 there.
     square = abs(2.0 * g_v - g_a**2) + g_a**2
     noise = 1e-14 * abs(log_z)
-    if name == "poisson":
-        noise += 1e-15 * y * (1.0 + abs(a) + np.log1p(y))
+    if name == "poisson" and y > 0.0:
+        noise += 1e-15 * (1.0 + y * (1.0 + abs(a) + np.log1p(y)))
     assert abs(by_a - g_a) <= 1e-6 * np.sqrt(square) + noise / step_a
     assert abs(by_v - g_v) <= 1e-6 * square + noise / step_v
 

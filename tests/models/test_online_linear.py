@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fires.models.families import FAMILIES
-from fires.models.linear import signed
+from fires.models.linear import level, signed
 from fires.models.online_linear import OnlineLinear, Rates
 
 RATES = Rates(0.3, 0.2)  # large, so that 12 batches move everything
@@ -38,11 +38,13 @@ class Plain:
         self.noise = 1.0 if family == "gaussian" else 0.0
         self.n_capped = 0
 
-    def step(self, T, y, w, centre=0.0, offset=0.0):
+    def step(self, T, y, w, centre=0.0, mean=None):
         n_rows, share = len(self.mu), 1.0 / w.sum()
         T = np.nan_to_num(T)
-        a = self.mu @ T.T + self.mu0[:, None] + offset
+        a = self.mu @ (T - centre).T + self.mu0[:, None]
         v = self.sigma**2 @ (T**2).T + self.sigma0[:, None] ** 2 + self.noise
+        start, start_slope = (0.0, 0.0) if mean is None else level(self.family, mean, v)
+        a = a + start
         kind = FAMILIES[self.family].kind
         goal = signed(y, n_rows) if kind == "classes" else y[None, :]
         _, g_a, g_v = FAMILIES[self.family].scores(a, v, goal)
@@ -53,7 +55,7 @@ class Plain:
             overshoot = RATES.mu * bend * ((T**2).sum(axis=1) + 1.0)
             lowest, highest, cap = -0.5, 1.0, 1.0 / np.maximum(overshoot, 1.0)
             self.n_capped += (cap < 1.0).sum()
-        c, d = g_a * cap * w, g_v * cap * w
+        c, d = g_a * cap * w, (g_v + g_a * start_slope) * cap * w
         change = np.clip(2 * RATES.sigma * share * (d @ T**2), lowest, highest)
         change0 = np.clip(2 * RATES.sigma * share * d.sum(axis=1), lowest, highest)
         self.mu = self.mu + RATES.mu * share * (c @ T - c.sum(axis=1)[:, None] * centre)
@@ -70,14 +72,18 @@ def weighted_moments(X, w):
     return mean, np.sqrt((w @ np.nan_to_num(X - mean) ** 2) / (w @ seen))
 
 
-def against_the_past(family, scale, y, past_y, past_w):
-    """A numeric target is standardised, counts are measured against their mean."""
-    if scale is None or FAMILIES[family].kind == "classes":
-        return y, 0.0
+def against_the_past(family, scale, y, past_y, past_w, n_classes):
+    """A numeric target is standardised; classes and counts are measured against their mean."""
+    if scale is None:
+        return y, None
+    if FAMILIES[family].kind == "classes":
+        labels = [1] if n_classes == 2 else range(n_classes)
+        weight = np.array([[past_w[past_y == label].sum()] for label in labels])
+        return y, (weight + 0.5) / (past_w.sum() + 1)
     (mean,), (spread,) = weighted_moments(past_y[:, None], past_w)
     if family == "gaussian":
-        return (y - mean) * (1.0 / spread if spread > 1e-12 else 0.0), 0.0
-    return y, np.log(max(mean, 0.5 / past_w.sum()))
+        return (y - mean) * (1.0 / spread if spread > 1e-12 else 0.0), None
+    return y, np.array([[max(mean, 0.5 / past_w.sum())]])
 
 
 SETTINGS = [("probit", 2), ("probit", 3), ("logistic", 2), ("gaussian", 2), ("poisson", 2)]
@@ -112,8 +118,8 @@ def test_dense_learning_equals_the_plain_loop(scale, family, n_classes, missing,
             shift, width = np.zeros(5), np.ones(5)
         if (width < 1e-12).any():
             return  # a column without spread sits out; tested on its own
-        goal, offset = against_the_past(family, scale, y, past_y, past_w)
-        plain.step((X - shift) / width, goal, w, offset=offset)
+        goal, mean = against_the_past(family, scale, y, past_y, past_w, n_classes)
+        plain.step(np.nan_to_num((X - shift) / width), goal, w, mean=mean)
         model.step(X, y, w, RATES, bool(np.isnan(X).any()))
         seen_X, seen_y, seen_w = np.vstack([seen_X, X]), np.append(seen_y, y), np.append(seen_w, w)
     assert_allclose(model.mu, plain.mu, rtol=1e-8, atol=1e-10)
@@ -161,8 +167,8 @@ def test_lazy_sparse_learning_equals_eager(scale, family, n_classes, missing, se
         else:
             root, centre = np.ones(n_features), 0.0
         past = (y, w) if first else (past_y, past_w)
-        goal, offset = against_the_past(family, scale, y, *past)
-        plain.step(X / root, goal, w, centre, offset)
+        goal, mean = against_the_past(family, scale, y, *past, n_classes)
+        plain.step(np.nan_to_num(X / root), goal, w, centre, mean)
         if not first:
             absorb(X, w)
         past_y, past_w = np.append(past_y, y), np.append(past_w, w)
@@ -239,8 +245,9 @@ def test_turning_sparse_keeps_the_coefficients_of_x(scale):
     turned = model.ready_for(sp.csr_array(X))
     assert turned is not model
     assert model.sparse is None
-    before = ((X - model.dense.shift) * model.dense.gain) @ model.mu[0] + model.intercept.mu
-    after = (X * turned.sparse.gain(np.arange(4))) @ turned.mu[0] + turned.intercept.mu
+    before = ((X - model.dense.shift) * model.dense.gain) @ model.mu[0]
+    scaled = X * turned.sparse.gain(np.arange(4))
+    after = scaled @ turned.mu[0] - turned.sparse.pace * turned.pulled
     assert_allclose(after, before, rtol=1e-9)
     # A dense batch is learnt from in sparse terms from then on: both forms agree.
     other = turned.ready_for(X)

@@ -57,7 +57,6 @@ def test_a_seed_makes_a_stream_and_another_seed_another():
     assert set(again.relevant_at(0)) != set(other.relevant_at(0))
 
 
-@pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_the_global_random_state_is_neither_read_nor_moved():
     before = np.random.get_state()  # noqa: NPY002
     X, _ = rows(DriftingFeatures(n_samples=300))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import io
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -22,7 +24,8 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _no_interrupt_lost():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             # A terminal has just shown ^C, and stays on its line.
             click.echo("\n" * sys.stderr.isatty() + "Interrupted.", err=True)
@@ -32,6 +35,32 @@ class _Commands(click.Group):
                 raise
             where = "" if error.filename is None else f"{error.filename}: "
             raise _Failure(f"{where}{error.strerror or error}") from error
+
+
+@contextmanager
+def _no_interrupt_lost() -> Iterator[None]:
+    """Let Ctrl-C through where numba compiles.
+
+    Its compiler calls back into Python from C; an interrupt that arrives there is reported, not
+    raised, and some other error follows from it.
+    """
+    lost = []
+
+    def note(event: sys.UnraisableHookArgs) -> None:
+        if issubclass(event.exc_type, KeyboardInterrupt):
+            lost.append(event.exc_type)
+        else:
+            report(event)
+
+    report, sys.unraisablehook = sys.unraisablehook, note
+    try:
+        yield
+    except Exception as error:
+        if lost:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        sys.unraisablehook = report
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

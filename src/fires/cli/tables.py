@@ -38,17 +38,23 @@ def feature_table(
 
     Examples
     --------
-    >>> from fires import FIRES
+    >>> from types import SimpleNamespace
     >>> from rich.console import Console
-    >>> selector = FIRES(1).partial_fit([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]], [0, 0, 1])
-    >>> table = feature_table(selector, ["age", "size"], np.array([0.0, 1.0]), n_rows=2)
+    >>> fitted = SimpleNamespace(
+    ...     ranking_=np.array([2, 1]),
+    ...     weights_=np.array([-0.25, 12.0]),
+    ...     importances_=np.array([0.05, -0.5]),
+    ...     uncertainties_=np.array([0.75, 0.5]),
+    ...     get_support=lambda: np.array([False, True]),
+    ... )
+    >>> table = feature_table(fitted, ["age", "size"], np.array([0.125, 0.875]), n_rows=2)
     >>> Console(width=80, color_system=None).print(table)
                                      importance    batches
     rank   feature    weight      ± uncertainty   selected
     ──────────────────────────────────────────────────────
-       1   size      -0.4993   -0.0037 ± 1.0000     100.0%
+       1   size        12.00   -0.5000 ± 0.5000      87.5%
     <BLANKLINE>
-       2   age       -0.4995    0.0030 ± 1.0000       0.0%
+       2   age       -0.2500    0.0500 ± 0.7500      12.5%
     """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("rank", justify="right", vertical="bottom", no_wrap=True)

@@ -206,7 +206,8 @@ def _logistic(a: Floats, v: Floats, y: Floats) -> Scores:
     log_z = np.where(tail, log_scale + np.log(f), np.log1p(-scale * f))
     unit = np.where(tail, 1.0 / f, scale / (1.0 - scale * f))
     g_a = y * unit * (k * even).sum(axis=0)
-    g_v = np.where(tail, 0.5, -0.5) * unit * (k * k * odd).sum(axis=0)
+    bend = np.maximum((k * k * odd).sum(axis=0), 0.0)  # rounding may cross 0, F'' does not
+    g_v = np.where(tail, 0.5, -0.5) * unit * bend
     return log_z, g_a, g_v
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.special import logit, ndtri
 
 from fires.core.belief import Belief, Floats
 from fires.kernels import accumulate, project
@@ -128,6 +129,20 @@ def slopes(family: str, a: Floats, v: Floats, y: Floats) -> tuple[Floats, Floats
     else:
         _, g_a, g_v = FAMILIES[family].scores(a, v, y)
     return g_a, g_v
+
+
+def level(family: str, mean: Floats, v: Floats) -> tuple[Floats, Floats | float]:
+    r"""What to predict when only the mean of the target is known, and its slope in v.
+
+    For the probit :math:`a_0 = \Phi^{-1}(\text{mean}) \sqrt{1 + v}`, since then
+    :math:`\mathbb{E}\, \Phi(\theta) = \text{mean}` exactly; for the logistic nearly so, by
+    MacKay's approximation; for counts the logarithm of the mean.
+    """
+    if family == "poisson":
+        return np.log(mean), 0.0
+    unit, width = (ndtri(mean), 1.0) if family == "probit" else (logit(mean), np.pi / 8.0)
+    root = np.sqrt(1.0 + width * v)
+    return unit * root, unit * (0.5 * width / root)
 
 
 def signed(codes: npt.NDArray[Any], n_rows: int) -> Floats:

@@ -20,7 +20,7 @@ from fires.core.belief import Belief, Floats
 from fires.kernels import accumulate, oriented, project
 from fires.kernels.features import fold, move
 from fires.models.families import FAMILIES
-from fires.models.linear import over_classes, signed, slopes
+from fires.models.linear import level, over_classes, signed, slopes
 from fires.models.scaling import DENSE, SPARSE, Standard, State, Touched, restore_scaler
 
 # Of its own value, what sigma may lose or gain in one step; ordinary steps move it by a thousandth.
@@ -42,7 +42,7 @@ class Batch:
 
     X: Any
     target: Floats
-    offset: float
+    mean: Floats | None
     weight: Floats
     total: float
     missing: bool
@@ -56,11 +56,20 @@ class OnlineLinear:
     :math:`\mu` and :math:`\sigma^2`. The sums that move the scaler come out of the same pass: they
     are one more row of coefficients, equal to the weights.
 
-    **Sparse.** x is only scaled, never shifted; instead the gradient is centred:
-    :math:`g_{\mu_j} = (X^\top c)_j - m_j \sum_b c_b`. The second term also moves columns that the
-    batch does not touch, by the column's pull times one number for all. So ``mu`` keeps
+    **Sparse.** x is only scaled, never shifted; instead the gradient is centred,
+    :math:`g_{\mu_j} = (X^\top c)_j - m_j \sum_b c_b`, and so is the prediction,
+    :math:`a_b = \mu^\top x_b - \mu^\top m`. The first also moves columns that the batch does not
+    touch, by the column's pull times one number for all. So ``mu`` keeps
     :math:`u_j = \mu_j + \text{pull}_j A`, with A the running sum of that number, and
-    :math:`\mu_j = u_j - \text{pull}_j A` is exact whenever it is asked for.
+    :math:`\mu_j = u_j - \text{pull}_j A` is exact whenever it is asked for. The second is
+    :math:`\mu^\top m = \text{pace} (\sum_j u_j \text{pull}_j - A \sum_j \text{pull}_j^2)`, two
+    sums that change with the touched columns alone.
+
+    **Level.** At the paper's rate an intercept needs thousands of batches to learn that one row
+    in a hundred is positive. Until then every row pulls the same way, those with a small v the
+    most, and features that go with v are given weights for it. So, on scaled data with an
+    intercept, predictions start from the running share of the class (or mean of the counts),
+    :math:`a_b + \Phi^{-1}(\text{share}) \sqrt{1 + v_b}`, and the intercept learns the rest.
 
     **Step cap**, on scaled data only: a row whose step would carry its own prediction past its
     own optimum is shortened to reach just that, :math:`\alpha h_b \lVert x_b \rVert^2 \le 1`
@@ -89,8 +98,10 @@ class OnlineLinear:
         # The intercept starts as the paper's parameters do, whatever the features start from.
         self.intercept = Belief.standard(n_rows)
         self.drift = np.zeros(n_rows)  # A of the docstring
+        self.pulled = np.zeros(n_rows)  # sum of u_j pull_j
+        self.pull_squares = 0.0
         self.noise = 1.0 if family == "gaussian" else 0.0
-        self.class_weight = np.zeros(n_rows)
+        self.class_weight = np.zeros(max(n_rows, 2))
         self.least_sigma = float(self.sigma.min())  # or less: a bound, cheap to keep up
         self._sigma_change = _AS_PUBLISHED if scale is None else _CAPPED
         self.dense: Any = DENSE[scale](n_features)
@@ -114,7 +125,7 @@ class OnlineLinear:
         w = np.ones(X.shape[0]) if weight is None else weight
         total = float(len(w) if weight is None else w.sum())
         begun = self._target_scale(y, w)
-        batch = Batch(X, *self._goal(y, begun), w, total, missing)
+        batch = Batch(X, *self._goal(y, w, begun), w, total, missing)
         if sp.issparse(X):
             self._step_sparse(batch, rates)
         elif self.sparse is not None:
@@ -181,8 +192,12 @@ class OnlineLinear:
         columns, n_rows = touched.columns, self.n_rows
         gain, pull = scaler.gain(columns), scaler.pull(columns)
         kept, sigma = self.mu[:, columns], self.sigma[:, columns]
+        pulled, pull_squares = self.pulled, self.pull_squares
+        if first:
+            pulled, pull_squares = kept @ pull, float(pull @ pull)
         mu = kept - pull * self.drift[:, None]
         a, v = touched.project(mu * gain, (sigma * gain) ** 2)
+        a -= scaler.pace * (pulled - self.drift * pull_squares)[:, None]
 
         def norms() -> Floats:
             square = (gain**2)[None, :]
@@ -206,8 +221,11 @@ class OnlineLinear:
             scaler.absorb(touched, p[-1], q[-1])
         elif scaler.kind is not None:
             self.sparse = scaler
-        self.mu[:, columns] = mu + scaler.pull(columns) * drift[:, None]
-        self.sigma[:, columns] = sigma
+        new_pull = scaler.pull(columns)
+        mu += new_pull * drift[:, None]
+        self.mu[:, columns], self.sigma[:, columns] = mu, sigma
+        self.pulled = pulled + mu @ new_pull - kept @ pull
+        self.pull_squares = pull_squares + float(new_pull @ new_pull - pull @ pull)
         self._move_rest(c[:n_rows], d[:n_rows], rates, share)
 
     def _pulls(
@@ -228,21 +246,21 @@ class OnlineLinear:
             v += self.intercept.sigma[:, None] ** 2
         if self.noise:
             v += self.noise
-        if batch.offset:
-            a += batch.offset
+        start_slope: Floats | float = 0.0
+        if batch.mean is not None:
+            start, start_slope = level(self.family, batch.mean, v)
+            a += start
         g_a, g_v = slopes(self.family, a, v, batch.target)
+        factor = w
         if capped:
             # -d²logZ/da², by the heat identity
             bend = rates.mu * np.maximum(g_a * g_a - 2.0 * g_v, 0.0)
             # v bounds the norm of a row from above: mostly that alone shows that no cap is needed.
             least = self.least_sigma**2
             if (bend * (reach + least)).max() > least:
-                cap = w / np.maximum(bend * (norms() + self.fit_intercept), 1.0)
-                np.multiply(g_a, cap, out=c)
-                np.multiply(g_v, cap, out=d)
-                return
-        np.multiply(g_a, w, out=c)
-        np.multiply(g_v, w, out=d)
+                factor = w / np.maximum(bend * (norms() + self.fit_intercept), 1.0)
+        np.multiply(g_a, factor, out=c)
+        np.multiply(g_v + g_a * start_slope, factor, out=d)
 
     def _move_rest(self, c: Floats, d: Floats, rates: Rates, share: float) -> None:
         """The parameters that belong to no feature: intercept and noise."""
@@ -266,26 +284,31 @@ class OnlineLinear:
         begun.begin(np.asarray(y, float)[:, None], w, missing=False)
         return begun
 
-    def _goal(self, y: npt.NDArray[Any], scale: Standard | None) -> tuple[Floats, float]:
-        """The target as the family wants it, and what is added to every prediction of it.
-
-        A numeric target is standardised. Counts cannot be; there the logarithm of their mean is
-        the offset, so that features need not explain the level. (On sparse data, not centred,
-        they would: rows with more entries have a greater v, and so a lesser pull.)
-        """
-        kind = FAMILIES[self.family].kind
+    def _goal(
+        self, y: npt.NDArray[Any], w: Floats, scale: Standard | None
+    ) -> tuple[Floats, Floats | None]:
+        """The target as the family wants it, and the mean that predictions of it start from."""
+        kind, levelled = FAMILIES[self.family].kind, self.scale is not None and self.fit_intercept
         if kind == "classes":
-            return signed(y, self.n_rows), 0.0
+            target = signed(y, self.n_rows)
+            if not levelled:
+                return target, None
+            weight = self.class_weight if self.class_weight.any() else self._per_class(y, w)
+            positive = weight if self.n_rows > 1 else weight[1:]
+            return target, ((positive + 0.5) / (weight.sum() + 1.0))[:, None]
         target = np.asarray(y, dtype=np.float64)[None, :]
         if scale is None:
-            return target, 0.0
+            return target, None
         if kind == "numbers":
-            return (target - scale.shift) * scale.gain, 0.0
-        return target, float(np.log(max(scale.shift[0], 0.5 / scale.count[0])))
+            return (target - scale.shift) * scale.gain, None
+        return target, np.maximum(scale.shift, 0.5 / scale.count)[:, None] if levelled else None
+
+    def _per_class(self, y: npt.NDArray[Any], w: Floats) -> Floats:
+        return np.bincount(y, w, minlength=len(self.class_weight)).astype(np.float64)
 
     def _count(self, y: npt.NDArray[Any], w: Floats, begun: Standard | None) -> None:
-        if FAMILIES[self.family].kind == "classes" and self.n_rows > 1:
-            self.class_weight = self.class_weight + np.bincount(y, w, minlength=self.n_rows)
+        if FAMILIES[self.family].kind == "classes":
+            self.class_weight = self.class_weight + self._per_class(y, w)
         if begun is not self.target:
             self.target = begun
         elif self.target is not None:
@@ -313,11 +336,17 @@ class OnlineLinear:
                 old, sign = source
                 fresh.mu[row], fresh.sigma[row] = sign * self.mu[old], self.sigma[old]
                 fresh.drift[row] = sign * self.drift[old]
-                fresh.class_weight[row] = self.class_weight[old]
+                fresh.pulled[row] = sign * self.pulled[old]
+                # One row counts its negatives first: there the sign says which of the two is meant.
+                counted = old if self.n_rows > 1 else int(sign > 0)
+                fresh.class_weight[row] = self.class_weight[counted]
                 intercept_mu[row] = sign * self.intercept.mu[old]
                 intercept_sigma[row] = self.intercept.sigma[old]
+        if len(sources) == 1:
+            flipped = sources[0] is not None and sources[0][1] < 0.0
+            fresh.class_weight = self.class_weight[::-1] if flipped else self.class_weight
         other.mu, other.sigma, other.drift = fresh.mu, fresh.sigma, fresh.drift
-        other.class_weight = fresh.class_weight
+        other.pulled, other.class_weight = fresh.pulled, fresh.class_weight
         other.least_sigma = float(fresh.sigma.min())
         other.intercept = Belief(intercept_mu, intercept_sigma)
         return other
@@ -326,7 +355,7 @@ class OnlineLinear:
         """The model itself, or a copy in sparse terms once scaled data turns sparse.
 
         The coefficients of x itself stay what they are: only their unit changes, from the standard
-        deviation to the root mean square of a column, and the intercept takes up the shift.
+        deviation to the root mean square of a column.
         """
         if self.scale is None or self.sparse is not None or not sp.issparse(X):
             return self
@@ -338,8 +367,8 @@ class OnlineLinear:
             unit = np.where(gain > 0.0, self.dense.gain / np.where(gain > 0.0, gain, 1.0), 1.0)
             other.mu, other.sigma = self.mu * unit, self.sigma * unit
             other.least_sigma = float(other.sigma.min())
-            shifted = (self.mu * self.dense.gain) @ self.dense.shift
-            other.intercept = Belief(self.intercept.mu - shifted, self.intercept.sigma)
+            pulls = other.sparse.pulls
+            other.pulled, other.pull_squares = other.mu @ pulls, float(pulls @ pulls)
         return other
 
     # --- what is believed -------------------------------------------------------------------
@@ -352,9 +381,7 @@ class OnlineLinear:
             np.subtract(self.mu, mu, out=mu)
         if self.n_rows == 1:
             return Belief(mu[0], self.sigma[0])
-        total = self.class_weight.sum()
-        shares = self.class_weight / total if total else np.full(self.n_rows, 1.0 / self.n_rows)
-        return over_classes(mu, self.sigma, shares)
+        return over_classes(mu, self.sigma, self.class_weight / self.class_weight.sum())
 
     def state(self) -> State:
         """Everything needed to go on, as arrays."""
@@ -362,6 +389,8 @@ class OnlineLinear:
             "mu": self.mu,
             "sigma": self.sigma,
             "drift": self.drift,
+            "pulled": self.pulled,
+            "pull_squares": np.array(self.pull_squares),
             "class_weight": self.class_weight,
             "noise": np.array(self.noise),
             "least_sigma": np.array(self.least_sigma),
@@ -378,6 +407,7 @@ class OnlineLinear:
         """Go on from :meth:`state`."""
         self.mu, self.sigma = arrays["mu"], arrays["sigma"]
         self.drift, self.class_weight = arrays["drift"], arrays["class_weight"]
+        self.pulled, self.pull_squares = arrays["pulled"], float(arrays["pull_squares"])
         self.noise, self.least_sigma = float(arrays["noise"]), float(arrays["least_sigma"])
         self.intercept = Belief(arrays["intercept.mu"], arrays["intercept.sigma"])
         if any(name.startswith("sparse.") for name in arrays):

@@ -208,7 +208,7 @@ class SparseUnscaled:
     pace = 0.0
 
     def __init__(self, n_features: int) -> None:
-        self.pulls = np.zeros(1)
+        pass
 
     def begin(self, batch: Touched) -> None:
         """Nothing to learn."""
@@ -219,7 +219,7 @@ class SparseUnscaled:
 
     def pull(self, columns: Columns) -> Floats:
         """Nothing pulls."""
-        return self.pulls
+        return np.zeros(len(columns))
 
     def absorb(self, batch: Touched, p: Floats, q: Floats) -> None:
         """Nothing to learn."""

@@ -88,6 +88,9 @@ def _rows(X: Any, start: int, stop: int) -> Any:
     if not sparse.issparse(X):
         return np.ascontiguousarray(X[start:stop], dtype=np.float64)
     first, last = X.indptr[start], X.indptr[stop]
-    parts = (X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first)
-    rows = type(X)(parts, shape=(stop - start, X.shape[1]), copy=False)
-    return rows.astype(np.float64, copy=False)
+    rows = type(X)((stop - start, X.shape[1]), dtype=np.float64)
+    # Set directly: the constructor copies views that are small beside what they are views of.
+    rows.data = X.data[first:last].astype(np.float64, copy=False)
+    rows.indices = X.indices[first:last]
+    rows.indptr = X.indptr[start : stop + 1] - first
+    return rows

@@ -201,8 +201,9 @@ def _sample(table: Table, names: Sequence[str]) -> pl.DataFrame:
     kinds: dict[str, Kind] = dict.fromkeys(names, "category")
     frames, n_read, first_fault = [], 0, None
     for chunk in table.chunks(kinds, Position(), again=True):
+        last_lines = chunk.lines[n_rows - n_read - 1 :][:1]
         for line, reason in chunk.faults:
-            if reason == NOT_UTF8:
+            if reason == NOT_UTF8 and not (last_lines < line).any():
                 raise InputError(f"{table.name} is {NOT_UTF8}: line {line}")
             first_fault = first_fault or (line, reason)
         frames.append(chunk.frame)

@@ -124,15 +124,12 @@ class DriftingFeatures:
         block = lru_cache(maxsize=1)(self._block)
         for start in range(0, self.n_samples, batch_size):
             stop = min(start + batch_size, self.n_samples)
-            numbers = range(start // _BLOCK, (stop - 1) // _BLOCK + 1)
-            parts = [
-                [
-                    array[max(start - number * _BLOCK, 0) : stop - number * _BLOCK]
-                    for array in block(number)
-                ]
-                for number in numbers
-            ]
-            X, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+            parts = []
+            for number in range(start // _BLOCK, (stop - 1) // _BLOCK + 1):
+                X, y = block(number)
+                within = slice(max(start - number * _BLOCK, 0), stop - number * _BLOCK)
+                parts.append((X[within], y[within]))
+            X, y = map(np.concatenate, zip(*parts, strict=True))
             yield Batch(X, y, Position(rows=stop, offset=stop))
 
     def _block(self, number: int) -> tuple[Floats, npt.NDArray[np.int64]]:
