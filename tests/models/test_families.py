@@ -4,17 +4,19 @@ import itertools
 import operator
 from functools import cache
 
-import mpmath as mp
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from mpmath.calculus.quadrature import GaussLegendre
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, gammaln
 
 from fires.models.families import FAMILIES, inverse_mills
 
-mp.mp.dps = 40  # exponents reach 1e12, and 25 digits must be left
+mp = mpmath.mp.clone()  # a context of our own
+mp.dps = 40  # exponents reach 1e12, and 25 digits must be left
 
 NAMES = ("probit", "logistic", "gaussian", "poisson")
 CLASSES = ("probit", "logistic")
@@ -103,7 +105,7 @@ def test_probit_slope_in_the_variance_of_one_row():
 @cache
 def legendre(degree):
     """3 * 2**(degree - 1) Gauss-Legendre nodes and weights on [-1, 1]."""
-    return mp.calculus.quadrature.GaussLegendre(mp.mp).calc_nodes(degree, mp.mp.prec)
+    return GaussLegendre(mp).calc_nodes(degree, mp.prec)
 
 
 def integrals(f, a, v, centres, degree):

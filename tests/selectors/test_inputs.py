@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fires import FIRES
 
-NAMES = ["age", "größe", "c", "d e", "", "Z"]
+NAMES = ["age", "größe", "c", "d e", "ẞ", "Z"]
 
 
 def batches(n_batches=4, n_rows=30, seed=0):
@@ -86,7 +86,7 @@ DENSE = {
     "pandas Float64": lambda X: pd.DataFrame(X, columns=NAMES).astype("Float64"),
     "pandas object": lambda X: pd.DataFrame(X, columns=NAMES).astype(object),
     "pandas mixed": lambda X: pd.DataFrame(X, columns=NAMES).astype(
-        {"age": "int8", "c": "Int32", "d e": "float32", "": "UInt16", "Z": object}
+        {"age": "int8", "c": "Int32", "d e": "float32", "ẞ": "UInt16", "Z": object}
     ),
     "pandas category": lambda X: pd.DataFrame(X, columns=NAMES).astype({"c": "category"}),
     "polars": lambda X: pl.DataFrame(X, schema=NAMES),
@@ -95,7 +95,7 @@ DENSE = {
         [pl.DataFrame(X[:7], schema=NAMES), pl.DataFrame(X[7:], schema=NAMES)], rechunk=False
     ),
     "polars mixed": lambda X: pl.DataFrame(X, schema=NAMES).cast(
-        {"age": pl.Int8, "c": pl.Float32, "": pl.UInt64, "Z": pl.Decimal(10, 3)}
+        {"age": pl.Int8, "c": pl.Float32, "ẞ": pl.UInt64, "Z": pl.Decimal(10, 3)}
     ),
 }
 
@@ -115,7 +115,7 @@ def test_every_dense_form_leads_to_the_same_weights(form, scale):
     [
         lambda X: X.astype(np.float32),
         lambda X: np.asfortranarray(X, dtype=np.float32),
-        lambda X: strided(X).astype(np.float32)[::1],
+        lambda X: X.astype(np.float32).repeat(2, axis=1)[:, ::2],
         lambda X: pd.DataFrame(X.astype(np.float32)),
         lambda X: pl.DataFrame(X.astype(np.float32)),
     ],
@@ -206,7 +206,7 @@ def test_decimals_are_numbers():
 def with_duplicates(X):
     """Each entry as two halves, the columns of a row in the wrong order."""
     whole = sp.csr_array(X)
-    order = np.concatenate([np.arange(b, a)[::-1] for b, a in zip(whole.indptr, whole.indptr[1:])])  # noqa: B905, RUF007
+    order = np.lexsort((-whole.indices, whole.tocoo().coords[0]))
     data = np.repeat(whole.data[order] / 2, 2)
     indices = np.repeat(whole.indices[order], 2)
     return sp.csr_array((data, indices, 2 * whole.indptr), shape=X.shape)
@@ -314,8 +314,8 @@ def test_names_travel_through(frame):
     assert selector.feature_names_in_.dtype == object
     chosen = selector.get_support(indices=True)
     assert chosen.tolist() == [1, 4]
-    assert selector.get_feature_names_out().tolist() == ["größe", ""]
-    assert selector.get_feature_names_out(NAMES).tolist() == ["größe", ""]
+    assert selector.get_feature_names_out().tolist() == ["größe", "ẞ"]
+    assert selector.get_feature_names_out(NAMES).tolist() == ["größe", "ẞ"]
     with pytest.raises(ValueError, match="input_features is not equal to feature_names_in_"):
         selector.get_feature_names_out(NAMES[::-1])
 
@@ -324,7 +324,7 @@ def test_without_names_features_are_numbered():
     selector = learn(np.asarray)
     assert not hasattr(selector, "feature_names_in_")
     assert selector.get_feature_names_out().tolist() == ["x1", "x4"]
-    assert selector.get_feature_names_out(NAMES).tolist() == ["größe", ""]
+    assert selector.get_feature_names_out(NAMES).tolist() == ["größe", "ẞ"]
     with pytest.raises(ValueError, match="length equal to number of features"):
         selector.get_feature_names_out(["a"])
 
@@ -357,9 +357,8 @@ def test_columns_that_are_missing_or_new_are_named(frame, method):
     weights = selector.weights_
 
     def call(X):
-        return (
-            selector.partial_fit(X, y) if method == "partial_fit" else getattr(selector, method)(X)
-        )
+        arguments = (X, y) if method == "partial_fit" else (X,)
+        return getattr(selector, method)(*arguments)
 
     with pytest.raises(ValueError, match=r"missing 'Z'\."):
         call(frame(X[:, :5], NAMES[:5]))
@@ -377,11 +376,9 @@ def test_columns_without_names_are_counted(kind, method):
     X, y = batches()[0]
     selector = learn(kind)
     for wrong in (X[:, :5], np.c_[X, X]):
+        arguments = (kind(wrong), y) if method == "partial_fit" else (kind(wrong),)
         with pytest.raises(ValueError, match=f"X has {wrong.shape[1]} features, but FIRES is exp"):
-            if method == "partial_fit":
-                selector.partial_fit(kind(wrong), y)
-            else:
-                getattr(selector, method)(kind(wrong))
+            getattr(selector, method)(*arguments)
 
 
 @frames
@@ -450,7 +447,8 @@ def test_transform_mask_and_inverse_transform_agree(form, kind):
     assert sp.issparse(back) == sp.issparse(form(X))
     assert back.shape == X.shape
     assert_array_equal(plain(back), plain(masked))
-    assert_array_equal(plain(selector.transform(back)), plain(small))
+    if kind is not pl.DataFrame:  # whose columns always have names
+        assert_array_equal(plain(selector.transform(back)), plain(small))
 
 
 def test_single_precision_stays_single_precision():
@@ -477,6 +475,13 @@ def test_a_mask_of_a_frame_keeps_its_rows_and_names():
     assert list(unnamed.columns) == list(range(6))
 
 
+@pytest.mark.parametrize("library", [pd, pl])
+def test_a_mask_of_a_frame_keeps_even_an_empty_name(library):
+    """What a table written with its row numbers has as its first column."""
+    X = library.DataFrame({"": [1.0, 2.0, 3.0], "a": [5.0, 4.0, 6.0]})
+    assert list(FIRES(1).partial_fit(X, [0, 1, 1]).mask(X).columns) == ["", "a"]
+
+
 def test_a_mask_holds_no_stored_entries_of_unselected_columns():
     X = sp.csr_array(batches()[0][0])
     masked = learn(sp.csr_array).mask(X)
@@ -497,7 +502,7 @@ def test_set_output_gives_frames_with_names(frame, out):
     X = batches()[0][0]
     small = selector.transform(frame(X, NAMES))
     assert isinstance(small, pd.DataFrame if out == "pandas" else pl.DataFrame)
-    assert list(small.columns) == ["größe", ""]
+    assert list(small.columns) == ["größe", "ẞ"]
     assert_array_equal(small.to_numpy(), X[:, [1, 4]])
 
 
@@ -699,7 +704,7 @@ def test_the_global_random_state_is_neither_read_nor_moved(form):
 
 
 def test_a_generator_that_no_model_needs_is_not_moved():
-    legacy, modern = np.random.RandomState(0), np.random.default_rng(0)  # noqa: NPY002
+    legacy, modern = np.random.RandomState(0), np.random.default_rng(0)
     before = legacy.get_state()[1].copy(), legacy.get_state()[2], modern.bit_generator.state
     learn(np.asarray, FIRES(2, random_state=legacy))
     learn(np.asarray, FIRES(2, random_state=modern))

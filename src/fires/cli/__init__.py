@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import Any
 
 import click
 
-from fires.cli import demo
+from fires.cli import completion, demo, select
 from fires.core.version import __version__
 
 
@@ -26,15 +27,27 @@ class _Commands(click.Group):
         try:
             with _no_interrupt_lost():
                 return super().invoke(ctx)
+        except (OSError, ValueError, MemoryError) as error:
+            if "--debug" in sys.argv[1:]:
+                raise
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                raise  # whoever read the output has seen enough
+            raise _Failure(_one_line(error)) from error
         except KeyboardInterrupt:
             # A terminal has just shown ^C, and stays on its line.
             click.echo("\n" * sys.stderr.isatty() + "Interrupted.", err=True)
             ctx.exit(130)
-        except OSError as error:
-            if error.errno == errno.EPIPE:  # whoever read the output has seen enough
-                raise
-            where = "" if error.filename is None else f"{error.filename}: "
-            raise _Failure(f"{where}{error.strerror or error}") from error
+
+
+def _one_line(error: Exception) -> str:
+    """What went wrong, as a user of the command would say it."""
+    if isinstance(error, OSError):
+        where = "" if error.filename is None else f"{error.filename}: "
+        return f"{where}{error.strerror or error}"
+    if isinstance(error, MemoryError):
+        return "not enough memory for a batch of this size; try a smaller --batch-size"
+    text = " ".join(str(error).split())
+    return re.sub(r"(?:FIRES\()?model='(\w+)'\)?", r"--model \1", text)
 
 
 @contextmanager
@@ -72,4 +85,5 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")
 
 
-main.add_command(demo.command)
+for module in (select, demo, completion):
+    main.add_command(module.command)

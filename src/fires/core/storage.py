@@ -68,7 +68,7 @@ def write_state(
     tensors = {name: _storable(name, value) for name, value in arrays.items()}
     tensors[_HEADER] = np.frombuffer(_encode(header), dtype=np.uint8)
     metadata = {"format": _FORMAT, "version": str(_VERSION), "checksum": _checksum(tensors)}
-    _replace(path, save(tensors, metadata))
+    replace_file(path, save(tensors, metadata))
 
 
 def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
@@ -171,7 +171,7 @@ def _checksum(tensors: Arrays) -> str:
     return digest.hexdigest()
 
 
-def _replace(path: str | os.PathLike[str], content: bytes) -> None:
+def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
     """Put ``content`` in the place of the file, whole and on the disk, or not at all."""
     target = os.path.realpath(path)
     folder = os.path.dirname(target)

@@ -78,10 +78,17 @@ def column_names(X: Any) -> Names | None:
             "Feature names are only supported if all input features have string names, but your "
             "input has column names of several types; make them all strings."
         )
+    check_names(names)
+    return names
+
+
+def check_names(names: Names) -> None:
+    """Names must be text, and each one different."""
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("Feature names must be text.")
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
         raise ValueError(f"Column names must be unique; {twice!r} occurs more than once.")
-    return names
 
 
 def match_columns(

@@ -131,17 +131,34 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
             self.__dict__ = before
             raise
 
+    def name_features(self, names: Any) -> Self:
+        """Name the columns of a stream of plain arrays, before or after its first batch.
+
+        Examples
+        --------
+        >>> from fires import FIRES
+        >>> selector = FIRES(1).name_features(["age", "size"])
+        >>> selector.partial_fit(np.array([[0.0, 1.0], [1.0, 1.0]]), [0, 1]).feature_names_in_
+        array(['age', 'size'], dtype=object)
+        """
+        names = np.asarray(list(names), dtype=object)
+        if hasattr(self, "n_features_in_") and len(names) != self.n_features_in_:
+            raise ValueError(f"There are {self.n_features_in_} features and {len(names)} names.")
+        validation.check_names(names)
+        self.feature_names_in_, self._named_apart_ = names, True
+        return self
+
     def _gate(self, X: Any) -> tuple[Any, int]:
         """A matrix with the columns learnt from, and its number of missing entries."""
         owner = type(self).__name__
         names = validation.column_names(X)
         matrix = validation.as_matrix(X, owner)
-        if hasattr(self, "n_features_in_"):
-            matrix = self._in_order(matrix, names)
-        else:
-            self.n_features_in_ = matrix.shape[1]
-            if names is not None:
-                self.feature_names_in_ = names
+        if not hasattr(self, "n_features_in_"):
+            known = getattr(self, "feature_names_in_", names)
+            self.n_features_in_ = matrix.shape[1] if known is None else len(known)
+            if known is not None:
+                self.feature_names_in_ = known
+        matrix = self._in_order(matrix, names)
         n_missing, n_infinite = scan(matrix.data if sp.issparse(matrix) else matrix)
         if n_missing or n_infinite:
             validation.refuse(
@@ -157,6 +174,8 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
     def _in_order(self, matrix: Any, names: Any) -> Any:
         known = getattr(self, "feature_names_in_", None)
         owner = type(self).__name__
+        if names is None and getattr(self, "_named_apart_", False):
+            known = None  # arrays are what was announced
         order = validation.match_columns(names, matrix.shape[1], known, self.n_features_in_, owner)
         return matrix if order is None else matrix[:, order]
 
@@ -347,6 +366,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
             "n_samples_seen": self.n_samples_seen_,
             "n_missing": self.n_missing_,
             "classes_given": getattr(self, "_classes_given_", False),
+            "named_apart": getattr(self, "_named_apart_", False),
         }
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
@@ -375,4 +395,6 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
             self.classes_ = arrays.pop("classes")
         if header["classes_given"]:
             self._classes_given_ = True
+        if header["named_apart"]:
+            self._named_apart_ = True
         self._restore(header, arrays, model)

@@ -154,11 +154,17 @@ class Encoder:
         values = {}
         for name, kind in self._kinds.items():
             raw = frame[name]
-            text = _tidy(raw) if raw.dtype == pl.String else None
-            series = _cast(raw, kind) if text is None else _parse(text, kind)
-            if text is not None and series.null_count() > text.null_count():
-                unfit = (series.is_null() & text.is_not_null()).arg_true().to_numpy()
-                reject(unfit, f'column "{name}" is not {_FITTING[kind]}', text)
+            if raw.dtype != pl.String:
+                series = _cast(raw, kind)
+            elif kind == "category":
+                series = _tidy(raw)
+            else:
+                series = _parse(raw, kind)
+                if series.null_count() > raw.null_count():
+                    text = _tidy(raw)
+                    series = _parse(text, kind)
+                    unfit = (series.is_null() & text.is_not_null()).arg_true().to_numpy()
+                    reject(unfit, f'column "{name}" is not {_FITTING[kind]}', text)
             # One addition tells that nothing is infinite, which is the rule.
             if series.dtype == pl.Float64 and not math.isfinite(series.sum()):
                 reject(series.is_infinite().arg_true().to_numpy(), f'column "{name}" is infinite')

@@ -106,7 +106,7 @@ class TextTable:
         self._source = source
         self._packed = source.magic.startswith(b"\x1f\x8b")
         self._block_size = block_size
-        self._missing: list[str] | None = None
+        self._has_missing = False
         with self._opened(again=True) as (file, _):
             header = read_header(file, name, delimiter)
         self.column_names = header.names
@@ -144,8 +144,15 @@ class TextTable:
                 yield file, lambda: None
 
     def _parsed(self, block: Block, kinds: Mapping[str, Kind], used: int | None) -> Iterator[Chunk]:
-        """Parse the block whole or, if it has faults, in small pieces and these row by row."""
-        frame = self._fast(block, kinds) if block.regular else None
+        """Parse the block whole: as numbers; if one is none, as text; if not even that, in pieces.
+
+        What is irregular in a small piece is read row by row.
+        """
+        frame = None
+        if block.regular:
+            frame = self._fast(block, kinds)
+            if frame is None:
+                frame = self._fast(block, dict.fromkeys(kinds, "category"))
         if frame is not None:
             yield Chunk(frame, block.lines[:-1], _places(block, used))
         elif len(block.data) > PIECE and len(block.ends) > 1:
@@ -155,7 +162,7 @@ class TextTable:
             yield self._slow(block, kinds, used)
 
     def _fast(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame | None:
-        """Parse a regular block; None if some value is not of its column's kind."""
+        """Parse a regular block; None if a value is not of its column's kind."""
         import polars as pl
 
         if not block.data.isascii() and not is_utf8(block.data.decode("utf-8", "surrogateescape")):
@@ -164,7 +171,7 @@ class TextTable:
         schema = {name: types.get(kinds.get(name, ""), pl.String) for name in self.column_names}
         wanted = [i for i, name in enumerate(self.column_names) if name in kinds]
         # Looking for missing values costs a sixth of the speed: only once there are some.
-        for missing in [self._missing] if self._missing else [None, list(MISSING)]:
+        for missing in [list(MISSING)] if self._has_missing else [None, list(MISSING)]:
             try:
                 frame = pl.read_csv(
                     block.data,
@@ -176,7 +183,7 @@ class TextTable:
                 )
             except pl.exceptions.PolarsError:
                 continue
-            self._missing = missing
+            self._has_missing |= missing is not None
             return frame if len(frame) == len(block.ends) else None
         return None
 

@@ -1,0 +1,312 @@
+"""``fires select``: from a file to the features that matter."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from fires.evaluation.tally import Tally
+    from fires.streams.files import FileStream
+
+_EXAMPLES = """\b
+Examples:
+  fires select events.csv --target label --top 20
+  fires select events.parquet --target amount --model gaussian --out run/
+  zcat events.csv.gz | fires select - --target label --exclude id,time --json
+"""
+_MODELS = ("auto", "probit", "logistic", "gaussian", "poisson")
+
+
+class _Top(click.ParamType[int | float]):
+    """A number of features, or a fraction of them."""
+
+    name = "K"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int | float:
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]
+        try:
+            top = float(value) if "." in value else int(value)
+        except ValueError:
+            top = -1
+        if not (0 < top < 1 if isinstance(top, float) else top >= 1):
+            self.fail(f"{value!r} is neither a number of features nor a fraction below 1.", param)
+        return top
+
+
+@click.command("select", epilog=_EXAMPLES)
+@click.argument("file", metavar="FILE")
+@click.option("--target", "-t", required=True, metavar="COL", help="The column to predict.")
+@click.option(
+    "--top",
+    "-k",
+    type=_Top(),
+    default=10,
+    show_default=True,
+    help="How many features to select: a number, or a fraction such as 0.1.",
+)
+@click.option(
+    "--batch-size",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Rows to learn from at once.",
+)
+@click.option(
+    "--model",
+    type=click.Choice(_MODELS),
+    default="auto",
+    show_default=True,
+    help="What the target is: classes (probit, logistic), numbers (gaussian) or counts (poisson).",
+)
+@click.option(
+    "--exclude", metavar="COL,...", help="Columns to leave out, separated by commas.", default=""
+)
+@click.option(
+    "--max-categories",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="Categories of a text column that get a code of their own.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for features.csv, state.safetensors, run.json and steps.jsonl.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, not as a table.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="For models that draw random numbers; the linear ones do not.",
+)
+@click.option(
+    "--as-published",
+    is_flag=True,
+    help="The paper to the letter: no scaling, no intercept, a probit.",
+)
+@click.option("--debug", is_flag=True, help="Show where in the program an error arose.")
+def command(
+    file: str,
+    target: str,
+    top: int | float,
+    batch_size: int,
+    model: str,
+    exclude: str,
+    max_categories: int,
+    out: Path | None,
+    as_json: bool,
+    seed: int,
+    as_published: bool,
+    debug: bool,
+) -> None:
+    """Rank the features of FILE by how much they tell about a target.
+
+    FILE is a CSV or TSV file with a header, packed with gzip or not, a Parquet file, or - for
+    standard input. It is read once, in bounded memory, batch by batch; text columns become
+    categories, dates become numbers. Rows that cannot be used are counted, shown and left out.
+
+    While it reads, a Perceptron that sees nothing but the selected features is tested on each
+    batch before it learns from it: its accuracy says what the selection is worth.
+
+    Ctrl-C ends the run early; what was learnt until then is shown and saved.
+    """
+    started = time.perf_counter()
+    began = datetime.now(UTC).isoformat(timespec="seconds")
+    from fires import FIRES
+    from fires.evaluation.predictors import Perceptron
+    from fires.evaluation.prequential import prequential
+    from fires.evaluation.store import RunFolder
+    from fires.evaluation.tally import Tally
+    from fires.streams.files import from_file
+
+    if as_published and model not in ("auto", "probit"):
+        raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
+    stream = from_file(
+        file,
+        target,
+        exclude=[name for name in exclude.split(",") if name],
+        max_categories=max_categories,
+        numeric_target=model in ("gaussian", "poisson"),
+    )
+    names = stream.schema.feature_names
+    if as_published:
+        selector = FIRES.as_published(top, random_state=seed, batch_size=batch_size)
+    else:
+        selector = FIRES(top, model=model, random_state=seed, batch_size=batch_size)
+    selector.name_features(names)
+    labels = stream.columns[-1].kind in ("integer", "flag", "category")
+    predictor = Perceptron() if labels else None
+    folder = RunFolder(out) if out is not None else None
+    tally = Tally(len(names))
+    with _interruptible() as interrupted, _progress(stream) as show:
+        for step in prequential(stream, selector, predictor, batch_size=batch_size):
+            tally.add(step)
+            if folder is not None:
+                folder.record(step)
+            show(step, tally)
+            if interrupted():
+                break
+
+    classes = getattr(selector, "classes_", None)
+    if classes is not None and len(classes) == 1 and not interrupted():
+        raise click.UsageError(
+            f'the target column "{target}" of {file} holds one value only, {classes[0].item()!r}: '
+            "there is nothing to tell apart"
+        )
+    run = _run_facts(stream, selector, began, started, interrupted()) | {
+        "settings": {
+            "file": file,
+            "target": target,
+            "top": top,
+            "batch_size": batch_size,
+            "model": model,
+            "exclude": exclude,
+            "max_categories": max_categories,
+            "seed": seed,
+            "as_published": as_published,
+        }
+    }
+    if folder is not None:
+        folder.finish(selector, names, tally, run)
+    (_print_json if as_json else _print_table)(selector, names, tally, run, out)
+    if interrupted():
+        saved = f"; what was learnt is saved in {out}" if out is not None else ""
+        click.echo(f"Interrupted after {tally.n_rows:,} rows{saved}.", err=True)
+        sys.exit(130)
+
+
+def _run_facts(
+    stream: FileStream, selector: Any, began: str, started: float, interrupted: bool
+) -> dict[str, Any]:
+    from importlib.metadata import version
+
+    from fires import __version__
+
+    return {
+        "fires": __version__,
+        "started": began,
+        "seconds": round(time.perf_counter() - started, 3),
+        "interrupted": interrupted,
+        "model": selector.model_,
+        "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
+        "n_features": selector.n_features_in_,
+        "missing_values": selector.n_missing_,
+        "rejected_rows": stream.rejected.count,
+        "rejected_examples": [list(example) for example in stream.rejected.examples],
+        "versions": {"python": platform.python_version()}
+        | {name: version(name) for name in ("numpy", "scikit-learn", "numba", "polars")},
+    }
+
+
+def _print_json(
+    selector: Any, names: tuple[str, ...], tally: Tally, run: dict[str, Any], out: Path | None
+) -> None:
+    from fires.evaluation.store import feature_rows
+
+    chosen = [row for row in feature_rows(selector, names, tally) if row["selected"]]
+    click.echo(json.dumps({"features": chosen} | run | tally.as_dict(), ensure_ascii=False))
+
+
+def _print_table(
+    selector: Any, names: tuple[str, ...], tally: Tally, run: dict[str, Any], out: Path | None
+) -> None:
+    from rich.console import Console
+
+    from fires.cli.tables import feature_table
+
+    n_selected = int(selector.get_support().sum())
+    Console().print(feature_table(selector, names, tally.share_selected, n_selected))
+    accuracy = tally.scores.get("accuracy", math.nan)
+    facts = [f"{tally.n_rows:,} rows in {run['seconds']:.1f} s"]
+    facts += [f"stability {tally.stability:.3f}"] * (tally.stability == tally.stability)
+    facts += [f"accuracy {accuracy:.3f} on the selected features"] * (accuracy == accuracy)
+    click.echo("\n" + ", ".join(facts))
+    if run["missing_values"]:
+        click.echo(f"{run['missing_values']:,} missing values were left out of the learning")
+    if run["rejected_rows"]:
+        click.echo(f"{run['rejected_rows']:,} rows could not be used:")
+        for line, reason in run["rejected_examples"]:
+            click.echo(f"  line {line}: {reason}")
+        if run["rejected_rows"] > len(run["rejected_examples"]):
+            click.echo("  ...")
+    if out is not None:
+        click.echo(f"written to {out}: features.csv, state.safetensors, run.json, steps.jsonl")
+
+
+@contextmanager
+def _interruptible() -> Iterator[Any]:
+    """Turn the first Ctrl-C into a wish to stop after the batch; a second one stops at once."""
+    wished = False
+
+    def wish(number: int, frame: FrameType | None) -> None:
+        nonlocal wished
+        if wished:
+            raise KeyboardInterrupt
+        wished = True
+
+    before = signal.signal(signal.SIGINT, wish)
+    try:
+        yield lambda: wished
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _progress(stream: FileStream) -> Iterator[Any]:
+    """A bar on standard error, if that is a terminal: how far, how fast, how stable, how good."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    status = Console(stderr=True)
+    if not status.is_terminal:
+        yield lambda step, tally: None
+        return
+    with Progress(
+        TextColumn("{task.fields[rows]} rows"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.fields[now]}"),
+        console=status,
+        expand=True,
+    ) as progress:
+        task = progress.add_task("", total=stream.n_bytes, rows="0", now="")
+        started = shown = time.perf_counter()
+
+        def show(step: Any, tally: Tally) -> None:
+            nonlocal shown
+            now = time.perf_counter()
+            if now - shown < 0.1:  # a bar is for eyes; drawing it after each batch costs more
+                return
+            shown = now
+            parts = [f"{tally.n_rows / (now - started):,.0f} rows/s"]
+            parts += [f"stability {step.stability:.2f}"] * (step.stability == step.stability)
+            recent = tally.recent_scores.get("accuracy", math.nan)
+            parts += [f"accuracy {recent:.2f}"] * (recent == recent)
+            progress.update(
+                task,
+                completed=step.position.bytes,
+                rows=f"{tally.n_rows:,}",
+                now=", ".join(parts),
+            )
+
+        yield show
+        progress.update(task, completed=stream.n_bytes)

@@ -1,0 +1,68 @@
+"""What is known of each evaluated batch: one frozen record, which everything later reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.belief import Floats
+from fires.streams.base import Position
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One batch: tested with what was learnt before it, then learnt from.
+
+    Parameters
+    ----------
+    index : int
+        0 for the first batch.
+    position : Position
+        Where the batch ends in its source.
+    n_rows : int
+        Rows of the batch.
+    scores : dict of str to float
+        How well the batch was predicted before it was learnt from; NaN for the first.
+    selected : ndarray of int
+        The features selected after the batch, ascending.
+    stability : float
+        Of the selected sets in the window that ends here; NaN for the first.
+    seconds_select, seconds_train : float
+        What the selector and the predictor took to learn.
+    weights : ndarray, optional
+        The weight of every feature after the batch, if they were asked for.
+    """
+
+    index: int
+    position: Position
+    n_rows: int
+    scores: dict[str, float]
+    selected: npt.NDArray[np.intp]
+    stability: float
+    seconds_select: float
+    seconds_train: float
+    weights: Floats | None = None
+
+    def as_row(self) -> dict[str, Any]:
+        """The record as JSON values; what is not a number is None."""
+        row: dict[str, Any] = {
+            "index": self.index,
+            "rows": self.position.rows,
+            "bytes": self.position.bytes,
+            "n_rows": self.n_rows,
+            "scores": {name: _number(value) for name, value in self.scores.items()},
+            "selected": self.selected.tolist(),
+            "stability": _number(self.stability),
+            "seconds_select": self.seconds_select,
+            "seconds_train": self.seconds_train,
+        }
+        if self.weights is not None:
+            row["weights"] = self.weights.tolist()
+        return row
+
+
+def _number(value: float) -> float | None:
+    return None if value != value else float(value)
