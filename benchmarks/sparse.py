@@ -58,7 +58,7 @@ def thing(what: str, selector: FIRES, data: list[tuple[Any, Any]]) -> Callable[[
 
 def measure(columns: Columns) -> Iterator[Row]:
     rounds = max(ROUNDS.values())
-    data = {n: batches(n, columns, rounds + 2) for n in (NARROW, WIDE)}
+    data = {n: batches(n, columns, 2 * rounds) for n in (NARROW, WIDE)}
     for name, make in SELECTORS.items():
         for what, rounds in ROUNDS.items():
             seconds = take_turns({str(n): thing(what, make(10), data[n]) for n in data}, rounds)

@@ -24,7 +24,7 @@ from fires import FIRES
 from fires.models.online_linear import Rates
 
 ASKED = {57: 20, 562: 20, 5000: 15}
-TURNS = {57: (80, 20), 562: (80, 8), 5000: (50, 4)}  # rounds, and calls in a turn
+TURNS = {57: (300, 4), 562: (200, 4), 5000: (80, 2)}  # rounds, and calls in a turn
 K, RATES = 10, Rates(0.01, 0.01)
 
 Batch = tuple[Any, Any]

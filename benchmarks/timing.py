@@ -58,27 +58,27 @@ def take_turns(
     things: Mapping[str, Callable[[int], object]],
     rounds: int,
     calls: int = 1,
+    untimed: int = 1,
     clock: Callable[[], float] = thread_time,
 ) -> dict[str, Seconds]:
-    """The seconds a call takes, for every thing and round; a turn is several ``calls``.
+    """The seconds a call takes, for every thing and round.
 
-    A thing is called with 0, 1, 2, ..., by which it chooses its batch. The first two calls, which
-    may compile and make room, are not timed.
+    A thing is called with 0, 1, 2, ..., by which it chooses its batch. The first calls of a turn
+    are not timed: they take back the caches from the others.
     """
     names = list(things)
     seconds = {name: np.empty(rounds) for name in names}
-    for thing in things.values():
-        thing(0)
-        thing(1)
     gc.disable()
     try:
         for r in range(rounds):
-            turn = r % len(names)
+            turn, first = r % len(names), r * (untimed + calls)
             for name in names[turn:] + names[:turn]:
                 thing = things[name]
+                for i in range(first, first + untimed):
+                    thing(i)
                 begin = clock()
-                for call in range(2 + r * calls, 2 + (r + 1) * calls):
-                    thing(call)
+                for i in range(first + untimed, first + untimed + calls):
+                    thing(i)
                 seconds[name][r] = (clock() - begin) / calls
             gc.collect(0)
     finally:

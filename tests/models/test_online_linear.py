@@ -6,10 +6,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logit, ndtri
 
 from fires.models.families import FAMILIES
-from fires.models.linear import level, signed
 from fires.models.online_linear import OnlineLinear, Rates
+from fires.models.target import signed, start
 
 RATES = Rates(0.3, 0.2)  # large, so that 12 batches move everything
 
@@ -38,13 +39,13 @@ class Plain:
         self.noise = 1.0 if family == "gaussian" else 0.0
         self.n_capped = 0
 
-    def step(self, T, y, w, centre=0.0, mean=None):
+    def step(self, T, y, w, centre=0.0, level=None):
         n_rows, share = len(self.mu), 1.0 / w.sum()
-        T = np.nan_to_num(T)
-        a = self.mu @ (T - centre).T + self.mu0[:, None]
+        D, T = np.nan_to_num(T - centre), np.nan_to_num(T)
+        a = self.mu @ D.T + self.mu0[:, None]
         v = self.sigma**2 @ (T**2).T + self.sigma0[:, None] ** 2 + self.noise
-        start, start_slope = (0.0, 0.0) if mean is None else level(self.family, mean, v)
-        a = a + start
+        begin, start_slope = (0.0, 0.0) if level is None else start(self.family, level, v)
+        a = a + begin
         kind = FAMILIES[self.family].kind
         goal = signed(y, n_rows) if kind == "classes" else y[None, :]
         _, g_a, g_v = FAMILIES[self.family].scores(a, v, goal)
@@ -58,7 +59,7 @@ class Plain:
         c, d = g_a * cap * w, (g_v + g_a * start_slope) * cap * w
         change = np.clip(2 * RATES.sigma * share * (d @ T**2), lowest, highest)
         change0 = np.clip(2 * RATES.sigma * share * d.sum(axis=1), lowest, highest)
-        self.mu = self.mu + RATES.mu * share * (c @ T - c.sum(axis=1)[:, None] * centre)
+        self.mu = self.mu + RATES.mu * share * (c @ D)
         self.sigma = self.sigma * (1 + change)
         self.mu0 = self.mu0 + RATES.mu * share * c.sum(axis=1)
         self.sigma0 = self.sigma0 * (1 + change0)
@@ -79,11 +80,12 @@ def against_the_past(family, scale, y, past_y, past_w, n_classes):
     if FAMILIES[family].kind == "classes":
         labels = [1] if n_classes == 2 else range(n_classes)
         weight = np.array([[past_w[past_y == label].sum()] for label in labels])
-        return y, (weight + 0.5) / (past_w.sum() + 1)
+        share = (weight + 0.5) / (past_w.sum() + 1)
+        return y, ndtri(share) if family == "probit" else logit(share)
     (mean,), (spread,) = weighted_moments(past_y[:, None], past_w)
     if family == "gaussian":
         return (y - mean) * (1.0 / spread if spread > 1e-12 else 0.0), None
-    return y, np.array([[max(mean, 0.5 / past_w.sum())]])
+    return y, np.log([[max(mean, 0.5 / past_w.sum())]])
 
 
 SETTINGS = [("probit", 2), ("probit", 3), ("logistic", 2), ("gaussian", 2), ("poisson", 2)]
@@ -118,8 +120,8 @@ def test_dense_learning_equals_the_plain_loop(scale, family, n_classes, missing,
             shift, width = np.zeros(5), np.ones(5)
         if (width < 1e-12).any():
             return  # a column without spread sits out; tested on its own
-        goal, mean = against_the_past(family, scale, y, past_y, past_w, n_classes)
-        plain.step(np.nan_to_num((X - shift) / width), goal, w, mean=mean)
+        goal, level = against_the_past(family, scale, y, past_y, past_w, n_classes)
+        plain.step((X - shift) / width, goal, w, level=level)
         model.step(X, y, w, RATES, bool(np.isnan(X).any()))
         seen_X, seen_y, seen_w = np.vstack([seen_X, X]), np.append(seen_y, y), np.append(seen_w, w)
     assert_allclose(model.mu, plain.mu, rtol=1e-8, atol=1e-10)
@@ -167,8 +169,8 @@ def test_lazy_sparse_learning_equals_eager(scale, family, n_classes, missing, se
         else:
             root, centre = np.ones(n_features), 0.0
         past = (y, w) if first else (past_y, past_w)
-        goal, mean = against_the_past(family, scale, y, *past, n_classes)
-        plain.step(np.nan_to_num(X / root), goal, w, centre, mean)
+        goal, level = against_the_past(family, scale, y, *past, n_classes)
+        plain.step(X / root, goal, w, centre, level)
         if not first:
             absorb(X, w)
         past_y, past_w = np.append(past_y, y), np.append(past_w, w)

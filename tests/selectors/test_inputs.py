@@ -192,6 +192,17 @@ def test_missing_booleans_of_pandas_and_polars_are_missing():
         assert_same_belief(FIRES(1).partial_fit(X, y), expected)
 
 
+def test_masked_entries_are_missing_or_refused_but_never_used():
+    X, y = batches()[0]
+    masked = np.ma.masked_greater(X, 3.0)
+    expected = FIRES(2).partial_fit(masked.filled(np.nan), y)
+    try:
+        found = FIRES(2).partial_fit(masked, y)
+    except (TypeError, ValueError):
+        return
+    assert_same_belief(found, expected)
+
+
 def test_decimals_are_numbers():
     values = [decimal.Decimal(n) / 8 for n in range(10)]
     expected = FIRES(1).partial_fit(np.arange(10.0)[:, None] / 8, np.arange(10) > 4)
@@ -475,6 +486,15 @@ def test_a_mask_of_a_frame_keeps_its_rows_and_names():
     assert list(unnamed.columns) == list(range(6))
 
 
+def test_a_mask_of_a_sparse_frame_is_a_frame():
+    X = pd.DataFrame(batches()[0][0], columns=NAMES).astype(pd.SparseDtype(float, 0.0))
+    selector = learn(lambda X: pd.DataFrame(X, columns=NAMES).astype(pd.SparseDtype(float, 0.0)))
+    masked = selector.mask(X)
+    assert isinstance(masked, pd.DataFrame)
+    assert list(masked.columns) == NAMES
+    assert_array_equal(masked.to_numpy(), X.to_numpy() * [0, 1, 0, 0, 1, 0])
+
+
 @pytest.mark.parametrize("library", [pd, pl])
 def test_a_mask_of_a_frame_keeps_even_an_empty_name(library):
     """What a table written with its row numbers has as its first column."""
@@ -662,6 +682,7 @@ def test_nothing_the_caller_passed_is_changed(X, y, w, form, scale):
         "polars": pl.DataFrame,
     }[form]
     passed, twin = made(X), made(X)
+    y.flags.writeable = w.flags.writeable = False
     y_before, w_before = y.tobytes(), w.tobytes()
     selector = FIRES(2, scale=scale)
     for _ in range(2):

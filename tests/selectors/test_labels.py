@@ -236,7 +236,7 @@ def test_a_third_label_makes_rows_for_and_against_and_a_fresh_one(kind, scale, t
 def assert_many_class_law(selector, shares):
     """Importance and uncertainty over classes, and the weight that follows from both."""
     mu, sigma = selector._learner_.mu, selector._learner_.sigma
-    counted = selector._learner_.class_weight
+    counted = selector._learner_.target.class_weight
     assert_allclose(counted / counted.sum(), shares, rtol=1e-12)
     assert_allclose(selector.importances_, np.sqrt(shares @ mu**2), rtol=1e-12)
     assert_allclose(selector.uncertainties_, np.sqrt(shares @ sigma**2), rtol=1e-12)
@@ -355,6 +355,20 @@ def test_one_class_is_no_choice(classes):
     X, y = two_classes()
     with pytest.raises(ValueError, match="classes must name two labels or more"):
         FIRES(2).partial_fit(X, y, classes=classes)
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [[0, 1, None], [0, 1, np.nan], np.array([0, 1, "a"], dtype=object)],
+    ids=["None", "NaN", "mixed"],
+)
+def test_classes_that_make_no_sense_are_refused(classes):
+    X, y = two_classes()
+    selector = FIRES(2)
+    before = dict(vars(selector))
+    with pytest.raises(ValueError, match=r"classes|order|NaN"):
+        selector.partial_fit(X, y, classes=classes)
+    assert vars(selector) == before
 
 
 MIXED = {

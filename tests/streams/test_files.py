@@ -4,8 +4,10 @@ import csv
 import datetime as dt
 import gzip
 import io
+import os
 import subprocess
 import sys
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -254,10 +256,12 @@ def test_parquet_counts_rows_instead_of_lines(tmp_path):
 
 def test_a_byte_that_is_no_text_costs_a_row_after_the_sample_and_the_run_within():
     rows = [b"1,ham,0\n"] * 10_000
-    text = b"".join([b"x,town,y\n", *rows, b"1,K\xf6ln,0\n", b"2,K\xc3\xb6ln,0\n"])
+    bad = [b"1,K\xf6ln,0\n", b'1,"K\xf6\nln",0\n', b"1,K\xf6ln\n"]
+    text = b"".join([b"x,town,y\n", *rows, *bad, b"2,K\xc3\xb6ln,0\n"])
     X, _, _, rejected = collect(from_text(text))
     assert X[-1].tolist() == [2, 1]
-    assert rejected.examples == ((10_002, "not UTF-8 text"),)
+    assert [line for line, _ in rejected.examples] == [10_002, 10_003, 10_005]
+    assert {reason for _, reason in rejected.examples} == {"not UTF-8 text"}
     with pytest.raises(InputError, match="the stream is not UTF-8 text: line 3"):
         from_text(b"x,town,y\n1,ham,0\n1,K\xf6ln,0\n")
 
@@ -396,6 +400,7 @@ def test_rows_added_to_a_file_are_read_by_a_later_run(tmp_path):
     nothing = from_file(path, "y", columns=later.columns, start=more.position)
     assert list(nothing.batches(10)) == []
     path.write_text("town,y\n")
+    assert list(from_file(path, "y", columns=later.columns).batches(10)) == []
     with pytest.raises(InputError, match="shorter than it was"):
         list(from_file(path, "y", columns=later.columns, start=more.position).batches(10))
     with pytest.raises(InputError, match="does not have the columns of the earlier run"):
@@ -425,6 +430,25 @@ print(sum(batch.n_rows for batch in from_file("-", "label").batches(9)))
     assert done.stdout.strip() == b"300"
 
 
+def test_a_named_pipe_is_a_pipe(tmp_path):
+    """As in ``fires select <(zcat many*.gz)``."""
+    os.mkfifo(tmp_path / "pipe")
+    text = write(table(), tmp_path, "csv").read_bytes()
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[text])
+    writer.start()
+    X, *_ = collect(from_file(tmp_path / "pipe", "label"))
+    writer.join()
+    assert len(X) == 300
+
+
+def test_a_delimiter_can_be_given():
+    X, *_ = collect(from_text("a:b,c:y\n1:2:0\n", delimiter=":"))
+    assert X.tolist() == [[1, 2]]
+    for wrong in ("", "::", '"', "é"):
+        with pytest.raises(InputError, match="cannot separate fields"):
+            from_text("a:y\n1:0\n", delimiter=wrong)
+
+
 def test_a_pipe_cannot_be_parquet_nor_text_mode():
     with pytest.raises(InputError, match="Parquet cannot be read from a stream"):
         from_file(io.BytesIO(b"PAR1..."), "y")
@@ -441,6 +465,13 @@ def test_batches_within_a_block_are_views(tmp_path):
     batches = list(from_file(write(table(), tmp_path, "csv"), "label").batches(100))
     assert batches[0].X.base is not None
     assert batches[0].X.base is batches[1].X.base
+
+
+def test_a_run_that_stops_early_leaves_nothing_behind(tmp_path):
+    batches = from_file(write(table(), tmp_path, "csv"), "label", block_size=2000).batches(10)
+    next(batches)
+    batches.close()
+    assert not [t for t in threading.enumerate() if t.name.startswith("fires-reader")]
 
 
 def test_progress_of_a_packed_file_is_counted_in_its_own_bytes(tmp_path):

@@ -136,7 +136,7 @@ def test_a_quote_within_a_field_is_a_character():
 
 def test_a_file_without_lines_is_refused_before_it_fills_the_memory(monkeypatch):
     monkeypatch.setattr(text_blocks, "MAX_LINE", 5000)
-    with pytest.raises(InputError, match="line 2 is longer than"):
+    with pytest.raises(InputError, match="the stream: line 2 is longer than"):
         read("x" * 100_000, 100)
 
 

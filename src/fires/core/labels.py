@@ -19,15 +19,25 @@ def merge_classes(known: Labels | None, y: Labels) -> Labels:
     >>> merge_classes(np.array([1, 3]), np.array([2, 3]))
     array([1, 2, 3])
     """
+    if known is not None and _is_text(known) != _is_text(y):
+        raise _no_order()  # NumPy would make text of the numbers
     if known is not None and encode(y, known) is not None:
         return known
     try:
         found = np.unique(y)
         return found if known is None else np.unique(np.concatenate([known, found]))
     except TypeError:
-        raise ValueError(
-            "y mixes labels that cannot be put in order, such as text and numbers."
-        ) from None
+        raise _no_order() from None
+
+
+def _is_text(labels: Labels) -> bool:
+    if labels.dtype.kind == "O":
+        return all(isinstance(label, str) for label in labels)
+    return labels.dtype.kind in "US"
+
+
+def _no_order() -> ValueError:
+    return ValueError("y mixes labels that cannot be put in order, such as text and numbers.")
 
 
 def encode(y: Labels, classes: Labels) -> Codes | None:

@@ -26,9 +26,16 @@ def generator(seed: Any, *names: str) -> np.random.Generator:
         seed = seed.randint(2**31 - 1)
     if seed is None:
         return np.random.default_rng()
+    check_seed(seed)
+    words = hashlib.sha256("/".join(names).encode()).digest()
+    return np.random.default_rng([int(seed), *np.frombuffer(words, dtype=np.uint32).tolist()])
+
+
+def check_seed(seed: Any) -> None:
+    """Raise if no generator can be made of it; draw nothing."""
+    if seed is None or isinstance(seed, (np.random.Generator, np.random.RandomState)):
+        return
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ValueError(
             f"random_state must be a non-negative integer, a generator or None; got {seed!r}."
         )
-    words = hashlib.sha256("/".join(names).encode()).digest()
-    return np.random.default_rng([int(seed), *np.frombuffer(words, dtype=np.uint32).tolist()])

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
+from numbers import Number, Real
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from fires.core.belief import Floats
 
 Names = npt.NDArray[np.object_]
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+LARGEST = 1e150
+"""The largest value a step bears: its square can still be summed."""
 
 
 # --- features -----------------------------------------------------------------------------------
@@ -98,8 +101,9 @@ def match_columns(
     if names is not None and known is not None:
         if len(names) == len(known) and (names == known).all():
             return None
-        missing = [name for name in known if name not in set(names)]
-        new = [name for name in names if name not in set(known)]
+        here, before = set(names), set(known)
+        missing = [name for name in known if name not in here]
+        new = [name for name in names if name not in before]
         if missing or new:
             parts = [f"missing {_listed(missing)}"] * bool(missing)
             parts += [f"new {_listed(new)}"] * bool(new)
@@ -129,13 +133,24 @@ def match_columns(
 
 
 def refuse(
-    matrix: Any, n_missing: int, n_infinite: int, names: Names | None, *, missing: str, owner: str
+    matrix: Any,
+    counts: tuple[int, int, int],
+    names: Names | None,
+    *,
+    missing: str,
+    owner: str,
 ) -> None:
-    """Raise if there are infinite entries, or missing ones where they are not allowed."""
+    """Raise if there are infinite or huge entries, or missing ones where they are not allowed."""
+    n_missing, n_infinite, n_huge = counts
     if n_infinite:
         where = _place(matrix, np.isinf, names)
         raise ValueError(
             f"Input X contains infinity or a value too large for {matrix.dtype!r} ({where})."
+        )
+    if n_huge:
+        where = _place(matrix, lambda values: np.abs(values) > LARGEST, names)
+        raise ValueError(
+            f"Input X holds values so large that a step would overflow ({where}); rescale them."
         )
     if n_missing and missing == "error":
         where = _place(matrix, np.isnan, names)
@@ -176,21 +191,24 @@ def _pandas_values(X: Any, owner: str) -> Any:
     kinds = set(X.dtypes)
     if len(kinds) == 1 and next(iter(kinds)) in _FLOATS:
         return X.to_numpy()
-    try:
-        return X.to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError):
-        for name in X.columns:
-            try:
-                X[name].to_numpy(dtype=np.float64, na_value=np.nan)
-            except (TypeError, ValueError):
-                raise _not_a_number(name, X[name].dtype) from None
-        raise
+    is_numeric = sys.modules["pandas"].api.types.is_numeric_dtype  # flags count as numbers
+    for place, dtype in enumerate(X.dtypes):
+        kind = getattr(dtype, "kind", "O")
+        if kind == "O" and not is_numeric(dtype):
+            # Numbers may hide in an object column; text that looks like numbers is still text.
+            values = X.iloc[:, place].to_numpy(dtype=object, na_value=None)
+            numeric = all(value is None or isinstance(value, Number) for value in values)
+        else:
+            numeric = is_numeric(dtype) and kind != "c"
+        if not numeric:
+            raise _not_a_number(X.columns[place], dtype)
+    return X.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _polars_values(X: Any) -> Any:
     polars = sys.modules["polars"]
     for name, dtype in X.schema.items():
-        if not (dtype.is_numeric() or dtype == polars.Boolean):
+        if not (dtype.is_numeric() or dtype in (polars.Boolean, polars.Null)):
             raise _not_a_number(name, dtype)
     if set(X.dtypes) == {polars.Float32}:
         return X.fill_null(np.nan).to_numpy()
@@ -226,18 +244,35 @@ def as_target(y: Any, n_rows: int, owner: str) -> npt.NDArray[Any]:
     if target.dtype.kind == "c":
         raise ValueError("Complex data not supported: y holds complex numbers.")
     if target.dtype.kind == "O":
-        gaps = [i for i, label in enumerate(target) if label is None or label != label]
+        gaps = [i for i, label in enumerate(target) if _is_missing(label)]
         if gaps:
             raise ValueError(f"Input y contains NaN or None (first in row {gaps[0]}).")
-    return target
+    return plain_labels(target)
+
+
+def plain_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Labels, of which numbers that came as objects are numbers again."""
+    if labels.dtype.kind == "O" and all(isinstance(label, Real) for label in labels):
+        return np.array(labels.tolist())
+    return labels
+
+
+def _is_missing(label: Any) -> bool:
+    # pandas.NA is neither equal nor unequal to itself, and says so with an error.
+    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(label, Real) and label != label
 
 
 def as_numbers(y: npt.NDArray[Any], what: str) -> Floats:
     """A target for regression."""
-    try:
-        numbers = y.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{what} needs numbers in y; got labels such as {y[0]!r}.") from None
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"{what} needs numbers in y; got labels such as {y[0]!r}.")
+    numbers = y.astype(np.float64)
+    if np.isinf(numbers).any():
+        raise ValueError("Input y contains infinity.")
+    if (np.abs(numbers) > LARGEST).any():
+        raise ValueError("Input y holds values so large that a step would overflow; rescale them.")
     return numbers
 
 
@@ -250,8 +285,12 @@ def as_weights(sample_weight: Any, n_rows: int) -> Floats | None:
     _same_length("sample_weight", weight, n_rows)
     if not np.isfinite(weight).all() or (weight < 0).any():
         raise ValueError("sample_weight must hold finite numbers that are not negative.")
-    if weight.sum() == 0:
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if total == 0:
         raise ValueError("sample_weight is zero for every row: there is nothing to learn from.")
+    if not 1e-30 <= total <= 1e30:
+        raise ValueError(f"sample_weight adds up to {total:.3g}: too small or too large a sum.")
     return weight
 
 

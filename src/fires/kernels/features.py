@@ -33,14 +33,18 @@ def move(
     """One step of ascent in place; the smallest sigma after it, or NaN if nothing was moved.
 
     ``mu += rate_mu * gain * p``, and sigma is multiplied by 1 plus ``2 rate_sigma * gain² * q``,
-    clipped to the changes allowed. Sums that are not finite move nothing.
+    clipped to the changes allowed. A step to values that are not finite, or whose squares would
+    not be, moves nothing.
     """
-    total = 0.0
+    taint = 0.0
     for k in range(mu.shape[0]):
-        pk, qk = p[k], q[k]
+        m, s, pk, qk = mu[k], sigma[k], p[k], q[k]
         for j in range(len(gain)):
-            total += 0.0 * (pk[j] + qk[j])
-    if total != 0.0:  # NaN: not finite
+            change = 2.0 * rate_sigma * gain[j] * gain[j] * qk[j]
+            change = 1.0 + min(max(change, least_change), most_change)
+            reach = abs(m[j] + rate_mu * gain[j] * pk[j]) + s[j] * change + 0.0 * qk[j]
+            taint += (1e158 * reach) * 0.0
+    if taint != 0.0:  # NaN
         return np.nan
     least = np.inf
     for k in range(mu.shape[0]):
@@ -59,7 +63,8 @@ def merge(
 ) -> None:
     """Merge sums about ``shift`` into a running mean and spread, and renew the gain, in place.
 
-    A variance below ``tiny`` times the squared mean is rounding, not spread: its gain is 0.
+    A variance below ``tiny`` times the squared mean is rounding, not spread, and one below 1e-300
+    has lost its digits: the gain is 0.
     """
     common = len(count) == 1
     for j in range(len(shift)):
@@ -68,7 +73,8 @@ def merge(
         shift[j] += change
         spread[j] += q[j] - p[j] * change
         variance = spread[j] / n if n > 0.0 else 0.0
-        gain[j] = 1.0 / np.sqrt(variance) if variance > tiny * shift[j] * shift[j] else 0.0
+        floor = max(tiny * shift[j] * shift[j], 1e-300)
+        gain[j] = 1.0 / np.sqrt(variance) if variance > floor else 0.0
 
 
 def fold_plain(mu: Floats, sigma: Floats, gain: Floats) -> tuple[Floats, Floats]:
@@ -100,5 +106,5 @@ def merge_plain(
     change = p / safe
     shift, spread = shift + change, spread + q - p * change
     variance = spread / safe
-    spreads = variance > tiny * shift**2
+    spreads = variance > np.maximum(tiny * shift**2, 1e-300)
     return shift, spread, np.where(spreads, 1.0 / np.sqrt(np.where(spreads, variance, 1.0)), 0.0)

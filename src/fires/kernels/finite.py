@@ -1,4 +1,4 @@
-"""Missing and infinite entries, counted in one pass."""
+"""Missing, infinite and huge entries, found in one pass."""
 
 from __future__ import annotations
 
@@ -7,29 +7,32 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fires.core.validation import LARGEST
 from fires.kernels._compile import compiled
 
 
 @compiled
 def _taint(values: npt.NDArray[np.floating[Any]]) -> float:
-    """Zero if every value is finite, NaN otherwise: ``x * 0`` tells, and adds up fast."""
+    """Zero if every value is finite and no larger than LARGEST, NaN otherwise; it adds up fast."""
     total = 0.0
     for i in range(len(values)):
-        total += values[i] * 0.0
+        total += (values[i] * 1e158) * 0.0  # beyond LARGEST the product in brackets is infinite
     return total
 
 
-def scan(values: npt.NDArray[np.floating[Any]]) -> tuple[int, int]:
-    """How many entries are missing (NaN) and how many infinite.
+def scan(values: npt.NDArray[np.floating[Any]]) -> tuple[int, int, int]:
+    """How many entries are missing (NaN), how many infinite, how many huge.
 
     Examples
     --------
-    >>> scan(np.array([[1.0, np.nan], [np.inf, np.nan]]))
-    (2, 1)
+    >>> scan(np.array([[1.0, np.nan], [np.inf, 1e200], [0.0, np.nan]]))
+    (2, 1, 1)
     """
     if values.flags.c_contiguous or values.flags.f_contiguous:
         flat = values.ravel(order="K").view()
         flat.flags.writeable = False
         if _taint(flat) == 0.0:
-            return 0, 0
-    return int(np.isnan(values).sum()), int(np.isinf(values).sum())
+            return 0, 0, 0
+    n_infinite = int(np.isinf(values).sum())
+    n_large = int((np.abs(values) > np.float64(LARGEST)).sum())
+    return int(np.isnan(values).sum()), n_infinite, n_large - n_infinite

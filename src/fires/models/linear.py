@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.special import logit, ndtri
 
 from fires.core.belief import Belief, Floats
 from fires.kernels import accumulate, project
 from fires.kernels.probit import probit_slopes
 from fires.models.families import FAMILIES
+from fires.models.target import signed
 
 
 class Linear:
@@ -129,37 +129,6 @@ def slopes(family: str, a: Floats, v: Floats, y: Floats) -> tuple[Floats, Floats
     else:
         _, g_a, g_v = FAMILIES[family].scores(a, v, y)
     return g_a, g_v
-
-
-def level(family: str, mean: Floats, v: Floats) -> tuple[Floats, Floats | float]:
-    r"""What to predict when only the mean of the target is known, and its slope in v.
-
-    For the probit :math:`a_0 = \Phi^{-1}(\text{mean}) \sqrt{1 + v}`, since then
-    :math:`\mathbb{E}\, \Phi(\theta) = \text{mean}` exactly; for the logistic nearly so, by
-    MacKay's approximation; for counts the logarithm of the mean.
-    """
-    if family == "poisson":
-        return np.log(mean), 0.0
-    unit, width = (ndtri(mean), 1.0) if family == "probit" else (logit(mean), np.pi / 8.0)
-    root = np.sqrt(1.0 + width * v)
-    return unit * root, unit * (0.5 * width / root)
-
-
-def signed(codes: npt.NDArray[Any], n_rows: int) -> Floats:
-    """Class codes as -1 and +1: code 1 against 0 in one row, or each class against the rest.
-
-    Examples
-    --------
-    >>> signed(np.array([0, 1]), 1)
-    array([[-1.,  1.]])
-    >>> signed(np.array([0, 2]), 3)
-    array([[ 1., -1.],
-           [-1., -1.],
-           [-1.,  1.]])
-    """
-    if n_rows == 1:
-        return np.where(codes[None, :], 1.0, -1.0)
-    return np.where(codes == np.arange(n_rows)[:, None], 1.0, -1.0)
 
 
 def over_classes(mu: Floats, sigma: Floats, shares: Floats) -> Belief:

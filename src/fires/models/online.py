@@ -12,7 +12,8 @@ from fires.core.belief import Belief, Floats
 from fires.kernels import accumulate
 from fires.models.base import BaseModel
 from fires.models.online_linear import Rates
-from fires.models.scaling import DENSE, SPARSE, State, Touched, restore_scaler
+from fires.models.scaling import DENSE, State, restore_scaler
+from fires.models.sparse_scaling import SPARSE, Touched
 
 
 class OnlineModel:
@@ -47,7 +48,8 @@ class OnlineModel:
             gradient = self.model.gradient(self.belief, scaled, y, weight, self.rng)
             share = 1.0 / w.sum()
             belief = self.belief.step(gradient, rates.mu * share, rates.sigma * share)
-            if not (np.isfinite(belief.mu).all() and np.isfinite(belief.sigma).all()):
+            numbers = [belief.mu, belief.sigma, *belief.point.values()]
+            if not all(np.isfinite(part).all() for part in numbers):
                 raise ValueError(
                     f"The gradient of {type(self.model).__name__} is not finite on this batch."
                 )
@@ -104,17 +106,19 @@ class OnlineModel:
 
     def restore(self, arrays: State) -> None:
         """Go on from :meth:`state`."""
-        shape = self.belief.mu.shape
-        if arrays["mu"].shape != shape:
-            raise ValueError(
-                f"The saved state has parameters of shape {arrays['mu'].shape}; this "
-                f"{type(self.model).__name__} has {shape}."
-            )
         point = {
             name.removeprefix("point."): value
             for name, value in arrays.items()
             if name.startswith("point.")
         }
+        fresh = {"mu": self.belief.mu, "sigma": self.belief.sigma} | dict(self.belief.point)
+        for name, value in ({"mu": arrays["mu"], "sigma": arrays["sigma"]} | point).items():
+            if name not in fresh or fresh[name].shape != value.shape:
+                raise ValueError(
+                    f"The saved state has {name} of shape {value.shape}; in this "
+                    f"{type(self.model).__name__} its shape is "
+                    f"{fresh[name].shape if name in fresh else 'unknown'}."
+                )
         self.belief = Belief(arrays["mu"], arrays["sigma"], point)
         restore_scaler(self.dense, "dense", arrays)
         restore_scaler(self.sparse, "sparse", arrays)

@@ -17,14 +17,16 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Belief, Floats
-from fires.kernels import accumulate, oriented, project
+from fires.kernels import oriented, project
 from fires.kernels.features import fold, move
-from fires.models.families import FAMILIES
-from fires.models.linear import level, over_classes, signed, slopes
-from fires.models.scaling import DENSE, SPARSE, Standard, State, Touched, restore_scaler
+from fires.models.linear import over_classes, slopes
+from fires.models.scaling import DENSE, State, restore_scaler
+from fires.models.sparse_scaling import SPARSE, Touched
+from fires.models.target import Target, start
 
 # Of its own value, what sigma may lose or gain in one step; ordinary steps move it by a thousandth.
 _CAPPED = (-0.5, 1.0)
+_OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 _AS_PUBLISHED = (-1.0, np.inf)  # the paper clips sigma at 0 and nowhere else
 
 
@@ -42,7 +44,7 @@ class Batch:
 
     X: Any
     target: Floats
-    mean: Floats | None
+    level: Floats | None
     weight: Floats
     total: float
     missing: bool
@@ -101,13 +103,12 @@ class OnlineLinear:
         self.pulled = np.zeros(n_rows)  # sum of u_j pull_j
         self.pull_squares = 0.0
         self.noise = 1.0 if family == "gaussian" else 0.0
-        self.class_weight = np.zeros(max(n_rows, 2))
         self.least_sigma = float(self.sigma.min())  # or less: a bound, cheap to keep up
         self._sigma_change = _AS_PUBLISHED if scale is None else _CAPPED
         self.dense: Any = DENSE[scale](n_features)
         self.sparse: Any = None
-        scaled_target = scale is not None and FAMILIES[family].kind != "classes"
-        self.target = Standard(1) if scaled_target else None
+        scaled = scale is not None
+        self.target = Target(family, n_rows, scaled=scaled, levelled=scaled and fit_intercept)
         self._slot = np.zeros(0, dtype=np.int32)
         self._buffers: dict[str, Floats] = {}
 
@@ -124,15 +125,16 @@ class OnlineLinear:
         """Learn from one batch: ``y`` holds class codes or numbers. On an error, nothing moved."""
         w = np.ones(X.shape[0]) if weight is None else weight
         total = float(len(w) if weight is None else w.sum())
-        begun = self._target_scale(y, w)
-        batch = Batch(X, *self._goal(y, w, begun), w, total, missing)
-        if sp.issparse(X):
-            self._step_sparse(batch, rates)
-        elif self.sparse is not None:
-            self._step_sparse(replace(batch, X=sp.csr_array(X)), rates)
-        else:
-            self._step_dense(batch, rates)
-        self._count(y, w, begun)
+        # What overflows is found where the sums are checked, before anything is moved.
+        with np.errstate(all="ignore"):
+            batch = Batch(X, *self.target.look(y, w), w, total, missing)
+            if sp.issparse(X):
+                self._step_sparse(batch, rates)
+            elif self.sparse is not None:
+                self._step_sparse(replace(batch, X=sp.csr_array(X)), rates)
+            else:
+                self._step_dense(batch, rates)
+            self.target.count(y, w)
 
     def _step_dense(self, batch: Batch, rates: Rates) -> None:
         scaler, n_rows = self.dense, self.n_rows
@@ -159,6 +161,7 @@ class OnlineLinear:
         c[n_rows:], d[n_rows:] = w, w
         self._pulls(a, v, batch, rates, norms, c[:n_rows], d[:n_rows])
         accumulate_into(view, c, d, scaler.shift, p, q)
+        _refuse_overflow(c, d, p[-1], q[-1])
         share = 1.0 / batch.total
         least = move(
             self.mu,
@@ -171,7 +174,7 @@ class OnlineLinear:
             *self._sigma_change,
         )
         if least != least:
-            raise _overflow()
+            raise ValueError(_OVERFLOW)
         self.least_sigma = least
         self._move_rest(c[:n_rows], d[:n_rows], rates, share)
         if first:
@@ -198,6 +201,10 @@ class OnlineLinear:
         mu = kept - pull * self.drift[:, None]
         a, v = touched.project(mu * gain, (sigma * gain) ** 2)
         a -= scaler.pace * (pulled - self.drift * pull_squares)[:, None]
+        # A missing entry is none that lies off the centre: there the centring is taken back.
+        gap_rows, gaps = touched.gaps()
+        centre = scaler.pace * pull[gaps]
+        _add_at(a, gap_rows, mu[:, gaps] * centre)
 
         def norms() -> Floats:
             square = (gain**2)[None, :]
@@ -208,14 +215,16 @@ class OnlineLinear:
         c[n_rows:], d[n_rows:] = w, w
         self._pulls(a, v, batch, rates, norms, c[:n_rows], d[:n_rows])
         p, q = touched.accumulate(c, d)
+        _refuse_overflow(c, d, p[-1], q[-1])
         share = 1.0 / batch.total
         drift = self.drift + rates.mu * share * scaler.pace * c[:n_rows].sum(axis=1)
         mu = kept - pull * drift[:, None]
+        _add_at(mu, gaps, rates.mu * share * c[:n_rows, gap_rows] * centre)
         least = move(
             mu, sigma, p, q, gain, rates.mu * share, rates.sigma * share, *self._sigma_change
         )
-        if least != least or not np.isfinite(q[-1].sum()):
-            raise _overflow()
+        if least != least:
+            raise ValueError(_OVERFLOW)
         self.drift, self.least_sigma = drift, min(least, self.least_sigma)
         if not first:
             scaler.absorb(touched, p[-1], q[-1])
@@ -247,9 +256,9 @@ class OnlineLinear:
         if self.noise:
             v += self.noise
         start_slope: Floats | float = 0.0
-        if batch.mean is not None:
-            start, start_slope = level(self.family, batch.mean, v)
-            a += start
+        if batch.level is not None:
+            begin, start_slope = start(self.family, batch.level, v)
+            a += begin
         g_a, g_v = slopes(self.family, a, v, batch.target)
         factor = w
         if capped:
@@ -274,47 +283,6 @@ class OnlineLinear:
             change = rates.mu * share * self.noise * float(d.sum())
             self.noise *= float(np.exp(np.clip(change, -1.0, 1.0)))
 
-    # --- the target -------------------------------------------------------------------------
-
-    def _target_scale(self, y: npt.NDArray[Any], w: Floats) -> Standard | None:
-        """The scale of a numeric target: from the batches before, or from this one if first."""
-        if self.target is None or self.target.ready:
-            return self.target
-        begun = Standard(1)
-        begun.begin(np.asarray(y, float)[:, None], w, missing=False)
-        return begun
-
-    def _goal(
-        self, y: npt.NDArray[Any], w: Floats, scale: Standard | None
-    ) -> tuple[Floats, Floats | None]:
-        """The target as the family wants it, and the mean that predictions of it start from."""
-        kind, levelled = FAMILIES[self.family].kind, self.scale is not None and self.fit_intercept
-        if kind == "classes":
-            target = signed(y, self.n_rows)
-            if not levelled:
-                return target, None
-            weight = self.class_weight if self.class_weight.any() else self._per_class(y, w)
-            positive = weight if self.n_rows > 1 else weight[1:]
-            return target, ((positive + 0.5) / (weight.sum() + 1.0))[:, None]
-        target = np.asarray(y, dtype=np.float64)[None, :]
-        if scale is None:
-            return target, None
-        if kind == "numbers":
-            return (target - scale.shift) * scale.gain, None
-        return target, np.maximum(scale.shift, 0.5 / scale.count)[:, None] if levelled else None
-
-    def _per_class(self, y: npt.NDArray[Any], w: Floats) -> Floats:
-        return np.bincount(y, w, minlength=len(self.class_weight)).astype(np.float64)
-
-    def _count(self, y: npt.NDArray[Any], w: Floats, begun: Standard | None) -> None:
-        if FAMILIES[self.family].kind == "classes":
-            self.class_weight = self.class_weight + self._per_class(y, w)
-        if begun is not self.target:
-            self.target = begun
-        elif self.target is not None:
-            t = np.asarray(y, float)[:, None]
-            self.target.absorb(t, *accumulate(t, w, w, self.target.shift), w, False)
-
     # --- classes ----------------------------------------------------------------------------
 
     def with_rows(self, sources: list[tuple[int, float] | None]) -> OnlineLinear:
@@ -337,16 +305,10 @@ class OnlineLinear:
                 fresh.mu[row], fresh.sigma[row] = sign * self.mu[old], self.sigma[old]
                 fresh.drift[row] = sign * self.drift[old]
                 fresh.pulled[row] = sign * self.pulled[old]
-                # One row counts its negatives first: there the sign says which of the two is meant.
-                counted = old if self.n_rows > 1 else int(sign > 0)
-                fresh.class_weight[row] = self.class_weight[counted]
                 intercept_mu[row] = sign * self.intercept.mu[old]
                 intercept_sigma[row] = self.intercept.sigma[old]
-        if len(sources) == 1:
-            flipped = sources[0] is not None and sources[0][1] < 0.0
-            fresh.class_weight = self.class_weight[::-1] if flipped else self.class_weight
         other.mu, other.sigma, other.drift = fresh.mu, fresh.sigma, fresh.drift
-        other.pulled, other.class_weight = fresh.pulled, fresh.class_weight
+        other.pulled, other.target = fresh.pulled, self.target.with_rows(sources)
         other.least_sigma = float(fresh.sigma.min())
         other.intercept = Belief(intercept_mu, intercept_sigma)
         return other
@@ -360,6 +322,7 @@ class OnlineLinear:
         if self.scale is None or self.sparse is not None or not sp.issparse(X):
             return self
         other = copy.copy(self)
+        other.target = copy.deepcopy(self.target)
         other.dense, other.sparse = None, SPARSE[self.scale](self.n_features)
         if self.dense.ready:
             other.sparse.take_over(self.dense)
@@ -381,7 +344,8 @@ class OnlineLinear:
             np.subtract(self.mu, mu, out=mu)
         if self.n_rows == 1:
             return Belief(mu[0], self.sigma[0])
-        return over_classes(mu, self.sigma, self.class_weight / self.class_weight.sum())
+        seen = self.target.class_weight
+        return over_classes(mu, self.sigma, seen / seen.sum())
 
     def state(self) -> State:
         """Everything needed to go on, as arrays."""
@@ -391,7 +355,6 @@ class OnlineLinear:
             "drift": self.drift,
             "pulled": self.pulled,
             "pull_squares": np.array(self.pull_squares),
-            "class_weight": self.class_weight,
             "noise": np.array(self.noise),
             "least_sigma": np.array(self.least_sigma),
             "intercept.mu": self.intercept.mu,
@@ -406,16 +369,19 @@ class OnlineLinear:
     def restore(self, arrays: State) -> None:
         """Go on from :meth:`state`."""
         self.mu, self.sigma = arrays["mu"], arrays["sigma"]
-        self.drift, self.class_weight = arrays["drift"], arrays["class_weight"]
-        self.pulled, self.pull_squares = arrays["pulled"], float(arrays["pull_squares"])
+        self.drift, self.pulled = arrays["drift"], arrays["pulled"]
+        self.pull_squares = float(arrays["pull_squares"])
         self.noise, self.least_sigma = float(arrays["noise"]), float(arrays["least_sigma"])
         self.intercept = Belief(arrays["intercept.mu"], arrays["intercept.sigma"])
         if any(name.startswith("sparse.") for name in arrays):
             self.dense, self.sparse = None, SPARSE[self.scale](self.n_features)
-        parts = {"dense": self.dense, "sparse": self.sparse, "target": self.target}
-        for prefix, part in parts.items():
-            if part is not None:
-                restore_scaler(part, prefix, arrays)
+        for prefix, scaler in (("dense", self.dense), ("sparse", self.sparse)):
+            if scaler is not None:
+                restore_scaler(scaler, prefix, arrays)
+        mark = "target."
+        self.target.restore(
+            {key.removeprefix(mark): v for key, v in arrays.items() if key.startswith(mark)}
+        )
 
     # --- helpers ----------------------------------------------------------------------------
 
@@ -430,5 +396,12 @@ class OnlineLinear:
         return vars(self) | {"_buffers": {}, "_slot": np.zeros(0, dtype=np.int32)}
 
 
-def _overflow() -> ValueError:
-    return ValueError("X holds values so large that a step would overflow; rescale them.")
+def _add_at(rows: Floats, columns: npt.NDArray[np.intp], values: Floats) -> None:
+    """Add to columns of every row; a column may come more than once."""
+    for row, value in zip(rows, values, strict=True):
+        np.add.at(row, columns, value)
+
+
+def _refuse_overflow(*sums: Floats) -> None:
+    if not all(np.isfinite(part.sum()) for part in sums):
+        raise ValueError(_OVERFLOW)

@@ -48,6 +48,10 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
     def _weights(self) -> Floats:
         """The weight of every feature, greater for better; a fresh array."""
 
+    def _weighting(self) -> tuple[Any, ...]:
+        """The settings that weights depend on, besides what was learnt."""
+        return ()
+
     @abstractmethod
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """What was learnt, as JSON values and arrays."""
@@ -96,7 +100,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
                 y = validation.as_target(y, n_rows, type(self).__name__)
             weight = validation.as_weights(sample_weight, n_rows)
             size = getattr(self, "batch_size", 100)
-            if not isinstance(size, Integral) or size < 1:
+            if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
                 raise ValueError(f"batch_size must be a positive integer; got {size!r}.")
             for start in range(0, n_rows, int(size)):
                 rows = slice(start, start + int(size))
@@ -119,7 +123,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
             self._learn(matrix, y, classes, weight, n_missing)
         self.n_samples_seen_ = getattr(self, "n_samples_seen_", 0) + matrix.shape[0]
         self.n_missing_ = getattr(self, "n_missing_", 0) + n_missing
-        self._seen_: dict[str, Any] = {}
+        self._seen_: dict[Any, Any] = {}
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -159,17 +163,16 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
             if known is not None:
                 self.feature_names_in_ = known
         matrix = self._in_order(matrix, names)
-        n_missing, n_infinite = scan(matrix.data if sp.issparse(matrix) else matrix)
-        if n_missing or n_infinite:
+        counts = scan(matrix.data if sp.issparse(matrix) else matrix)
+        if any(counts):
             validation.refuse(
                 matrix,
-                n_missing,
-                n_infinite,
+                counts,
                 getattr(self, "feature_names_in_", None),
                 missing=getattr(self, "missing", "ignore"),
                 owner=owner,
             )
-        return matrix, n_missing
+        return matrix, counts[0]
 
     def _in_order(self, matrix: Any, names: Any) -> Any:
         known = getattr(self, "feature_names_in_", None)
@@ -186,7 +189,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         """
         before: npt.NDArray[Any] | None = getattr(self, "classes_", None)
         if classes is not None:
-            given = np.unique(np.asarray(classes))
+            given = np.unique(validation.plain_labels(np.asarray(classes)))
             if len(given) < 2:
                 raise ValueError(f"classes must name two labels or more; got {classes!r}.")
             fixed = getattr(self, "_classes_given_", False)
@@ -229,11 +232,12 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
     def _computed(self, name: str, compute: Any) -> Any:
         """What ``compute`` gives, once per batch, as a read-only array."""
         self._check_fitted()
-        if name not in self._seen_:
+        key = (name, *self._weighting())
+        if key not in self._seen_:
             value = compute()
             value.flags.writeable = False
-            self._seen_[name] = value
-        return self._seen_[name]
+            self._seen_[key] = value
+        return self._seen_[key]
 
     def _selected(self) -> npt.NDArray[np.intp]:
         """The selected columns, ascending."""
@@ -316,7 +320,8 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         if validation._is_frame(X, "pandas"):
             return type(X)(masked, index=X.index, columns=X.columns if names is None else names)
         if validation._is_frame(X, "polars"):
-            return type(X)(masked, schema=list(X.columns if names is None else names))
+            columns = X.columns if names is None else names
+            return type(X)({name: masked[:, i] for i, name in enumerate(columns)})
         return masked
 
     def inverse_transform(self, X: Any) -> Any:
@@ -341,6 +346,10 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
             return self._gate(X)[0]
         matrix = validation.as_matrix(X, type(self).__name__)
         return self._in_order(matrix, validation.column_names(X))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return state | {"_seen_": {}} if "_seen_" in state else state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

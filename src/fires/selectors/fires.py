@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from fires.core.belief import Belief, Floats
 from fires.core.labels import class_rows
-from fires.core.randomness import generator
+from fires.core.randomness import check_seed, generator
 from fires.core.validation import as_numbers
 from fires.core.weighting import stable_weights
 from fires.models.base import BaseModel
@@ -166,6 +166,9 @@ class FIRES(OnlineSelector):
         uncertainties: Floats = self._computed("uncertainties", lambda: self._belief().sigma.copy())
         return uncertainties
 
+    def _weighting(self) -> tuple[Any, ...]:
+        return self.uncertainty_penalty, self.weight_penalty
+
     def _belief(self) -> Belief:
         if "belief" not in self._seen_:
             self._seen_["belief"] = self._learner_.features()
@@ -218,11 +221,10 @@ class FIRES(OnlineSelector):
     def _decide(self, y: Any, classes: Any) -> Any:
         if self.model != "auto":
             return self.model
-        kind = type_of_target(y, input_name="y")
-        if kind == "continuous" and classes is None:
+        if y.dtype.kind not in "biuf":
+            return "probit"
+        if type_of_target(y, input_name="y") == "continuous" and classes is None:
             return "gaussian"
-        if kind not in ("binary", "multiclass", "continuous"):
-            raise ValueError(f"Unknown label type: {kind!r}.")
         n_distinct = len(np.unique(y))
         if classes is None and y.dtype.kind in "iuf" and n_distinct > max(20, len(y) / 2):
             raise ValueError(
@@ -240,7 +242,8 @@ class FIRES(OnlineSelector):
             return FAMILIES[self.model_.family].kind
         if hasattr(self, "_learner_"):
             return "numbers" if getattr(self, "_numeric_target_", False) else "classes"
-        return "numbers" if type_of_target(y, input_name="y") == "continuous" else "classes"
+        continuous = y.dtype.kind == "f" and type_of_target(y, input_name="y") == "continuous"
+        return "numbers" if continuous else "classes"
 
     def _start(self, n_classes: int) -> None:
         if isinstance(self.model_, (str, Linear)):
@@ -288,9 +291,12 @@ class FIRES(OnlineSelector):
                 f"model={self.model!r} is no base model: it needs the methods init, log_marginal, "
                 "gradient and to_features."
             )
-        generator(self.random_state)
+        check_seed(self.random_state)
         for name in ("mu_init", "sigma_init"):
-            start = np.asarray(getattr(self, name), dtype=np.float64)
+            try:
+                start = np.asarray(getattr(self, name), dtype=np.float64)
+            except (TypeError, ValueError):
+                start = np.array(np.nan)
             if start.shape not in ((), (self.n_features_in_,)) or not np.isfinite(start).all():
                 raise ValueError(f"{name} must be a number, or one for each feature.")
         if (np.asarray(self.sigma_init) < 0).any():
@@ -345,8 +351,8 @@ def _plain(value: Any) -> Any:
         return {"Linear": [value.family, value.fit_intercept]}
     if isinstance(value, (np.random.Generator, np.random.RandomState)):
         return None  # what it had become is kept as the learner's own generator
-    if isinstance(value, np.ndarray):
-        return value.tolist()
+    if hasattr(value, "__array__") and not isinstance(value, np.generic):
+        return np.asarray(value).tolist()
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, dict):

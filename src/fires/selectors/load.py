@@ -37,8 +37,13 @@ def load(path: str | os.PathLike[str], model: Any = None) -> Any:
     """
     header, arrays = read_state(path)
     kind = header.get("class")
-    if kind not in _SELECTORS:
+    if not isinstance(kind, str) or kind not in _SELECTORS:
         raise StateError(f"{os.fspath(path)!r} holds the state of {kind!r}, which is no selector.")
     selector = _SELECTORS[kind]()
-    selector._resume(header, arrays, model)
+    try:
+        selector._resume(header, arrays, model)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise StateError(
+            f"{os.fspath(path)!r} does not hold all that a {kind} needs to go on ({error!r})."
+        ) from error
     return selector

@@ -153,27 +153,17 @@ class Encoder:
 
         values = {}
         for name, kind in self._kinds.items():
-            raw = frame[name]
-            if raw.dtype != pl.String:
-                series = _cast(raw, kind)
-            elif kind == "category":
-                series = _tidy(raw)
-            else:
-                series = _parse(raw, kind)
-                if series.null_count() > raw.null_count():
-                    text = _tidy(raw)
-                    series = _parse(text, kind)
-                    unfit = (series.is_null() & text.is_not_null()).arg_true().to_numpy()
-                    reject(unfit, f'column "{name}" is not {_FITTING[kind]}', text)
+            series, text = _values(frame[name], kind)
+            if series.null_count() > text.null_count():
+                unfit = (series.is_null() & text.is_not_null()).arg_true().to_numpy()
+                reject(unfit, f'column "{name}" is not {_FITTING[kind]}', text)
             # One addition tells that nothing is infinite, which is the rule.
             if series.dtype == pl.Float64 and not math.isfinite(series.sum()):
                 reject(series.is_infinite().arg_true().to_numpy(), f'column "{name}" is infinite')
-            labels = name == self._target
-            values[name] = series.cast(pl.Float64) if kind == "flag" and not labels else series
+            is_feature = name != self._target
+            values[name] = series.cast(pl.Float64) if kind == "flag" and is_feature else series
         target = values.pop(self._target)
-        missing = (
-            target.is_null() | target.is_nan() if target.dtype.is_float() else target.is_null()
-        )
+        missing = target.fill_nan(None).is_null() if target.dtype.is_float() else target.is_null()
         reject(missing.arg_true().to_numpy(), f'no value in the target column "{self._target}"')
 
         if not usable.all():
@@ -212,7 +202,7 @@ def _kind(series: pl.Series, n_labels: int = 0) -> Kind:
         return "flag"
     if series.dtype in (pl.Date, pl.Datetime):
         return "date"
-    if series.dtype != pl.String:
+    if series.dtype != pl.String or _parse(series, "number").null_count() == series.null_count():
         return "number"
     values = _tidy(series).drop_nulls()
     n_misfits = max(1, len(values) // 5)
@@ -257,6 +247,21 @@ def _why_refused(series: pl.Series, kind: Kind) -> str | None:
     if values.str.contains(r"^[+-]?\d+,\d+$").to_numpy().mean() >= 0.8:
         return f'numbers with a decimal comma ("{values[0]}"), which should be a point'
     return None
+
+
+def _values(series: pl.Series, kind: Kind) -> tuple[pl.Series, pl.Series]:
+    """The values of a column, and its text or whatever else they were made of."""
+    import polars as pl
+
+    if series.dtype != pl.String:
+        values = _cast(series, kind)
+        return values, values
+    if kind != "category":
+        values = _parse(series, kind)
+        if values.null_count() == series.null_count():  # There is nothing to tidy up.
+            return values, series
+    text = _tidy(series)
+    return _parse(text, kind), text
 
 
 def _tidy(text: pl.Series) -> pl.Series:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ class Rejected:
 
 
 def from_file(
-    source: Source,
+    path: Source,
     target: str,
     *,
     exclude: Sequence[str] = (),
@@ -60,7 +61,7 @@ def from_file(
 
     Parameters
     ----------
-    source : path, "-" for standard input, or binary file
+    path : path, "-" for standard input, or binary file
         What it holds is found out from its first bytes: Parquet, or text in UTF-8 with a header,
         its fields separated by a comma, semicolon, tab or bar; packed with gzip or not.
     target : str
@@ -96,7 +97,7 @@ def from_file(
     >>> stream.rejected.examples
     ((4, '"old" in column "age" is not a number'),)
     """
-    table = open_table(source, delimiter, block_size)
+    table = open_table(path, delimiter, block_size)
     used = _choose(table, target, [exclude] if isinstance(exclude, str) else exclude)
     if columns is None:
         columns = find_kinds(_sample(table, used), target, numeric_target=numeric_target)
@@ -115,9 +116,7 @@ class FileStream:
     n_bytes : int or None
         The size of the source; None if it is not known.
     rejected : Rejected
-        The rows left out so far.
-    columns : tuple of Column
-        The kinds of the columns and the categories met so far; the target is the last.
+        The rows left out so far; reading may be a block or two ahead of the batches.
     """
 
     def __init__(
@@ -130,32 +129,40 @@ class FileStream:
     ) -> None:
         self.schema = Schema(tuple(c.name for c in columns if c.name != target), target)
         self.n_bytes = table.n_bytes
-        self.columns = columns
         self.rejected = Rejected(unit=table.unit)
         self._table = table
         self._known = columns
         self._max_categories = max_categories
         self._start = start
+        self._encoder = Encoder(columns, target, max_categories=max_categories)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The kinds of the columns and the categories met so far; the target is the last."""
+        return self._encoder.columns
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Hand out ``batch_size`` rows at a time; the last batch may be shorter."""
         batch_size = check_batch_size(batch_size)
         self.rejected = Rejected(unit=self._table.unit)
         n_rows = self._start.rows
-        for X, y, places in _cut(self._encoded(), batch_size):
+        parts = self._encoded()
+        # A pipe may keep its reader waiting, and Ctrl-C must not wait for the reader.
+        if self.n_bytes is not None:
+            parts = _ahead(parts)
+        for X, y, places in _cut(parts, batch_size):
             n_rows += len(y)
             yield Batch(X, y, Position(n_rows, *places[-1].tolist()))
-        if n_rows == 0:
-            line, reason = self.rejected.examples[0]
-            raise _unreadable(self._table, line, reason)
+        if n_rows == 0 and self.rejected.examples:
+            raise _unreadable(self._table, *self.rejected.examples[0])
 
     def _encoded(self) -> Iterator[_Rows]:
         """Chunk by chunk, the usable rows as arrays and where each of them ends."""
         encoder = Encoder(self._known, self.schema.target, max_categories=self._max_categories)
+        self._encoder = encoder
         kinds = {column.name: column.kind for column in self._known}
         for chunk in self._table.chunks(kinds, self._start):
             encoded = encoder.encode(chunk.frame)
-            self.columns = encoder.columns
             faults = [(int(chunk.lines[row]), why) for row, why in encoded.reasons.items()]
             n_bad = len(chunk.faults) + int(np.count_nonzero(~encoded.usable))
             examples = [*self.rejected.examples, *sorted([*chunk.faults, *faults])]
@@ -174,12 +181,7 @@ def _choose(table: Table, target: str, exclude: Sequence[str]) -> list[str]:
         raise InputError(f'{table.name} has {count} columns of the name "{name}"')
     for name in [target, *exclude]:
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            same = [other for other in names if other.lower() == name.lower()]
-            hint = (
-                f'did you mean "{(same or near)[0]}"?' if same or near else f"it has {_some(names)}"
-            )
-            raise InputError(f'no column "{name}" in {table.name}; {hint}')
+            raise InputError(f'no column "{name}" in {table.name}; {_hint(name, names)}')
     if target in exclude:
         raise InputError(f'the target column "{target}" cannot be excluded')
     used = [name for name in names if name not in exclude]
@@ -188,9 +190,12 @@ def _choose(table: Table, target: str, exclude: Sequence[str]) -> list[str]:
     return used
 
 
-def _some(names: Sequence[str]) -> str:
-    """List names in a message, but not hundreds."""
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+def _hint(name: str, names: Sequence[str]) -> str:
+    """Name the nearest column or, if none is near, some of those that are there."""
+    same = [other for other in names if other.lower() == name.lower()]
+    near = same or difflib.get_close_matches(name, names, n=1)
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return f'did you mean "{near[0]}"?' if near else f"it has {', '.join(names[:8])}{more}"
 
 
 def _sample(table: Table, names: Sequence[str]) -> pl.DataFrame:
@@ -220,6 +225,15 @@ def _sample(table: Table, names: Sequence[str]) -> pl.DataFrame:
 def _unreadable(table: Table, line: int, reason: str) -> InputError:
     where = f"{table.unit} {line}"
     return InputError(f"{table.name} has no readable rows; first problem: {where}: {reason}")
+
+
+def _ahead(parts: Iterator[_Rows]) -> Iterator[_Rows]:
+    """Parse the next part while the caller is busy with this one."""
+    with ThreadPoolExecutor(1, thread_name_prefix="fires-reader") as pool:
+        coming = pool.submit(next, parts, None)
+        while (part := coming.result()) is not None:
+            coming = pool.submit(next, parts, None)
+            yield part
 
 
 def _cut(parts: Iterator[_Rows], size: int) -> Iterator[_Rows]:

@@ -33,8 +33,10 @@ class File:
 class Pipe:
     """A stream that can be read once, but keeps what is to be read again."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, *, close: bool = False) -> None:
         self._file = file
+        self._close = close
+        self._ended = False
         self.magic = file.read(4)
         if not isinstance(self.magic, bytes):
             raise InputError("a table must be opened in binary mode")
@@ -59,9 +61,12 @@ class Pipe:
         """Read at most n bytes, first of what was kept."""
         data = self._replay.read(n)
         if not data:
-            data = self._file.read(n)
+            data = b"" if self._ended else self._file.read(n)
+            self._ended = not data
             if self._kept is not None:
                 self._kept.append(data)
+            if self._ended and self._close:
+                self._file.close()
         self._n_read += len(data)
         return data
 
@@ -74,7 +79,8 @@ def skip(file: Any, n: int) -> None:
     """Go to the n-th byte."""
     if hasattr(file, "seek"):
         file.seek(n)
-    while not hasattr(file, "seek") and n > 0 and (data := file.read(min(n, PIECE))):
+        return
+    while n > 0 and (data := file.read(min(n, PIECE))):
         n -= len(data)
 
 
@@ -91,6 +97,10 @@ def plain_errors(name: str) -> Iterator[None]:
     """
     try:
         yield
+    except InputError as error:
+        if name in str(error):
+            raise
+        raise InputError(f"{name}: {error}") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{name} is damaged: {error}") from error
     except OSError as error:
@@ -125,6 +135,8 @@ def read_header(file: Any, source: str, delimiter: str | None = None) -> Header:
     lines = list(io.StringIO(head[len(mark) :].decode("utf-8", "surrogateescape"), newline="\n"))
     if more and not lines[-1].endswith("\n"):
         lines.pop()
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n' or delimiter > "~"):
+        raise InputError(f"{delimiter!r} cannot separate fields: one ASCII character can")
     delimiter = delimiter or sniff(lines[:100], source)
     with long_fields():
         reader = csv.reader(lines, delimiter=delimiter or ",")

@@ -85,6 +85,8 @@ def open_table(source: Source, delimiter: str | None, block_size: int) -> Table:
             return TextTable(name, Pipe(source), delimiter, block_size)
     path, name = Path(source), str(source)
     with plain_errors(name):
+        if path.is_fifo() or path.is_char_device():
+            return TextTable(name, Pipe(path.open("rb"), close=True), delimiter, block_size)
         file = File(path)
         if file.magic == b"PAR1":
             return ParquetTable(path)

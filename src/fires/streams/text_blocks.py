@@ -224,7 +224,9 @@ def walk(
     [(1, ['1', '2']), (1, 'a quote is opened and not closed'), (1, ['5', '6']),
      (1, '1 field, the header has 2')]
     """
-    lines = list(io.StringIO(data.decode("utf-8", "surrogateescape"), newline="\n"))
+    text = data.decode("utf-8", "surrogateescape")
+    lines = list(io.StringIO(text, newline="\n"))
+    decoded = is_utf8(text)
     records: list[tuple[int, list[str] | str]] = []
     at = 0
     while at < len(lines):
@@ -248,6 +250,8 @@ def walk(
                     records.append((1, UNCLOSED))
                     at += 1
                     break
+            if not decoded and not is_utf8("".join(row)):
+                fault = NOT_UTF8
             records.append((n_lines, fault or row))
             at += n_lines
     return records
@@ -269,8 +273,6 @@ def _fault(row: list[str], width: int) -> str | None:
         row.clear()
     if row and len(row) != width:
         return f"{len(row)} field{'s' if len(row) > 1 else ''}, the header has {width}"
-    if not is_utf8("".join(row)):
-        return NOT_UTF8
     return None
 
 
