@@ -121,14 +121,12 @@ class Linear:
         return FAMILIES[self.family].scores(a, v, np.asarray(target, float).reshape(a.shape))
 
 
-def slopes(family: str, a: Floats, v: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """The slopes of log Z alone, for two-dimensional arrays: compiled for the probit."""
+def slopes(family: str, a: Floats, v: Floats, y: Floats, g_a: Floats, g_v: Floats) -> None:
+    """Write the slopes of log Z alone, for two-dimensional arrays: compiled for the probit."""
     if family == "probit":
-        g_a, g_v = np.empty_like(a), np.empty_like(a)
         probit_slopes(a, v, y, g_a, g_v)
     else:
-        _, g_a, g_v = FAMILIES[family].scores(a, v, y)
-    return g_a, g_v
+        _, g_a[:], g_v[:] = FAMILIES[family].scores(a, v, y)
 
 
 def over_classes(mu: Floats, sigma: Floats, shares: Floats) -> Belief:

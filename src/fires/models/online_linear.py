@@ -8,9 +8,11 @@ X, and a sparse batch costs what its entries cost, however many features there a
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,14 +40,14 @@ class Rates:
     sigma: float
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(NamedTuple):
     """A batch as the step sees it: the target in one row per row of parameters."""
 
     X: Any
     target: Floats
     level: Floats | None
     weight: Floats
+    weighted: bool
     total: float
     missing: bool
 
@@ -123,18 +125,19 @@ class OnlineLinear:
         self, X: Any, y: npt.NDArray[Any], weight: Floats | None, rates: Rates, missing: bool
     ) -> None:
         """Learn from one batch: ``y`` holds class codes or numbers. On an error, nothing moved."""
-        w = np.ones(X.shape[0]) if weight is None else weight
+        w = _ones(X.shape[0]) if weight is None else weight
         total = float(len(w) if weight is None else w.sum())
-        # What overflows is found where the sums are checked, before anything is moved.
-        with np.errstate(all="ignore"):
-            batch = Batch(X, *self.target.look(y, w), w, total, missing)
-            if sp.issparse(X):
-                self._step_sparse(batch, rates)
-            elif self.sparse is not None:
-                self._step_sparse(replace(batch, X=sp.csr_array(X)), rates)
-            else:
-                self._step_dense(batch, rates)
-            self.target.count(y, w)
+        batch = Batch(X, *self.target.look(y, w), w, weight is not None, total, missing)
+        if self.family == "probit" and self.sparse is None and not sp.issparse(X):
+            self._step_dense(batch, rates)  # compiled throughout: nothing here warns
+        else:
+            # What overflows is found where the sums are checked, before anything is moved.
+            with np.errstate(all="ignore"):
+                if self.sparse is not None or sp.issparse(X):
+                    self._step_sparse(batch, rates)
+                else:
+                    self._step_dense(batch, rates)
+        self.target.count(y, w)
 
     def _step_dense(self, batch: Batch, rates: Rates) -> None:
         scaler, n_rows = self.dense, self.n_rows
@@ -158,10 +161,12 @@ class OnlineLinear:
 
         # One more row of coefficients, the weights, gives the sums that the scaler learns from.
         c, d = np.empty((n_sums, len(w))), np.empty((n_sums, len(w)))
-        c[n_rows:], d[n_rows:] = w, w
+        if n_sums > n_rows:
+            c[-1], d[-1] = w, w
         self._pulls(a, v, batch, rates, norms, c[:n_rows], d[:n_rows])
         accumulate_into(view, c, d, scaler.shift, p, q)
-        _refuse_overflow(c, d, p[-1], q[-1])
+        if self.fit_intercept or n_sums > n_rows:
+            _refuse_overflow(c, d, q[-1])
         share = 1.0 / batch.total
         least = move(
             self.mu,
@@ -185,8 +190,8 @@ class OnlineLinear:
     def _step_sparse(self, batch: Batch, rates: Rates) -> None:
         if len(self._slot) != self.n_features:
             self._slot = np.zeros(self.n_features, dtype=np.int32)
-        w = batch.weight
-        touched = Touched(batch.X, w, batch.total, batch.missing, self._slot)
+        w, X = batch.weight, batch.X if sp.issparse(batch.X) else sp.csr_array(batch.X)
+        touched = Touched(X, w, batch.total, batch.missing, self._slot)
         scaler = self.sparse if self.sparse is not None else SPARSE[None](self.n_features)
         first = not scaler.ready
         if first:
@@ -212,10 +217,11 @@ class OnlineLinear:
 
         n_sums = n_rows + (scaler.kind == "standard" and not first)
         c, d = np.empty((n_sums, len(w))), np.empty((n_sums, len(w)))
-        c[n_rows:], d[n_rows:] = w, w
+        if n_sums > n_rows:
+            c[-1], d[-1] = w, w
         self._pulls(a, v, batch, rates, norms, c[:n_rows], d[:n_rows])
         p, q = touched.accumulate(c, d)
-        _refuse_overflow(c, d, p[-1], q[-1])
+        _refuse_overflow(c, d, q[-1])
         share = 1.0 / batch.total
         drift = self.drift + rates.mu * share * scaler.pace * c[:n_rows].sum(axis=1)
         mu = kept - pull * drift[:, None]
@@ -247,8 +253,8 @@ class OnlineLinear:
         c: Floats,
         d: Floats,
     ) -> None:
-        """Each row's weighted slopes in a and v, shortened where the step cap says so."""
-        capped, w = self.scale is not None, batch.weight
+        """Write each row's weighted slopes in a and v, shortened where the step cap says so."""
+        capped = self.scale is not None
         reach = v.copy() if capped else v
         if self.fit_intercept:
             a += self.intercept.mu[:, None]
@@ -259,17 +265,21 @@ class OnlineLinear:
         if batch.level is not None:
             begin, start_slope = start(self.family, batch.level, v)
             a += begin
-        g_a, g_v = slopes(self.family, a, v, batch.target)
-        factor = w
+        slopes(self.family, a, v, batch.target, c, d)
+        factor = batch.weight if batch.weighted else None
         if capped:
             # -d²logZ/da², by the heat identity
-            bend = rates.mu * np.maximum(g_a * g_a - 2.0 * g_v, 0.0)
+            bend = rates.mu * np.maximum(c * c - 2.0 * d, 0.0)
             # v bounds the norm of a row from above: mostly that alone shows that no cap is needed.
             least = self.least_sigma**2
             if (bend * (reach + least)).max() > least:
-                factor = w / np.maximum(bend * (norms() + self.fit_intercept), 1.0)
-        np.multiply(g_a, factor, out=c)
-        np.multiply(g_v + g_a * start_slope, factor, out=d)
+                overshoot = bend * (norms() + self.fit_intercept)
+                factor = batch.weight / np.maximum(overshoot, 1.0)
+        if batch.level is not None:
+            d += c * start_slope
+        if factor is not None:
+            c *= factor
+            d *= factor
 
     def _move_rest(self, c: Floats, d: Floats, rates: Rates, share: float) -> None:
         """The parameters that belong to no feature: intercept and noise."""
@@ -396,12 +406,18 @@ class OnlineLinear:
         return vars(self) | {"_buffers": {}, "_slot": np.zeros(0, dtype=np.int32)}
 
 
+@lru_cache(maxsize=16)
+def _ones(n: int) -> Floats:
+    """The weight of rows that have none; nobody writes to it."""
+    return np.ones(n)
+
+
 def _add_at(rows: Floats, columns: npt.NDArray[np.intp], values: Floats) -> None:
     """Add to columns of every row; a column may come more than once."""
     for row, value in zip(rows, values, strict=True):
         np.add.at(row, columns, value)
 
 
-def _refuse_overflow(*sums: Floats) -> None:
-    if not all(np.isfinite(part.sum()) for part in sums):
+def _refuse_overflow(c: Floats, d: Floats, q: Floats) -> None:
+    if not math.isfinite(c.sum() + d.sum() + q.sum()):
         raise ValueError(_OVERFLOW)
