@@ -1,12 +1,12 @@
 """How time is taken, and how it is shown.
 
-Times mean little on a shared machine, ratios of them more. So what is compared takes turns within
-one run, in an order that rotates, and the clock is that of the processor: what others do with it
-is not counted. They still slow it down, by half at times, but nothing ever speeds it up. The ratio
-of the minima is therefore the figure that counts. Over eight runs on two busy cores it stayed
-within 1 to 3 % of itself, and the ratio of the medians within 2 to 5 % (on the clock on the wall
-within 4 to 19 %); the medians also moved by a third with the load, and the minima did not.
-Beside it stand the ratio of the medians and the quartiles of the ratios of single rounds.
+Times mean little on a shared machine, ratios of them more. What is compared takes turns within one
+run, in an order that rotates, and the clock is the processor's: what others do with it meanwhile
+is not counted. They still slow us down, through the caches, and never speed us up; so the ratio of
+the minima is the figure that counts. Eight times over, on two cores with four busy processes, it
+varied by 1 to 5 %, and the ratio of the medians by 2 to 5 %; by the clock on the wall these were
+1 to 25 % and 2 to 34 %. The medians moreover follow the load: one run's quartiles lie up to a half
+apart. They stand beside, as the ratio of the medians and the quartiles of the rounds' ratios.
 """
 
 from __future__ import annotations

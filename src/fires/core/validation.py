@@ -233,8 +233,7 @@ def as_target(y: Any, n_rows: int, owner: str) -> npt.NDArray[Any]:
     """Labels or numbers as a one-dimensional array without missing entries."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
+    y = _unmixed(y)
     plain = type(y) is np.ndarray and y.ndim == 1
     target: npt.NDArray[Any] = y if plain else column_or_1d(y, warn=True)
     _same_length("y", target, n_rows)
@@ -248,6 +247,24 @@ def as_target(y: Any, n_rows: int, owner: str) -> npt.NDArray[Any]:
         if gaps:
             raise ValueError(f"Input y contains NaN or None (first in row {gaps[0]}).")
     return plain_labels(target)
+
+
+def as_classes(classes: Any) -> npt.NDArray[Any]:
+    """The labels a caller announces, in the order given."""
+    known = column_or_1d(_unmixed(classes))
+    if known.dtype.kind in "Of" and any(_is_missing(label) for label in known):
+        raise ValueError("classes must not hold a missing label.")
+    return plain_labels(known)
+
+
+def _unmixed(labels: Any) -> Any:
+    """Labels as something array-like in which NumPy has not made text of numbers."""
+    if hasattr(labels, "to_numpy"):
+        return labels.to_numpy()
+    if isinstance(labels, (list, tuple)) and any(isinstance(label, str) for label in labels):
+        mixed = not all(isinstance(label, str) for label in labels)
+        return np.array(labels, dtype=object if mixed else None)
+    return labels
 
 
 def plain_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -189,7 +189,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         """
         before: npt.NDArray[Any] | None = getattr(self, "classes_", None)
         if classes is not None:
-            given = np.unique(validation.plain_labels(np.asarray(classes)))
+            given = labels.merge_classes(None, validation.as_classes(classes))
             if len(given) < 2:
                 raise ValueError(f"classes must name two labels or more; got {classes!r}.")
             fixed = getattr(self, "_classes_given_", False)
