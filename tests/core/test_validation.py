@@ -267,18 +267,18 @@ def test_many_columns_are_put_right_in_no_time():
 def test_the_first_infinite_entry_is_named(kind, bad):
     X = kind(np.array([[0.0, 1.0, 2.0], [1.0, 0.0, bad], [bad, 0.0, 0.0]]))
     with pytest.raises(ValueError, match=r"infinity.*row 1, column 2\)"):
-        validation.refuse(X, 0, 2, None, missing="ignore", owner="Owner")
+        validation.refuse(X, (0, 2, 0), None, missing="ignore", owner="Owner")
     names = np.array(["a", "b", "größe"], dtype=object)
     with pytest.raises(ValueError, match=r"infinity.*row 1, column 'größe'\)"):
-        validation.refuse(X, 0, 2, names, missing="ignore", owner="Owner")
+        validation.refuse(X, (0, 2, 0), names, missing="ignore", owner="Owner")
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_missing_entries_are_refused_only_if_asked_to(kind):
     X = kind(np.array([[0.0, 1.0], [np.nan, 0.0]]))
-    validation.refuse(X, 1, 0, None, missing="ignore", owner="Owner")
+    validation.refuse(X, (1, 0, 0), None, missing="ignore", owner="Owner")
     with pytest.raises(ValueError, match=r"NaN.*row 1, column 0\).*missing='ignore'"):
-        validation.refuse(X, 1, 0, None, missing="error", owner="Owner")
+        validation.refuse(X, (1, 0, 0), None, missing="error", owner="Owner")
 
 
 # Targets

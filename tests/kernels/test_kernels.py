@@ -17,7 +17,7 @@ from fires.kernels import (
     top_k,
     touched_columns,
 )
-from fires.kernels.probit import probit_slopes
+from fires.kernels.rows import probit_slopes
 from fires.kernels.select import top_k_plain
 from fires.models.families import FAMILIES
 

@@ -11,6 +11,24 @@ Labels = npt.NDArray[Any]
 Codes = npt.NDArray[np.intp]
 
 
+def take(known: Labels | None, y: Labels) -> tuple[Labels, Codes]:
+    """The sorted classes once ``y`` has been seen, and the place of each label among them.
+
+    Examples
+    --------
+    >>> take(np.array([1, 3]), np.array([2, 3]))
+    (array([1, 2, 3]), array([1, 2]))
+    """
+    if known is not None and known.dtype.kind in "biuf" and y.dtype.kind in "biuf":
+        codes = encode(y, known)
+        if codes is not None:
+            return known, codes
+    classes = merge_classes(known, y)
+    codes = encode(y, classes)
+    assert codes is not None
+    return classes, codes
+
+
 def merge_classes(known: Labels | None, y: Labels) -> Labels:
     """The sorted classes once ``y`` has been seen; ``known`` itself if there is none new.
 

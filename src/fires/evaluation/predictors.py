@@ -32,13 +32,12 @@ class Perceptron:
     def partial_fit(self, X: Floats, y: npt.NDArray[Any]) -> Self:
         """Learn from every row in order."""
         before = getattr(self, "classes_", None)
-        self.classes_ = labels.merge_classes(before, y)
+        self.classes_, codes = labels.take(before, y)
         if before is None:
             n_rows = len(self.classes_) if len(self.classes_) > 2 else 1
             self.coef_, self.intercept_ = np.zeros((n_rows, X.shape[1])), np.zeros(n_rows)
         elif len(before) != len(self.classes_):
             self._take_rows(labels.class_rows(before, self.classes_))
-        codes = labels.encode(y, self.classes_)
         perceptron_pass(X, self._signs(codes), self.coef_, self.intercept_)
         return self
 

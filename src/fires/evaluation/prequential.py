@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.evaluation.records import Step
@@ -58,29 +59,28 @@ def prequential(
     >>> len(steps), bool(np.mean([step.scores["accuracy"] for step in steps[1:]]) > 0.6)
     (10, True)
     """
-    scaler, stabilities = Standard(stream.schema.n_features), None
+    seen = None if predictor is None else _Scaled(stream.schema.n_features)
+    stabilities: StabilityWindow | None = None
     for index, batch in enumerate(stream.batches(batch_size)):
         scores: dict[str, float] = {}
         rows: Floats | None = None
-        if predictor is not None:
-            weight = np.ones(batch.n_rows)
-            first = not scaler.ready
-            if first:
-                scaler.begin(batch.X, weight, missing=scan(batch.X)[0] > 0)
-            rows = np.nan_to_num((batch.X - scaler.shift) * scaler.gain, copy=False)
-            if not first:
-                sums = accumulate(batch.X, weight, weight, scaler.shift)
-                scaler.absorb(batch.X, *sums, weight, missing=scan(batch.X)[0] > 0)
+        if seen is not None:
+            seen.look(batch.X)
             scores["accuracy"] = np.nan
             if index:
-                scores["accuracy"] = _accuracy(predictor, _masked(rows, selector), batch.y)
+                before = selector.get_support(indices=True)
+                rows = seen.masked(batch.X, before)
+                scores["accuracy"] = float(np.mean(predictor.predict(rows) == batch.y))
 
         started = time.perf_counter()
         selector.partial_fit(batch.X, batch.y)
         selected = selector.get_support(indices=True)
         trained = time.perf_counter()
-        if rows is not None:
-            predictor.partial_fit(_masked(rows, selector), batch.y)
+        if seen is not None:
+            if rows is None or not np.array_equal(before, selected):
+                rows = seen.masked(batch.X, selected)
+            predictor.partial_fit(rows, batch.y)
+            seen.learn(batch.X)
         ended = time.perf_counter()
 
         if stabilities is None:
@@ -97,12 +97,30 @@ def prequential(
         )
 
 
-def _masked(rows: Floats, selector: Any) -> Floats:
-    masked = np.zeros_like(rows)
-    selected = selector.get_support(indices=True)
-    masked[:, selected] = rows[:, selected]
-    return masked
+class _Scaled:
+    """Rows as a predictor sees them, scaled by the batches before; the first batch by itself."""
 
+    def __init__(self, n_features: int) -> None:
+        self._scaler = Standard(n_features)
+        self._begun = False
 
-def _accuracy(predictor: Any, rows: Floats, y: Any) -> float:
-    return float(np.mean(predictor.predict(rows) == y))
+    def look(self, X: Floats) -> None:
+        """Take the scale of the first batch from the batch itself."""
+        if not self._begun:
+            self._scaler.begin(X, np.ones(len(X)), missing=scan(X)[0] > 0)
+
+    def masked(self, X: Floats, selected: npt.NDArray[np.intp]) -> Floats:
+        """X in its full width, with zeros for what is missing or not selected."""
+        part = (X[:, selected] - self._scaler.shift[selected]) * self._scaler.gain[selected]
+        part[np.isnan(part)] = 0.0
+        rows = np.zeros(X.shape)
+        rows[:, selected] = part
+        return rows
+
+    def learn(self, X: Floats) -> None:
+        """Let the batch count for the scale of those to come."""
+        if self._begun:
+            weight = np.ones(len(X))
+            sums = accumulate(X, weight, weight, self._scaler.shift)
+            self._scaler.absorb(X, *sums, weight, missing=scan(X)[0] > 0)
+        self._begun = True

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from fires.core.belief import Belief, Floats
 from fires.kernels import accumulate, project
-from fires.kernels.probit import probit_slopes
+from fires.kernels.rows import probit_slopes
 from fires.models.families import FAMILIES
 from fires.models.target import signed
 

@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from fires.core.belief import Belief, Floats
 from fires.kernels import oriented, project
 from fires.kernels.features import fold, move
+from fires.kernels.rows import greatest_bend
 from fires.models.linear import over_classes, slopes
 from fires.models.scaling import DENSE, State, restore_scaler
 from fires.models.sparse_scaling import SPARSE, Touched
@@ -268,12 +269,11 @@ class OnlineLinear:
         slopes(self.family, a, v, batch.target, c, d)
         factor = batch.weight if batch.weighted else None
         if capped:
-            # -d²logZ/da², by the heat identity
-            bend = rates.mu * np.maximum(c * c - 2.0 * d, 0.0)
             # v bounds the norm of a row from above: mostly that alone shows that no cap is needed.
             least = self.least_sigma**2
-            if (bend * (reach + least)).max() > least:
-                overshoot = bend * (norms() + self.fit_intercept)
+            if rates.mu * greatest_bend(c, d, reach, least) > least:
+                bend = np.maximum(c * c - 2.0 * d, 0.0)
+                overshoot = rates.mu * bend * (norms() + self.fit_intercept)
                 factor = batch.weight / np.maximum(overshoot, 1.0)
         if batch.level is not None:
             d += c * start_slope
@@ -285,13 +285,14 @@ class OnlineLinear:
         """The parameters that belong to no feature: intercept and noise."""
         if self.fit_intercept:
             p, q = c.sum(axis=1), d.sum(axis=1)
-            change = np.clip(2.0 * rates.sigma * share * q, *self._sigma_change)
+            least, most = self._sigma_change
+            change = np.minimum(np.maximum(2.0 * rates.sigma * share * q, least), most)
             mu, sigma = self.intercept.mu, self.intercept.sigma
             self.intercept = Belief(mu + rates.mu * share * p, sigma * (1.0 + change))
         if self.noise:
             # In the logarithm, so that it stays positive; by at most a factor e.
-            change = rates.mu * share * self.noise * float(d.sum())
-            self.noise *= float(np.exp(np.clip(change, -1.0, 1.0)))
+            growth = rates.mu * share * self.noise * float(d.sum())
+            self.noise *= math.exp(min(max(growth, -1.0), 1.0))
 
     # --- classes ----------------------------------------------------------------------------
 

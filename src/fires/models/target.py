@@ -143,4 +143,4 @@ def _level_of_share(family: str, positive: Floats, rest: Floats) -> Floats:
         log_odds: Floats = np.log(positive) - np.log(rest)
         return log_odds
     rarer: Floats = ndtri(np.minimum(positive, rest) / (positive + rest))
-    return np.where(positive <= rest, rarer, -rarer)
+    return np.copysign(rarer, positive - rest)

@@ -210,9 +210,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
                     f"{self.classes_.tolist()}."
                 )
         else:
-            self.classes_ = labels.merge_classes(before, y)
-            codes = labels.encode(y, self.classes_)
-            assert codes is not None
+            self.classes_, codes = labels.take(before, y)
         return (codes + 1 if len(self.classes_) == 1 else codes), before
 
     # --- what was learnt --------------------------------------------------------------------
@@ -249,6 +247,8 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def _resolve_k(self) -> int:
         k, n = self.n_features_to_select, self.n_features_in_
+        if type(k) is int and k >= 1:  # the usual case, without asking abstract classes
+            return min(k, n)
         if isinstance(k, Integral) and not isinstance(k, bool) and k >= 1:
             return min(int(k), n)
         if isinstance(k, Real) and not isinstance(k, Integral) and 0.0 < k < 1.0:

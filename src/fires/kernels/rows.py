@@ -1,4 +1,4 @@
-"""The slopes of the probit, compiled: what is left of a step once X has been read."""
+"""What is left of a step once X has been read: slopes and curvature of the rows, compiled."""
 
 from __future__ import annotations
 
@@ -29,3 +29,14 @@ def probit_slopes(a: Floats, v: Floats, y: Floats, g_a: Floats, g_v: Floats) -> 
             ratio /= rho
             g_a[k, b] = y[k, b] * ratio
             g_v[k, b] = -0.5 * (z / rho) * ratio
+
+
+@compiled
+def greatest_bend(c: Floats, d: Floats, reach: Floats, least: float) -> float:
+    """The greatest of ``h (reach + least)``, with h = -d²logZ/da² by the heat identity."""
+    greatest = 0.0
+    for k in range(c.shape[0]):
+        for b in range(c.shape[1]):
+            bend = c[k, b] * c[k, b] - 2.0 * d[k, b]
+            greatest = max(greatest, bend * (reach[k, b] + least))
+    return greatest
