@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from importlib import import_module
+from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
-from typing import Any
+from multiprocessing import get_context
+
+from benchmarks import run
 
 PARTS = ("step", "kernels", "sparse", "imports", "reader")
 
@@ -22,12 +24,14 @@ def main() -> None:
     for pool in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
         os.environ[f"{pool}_NUM_THREADS"] = "1"
 
-    rows: list[Any] = []
+    reached = judged = 0
     for part in PARTS:
         if part in (asked or PARTS) and find_spec(f"benchmarks.{part}"):
-            rows += import_module(f"benchmarks.{part}").main() or []
-    judged = [row for row in rows if getattr(row, "reached", None) is not None]
-    print(f"{sum(row.reached for row in judged)} of {len(judged)} figures reached.")
+            # In a process of its own, so that no part inherits the memory of another.
+            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+                figures = process.submit(run, part).result()
+            reached, judged = reached + sum(figures), judged + len(figures)
+    print(f"{reached} of {judged} figures reached.")
 
 
 if __name__ == "__main__":

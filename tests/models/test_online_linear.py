@@ -50,7 +50,8 @@ class Plain:
         goal = signed(y, n_rows) if kind == "classes" else y[None, :]
         _, g_a, g_v = FAMILIES[self.family].scores(a, v, goal)
         if self.scale is None:
-            lowest, highest, cap = -1.0, np.inf, np.ones_like(g_a)
+            lowest, highest = (-1.0, np.inf) if kind == "classes" else (-0.5, 1.0)
+            cap = np.ones_like(g_a)
         else:
             bend = np.maximum(g_a**2 - 2 * g_v, 0.0)
             overshoot = RATES.mu * bend * ((T**2).sum(axis=1) + 1.0)

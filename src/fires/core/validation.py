@@ -36,9 +36,12 @@ def as_matrix(X: Any, owner: str) -> Any:
     matrix: Any
     if _is_ready(X):
         matrix = X
-    elif _is_frame(X, "pandas"):
+    elif isinstance(X, np.ma.MaskedArray):
+        matrix = np.ma.asarray(X, dtype=np.float64).filled(np.nan)
+        return as_matrix(matrix, owner)
+    elif is_frame(X, "pandas"):
         matrix = _pandas_values(X, owner)
-    elif _is_frame(X, "polars"):
+    elif is_frame(X, "polars"):
         matrix = _polars_values(X)
     else:
         matrix = check_array(
@@ -56,10 +59,25 @@ def as_matrix(X: Any, owner: str) -> Any:
             f"Found array with {matrix.shape[axis]} {what}(s) (shape={matrix.shape}) while a "
             f"minimum of 1 is required by {owner}."
         )
-    if sp.issparse(matrix) and not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
+    if sp.issparse(matrix):
+        _check_structure(matrix)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
     return matrix
+
+
+def _check_structure(X: Any) -> None:
+    """Refuse a CSR matrix that points outside itself: compiled loops would follow it."""
+    starts, columns = X.indptr, X.indices
+    if not (
+        len(starts) == X.shape[0] + 1
+        and starts[0] == 0
+        and starts[-1] <= min(len(columns), len(X.data))
+        and (starts[1:] >= starts[:-1]).all()
+        and (len(columns) == 0 or 0 <= columns.min() <= columns.max() < X.shape[1])
+    ):
+        raise ValueError("The sparse matrix X points outside itself: it is not a valid CSR matrix.")
 
 
 def _is_ready(X: Any) -> bool:
@@ -70,7 +88,7 @@ def _is_ready(X: Any) -> bool:
 
 def column_names(X: Any) -> Names | None:
     """The names of a frame's columns, if they are strings."""
-    if not (_is_frame(X, "pandas") or _is_frame(X, "polars")):
+    if not (is_frame(X, "pandas") or is_frame(X, "polars")):
         return None
     names = np.asarray(list(X.columns), dtype=object)
     textual = [isinstance(name, str) for name in names]
@@ -171,7 +189,7 @@ def _place(matrix: Any, test: Any, names: Names | None) -> str:
     return f"first in row {row}, column {name}"
 
 
-def _is_frame(X: Any, library: str) -> bool:
+def is_frame(X: Any, library: str) -> bool:
     """Whether X is a data frame of that library, without importing it."""
     module = sys.modules.get(library)
     return module is not None and isinstance(X, module.DataFrame)

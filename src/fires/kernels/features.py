@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fires.core.belief import Floats
+from fires.core.validation import LARGEST
 from fires.kernels._compile import compiled
 
 
@@ -36,15 +37,15 @@ def move(
     clipped to the changes allowed. A step to values that are not finite, or whose squares would
     not be, moves nothing.
     """
-    taint = 0.0
+    strange = 0.0
     for k in range(mu.shape[0]):
         m, s, pk, qk = mu[k], sigma[k], p[k], q[k]
         for j in range(len(gain)):
             change = 2.0 * rate_sigma * gain[j] * gain[j] * qk[j]
             change = 1.0 + min(max(change, least_change), most_change)
             reach = abs(m[j] + rate_mu * gain[j] * pk[j]) + s[j] * change + 0.0 * qk[j]
-            taint += (1e158 * reach) * 0.0
-    if taint != 0.0:  # NaN
+            strange += 0.0 if reach <= LARGEST else 1.0  # no comparison with NaN is true
+    if strange > 0.0:
         return np.nan
     least = np.inf
     for k in range(mu.shape[0]):

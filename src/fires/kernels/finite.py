@@ -12,12 +12,12 @@ from fires.kernels._compile import compiled
 
 
 @compiled
-def _taint(values: npt.NDArray[np.floating[Any]]) -> float:
-    """Zero if every value is finite and no larger than LARGEST, NaN otherwise; it adds up fast."""
-    total = 0.0
+def _count_strange(values: npt.NDArray[np.floating[Any]]) -> float:
+    """How many values are missing, infinite or larger than LARGEST."""
+    strange = 0.0
     for i in range(len(values)):
-        total += (values[i] * 1e158) * 0.0  # beyond LARGEST the product in brackets is infinite
-    return total
+        strange += 0.0 if abs(values[i]) <= LARGEST else 1.0  # no comparison with NaN is true
+    return strange
 
 
 def scan(values: npt.NDArray[np.floating[Any]]) -> tuple[int, int, int]:
@@ -31,7 +31,7 @@ def scan(values: npt.NDArray[np.floating[Any]]) -> tuple[int, int, int]:
     if values.flags.c_contiguous or values.flags.f_contiguous:
         flat = values.ravel(order="K").view()
         flat.flags.writeable = False
-        if _taint(flat) == 0.0:
+        if _count_strange(flat) == 0.0:
             return 0, 0, 0
     n_infinite = int(np.isinf(values).sum())
     n_large = int((np.abs(values) > np.float64(LARGEST)).sum())

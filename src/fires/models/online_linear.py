@@ -22,6 +22,7 @@ from fires.core.belief import Belief, Floats
 from fires.kernels import oriented, project
 from fires.kernels.features import fold, move
 from fires.kernels.rows import greatest_bend
+from fires.models.families import FAMILIES
 from fires.models.linear import over_classes, slopes
 from fires.models.scaling import DENSE, State, restore_scaler
 from fires.models.sparse_scaling import SPARSE, Touched
@@ -107,7 +108,8 @@ class OnlineLinear:
         self.pull_squares = 0.0
         self.noise = 1.0 if family == "gaussian" else 0.0
         self.least_sigma = float(self.sigma.min())  # or less: a bound, cheap to keep up
-        self._sigma_change = _AS_PUBLISHED if scale is None else _CAPPED
+        published = scale is None and FAMILIES[family].kind == "classes"
+        self._sigma_change = _AS_PUBLISHED if published else _CAPPED
         self.dense: Any = DENSE[scale](n_features)
         self.sparse: Any = None
         scaled = scale is not None

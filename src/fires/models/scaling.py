@@ -154,9 +154,8 @@ def _count(X: Any, weight: Floats, missing: bool) -> Floats:
 
 def restore_scaler(scaler: Any, prefix: str, arrays: State) -> None:
     """Put back what ``state`` gave, found under ``prefix.`` among other arrays."""
-    for name, value in arrays.items():
-        if name.startswith(prefix + "."):
-            setattr(scaler, name.removeprefix(prefix + "."), value)
+    for name in scaler.state():
+        setattr(scaler, name, arrays[f"{prefix}.{name}"])
     if scaler.kind is not None:
         scaler.refresh()
 

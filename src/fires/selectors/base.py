@@ -313,13 +313,17 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
                 matrix.indptr.dtype
             )
             parts = (matrix.data[keep], matrix.indices[keep], indptr)
-            return type(matrix)(parts, shape=matrix.shape)
+            masked = type(matrix)(parts, shape=matrix.shape)
+            if validation.is_frame(X, "pandas"):
+                columns = getattr(self, "feature_names_in_", X.columns)
+                return type(X).sparse.from_spmatrix(masked, index=X.index, columns=columns)
+            return masked
         masked = np.zeros(matrix.shape, dtype=matrix.dtype)
         masked[:, selected] = matrix[:, selected]
         names = getattr(self, "feature_names_in_", None)
-        if validation._is_frame(X, "pandas"):
+        if validation.is_frame(X, "pandas"):
             return type(X)(masked, index=X.index, columns=X.columns if names is None else names)
-        if validation._is_frame(X, "polars"):
+        if validation.is_frame(X, "polars"):
             columns = X.columns if names is None else names
             return type(X)({name: masked[:, i] for i, name in enumerate(columns)})
         return masked
@@ -340,7 +344,7 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         return full
 
     def _checked(self, X: Any) -> Any:
-        """X in the order learnt from; infinite and, if refused, missing entries raise."""
+        """X in the order learnt from; where missing entries are refused, they are looked for."""
         self._check_fitted()
         if getattr(self, "missing", "ignore") == "error":
             return self._gate(X)[0]

@@ -62,7 +62,9 @@ class FIRES(OnlineSelector):
         Learn an intercept, which is never ranked; for the built-in models.
     scale : {"standard", "minmax", None}, default="standard"
         What is done to X, from what the batches before have shown. Unless None, a gaussian
-        target is standardised too, and counts are measured against their mean.
+        target is standardised too, and classes and counts are measured against their mean. On
+        sparse data "standard" divides by the root mean square and centres in effect, and the
+        range of "minmax" always holds 0.
     missing : {"ignore", "error"}, default="ignore"
         A missing entry of X takes no part in the step nor in the scale, or is refused.
     batch_size : int, default=100
@@ -331,8 +333,7 @@ class FIRES(OnlineSelector):
         self.model_ = _revived(header["model"], model)
         if header["numeric_target"]:
             self._numeric_target_ = True
-        n_classes = len(self.classes_) if hasattr(self, "classes_") else 0
-        self._start(n_classes)
+        self._start(0 if header["numeric_target"] else len(self.classes_))
         self._learner_.restore(arrays)
         if isinstance(self._learner_, OnlineModel):
             self._learner_.rng = _generator_from(header["rng"])

@@ -41,6 +41,9 @@ def load(path: str | os.PathLike[str], model: Any = None) -> Any:
         raise StateError(f"{os.fspath(path)!r} holds the state of {kind!r}, which is no selector.")
     selector = _SELECTORS[kind]()
     try:
+        known = set(selector.get_params(deep=False))
+        if not set(header["params"]) <= known:
+            raise KeyError(f"settings unknown here: {sorted(set(header['params']) - known)}")
         selector._resume(header, arrays, model)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise StateError(

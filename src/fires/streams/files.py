@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +115,7 @@ class FileStream:
     n_bytes : int or None
         The size of the source; None if it is not known.
     rejected : Rejected
-        The rows left out so far; reading may be a block or two ahead of the batches.
+        The rows left out so far; reading may be a block ahead of the batches.
     """
 
     def __init__(
@@ -146,11 +145,7 @@ class FileStream:
         batch_size = check_batch_size(batch_size)
         self.rejected = Rejected(unit=self._table.unit)
         n_rows = self._start.rows
-        parts = self._encoded()
-        # A pipe may keep its reader waiting, and Ctrl-C must not wait for the reader.
-        if self.n_bytes is not None:
-            parts = _ahead(parts)
-        for X, y, places in _cut(parts, batch_size):
+        for X, y, places in _cut(self._encoded(), batch_size):
             n_rows += len(y)
             yield Batch(X, y, Position(n_rows, *places[-1].tolist()))
         if n_rows == 0 and self.rejected.examples:
@@ -225,15 +220,6 @@ def _sample(table: Table, names: Sequence[str]) -> pl.DataFrame:
 def _unreadable(table: Table, line: int, reason: str) -> InputError:
     where = f"{table.unit} {line}"
     return InputError(f"{table.name} has no readable rows; first problem: {where}: {reason}")
-
-
-def _ahead(parts: Iterator[_Rows]) -> Iterator[_Rows]:
-    """Parse the next part while the caller is busy with this one."""
-    with ThreadPoolExecutor(1, thread_name_prefix="fires-reader") as pool:
-        coming = pool.submit(next, parts, None)
-        while (part := coming.result()) is not None:
-            coming = pool.submit(next, parts, None)
-            yield part
 
 
 def _cut(parts: Iterator[_Rows], size: int) -> Iterator[_Rows]:
