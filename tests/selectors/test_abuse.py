@@ -403,7 +403,7 @@ def test_the_unit_of_a_column_does_not_matter(kind, scale, exponents):
     assert_array_equal(scaled.weights_, plain.weights_)
 
 
-@pytest.mark.parametrize("exponent", [-300, -200, -170, -160, -155, -150, -100, 6, 100, 150])
+@pytest.mark.parametrize("exponent", [-300, -200, -170, -160, -155, -150, -100, 6, 100, 149])
 @kinds
 def test_no_unit_is_too_small_or_too_great_for_the_others(kind, exponent):
     selector = FIRES(1)
