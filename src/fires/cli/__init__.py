@@ -6,6 +6,7 @@ import errno
 import io
 import re
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import click
 
 from fires.cli import completion, demo, select
+from fires.cli.text import printable
 from fires.core.version import __version__
 
 
@@ -28,10 +30,10 @@ class _Commands(click.Group):
             with _no_interrupt_lost():
                 return super().invoke(ctx)
         except (OSError, ValueError, MemoryError) as error:
-            if "--debug" in sys.argv[1:]:
-                raise
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # whoever read the output has seen enough
+            if ctx.meta.get("fires.debug"):
+                traceback.print_exc()
             raise _Failure(_one_line(error)) from error
         except KeyboardInterrupt:
             # A terminal has just shown ^C, and stays on its line.
@@ -43,11 +45,11 @@ def _one_line(error: Exception) -> str:
     """What went wrong, as a user of the command would say it."""
     if isinstance(error, OSError):
         where = "" if error.filename is None else f"{error.filename}: "
-        return f"{where}{error.strerror or error}"
+        return printable(f"{where}{error.strerror or error}")
     if isinstance(error, MemoryError):
         return "not enough memory for a batch of this size; try a smaller --batch-size"
-    text = " ".join(str(error).split())
-    return re.sub(r"(?:FIRES\()?model='(\w+)'\)?", r"--model \1", text)
+    text = re.sub(r"FIRES\((model='\w+')\)", r"\1", " ".join(str(error).split()))
+    return printable(re.sub(r"model='(\w+)'", r"--model \1", text))
 
 
 @contextmanager

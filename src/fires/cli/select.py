@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import platform
+import re
 import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -17,8 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fires.cli.text import printable
+
 if TYPE_CHECKING:
+    from fires.evaluation.records import Step
     from fires.evaluation.tally import Tally
+    from fires.streams.base import Batch
     from fires.streams.files import FileStream
 
 _EXAMPLES = """\b
@@ -39,7 +45,7 @@ class _Top(click.ParamType[int | float]):
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]
         try:
-            top = float(value) if "." in value else int(value)
+            top = int(value) if value.isdigit() else float(value)
         except ValueError:
             top = -1
         if not (0 < top < 1 if isinstance(top, float) else top >= 1):
@@ -104,7 +110,13 @@ class _Top(click.ParamType[int | float]):
     is_flag=True,
     help="The paper to the letter: no scaling, no intercept, a probit.",
 )
-@click.option("--debug", is_flag=True, help="Show where in the program an error arose.")
+@click.option(
+    "--debug",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, option, value: ctx.meta.update({"fires.debug": value}),
+    help="Show where in the program an error arose.",
+)
 def command(
     file: str,
     target: str,
@@ -117,7 +129,6 @@ def command(
     as_json: bool,
     seed: int,
     as_published: bool,
-    debug: bool,
 ) -> None:
     """Rank the features of FILE by how much they tell about a target.
 
@@ -137,8 +148,13 @@ def command(
     from fires.evaluation.prequential import prequential
     from fires.evaluation.store import RunFolder
     from fires.evaluation.tally import Tally
+    from fires.streams.base import InputError
     from fires.streams.files import from_file
 
+    importlib.import_module("polars")
+    if sys.platform != "win32":
+        # Once loaded, polars lets system calls go on after Ctrl-C: to wait for rows would not end.
+        signal.siginterrupt(signal.SIGINT, True)
     if as_published and model not in ("auto", "probit"):
         raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
     stream = from_file(
@@ -154,42 +170,54 @@ def command(
     else:
         selector = FIRES(top, model=model, random_state=seed, batch_size=batch_size)
     selector.name_features(names)
-    labels = stream.columns[-1].kind in ("integer", "flag", "category")
-    predictor = Perceptron() if labels else None
-    folder = RunFolder(out) if out is not None else None
+    is_class = stream.columns[-1].kind in ("integer", "flag", "category")
+    predictor = Perceptron() if is_class or selector.model in ("probit", "logistic") else None
     tally = Tally(len(names))
-    with _interruptible() as interrupted, _progress(stream) as show:
-        for step in prequential(stream, selector, predictor, batch_size=batch_size):
-            tally.add(step)
-            if folder is not None:
-                folder.record(step)
-            show(step, tally)
-            if interrupted():
-                break
-
-    classes = getattr(selector, "classes_", None)
-    if classes is not None and len(classes) == 1 and not interrupted():
-        raise click.UsageError(
-            f'the target column "{target}" of {file} holds one value only, {classes[0].item()!r}: '
-            "there is nothing to tell apart"
-        )
-    run = _run_facts(stream, selector, began, started, interrupted()) | {
-        "settings": {
-            "file": file,
-            "target": target,
-            "top": top,
-            "batch_size": batch_size,
-            "model": model,
-            "exclude": exclude,
-            "max_categories": max_categories,
-            "seed": seed,
-            "as_published": as_published,
+    source = _Interruptible(stream)
+    with ExitStack() as stack:
+        folder = stack.enter_context(RunFolder(out)) if out is not None else None
+        try:
+            with source, _progress(stream) as show:
+                for step in prequential(source, selector, predictor, batch_size=batch_size):
+                    tally.add(step)
+                    if folder is not None:
+                        folder.record(step)
+                    show(step, tally)
+        except InputError:
+            raise
+        except ValueError as error:  # the selector knows neither the file nor its columns
+            message = re.sub(r"\by\b", f'the target "{target}"', str(error), count=1)
+            raise InputError(f"{file}, after {tally.n_rows:,} rows: {message}") from error
+        if source.interrupted and not tally.n_batches:
+            raise KeyboardInterrupt
+        classes = getattr(selector, "classes_", None)
+        if classes is not None and len(classes) == 1 and not source.interrupted:
+            raise InputError(
+                f'the target column "{target}" of {file} holds one value only, '
+                f"{classes[0].item()!r}: there is nothing to tell apart"
+            )
+        run = _run_facts(stream, selector, began, started, source.interrupted) | {
+            "settings": {
+                "file": file,
+                "target": target,
+                "top": top,
+                "batch_size": batch_size,
+                "model": model,
+                "exclude": exclude,
+                "max_categories": max_categories,
+                "seed": seed,
+                "as_published": as_published,
+            }
         }
-    }
-    if folder is not None:
-        folder.finish(selector, names, tally, run)
-    (_print_json if as_json else _print_table)(selector, names, tally, run, out)
-    if interrupted():
+        if folder is not None:
+            folder.finish(selector, names, tally, run)
+    if as_json:
+        _print_json(selector, names, tally, run)
+    else:
+        _print_table(selector, names, tally, run, stream.rejected.unit)
+        if out is not None:
+            click.echo(f"written to {out}: features.csv, state.safetensors, run.json, steps.jsonl")
+    if source.interrupted:
         saved = f"; what was learnt is saved in {out}" if out is not None else ""
         click.echo(f"Interrupted after {tally.n_rows:,} rows{saved}.", err=True)
         sys.exit(130)
@@ -218,9 +246,7 @@ def _run_facts(
     }
 
 
-def _print_json(
-    selector: Any, names: tuple[str, ...], tally: Tally, run: dict[str, Any], out: Path | None
-) -> None:
+def _print_json(selector: Any, names: tuple[str, ...], tally: Tally, run: dict[str, Any]) -> None:
     from fires.evaluation.store import feature_rows
 
     chosen = [row for row in feature_rows(selector, names, tally) if row["selected"]]
@@ -228,7 +254,7 @@ def _print_json(
 
 
 def _print_table(
-    selector: Any, names: tuple[str, ...], tally: Tally, run: dict[str, Any], out: Path | None
+    selector: Any, names: tuple[str, ...], tally: Tally, run: dict[str, Any], unit: str
 ) -> None:
     from rich.console import Console
 
@@ -241,34 +267,55 @@ def _print_table(
     facts += [f"stability {tally.stability:.3f}"] * (tally.stability == tally.stability)
     facts += [f"accuracy {accuracy:.3f} on the selected features"] * (accuracy == accuracy)
     click.echo("\n" + ", ".join(facts))
-    if run["missing_values"]:
-        click.echo(f"{run['missing_values']:,} missing values were left out of the learning")
-    if run["rejected_rows"]:
-        click.echo(f"{run['rejected_rows']:,} rows could not be used:")
-        for line, reason in run["rejected_examples"]:
-            click.echo(f"  line {line}: {reason}")
-        if run["rejected_rows"] > len(run["rejected_examples"]):
+    if n_missing := run["missing_values"]:
+        were = "value was" if n_missing == 1 else "values were"
+        click.echo(f"{n_missing:,} missing {were} left out of the learning")
+    if n_rejected := run["rejected_rows"]:
+        click.echo(f"{n_rejected:,} row{'s' * (n_rejected > 1)} could not be used:")
+        for place, reason in run["rejected_examples"]:
+            click.echo(f"  {unit} {place}: {printable(reason)}")
+        if n_rejected > len(run["rejected_examples"]):
             click.echo("  ...")
-    if out is not None:
-        click.echo(f"written to {out}: features.csv, state.safetensors, run.json, steps.jsonl")
 
 
-@contextmanager
-def _interruptible() -> Iterator[Any]:
-    """Turn the first Ctrl-C into a wish to stop after the batch; a second one stops at once."""
-    wished = False
+class _Interruptible:
+    """A stream that Ctrl-C ends: at once while it waits for rows, else after the batch.
 
-    def wish(number: int, frame: FrameType | None) -> None:
-        nonlocal wished
-        if wished:
+    What is learnt from a batch is learnt whole, so the state can be saved and used. A second
+    Ctrl-C stops the program wherever it is.
+    """
+
+    def __init__(self, stream: FileStream) -> None:
+        self.schema = stream.schema
+        self.interrupted = False
+        self._stream = stream
+        self._waits = False
+
+    def __enter__(self) -> None:
+        self._before = signal.signal(signal.SIGINT, self._stop)
+
+    def __exit__(self, *error: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        source = self._stream.batches(batch_size)
+        while not self.interrupted:
+            try:
+                self._waits = True
+                batch = next(source, None)
+                self._waits = False
+            except KeyboardInterrupt:
+                self.interrupted = True
+                return
+            if batch is None:
+                return
+            yield batch
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        again, self.interrupted = self.interrupted, True
+        if again or self._waits:
+            self._waits = False
             raise KeyboardInterrupt
-        wished = True
-
-    before = signal.signal(signal.SIGINT, wish)
-    try:
-        yield lambda: wished
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -290,14 +337,10 @@ def _progress(stream: FileStream) -> Iterator[Any]:
     ) as progress:
         task = progress.add_task("", total=stream.n_bytes, rows="0", now="")
         started = shown = time.perf_counter()
+        last: tuple[Step, Tally] | None = None
 
-        def show(step: Any, tally: Tally) -> None:
-            nonlocal shown
-            now = time.perf_counter()
-            if now - shown < 0.1:  # a bar is for eyes; drawing it after each batch costs more
-                return
-            shown = now
-            parts = [f"{tally.n_rows / (now - started):,.0f} rows/s"]
+        def draw(step: Step, tally: Tally) -> None:
+            parts = [f"{tally.n_rows / (time.perf_counter() - started):,.0f} rows/s"]
             parts += [f"stability {step.stability:.2f}"] * (step.stability == step.stability)
             recent = tally.recent_scores.get("accuracy", math.nan)
             parts += [f"accuracy {recent:.2f}"] * (recent == recent)
@@ -308,5 +351,13 @@ def _progress(stream: FileStream) -> Iterator[Any]:
                 now=", ".join(parts),
             )
 
+        def show(step: Step, tally: Tally) -> None:
+            nonlocal shown, last
+            last = step, tally
+            if time.perf_counter() - shown > 0.1:  # to draw after each batch takes longer than it
+                draw(*last)
+                shown = time.perf_counter()
+
         yield show
-        progress.update(task, completed=stream.n_bytes)
+        if last is not None:
+            draw(*last)

@@ -10,6 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from fires.cli.text import printable
 from fires.core.belief import Floats
 
 
@@ -68,7 +69,7 @@ def feature_table(
         mu, sigma = selector.importances_[column], selector.uncertainties_[column]
         cells: list[str | Text] = [
             str(row),
-            Text(names[column]),  # as it is: a name may hold what rich takes for markup
+            Text(printable(names[column])),  # as it is: a name may hold what rich takes for markup
             f"{selector.weights_[column]:#.4g}",
             f"{mu:.4f} ± {sigma:.4f}",
             f"{share[column]:.1%}",

@@ -29,12 +29,7 @@ def stable_weights(
     >>> stable_weights(Belief(mu=[0.4, -0.4, 0.0], sigma=[1.0, 2.0, 1.0]))
     array([ 7.5,  6. , -0.5])
     """
-    # In place, since there may be millions of them.
-    weights, penalty = np.square(belief.mu), np.square(belief.sigma)
-    penalty *= uncertainty_penalty
-    weights -= penalty
-    weights /= 2.0 * weight_penalty
-    return weights
+    return (belief.mu**2 - uncertainty_penalty * belief.sigma**2) / (2.0 * weight_penalty)
 
 
 def rank(weights: Floats) -> npt.NDArray[np.intp]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import errno
 import io
 import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import numpy as np
 
@@ -14,46 +20,86 @@ from fires.core.storage import replace_file
 from fires.evaluation.records import Step
 from fires.evaluation.tally import Tally
 
+_RUN, _STEPS, _FEATURES, _STATE = "run.json", "steps.jsonl", "features.csv", "state.safetensors"
+
 
 class RunFolder:
-    """Writes ``steps.jsonl`` while a run goes on, and the rest when it ends.
+    """Writes the records of a run while it goes on, and the rest when it ends.
 
-    - ``steps.jsonl``: one record per batch, a line each, written as they come.
+    - ``steps.jsonl``: one record per batch, a line each.
     - ``features.csv``: every feature with its rank, weight, importance, uncertainty, whether it
       is selected, and the share of batches in which it was.
     - ``state.safetensors``: the selector, for :func:`fires.load`.
     - ``run.json``: settings, versions, counts and timings.
 
-    The last three are written beside and moved into place: each is whole or as it was before.
+    All four are written to a folder ``.fires-*`` within and moved into place by :meth:`finish`,
+    ``run.json`` last: until then, and after an error, the folder holds what it held before. Only a
+    killed process leaves its ``.fires-*`` behind. Use it in a ``with`` statement.
+
+    Parameters
+    ----------
+    path : Path
+        Made if it is not there.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.mkdir(parents=True, exist_ok=True)
-        self._steps: IO[str] = (path / "steps.jsonl").open("w", encoding="utf-8")
+        self._is_new = not path.exists()
+        with self._naming():
+            if path.exists() and not path.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+            path.mkdir(parents=True, exist_ok=True)
+            self._draft = Path(tempfile.mkdtemp(prefix=".fires-", dir=path))
+            self._steps: IO[str] = (self._draft / _STEPS).open("w", encoding="utf-8")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        # A full disk would make itself heard again on closing, and hide the first error.
+        with contextlib.suppress(OSError):
+            self._steps.close()
+        shutil.rmtree(self._draft, ignore_errors=True)
+        if self._is_new:
+            with contextlib.suppress(OSError):  # not empty: the run was finished
+                self.path.rmdir()
 
     def record(self, step: Step) -> None:
         """Keep one record."""
-        self._steps.write(json.dumps(step.as_row(), allow_nan=False) + "\n")
+        with self._naming(_STEPS):
+            self._steps.write(json.dumps(step.as_row(), allow_nan=False) + "\n")
 
     def finish(
         self, selector: Any, names: tuple[str, ...], tally: Tally, run: dict[str, Any]
     ) -> None:
-        """Write what is known at the end, however the run ended."""
-        self._steps.close()
+        """Write what is known at the end, and put it in the place of an earlier run."""
         rows = feature_rows(selector, names, tally)
         text = io.StringIO()
-        writer = csv.DictWriter(text, fieldnames=list(rows[0]))
+        writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-        replace_file(self.path / "features.csv", text.getvalue().encode())
-        selector.save(self.path / "state.safetensors")
         document = json.dumps(run | tally.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        replace_file(self.path / "run.json", (document + "\n").encode())
+        with self._naming(_STEPS):
+            self._steps.close()
+        with self._naming(_FEATURES):
+            replace_file(self._draft / _FEATURES, text.getvalue().encode())
+        with self._naming(_STATE):
+            selector.save(self._draft / _STATE)
+        with self._naming(_RUN):
+            replace_file(self._draft / _RUN, (document + "\n").encode())
+            # Where there is a run.json, the files beside it are of that run.
+            (self.path / _RUN).unlink(missing_ok=True)
+        for name in (_STEPS, _FEATURES, _STATE, _RUN):
+            with self._naming(name):
+                (self._draft / name).replace(self.path / name)
 
-    def close(self) -> None:
-        """Let go of the file of records."""
-        self._steps.close()
+    @contextlib.contextmanager
+    def _naming(self, name: str = "") -> Iterator[None]:
+        """Let errors name the file that the user knows, not the draft of it."""
+        try:
+            yield
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path / name)) from error
 
 
 def feature_rows(selector: Any, names: tuple[str, ...], tally: Tally) -> list[dict[str, Any]]:

@@ -78,6 +78,13 @@ def merge(
         gain[j] = 1.0 / np.sqrt(variance) if variance > floor else 0.0
 
 
+@compiled
+def weigh(mu: Floats, sigma: Floats, penalty: float, scale: float, weights: Floats) -> None:
+    """``(mu² - penalty sigma²) / scale``: fires.core.weighting.stable_weights is the definition."""
+    for j in range(len(mu)):
+        weights[j] = (mu[j] * mu[j] - penalty * sigma[j] * sigma[j]) / scale
+
+
 def fold_plain(mu: Floats, sigma: Floats, gain: Floats) -> tuple[Floats, Floats]:
     """The definition of :func:`fold`."""
     return mu * gain, (sigma * gain) ** 2

@@ -21,12 +21,12 @@ import scipy.sparse as sp
 from fires.core.belief import Belief, Floats
 from fires.kernels import oriented, project
 from fires.kernels.features import fold, move
-from fires.kernels.rows import greatest_bend
+from fires.kernels.rows import grand_total, greatest_bend, lean, lift, move_intercept
 from fires.models.families import FAMILIES
 from fires.models.linear import over_classes, slopes
 from fires.models.scaling import DENSE, State, restore_scaler
 from fires.models.sparse_scaling import SPARSE, Touched
-from fires.models.target import Target, start
+from fires.models.target import START_WIDTH, Target
 
 # Of its own value, what sigma may lose or gain in one step; ordinary steps move it by a thousandth.
 _CAPPED = (-0.5, 1.0)
@@ -257,28 +257,33 @@ class OnlineLinear:
         d: Floats,
     ) -> None:
         """Write each row's weighted slopes in a and v, shortened where the step cap says so."""
-        capped = self.scale is not None
-        reach = v.copy() if capped else v
-        if self.fit_intercept:
-            a += self.intercept.mu[:, None]
-            v += self.intercept.sigma[:, None] ** 2
-        if self.noise:
-            v += self.noise
-        start_slope: Floats | float = 0.0
-        if batch.level is not None:
-            begin, start_slope = start(self.family, batch.level, v)
-            a += begin
+        own = _zeros(self.n_rows)
+        slope = None
+        if self.fit_intercept or self.noise or batch.level is not None:
+            intercept = self.intercept if self.fit_intercept else Belief(own, own)
+            level = own if batch.level is None else batch.level
+            own, slope = intercept.sigma**2 + self.noise, np.empty_like(v)
+            lift(
+                a,
+                v,
+                intercept.mu,
+                intercept.sigma,
+                self.noise,
+                level,
+                START_WIDTH[self.family],
+                slope,
+            )
         slopes(self.family, a, v, batch.target, c, d)
         factor = batch.weight if batch.weighted else None
-        if capped:
+        if self.scale is not None:
             # v bounds the norm of a row from above: mostly that alone shows that no cap is needed.
             least = self.least_sigma**2
-            if rates.mu * greatest_bend(c, d, reach, least) > least:
+            if rates.mu * greatest_bend(c, d, v, own, least) > least:
                 bend = np.maximum(c * c - 2.0 * d, 0.0)
                 overshoot = rates.mu * bend * (norms() + self.fit_intercept)
                 factor = batch.weight / np.maximum(overshoot, 1.0)
-        if batch.level is not None:
-            d += c * start_slope
+        if slope is not None:
+            lean(c, d, slope)
         if factor is not None:
             c *= factor
             d *= factor
@@ -286,11 +291,9 @@ class OnlineLinear:
     def _move_rest(self, c: Floats, d: Floats, rates: Rates, share: float) -> None:
         """The parameters that belong to no feature: intercept and noise."""
         if self.fit_intercept:
-            p, q = c.sum(axis=1), d.sum(axis=1)
-            least, most = self._sigma_change
-            change = np.minimum(np.maximum(2.0 * rates.sigma * share * q, least), most)
             mu, sigma = self.intercept.mu, self.intercept.sigma
-            self.intercept = Belief(mu + rates.mu * share * p, sigma * (1.0 + change))
+            scaled = rates.mu * share, rates.sigma * share
+            move_intercept(c, d, mu, sigma, *scaled, *self._sigma_change)
         if self.noise:
             # In the logarithm, so that it stays positive; by at most a factor e.
             growth = rates.mu * share * self.noise * float(d.sum())
@@ -335,7 +338,7 @@ class OnlineLinear:
         if self.scale is None or self.sparse is not None or not sp.issparse(X):
             return self
         other = copy.copy(self)
-        other.target = copy.deepcopy(self.target)
+        other.target, other.intercept = copy.deepcopy((self.target, self.intercept))
         other.dense, other.sparse = None, SPARSE[self.scale](self.n_features)
         if self.dense.ready:
             other.sparse.take_over(self.dense)
@@ -415,6 +418,12 @@ def _ones(n: int) -> Floats:
     return np.ones(n)
 
 
+@lru_cache(maxsize=16)
+def _zeros(n: int) -> Floats:
+    """No intercept, no level; nobody writes to it."""
+    return np.zeros(n)
+
+
 def _add_at(rows: Floats, columns: npt.NDArray[np.intp], values: Floats) -> None:
     """Add to columns of every row; a column may come more than once."""
     for row, value in zip(rows, values, strict=True):
@@ -422,5 +431,5 @@ def _add_at(rows: Floats, columns: npt.NDArray[np.intp], values: Floats) -> None
 
 
 def _refuse_overflow(c: Floats, d: Floats, q: Floats) -> None:
-    if not math.isfinite(c.sum() + d.sum() + q.sum()):
+    if not math.isfinite(grand_total(c, d, q)):
         raise ValueError(_OVERFLOW)

@@ -71,11 +71,7 @@ class Standard:
         self.shift = np.zeros(n_features)
         self.spread = np.zeros(n_features)
         self.gain = np.zeros(n_features)
-
-    @property
-    def ready(self) -> bool:
-        """Whether a batch was seen."""
-        return bool(self.count.any())
+        self.ready = False
 
     def begin(self, X: Any, weight: Floats, missing: bool) -> None:
         """Take the scale of the first batch from the batch itself."""
@@ -88,10 +84,12 @@ class Standard:
     def absorb(self, X: Any, p: Floats, q: Floats, weight: Floats, missing: bool) -> None:
         """Merge a batch whose sums about the present shift are ``p`` and ``q``."""
         self.count = self.count + _count(X, weight, missing)
+        self.ready = self.ready or bool(self.count.any())
         merge(self.count, self.shift, self.spread, self.gain, p, q, _ROUNDING)
 
     def refresh(self) -> None:
         """The gain that belongs to the sums."""
+        self.ready = bool(self.count.any())
         nothing = np.zeros_like(self.shift)
         merge(self.count, self.shift, self.spread, self.gain, nothing, nothing, _ROUNDING)
 
@@ -149,7 +147,8 @@ class MinMax:
 
 def _count(X: Any, weight: Floats, missing: bool) -> Floats:
     """The weight of the rows in which a column is there: one number if it always is."""
-    return weight @ ~np.isnan(X) if missing else np.full(1, weight.sum())
+    count: Floats = weight @ ~np.isnan(X) if missing else weight.sum(keepdims=True)
+    return count
 
 
 def restore_scaler(scaler: Any, prefix: str, arrays: State) -> None:

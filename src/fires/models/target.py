@@ -13,6 +13,9 @@ from fires.kernels import accumulate
 from fires.models.families import FAMILIES
 from fires.models.scaling import Standard, State, restore_scaler
 
+START_WIDTH = {"probit": 1.0, "logistic": np.pi / 8.0, "gaussian": 0.0, "poisson": 0.0}
+"""How the start of a prediction widens with v, by family; see :func:`start`."""
+
 
 class Target:
     """Labels as signs, numbers standardised, and the level that predictions start from.
@@ -47,14 +50,14 @@ class Target:
             seen = self.class_weight if self.class_weight.any() else self._per_class(y, weight)
             positive = seen if self.n_rows > 1 else seen[1:]
             rest = seen.sum() - seen if self.n_rows > 1 else seen[:1]
-            return signed(y, self.n_rows), _level_of_share(self.family, positive, rest)[:, None]
+            return signed(y, self.n_rows), _level_of_share(self.family, positive, rest)
         target = np.asarray(y, dtype=np.float64)[None, :]
         if self.scale is None:
             return target, None
         scale = self.scale if self.scale.ready else self._begun(y, weight)
         if self.kind == "numbers":
             return (target - scale.shift) * scale.gain, None
-        level = np.log(np.maximum(scale.shift, 0.5 / scale.count))[:, None]
+        level = np.log(np.maximum(scale.shift, 0.5 / scale.count))
         return target, level if self.levelled else None
 
     def count(self, y: npt.NDArray[Any], weight: Floats) -> None:
@@ -121,16 +124,15 @@ def signed(codes: npt.NDArray[Any], n_rows: int) -> Floats:
     return np.where(codes == np.arange(n_rows)[:, None], 1.0, -1.0)
 
 
-def start(family: str, level: Floats, v: Floats) -> tuple[Floats, Floats | float]:
+def start(family: str, level: Floats, v: Floats) -> tuple[Floats, Floats]:
     r"""What to predict when only the level of the target is known, and its slope in v.
 
     For the probit :math:`a_0 = \Phi^{-1}(\text{share}) \sqrt{1 + v}`, since then
     :math:`\mathbb{E}\, \Phi(\theta) = \text{share}` exactly; for the logistic nearly so, by
-    MacKay's approximation; for counts the logarithm of their mean.
+    MacKay's approximation; for counts the logarithm of their mean. The definition of what
+    :func:`fires.kernels.rows.lift` adds.
     """
-    if family == "poisson":
-        return level, 0.0
-    width = 1.0 if family == "probit" else np.pi / 8.0
+    width = START_WIDTH[family]
     root = np.sqrt(1.0 + width * v)
     return level * root, level * (0.5 * width / root)
 

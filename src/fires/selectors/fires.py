@@ -13,7 +13,7 @@ from fires.core.belief import Belief, Floats
 from fires.core.labels import class_rows
 from fires.core.randomness import check_seed, generator
 from fires.core.validation import as_numbers
-from fires.core.weighting import stable_weights
+from fires.kernels.features import weigh
 from fires.models.base import BaseModel
 from fires.models.families import FAMILIES
 from fires.models.linear import Linear
@@ -178,7 +178,11 @@ class FIRES(OnlineSelector):
         return belief
 
     def _weights(self) -> Floats:
-        return stable_weights(self._belief(), self.uncertainty_penalty, self.weight_penalty)
+        belief = self._belief()
+        weights = np.empty(len(belief.mu))
+        scale = 2.0 * self.weight_penalty
+        weigh(belief.mu, belief.sigma, float(self.uncertainty_penalty), scale, weights)
+        return weights
 
     # --- learning ---------------------------------------------------------------------------
 
