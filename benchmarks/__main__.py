@@ -10,7 +10,7 @@ from multiprocessing import get_context
 
 from benchmarks import run
 
-PARTS = ("step", "kernels", "sparse", "imports", "reader")
+PARTS = ("step", "kernels", "sparse", "imports", "reader", "command")
 
 
 def main() -> None:

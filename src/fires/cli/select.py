@@ -187,7 +187,8 @@ def command(
             raise
         except ValueError as error:  # the selector knows neither the file nor its columns
             message = re.sub(r"\by\b", f'the target "{target}"', str(error), count=1)
-            raise InputError(f"{file}, after {tally.n_rows:,} rows: {message}") from error
+            where = f"{file}, after {tally.n_rows:,} rows" if tally.n_rows else file
+            raise InputError(f"{where}: {message}") from error
         if source.interrupted and not tally.n_batches:
             raise KeyboardInterrupt
         classes = getattr(selector, "classes_", None)

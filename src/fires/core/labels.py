@@ -91,13 +91,14 @@ def class_rows(old: Labels, new: Labels) -> list[tuple[int, float] | None]:
     >>> class_rows(np.array([0, 2]), np.array([0, 1, 2]))
     [(0, -1.0), None, (0, 1.0)]
     """
+    place = {label: code for code, label in enumerate(old.tolist())}
     sources: list[tuple[int, float] | None] = []
-    for label in new[-1:] if len(new) <= 2 else new:
-        at = [i for i, known in enumerate(old) if known == label]
+    for label in (new[-1:] if len(new) <= 2 else new).tolist():
+        at = place.get(label)
         if len(old) > 2:
-            sources.append((at[0], 1.0) if at else None)
-        elif at:
-            sources.append((0, 1.0 if at[0] == len(old) - 1 else -1.0))
+            sources.append(None if at is None else (at, 1.0))
+        elif at is not None:
+            sources.append((0, 1.0 if at == len(old) - 1 else -1.0))
         else:
             # Two classes share a row: the new, greater one is what the old one is not.
             sources.append((0, -1.0) if len(new) == 2 else None)

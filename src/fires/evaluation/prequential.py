@@ -11,9 +11,11 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.evaluation.records import Step
-from fires.kernels import accumulate, scan
+from fires.kernels import read_only
+from fires.kernels.features import merge
+from fires.kernels.perceptron import column_sums, mask_rows
 from fires.metrics.stability import StabilityWindow
-from fires.models.scaling import Standard
+from fires.models.scaling import ROUNDING
 from fires.streams.base import Stream
 
 
@@ -38,7 +40,7 @@ def prequential(
     selector : OnlineSelector
         Learns from every batch as it comes.
     predictor : object with partial_fit and predict, optional
-        Scored by its accuracy; for class labels.
+        Scored by its accuracy; left out where the selector has found the target to be numeric.
     batch_size : int
         Rows of a batch.
     window : int
@@ -70,11 +72,14 @@ def prequential(
             if index:
                 before = selector.get_support(indices=True)
                 rows = seen.masked(batch.X, before)
-                scores["accuracy"] = float(np.mean(predictor.predict(rows) == batch.y))
+                scores["accuracy"] = int((predictor.predict(rows) == batch.y).sum()) / batch.n_rows
 
         started = time.perf_counter()
         selector.partial_fit(batch.X, batch.y)
         selected = selector.get_support(indices=True)
+        if seen is not None and not hasattr(selector, "classes_"):
+            seen = None  # a numeric target: there is nothing to be accurate about
+            scores.clear()
         trained = time.perf_counter()
         if seen is not None:
             if rows is None or not np.array_equal(before, selected):
@@ -98,29 +103,36 @@ def prequential(
 
 
 class _Scaled:
-    """Rows as a predictor sees them, scaled by the batches before; the first batch by itself."""
+    """Rows as a predictor sees them, standardised by the batches before; the first by itself.
+
+    What :class:`fires.models.scaling.Standard` does, for rows without weights and in fewer calls:
+    it must not cost more than the selector that is looked at.
+    """
 
     def __init__(self, n_features: int) -> None:
-        self._scaler = Standard(n_features)
-        self._begun = False
+        self._count, self._shift, self._spread, self._gain = np.zeros((4, n_features))
+        self._sums = np.empty((2, n_features))
+        self._first = True
 
     def look(self, X: Floats) -> None:
         """Take the scale of the first batch from the batch itself."""
-        if not self._begun:
-            self._scaler.begin(X, np.ones(len(X)), missing=scan(X)[0] > 0)
+        if self._first:
+            self._shift = np.nan_to_num(X[0])  # any point among the values, so that sums are exact
+            self._absorb(X)
 
     def masked(self, X: Floats, selected: npt.NDArray[np.intp]) -> Floats:
         """X in its full width, with zeros for what is missing or not selected."""
-        part = (X[:, selected] - self._scaler.shift[selected]) * self._scaler.gain[selected]
-        part[np.isnan(part)] = 0.0
         rows = np.zeros(X.shape)
-        rows[:, selected] = part
+        mask_rows(*read_only(X), selected, self._shift, self._gain, rows)
         return rows
 
     def learn(self, X: Floats) -> None:
         """Let the batch count for the scale of those to come."""
-        if self._begun:
-            weight = np.ones(len(X))
-            sums = accumulate(X, weight, weight, self._scaler.shift)
-            self._scaler.absorb(X, *sums, weight, missing=scan(X)[0] > 0)
-        self._begun = True
+        if not self._first:
+            self._absorb(X)
+        self._first = False
+
+    def _absorb(self, X: Floats) -> None:
+        p, q = self._sums
+        column_sums(*read_only(X), self._shift, self._count, p, q)
+        merge(self._count, self._shift, self._spread, self._gain, p, q, ROUNDING)

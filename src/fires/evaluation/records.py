@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +48,7 @@ class Step:
     weights: Floats | None = None
 
     def as_row(self) -> dict[str, Any]:
-        """The record as JSON values; what is not a number is None."""
+        """The record as JSON values; NaN and infinities are None."""
         row: dict[str, Any] = {
             "index": self.index,
             "rows": self.position.rows,
@@ -60,9 +61,9 @@ class Step:
             "seconds_train": self.seconds_train,
         }
         if self.weights is not None:
-            row["weights"] = self.weights.tolist()
+            row["weights"] = [_number(weight) for weight in self.weights.tolist()]
         return row
 
 
 def _number(value: float) -> float | None:
-    return None if value != value else float(value)
+    return float(value) if math.isfinite(value) else None

@@ -69,7 +69,8 @@ class Tally:
         """Each score over the rows of the last steps."""
         means = {}
         for name in self._scores:
-            tested = [(s[name], n) for s, n in self._recent if s[name] == s[name]]
+            found = ((scores.get(name, np.nan), n) for scores, n in self._recent)
+            tested = [(value, n) for value, n in found if value == value]
             rows = sum(n for _, n in tested)
             means[name] = sum(value * n for value, n in tested) / rows if rows else np.nan
         return means

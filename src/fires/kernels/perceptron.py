@@ -1,11 +1,14 @@
-"""The perceptron's pass over a batch: row by row, since each mistake changes the next answer."""
+"""What a predictor does with a batch: scale and mask its rows, then learn from them one by one."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.kernels._compile import compiled
+
+Indices = npt.NDArray[np.intp]
 
 
 @compiled
@@ -34,3 +37,28 @@ def perceptron_pass_plain(
         weights[wrong] += np.outer(labels[wrong], x)
         bias[wrong] += labels[wrong]
     return weights, bias
+
+
+@compiled
+def mask_rows(X: Floats, selected: Indices, shift: Floats, gain: Floats, rows: Floats) -> None:
+    """Write ``(X - shift) * gain`` into the selected columns of ``rows``, missing ones as zeros."""
+    for b in range(X.shape[0]):
+        for i in range(len(selected)):
+            j = selected[i]
+            t = (X[b, j] - shift[j]) * gain[j]
+            rows[b, j] = t if t == t else 0.0
+
+
+@compiled
+def column_sums(X: Floats, shift: Floats, count: Floats, p: Floats, q: Floats) -> None:
+    """Add to ``count`` the rows in which a column is there; sums and squares about ``shift``."""
+    p[:] = 0.0
+    q[:] = 0.0
+    for b in range(X.shape[0]):
+        x = X[b]
+        for j in range(len(x)):
+            t = x[j] - shift[j]
+            count[j] += 1.0 if t == t else 0.0
+            t = t if t == t else 0.0
+            p[j] += t
+            q[j] += t * t

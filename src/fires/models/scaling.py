@@ -19,7 +19,7 @@ from fires.kernels.features import merge
 State = dict[str, npt.NDArray[Any]]
 
 # A variance this far below the mean's own rounding error is rounding, not spread.
-_ROUNDING = (10.0 * np.finfo(np.float64).eps) ** 2
+ROUNDING = (10.0 * np.finfo(np.float64).eps) ** 2
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -85,13 +85,13 @@ class Standard:
         """Merge a batch whose sums about the present shift are ``p`` and ``q``."""
         self.count = self.count + _count(X, weight, missing)
         self.ready = self.ready or bool(self.count.any())
-        merge(self.count, self.shift, self.spread, self.gain, p, q, _ROUNDING)
+        merge(self.count, self.shift, self.spread, self.gain, p, q, ROUNDING)
 
     def refresh(self) -> None:
         """The gain that belongs to the sums."""
         self.ready = bool(self.count.any())
         nothing = np.zeros_like(self.shift)
-        merge(self.count, self.shift, self.spread, self.gain, nothing, nothing, _ROUNDING)
+        merge(self.count, self.shift, self.spread, self.gain, nothing, nothing, ROUNDING)
 
     def state(self) -> State:
         """The sums."""

@@ -277,6 +277,15 @@ class FIRES(OnlineSelector):
         return self.model_ if isinstance(self.model_, str) else type(self.model_).__name__
 
     def _check_parameters(self) -> None:
+        settings = (
+            self.learning_rate,
+            self.learning_rate_sigma,
+            self.uncertainty_penalty,
+            self.weight_penalty,
+            self.missing,
+        )
+        if getattr(self, "_checked_settings_", None) == settings:
+            return
         for name in ("learning_rate", "weight_penalty"):
             _check_number(name, getattr(self, name), positive=True)
         _check_number("uncertainty_penalty", self.uncertainty_penalty)
@@ -284,6 +293,7 @@ class FIRES(OnlineSelector):
             _check_number("learning_rate_sigma", self.learning_rate_sigma)
         if self.missing not in ("ignore", "error"):
             raise ValueError(f"missing must be 'ignore' or 'error'; got {self.missing!r}.")
+        self._checked_settings_ = settings
         if hasattr(self, "_learner_"):
             return
         if self.scale not in DENSE:

@@ -1,0 +1,107 @@
+"""``fires select`` on a million rows, beside polars that only reads them, and in how much memory.
+
+Both take turns in one process. Twice: with one thread for polars by the processor's clock, which
+others on the machine disturb least, and with as many as there are cores by the clock on the wall,
+which is what a user waits for. Memory is the peak of a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.timing import Ratio, Row, show, shown
+
+N_ROWS, N_FEATURES, TIMES_AS_LONG = 1_000_000, 50, 10
+SHARE_OF_POLARS, MEGABYTES, GROWTH = 1 / 3, 500, 1.1
+
+SPEED = """
+import json, sys, time
+import polars as pl
+from benchmarks.timing import take_turns
+from fires import FIRES
+from fires.evaluation.predictors import Perceptron
+from fires.evaluation.prequential import prequential
+from fires.evaluation.tally import Tally
+from fires.streams.files import from_file
+path, clock = sys.argv[1], getattr(time, sys.argv[2])
+def polars(_): pl.read_csv(path)
+def select(_):
+    stream, tally = from_file(path, "label"), Tally(50)
+    for step in prequential(stream, FIRES(10), Perceptron()): tally.add(step)
+    assert tally.n_rows == 1_000_000
+times = take_turns({"polars": polars, "select": select}, 3, untimed=0, clock=clock)
+print(json.dumps({name: list(seconds) for name, seconds in times.items()}))
+"""
+PEAK = """
+import resource, subprocess, sys
+command = [sys.executable, "-m", "fires.cli", "select", "-", "--target", "label", "--json"]
+process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+for turn in range(int(sys.argv[2])):
+    with open(sys.argv[1], "rb") as file:
+        if turn: file.readline()
+        while block := file.read(1 << 20): process.stdin.write(block)
+process.stdin.close()
+assert process.wait() == 0
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
+"""
+WRITE = """
+import sys
+from benchmarks.command import write_file
+write_file(sys.argv[1])
+"""
+
+
+def write_file(path: str) -> None:
+    import polars as pl
+
+    rng = np.random.default_rng(0)
+    with open(path, "wb") as file:
+        for part in range(10):
+            X = rng.standard_normal((N_ROWS // 10, N_FEATURES))
+            label = (X[:, 3] - X[:, 7] + rng.standard_normal(len(X)) > 0).astype(np.int8)
+            names = [f"f{column}" for column in range(N_FEATURES)]
+            frame = pl.DataFrame(X, schema=names).with_columns(label=pl.Series(label))
+            frame.write_csv(file, include_header=part == 0, float_precision=5)
+
+
+def main() -> list[Row]:
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "events.csv")
+        _python(WRITE, path)
+        for what, threads, clock in (
+            ("one thread, processor", 1, "process_time"),
+            ("all cores, wall", os.cpu_count() or 1, "perf_counter"),
+        ):
+            out = _python(SPEED, path, clock, POLARS_MAX_THREADS=str(threads))
+            times = {name: np.array(seconds) for name, seconds in json.loads(out).items()}
+            ratio = Ratio.of(times["polars"], times["select"])
+            good = ratio.value >= SHARE_OF_POLARS
+            rows += [
+                Row("polars alone reads", what, shown(times["polars"].min()), "1"),
+                Row("select", what, shown(times["select"].min()), ratio, ">= 1/3", good),
+            ]
+        peaks = [float(_python(PEAK, path, str(times))) for times in (1, TIMES_AS_LONG)]
+    for times, peak in zip((1, TIMES_AS_LONG), peaks, strict=True):
+        good = peak < MEGABYTES
+        size = f"{times} x {N_ROWS:,} rows"
+        rows.append(Row("select, peak memory", size, f"{peak:.0f} MB", "", "< 500 MB", good))
+    growth = peaks[1] / peaks[0]
+    size = f"{TIMES_AS_LONG} times as long"
+    rows.append(Row("growth", size, "", f"{growth:.3g}", "<= 1.1", growth <= GROWTH))
+    return show("command: fires select against polars, rows per second", rows)
+
+
+def _python(code: str, *arguments: str, **environment: str) -> str:
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(
+        command, check=True, text=True, stdout=subprocess.PIPE, env=os.environ | environment
+    )
+    return done.stdout

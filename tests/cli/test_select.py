@@ -1,0 +1,553 @@
+import csv
+import fcntl
+import gzip
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import fires
+from fires.cli import main
+from fires.kernels.perceptron import perceptron_pass_plain
+from fires.metrics import StabilityWindow
+from fires.streams.files import from_file
+
+N_ROWS, N_NUMBERS = 1_050, 8
+FILES = {"features.csv", "run.json", "state.safetensors", "steps.jsonl"}
+ROW = re.compile(
+    r"^ *(?P<rank>\d+) +(?P<feature>\S+) +(?P<weight>\S+) +(?P<importance>\S+)"
+    r" ± (?P<uncertainty>\S+) +(?P<share>\S+)% *$",
+    re.MULTILINE,
+)
+CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
+
+
+def make_table(n_rows=N_ROWS, seed=0):
+    """Numbers and a category, and targets of every kind that depend on n2 and n5."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, N_NUMBERS))
+    score = 2.0 * X[:, 2] - X[:, 5]
+    frame = pl.DataFrame({f"n{j}": X[:, j] for j in range(N_NUMBERS)})
+    return frame.with_columns(
+        town=pl.Series(rng.choice(["Bonn", "Ulm", "Köln"], n_rows)),
+        label=pl.Series(np.where(score > 0, "spam", "ham")),
+        amount=pl.Series(100.0 * score + 5.0),
+        count=pl.Series(rng.poisson(np.exp(0.3 * score))),
+        number=pl.Series(rng.permutation(n_rows)),
+        whole=pl.Series(np.where(score > 0, 1.0, 2.0)),
+        third=pl.Series(np.digitize(score, [-1.0, 1.0])),
+        same=pl.lit("one"),
+    )
+
+
+TABLE = make_table()
+TARGETS = ("label", "amount", "count", "number", "whole", "third", "same")
+
+
+def table_of(target, table=TABLE):
+    return table.drop([name for name in TARGETS if name != target])
+
+
+def write(path, target="label"):
+    table_of(target).write_csv(path)
+    return path
+
+
+def select(*arguments):
+    return CliRunner().invoke(main, ["select", *map(str, arguments)])
+
+
+def process(*arguments, **options):
+    env = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "NO_COLOR")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "fires.cli", *map(str, arguments)],
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8"}
+        | {"env": env | options.pop("env", {})}
+        | options,
+    )
+
+
+def assert_fails(result, *words):
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: ")
+    for word in words:
+        assert word in line
+
+
+@pytest.fixture(scope="module")
+def csv_file(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("data") / "events.csv")
+
+
+@pytest.fixture(scope="module")
+def run(csv_file):
+    """One run with everything: what was printed, and the folder."""
+    out = csv_file.parent / "run"
+    result = select(csv_file, "--target", "label", "--top", 3, "--out", out)
+    assert result.exit_code == 0, result.output
+    return result.stdout, out
+
+
+@pytest.fixture(scope="module")
+def large_file(tmp_path_factory):
+    """More than the reader reads ahead."""
+    text = table_of("label").write_csv()
+    header, rows = text.split("\n", 1)
+    path = tmp_path_factory.mktemp("large") / "large.csv"
+    path.write_text(header + "\n" + rows * (10_000_000 // len(rows) + 1), encoding="utf-8")
+    return path
+
+
+def read_run(out):
+    with (out / "features.csv").open(encoding="utf-8", newline="") as file:
+        features = list(csv.DictReader(file))
+    steps = [json.loads(line) for line in (out / "steps.jsonl").read_text().splitlines()]
+    return features, json.loads((out / "run.json").read_text(encoding="utf-8")), steps
+
+
+# What a run gives
+
+
+def test_the_state_is_what_the_library_gives_on_the_same_batches(csv_file, run):
+    stream = from_file(csv_file, "label")
+    selector = fires.FIRES(3)
+    for batch in stream.batches(100):
+        selector.partial_fit(batch.X, batch.y)
+    saved = fires.load(run[1] / "state.safetensors")
+    np.testing.assert_array_equal(saved.weights_, selector.weights_)
+    np.testing.assert_array_equal(saved.importances_, selector.importances_)
+    np.testing.assert_array_equal(saved.uncertainties_, selector.uncertainties_)
+    assert saved.n_samples_seen_ == N_ROWS
+    assert tuple(saved.feature_names_in_) == stream.schema.feature_names
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "selector"),
+    [
+        ("amount", ["--model", "gaussian"], fires.FIRES(3, model="gaussian")),
+        ("count", ["--model", "poisson"], fires.FIRES(3, model="poisson")),
+        ("third", ["--model", "logistic"], fires.FIRES(3, model="logistic")),
+        ("label", ["--as-published"], fires.FIRES.as_published(3)),
+    ],
+)
+def test_and_so_it_is_for_every_model(tmp_path, target, options, selector):
+    path, out = write(tmp_path / "x.csv", target), tmp_path / "out"
+    result = select(path, "-t", target, "-k", 3, "--batch-size", 70, "--out", out, *options)
+    assert result.exit_code == 0, result.output
+    numeric = target in ("amount", "count")
+    for batch in from_file(path, target, numeric_target=numeric).batches(70):
+        selector.partial_fit(batch.X, batch.y)
+    saved = fires.load(out / "state.safetensors")
+    np.testing.assert_array_equal(saved.weights_, selector.weights_)
+    assert {"n2", "n5"} <= set(saved.get_feature_names_out())
+    scores = read_run(out)[1]["scores"]
+    assert scores == {} if numeric else scores["accuracy"] > 0.5
+
+
+def test_table_and_files_say_the_same(run):
+    shown, out = run
+    assert {path.name for path in out.iterdir()} == FILES
+    features, facts, steps = read_run(out)
+    selector = fires.load(out / "state.safetensors")
+    assert [int(row["rank"]) for row in features] == list(range(1, N_NUMBERS + 2))
+    names = selector.feature_names_in_.tolist()
+    share = np.mean([np.isin(np.arange(len(names)), step["selected"]) for step in steps], axis=0)
+    for row in features:
+        column = names.index(row["feature"])
+        assert int(row["rank"]) == selector.ranking_[column]
+        assert float(row["weight"]) == selector.weights_[column]
+        assert float(row["importance"]) == selector.importances_[column]
+        assert float(row["uncertainty"]) == selector.uncertainties_[column]
+        assert float(row["share_selected"]) == pytest.approx(share[column])
+        assert row["selected"] == str(column in steps[-1]["selected"])
+    table = list(ROW.finditer(shown))
+    assert [row["feature"] for row in table] == [row["feature"] for row in features[:3]]
+    for line, row in zip(table, features, strict=False):
+        assert float(line["weight"]) == pytest.approx(float(row["weight"]), rel=5e-4)
+        assert float(line["importance"]) == pytest.approx(float(row["importance"]), abs=5e-5)
+        assert float(line["uncertainty"]) == pytest.approx(float(row["uncertainty"]), abs=5e-5)
+        assert float(line["share"]) == pytest.approx(100 * float(row["share_selected"]), abs=0.05)
+
+    assert [step["index"] for step in steps] == list(range(11))
+    assert [step["n_rows"] for step in steps] == [100] * 10 + [50]
+    assert (facts["rows"], facts["batches"]) == (N_ROWS, 11) == (steps[-1]["rows"], len(steps))
+    tested = steps[1:]
+    accuracy = sum(s["scores"]["accuracy"] * s["n_rows"] for s in tested) / (N_ROWS - 100)
+    assert facts["scores"]["accuracy"] == pytest.approx(accuracy)
+    assert facts["stability"] == pytest.approx(np.mean([s["stability"] for s in tested]))
+    assert f"stability {facts['stability']:.3f}, accuracy {accuracy:.3f}" in shown
+    assert f"{N_ROWS:,} rows in " in shown
+    assert facts["interrupted"] is False
+    assert facts["classes"] == ["ham", "spam"]
+    assert (facts["model"], facts["settings"]["top"]) == ("probit", 3)
+
+
+def test_accuracy_is_that_of_a_perceptron_shown_only_what_was_selected_before(csv_file, run):
+    """Once more, by hand: no code of the evaluation, scales by plain NumPy."""
+    selector, seen, supports = fires.FIRES(3), None, []
+    window = StabilityWindow(10, N_NUMBERS + 1)
+    weights, bias, right = np.zeros((1, N_NUMBERS + 1)), np.zeros(1), []
+    for batch in from_file(csv_file, "label").batches(100):
+        known = batch.X if seen is None else seen
+        scaled = (batch.X - known.mean(axis=0)) / known.std(axis=0)
+        if seen is not None:
+            margin = scaled[:, supports[-1]] @ weights[0, supports[-1]] + bias[0]
+            right.append(np.where(margin > 0, "spam", "ham") == batch.y)
+        supports.append(selector.partial_fit(batch.X, batch.y).get_support(indices=True))
+        window.update(supports[-1])
+        shown = np.zeros_like(scaled)
+        shown[:, supports[-1]] = scaled[:, supports[-1]]
+        signs = np.where(batch.y == "spam", 1.0, -1.0)[None, :]
+        weights, bias = perceptron_pass_plain(shown, signs, weights, bias)
+        seen = batch.X if seen is None else np.vstack([seen, batch.X])
+    _, facts, steps = read_run(run[1])
+    assert [step["selected"] for step in steps] == [support.tolist() for support in supports]
+    for step, hits in zip(steps[1:], right, strict=True):
+        assert step["scores"]["accuracy"] == pytest.approx(hits.mean())
+    assert facts["scores"]["accuracy"] == pytest.approx(np.concatenate(right).mean())
+    assert steps[-1]["stability"] == pytest.approx(window.value)
+
+
+def test_every_kind_of_file_gives_the_same(csv_file, run, tmp_path):
+    table = table_of("label")
+    table.write_csv(tmp_path / "x.tsv", separator="\t")
+    table.write_parquet(tmp_path / "x.parquet")
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(csv_file.read_bytes()))
+    expected = ROW.findall(run[0])
+    for name in ("x.tsv", "x.parquet", "x.csv.gz"):
+        result = select(tmp_path / name, "-t", "label", "-k", 3)
+        assert ROW.findall(result.stdout) == expected, name
+
+
+def test_standard_input_and_json_in_a_pipe(csv_file, run):
+    with csv_file.open("rb") as file:
+        child = process("select", "-", "-t", "label", "-k", 3, "--json", stdin=file)
+        output, errors = child.communicate(timeout=60)
+    assert (child.returncode, errors) == (0, "")
+    document = json.loads(output)
+    names = [row["feature"] for row in document["features"]]
+    assert names == [row["feature"] for row in read_run(run[1])[0][:3]]
+    assert document["rows"] == N_ROWS
+    assert all(row["selected"] is True for row in document["features"])
+
+
+def test_the_options_do_what_they_say(csv_file):
+    few = json.loads(select(csv_file, "-t", "label", "-k", "0.25", "--json").stdout)
+    assert len(few["features"]) == 2
+    rest = select(csv_file, "-t", "label", "-k", 99, "--exclude", "n2,town", "--json")
+    names = {row["feature"] for row in json.loads(rest.stdout)["features"]}
+    assert names == {f"n{j}" for j in range(N_NUMBERS)} - {"n2"}
+    sized = json.loads(select(csv_file, "-t", "label", "--batch-size", 500, "--json").stdout)
+    assert sized["batches"] == 3
+
+
+def test_labels_written_as_numbers_are_classes_for_a_model_of_classes(tmp_path):
+    path = write(tmp_path / "x.csv", "whole")
+    document = json.loads(select(path, "-t", "whole", "--model", "probit", "--json").stdout)
+    assert document["classes"] == [1.0, 2.0]
+    assert document["scores"]["accuracy"] > 0.8
+
+
+def test_bad_rows_and_missing_values_are_counted_and_shown(csv_file, tmp_path):
+    lines = csv_file.read_text(encoding="utf-8").splitlines()
+    lines[20] = "1,2"
+    lines[30] = "abc" + lines[30][lines[30].index(",") :]
+    lines[40] = lines[40][lines[40].index(",") :]
+    path = tmp_path / "x.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    result = select(path, "-t", "label")
+    assert result.exit_code == 0
+    assert f"{N_ROWS - 2:,} rows in " in result.stdout
+    assert "1 missing value was left out" in result.stdout
+    assert "2 rows could not be used:\n  line 21: 2 fields" in result.stdout
+    assert '\n  line 31: "abc" in column "n0" is not a number' in result.stdout
+
+
+def test_control_characters_of_a_file_do_not_reach_the_terminal(csv_file, tmp_path):
+    text = csv_file.read_text(encoding="utf-8").replace("n2", "n\x1b[2J2", 1)
+    path = tmp_path / "x.csv"
+    path.write_text(text.replace("\n", "\n\x1b[31m,1\n", 1), encoding="utf-8")
+    for arguments in (["-t", "label"], ["-t", "nosuch"]):
+        assert CONTROL.search(select(path, *arguments).output) is None
+    assert r"n\x1b[2J2" in select(path, "-t", "label").stdout
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ["given.csv is empty"]),
+        ("a,y\n", ["given.csv", "no rows"]),
+        ("a,b,y\n" + "1,2\n" * 9, ["given.csv has no readable rows", "line 2"]),
+        ("y\n1\n2\n", ["cannot find columns in", "given.csv"]),
+    ],
+)
+def test_a_file_without_rows_is_one_line_and_leaves_nothing(tmp_path, text, words):
+    path, out = tmp_path / "given.csv", tmp_path / "out"
+    path.write_text(text, encoding="utf-8")
+    assert_fails(select(path, "-t", "y", "--out", out), *words)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "options", "words"),
+    [
+        ("events.csv", "lable", [], ['"lable"', "events.csv", 'did you mean "label"']),
+        ("events.csv", "label", ["--exclude", "nn"], ['"nn"', "events.csv"]),
+        ("events.csv", "label", ["--model", "gaussian"], ["line 2", "is not a number"]),
+        ("none.csv", "label", [], ["none.csv", "No such file"]),
+        (".", "label", [], ["directory"]),
+    ],
+)
+def test_a_wrong_file_or_column_is_one_line_too(csv_file, tmp_path, name, target, options, words):
+    out = tmp_path / "out"
+    assert_fails(select(csv_file.parent / name, "-t", target, "--out", out, *options), *words)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "words"),
+    [
+        ("same", [], ["'one'", "one value only"]),
+        ("number", [], ["--model gaussian)", "--model poisson)", "--model probit)", '"number"']),
+        ("amount", ["--model", "poisson"], ["negative", '"amount"']),
+        ("amount", ["--model", "probit"], ["--model gaussian.", '"amount"']),
+    ],
+)
+def test_a_target_that_does_not_fit_is_refused(tmp_path, target, options, words):
+    path = write(tmp_path / "x.csv", target)
+    assert_fails(select(path, "-t", target, "--out", tmp_path / "out", *options), *words, str(path))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("top", ["0", "-1", "1.0", "0.0", "nan", "inf", "many", "", "²"])
+def test_a_number_of_features_that_makes_no_sense_is_refused(csv_file, top):
+    result = select(csv_file, "-t", "label", "--top", top)
+    assert result.exit_code == 2
+    assert "neither a number of features nor a fraction" in result.stderr
+
+
+def test_as_published_is_a_probit(csv_file):
+    result = select(csv_file, "-t", "label", "--as-published", "--model", "gaussian")
+    assert result.exit_code == 2
+    assert "--model gaussian" in result.stderr
+
+
+def test_debug_shows_where_and_the_same_last_line(csv_file):
+    result = select(csv_file, "-t", "nosuch", "--debug")
+    assert result.exit_code == 2
+    assert "Traceback" in result.stderr
+    assert result.stderr.splitlines()[-1].startswith('Error: no column "nosuch"')
+
+
+@pytest.mark.parametrize("below", ["", "x", "x/y"])
+def test_an_out_that_cannot_be_a_folder_is_named(csv_file, below, tmp_path):
+    blocker = tmp_path / "file"
+    blocker.touch()
+    out = blocker / below
+    assert_fails(select(csv_file, "-t", "label", "--out", out), str(out), "Not a directory")
+
+
+def whole_numbers_that_break(path):
+    """Counts, for long enough to be batches; then one that is negative."""
+    rows = [f"{j % 7},{j % 3}" for j in range(500)]
+    path.write_text("\n".join(["a,y", *rows, "1,-5"]), encoding="utf-8")
+    return path
+
+
+def test_an_error_in_the_middle_leaves_an_earlier_run_as_it_was(csv_file, tmp_path):
+    out = tmp_path / "out"
+    assert select(csv_file, "-t", "label", "--out", out).exit_code == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    path = whole_numbers_that_break(tmp_path / "x.csv")
+    result = select(path, "-t", "y", "--model", "poisson", "--out", out)
+    assert_fails(result, "after 500 rows", "negative")
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_a_later_run_replaces_all_of_an_earlier_one(csv_file, run, tmp_path):
+    out = tmp_path / "out"
+    (out / "mine").mkdir(parents=True)
+    assert select(csv_file, "-t", "label", "--batch-size", 10, "--out", out).exit_code == 0
+    assert select(csv_file, "-t", "label", "-k", 3, "--out", out).exit_code == 0
+    assert {path.name for path in out.iterdir()} == FILES | {"mine"}
+    assert (out / "features.csv").read_bytes() == (run[1] / "features.csv").read_bytes()
+    assert fires.load(out / "state.safetensors").n_features_to_select == 3
+    assert len(read_run(out)[2]) == 11
+
+
+@pytest.mark.parametrize(("limit", "batch_size"), [(4_000, 5), (1_000, 1_000)])
+def test_a_full_disk_is_one_line_and_an_earlier_run_stays(run, csv_file, limit, batch_size):
+    _, out = run
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    code = (
+        "import resource, sys, fires, numba, polars, rich.console, rich.progress\n"
+        "from fires.cli import main\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY))\n"
+        "main(sys.argv[1:])"
+    )
+    arguments = ["select", csv_file, "-t", "label", "--batch-size", batch_size, "--out", out]
+    result = subprocess.run(
+        [sys.executable, "-B", "-c", code, *map(str, arguments)],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+    assert result.returncode == 2, result.stderr
+    (line,) = result.stderr.splitlines()
+    assert re.fullmatch(rf"Error: {re.escape(str(out))}/\w+\.\w+: File too large", line)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+# Ctrl-C
+
+
+def assert_interrupted(child, output, errors, out):
+    assert child.returncode == 130
+    (line,) = errors.splitlines()
+    features, facts, steps = read_run(out)
+    saved = fires.load(out / "state.safetensors")
+    assert line == f"Interrupted after {facts['rows']:,} rows; what was learnt is saved in {out}."
+    assert facts["interrupted"] is True
+    assert saved.n_samples_seen_ == facts["rows"] == steps[-1]["rows"] > 0
+    assert {path.name for path in out.iterdir()} == FILES
+    assert len(ROW.findall(output)) == sum(row["selected"] == "True" for row in features)
+
+
+def wait_for_steps(out, child):
+    deadline = time.monotonic() + 30
+    while not any(path.stat().st_size for path in out.glob(".fires-*/steps.jsonl")):
+        assert child.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_ctrl_c_in_a_file_saves_what_was_learnt(large_file, tmp_path):
+    out = tmp_path / "out"
+    child = process("select", large_file, "-t", "label", "--batch-size", 10, "--out", out)
+    wait_for_steps(out, child)
+    child.send_signal(signal.SIGINT)
+    output, errors = child.communicate(timeout=30)
+    assert_interrupted(child, output, errors, out)
+    stream, selector = from_file(large_file, "label"), fires.FIRES()
+    for batch in stream.batches(10):
+        selector.partial_fit(batch.X, batch.y)
+        if batch.position.rows == read_run(out)[1]["rows"]:
+            break
+    saved = fires.load(out / "state.safetensors")
+    np.testing.assert_array_equal(saved.weights_, selector.weights_)
+
+
+@pytest.mark.parametrize("all_at_once", [True, False])
+def test_ctrl_c_ends_the_wait_for_rows_that_do_not_come(large_file, tmp_path, all_at_once):
+    out, fifo = tmp_path / "out", tmp_path / "fifo"
+    os.mkfifo(fifo)
+    child = process("select", fifo, "-t", "label", "--out", out)
+    text = large_file.read_bytes()
+    with fifo.open("wb", buffering=0) as pipe:
+        if all_at_once:
+            feeder = threading.Thread(target=pipe.write, args=[text])
+            feeder.start()
+            wait_for_steps(out, child)
+            feeder.join(timeout=30)
+        else:
+            pipe.write(text[:10_000])
+        time.sleep(1.0)
+        child.send_signal(signal.SIGINT)
+        output, errors = child.communicate(timeout=30)
+    if all_at_once:
+        assert_interrupted(child, output, errors, out)
+    else:
+        assert (child.returncode, output, errors) == (130, "", "Interrupted.\n")
+        assert not out.exists()
+
+
+# Terminals, pipes, help
+
+
+def in_terminal(columns, *arguments, **env):
+    """What a terminal of this width is sent."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    env = {"TERM": "xterm-256color"} | env
+    child = process(*arguments, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    sent = b""
+    try:
+        while data := os.read(ours, 65_536):
+            sent += data
+    except OSError:  # what Linux says when the other end is closed
+        pass
+    finally:
+        os.close(ours)
+    assert child.wait(timeout=30) == 0
+    return sent.decode()
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_terminal_shows_a_bar_that_fits_its_width(csv_file, columns):
+    sent = in_terminal(columns, "select", csv_file, "-t", "label", "-k", 3)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sent)
+    lines = [line for line in re.split(r"[\r\n]+", plain) if line.strip()]
+    assert max(map(len, lines)) <= columns
+    bar = [line for line in lines if "rows/s" in line][-1]
+    assert re.search(r"1,050 rows .*━.* [\d,]+ rows/s, stability 0\.\d\d, accuracy 0\.\d\d", bar)
+    assert len(ROW.findall("\n".join(lines))) == 3
+    assert "\x1b[?25h" in sent
+
+
+def test_no_color_is_respected(csv_file):
+    sent = in_terminal(80, "select", csv_file, "-t", "label", NO_COLOR="1")
+    assert re.search(r"\x1b\[[0-9;]*(?:3[0-8]|9[0-7])[0-9;]*m", sent) is None
+
+
+def test_a_pipe_gets_plain_text_and_no_bar(csv_file, run):
+    child = process("select", csv_file, "-t", "label", "-k", 3)
+    output, errors = child.communicate(timeout=60)
+    assert (child.returncode, errors) == (0, "")
+    assert CONTROL.search(output) is None
+    assert ROW.findall(output) == ROW.findall(run[0])
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["select", "--help"], ["--version"]])
+def test_help_loads_nothing_heavy(arguments):
+    code = (
+        "import sys\nfrom fires.cli import main\n"
+        "try:\n    main(sys.argv[1:])\nfinally:\n"
+        "    print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, encoding="utf-8", timeout=30
+    )
+    assert result.returncode == 0
+    loaded = set(result.stderr.split())
+    assert "click" in loaded
+    assert not loaded & {"numpy", "scipy", "sklearn", "numba", "polars", "rich", "safetensors"}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_are_told_how_to_complete(shell):
+    result = CliRunner().invoke(main, ["completion", shell])
+    assert result.exit_code == 0
+    assert "_FIRES_COMPLETE" in result.stdout
+
+
+def test_and_options_are_completed():
+    env = {"_FIRES_COMPLETE": "bash_complete", "COMP_WORDS": "fires select --ta", "COMP_CWORD": "2"}
+    assert process(env=env).communicate(timeout=30)[0] == "plain,--target\n"
