@@ -22,13 +22,15 @@ _HOME = {
     "stability": "fires.metrics.stability",
 }
 
+_PARTS = ("evaluation", "metrics", "models", "selectors", "streams")
+
 __all__ = ["FIRES", "__version__", "load", "stability"]
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(importlib.import_module(_HOME[name]), name)
-    elif name in ("metrics", "models", "selectors", "streams"):
+    elif name in _PARTS:
         value = importlib.import_module(f"fires.{name}")
     else:
         raise AttributeError(f"module 'fires' has no attribute {name!r}")
@@ -37,4 +39,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "metrics", "models", "selectors", "streams"]
+    return [*__all__, *_PARTS]

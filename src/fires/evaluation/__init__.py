@@ -1,1 +1,7 @@
 """How good a selection is, honestly: test on a batch first, then learn from it."""
+
+from fires.evaluation.predictors import Perceptron
+from fires.evaluation.prequential import prequential
+from fires.evaluation.records import Step
+
+__all__ = ["Perceptron", "Step", "prequential"]

@@ -1,0 +1,65 @@
+"""What is loaded when, and that the public names are there."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import fires
+
+HEAVY = ["numpy", "scipy", "sklearn", "numba", "polars", "pandas", "torch", "matplotlib", "rich"]
+
+
+def run(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+    ).stdout
+
+
+def test_importing_fires_loads_none_of_the_libraries_behind_it():
+    code = f"import fires, sys; print([name for name in {HEAVY} if name in sys.modules])"
+    assert run(code).strip() == "[]"
+
+
+def test_using_fires_does_not_load_polars():
+    code = "from fires import FIRES; import sys; FIRES(); print('polars' in sys.modules)"
+    assert run(code).strip() == "False"
+
+
+@pytest.mark.parametrize("name", fires.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(fires, name) is not None
+    assert name in dir(fires)
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'FIRE'"):
+        fires.FIRE  # noqa: B018
+
+
+def test_compiled_loops_work_where_no_cache_can_be_written():
+    """numba refuses to be told to cache where it finds no folder for it."""
+    code = (
+        "import numba.core.caching as c\n"
+        "c.CacheImpl._locator_classes = []\n"  # as on a machine without any writable folder
+        "import numpy as np; from fires import FIRES\n"
+        "X = np.arange(12.0).reshape(6, 2)\n"
+        "print(FIRES(1).partial_fit(X, [0, 1, 0, 1, 0, 1]).get_support().sum())\n"
+    )
+    assert run(code).strip() == "1"
+
+
+def test_scikit_learn_s_array_api_check_passes_where_it_is_switched_on():
+    """It is skipped elsewhere, as it must be switched on before SciPy is imported."""
+    code = (
+        "from fires import FIRES\n"
+        "from sklearn.utils.estimator_checks import check_estimator\n"
+        "done = check_estimator(FIRES(2), on_skip=None)\n"
+        "print([c['status'] for c in done if 'array_api' in c['check_name']])\n"
+    )
+    assert run(code, SCIPY_ARRAY_API="1").strip() == "['passed']"
