@@ -467,6 +467,14 @@ def test_batches_within_a_block_are_views(tmp_path):
     assert batches[0].X.base is batches[1].X.base
 
 
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
+def test_a_run_that_stops_early_leaves_no_thread_behind(tmp_path, kind):
+    batches = from_file(write(table(), tmp_path, kind), "label", block_size=2000).batches(10)
+    next(batches)
+    batches.close()
+    assert not [t for t in threading.enumerate() if t.name.startswith("fires-reader")]
+
+
 def test_progress_of_a_packed_file_is_counted_in_its_own_bytes(tmp_path):
     path = write(table(5000), tmp_path, "csv.gz")
     stream = from_file(path, "label", block_size=10_000)

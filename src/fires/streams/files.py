@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fires.streams.base import Batch, InputError, Position, Schema, check_batch_size
 from fires.streams.columns import N_EXAMPLES, Column, Encoder, Kind, find_kinds
+from fires.streams.sources import ahead
 from fires.streams.tables import Source, Table, open_table
 from fires.streams.text_blocks import BLOCK, NOT_UTF8
 
@@ -115,7 +116,7 @@ class FileStream:
     n_bytes : int or None
         The size of the source; None if it is not known.
     rejected : Rejected
-        The rows left out so far; reading may be a block ahead of the batches.
+        The rows left out so far; reading is a few blocks ahead of the batches.
     """
 
     def __init__(
@@ -145,7 +146,10 @@ class FileStream:
         batch_size = check_batch_size(batch_size)
         self.rejected = Rejected(unit=self._table.unit)
         n_rows = self._start.rows
-        for X, y, places in _cut(self._encoded(), batch_size):
+        parts = self._encoded()
+        if self.n_bytes is not None:  # not where reading may wait for others, and Ctrl-C for it
+            parts = ahead(parts)
+        for X, y, places in _cut(parts, batch_size):
             n_rows += len(y)
             yield Batch(X, y, Position(n_rows, *places[-1].tolist()))
         if n_rows == 0 and self.rejected.examples:

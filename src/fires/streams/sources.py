@@ -6,14 +6,17 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from fires.streams.base import InputError
 from fires.streams.text_blocks import MAX_LINE, NOT_UTF8, PIECE, is_utf8, long_fields
+
+Part = TypeVar("Part")
 
 
 class File:
@@ -73,6 +76,23 @@ class Pipe:
     def tell(self) -> int:
         """Count the bytes read since the last opening."""
         return self._n_read
+
+
+def ahead(parts: Iterator[Part]) -> Generator[Part, None, None]:
+    """Let a thread make the next part while this one is used: polars needs no interpreter.
+
+    Not where making it may wait for others: the caller cannot stop before the part is there.
+
+    Examples
+    --------
+    >>> list(ahead(iter("abc")))
+    ['a', 'b', 'c']
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="fires-reader") as pool:
+        coming = pool.submit(next, parts, None)
+        while (part := coming.result()) is not None:
+            coming = pool.submit(next, parts, None)
+            yield part
 
 
 def skip(file: Any, n: int) -> None:

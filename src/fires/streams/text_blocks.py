@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,7 @@ UNQUOTED = "there is text between a closing quote and the end of its field"
 RETURN = "a carriage return within the line"
 
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
+_CSV_LIMIT = Lock()  # The csv module has one limit for all threads.
 
 Ints = npt.NDArray[np.int64]
 
@@ -200,11 +202,12 @@ def _walked_ends(buffer: bytes, newlines: Ints, delimiter: str, width: int, fina
 @contextmanager
 def long_fields() -> Iterator[None]:
     """Let the csv module read fields of any length."""
-    former = csv.field_size_limit(MAX_LINE)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(former)
+    with _CSV_LIMIT:
+        former = csv.field_size_limit(MAX_LINE)
+        try:
+            yield
+        finally:
+            csv.field_size_limit(former)
 
 
 @long_fields()
