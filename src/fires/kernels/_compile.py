@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numba
 
@@ -20,3 +21,18 @@ def compiled(function: Callable[..., T]) -> Callable[..., T]:
     except RuntimeError:  # no folder for the cache can be written: compile in every process
         machine = numba.njit(function, fastmath=_FREEDOMS)
     return machine
+
+
+def wake(kernel: Callable[..., Any], *arguments: Any) -> None:
+    """Call a kernel for the first time, while the garbage collector looks away.
+
+    With its first call numba loads some seventy modules; that their objects are looked through
+    again and again takes a fifth of the time, and finds nothing.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        kernel(*arguments)
+    finally:
+        if enabled:
+            gc.enable()

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.validation import LARGEST
-from fires.kernels._compile import compiled
+from fires.kernels._compile import compiled, wake
 
 
 @compiled
@@ -18,6 +18,11 @@ def _count_strange(values: npt.NDArray[np.floating[Any]]) -> float:
     for i in range(len(values)):
         strange += 0.0 if abs(values[i]) <= LARGEST else 1.0  # no comparison with NaN is true
     return strange
+
+
+_EMPTY = np.zeros(0)
+_EMPTY.flags.writeable = False
+wake(_count_strange, _EMPTY)
 
 
 def scan(values: npt.NDArray[np.floating[Any]]) -> tuple[int, int, int]:

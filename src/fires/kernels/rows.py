@@ -55,14 +55,6 @@ def lift(
 
 
 @compiled
-def lean(c: Floats, d: Floats, slope: Floats) -> None:
-    """Let d see that the start moves with v: ``d += c * slope``."""
-    for k in range(c.shape[0]):
-        for b in range(c.shape[1]):
-            d[k, b] += c[k, b] * slope[k, b]
-
-
-@compiled
 def greatest_bend(c: Floats, d: Floats, v: Floats, own: Floats, least: float) -> float:
     """The greatest of ``h (reach + least)``, with h = -d²logZ/da² by the heat identity.
 

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from fires.core.belief import Belief, Floats
 from fires.kernels import oriented, project
 from fires.kernels.features import fold, move
-from fires.kernels.rows import grand_total, greatest_bend, lean, lift, move_intercept
+from fires.kernels.rows import grand_total, greatest_bend, lift, move_intercept
 from fires.models.families import FAMILIES
 from fires.models.linear import over_classes, slopes
 from fires.models.scaling import DENSE, State, restore_scaler
@@ -283,7 +283,7 @@ class OnlineLinear:
                 overshoot = rates.mu * bend * (norms() + self.fit_intercept)
                 factor = batch.weight / np.maximum(overshoot, 1.0)
         if slope is not None:
-            lean(c, d, slope)
+            d += c * slope  # the start moves with v
         if factor is not None:
             c *= factor
             d *= factor
