@@ -44,15 +44,7 @@ def as_matrix(X: Any, owner: str) -> Any:
     elif is_frame(X, "polars"):
         matrix = _polars_values(X)
     else:
-        matrix = check_array(
-            X,
-            accept_sparse="csr",
-            dtype=_FLOATS,
-            ensure_all_finite=False,
-            ensure_min_samples=0,
-            ensure_min_features=0,
-            estimator=owner,
-        )
+        matrix = _by_scikit_learn(X, owner)
     if 0 in matrix.shape:
         axis, what = (0, "sample") if matrix.shape[0] == 0 else (1, "feature")
         raise ValueError(
@@ -65,6 +57,18 @@ def as_matrix(X: Any, owner: str) -> Any:
             matrix = matrix.copy()
             matrix.sum_duplicates()
     return matrix
+
+
+def _by_scikit_learn(X: Any, owner: str) -> Any:
+    return check_array(
+        X,
+        accept_sparse="csr",
+        dtype=_FLOATS,
+        ensure_all_finite=False,
+        ensure_min_samples=0,
+        ensure_min_features=0,
+        estimator=owner,
+    )
 
 
 def _check_structure(X: Any) -> None:
@@ -197,15 +201,7 @@ def is_frame(X: Any, library: str) -> bool:
 
 def _pandas_values(X: Any, owner: str) -> Any:
     if any(str(dtype).startswith("Sparse") for dtype in X.dtypes):
-        return check_array(
-            X,
-            accept_sparse="csr",
-            dtype=_FLOATS,
-            ensure_all_finite=False,
-            ensure_min_samples=0,
-            ensure_min_features=0,
-            estimator=owner,
-        )
+        return _by_scikit_learn(X, owner)
     kinds = set(X.dtypes)
     if len(kinds) == 1 and next(iter(kinds)) in _FLOATS:
         return X.to_numpy()
