@@ -170,8 +170,7 @@ def command(
     else:
         selector = FIRES(top, model=model, random_state=seed, batch_size=batch_size)
     selector.name_features(names)
-    is_class = stream.columns[-1].kind in ("integer", "flag", "category")
-    predictor = Perceptron() if is_class or selector.model in ("probit", "logistic") else None
+    predictor = None if model in ("gaussian", "poisson") else Perceptron()
     tally = Tally(len(names))
     source = _Interruptible(stream)
     with ExitStack() as stack:
