@@ -1,8 +1,11 @@
 from itertools import pairwise
 
 import numpy as np
+import pytest
+import scipy.sparse as sp
 
 from fires import FIRES
+from fires.evaluation.predictors import Perceptron
 from fires.evaluation.prequential import prequential
 from fires.streams.arrays import from_arrays
 
@@ -61,3 +64,11 @@ def test_without_a_predictor_there_are_no_scores():
     steps = list(prequential(from_arrays(X, X[:, 0]), FIRES(2), batch_size=30))
     assert [step.n_rows for step in steps] == [30, 30, 30, 10]
     assert [step.scores for step in steps] == [{}] * 4
+
+
+def test_a_predictor_on_sparse_batches_is_refused_with_a_reason():
+    X = sp.csr_array(np.eye(4))
+    stream = from_arrays(X, [0, 1, 0, 1])
+    assert len(list(prequential(stream, FIRES(2), batch_size=2))) == 2
+    with pytest.raises(ValueError, match="predictor needs dense batches"):
+        list(prequential(stream, FIRES(2), Perceptron(), batch_size=2))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from fires.core.belief import Floats
 from fires.evaluation.records import Step
@@ -116,6 +117,8 @@ class _Scaled:
 
     def look(self, X: Floats) -> None:
         """Take the scale of the first batch from the batch itself."""
+        if sp.issparse(X):
+            raise ValueError("A predictor needs dense batches: scaled, sparse rows would fill up.")
         if self._first:
             self._shift = np.nan_to_num(X[0])  # any point among the values, so that sums are exact
             self._absorb(X)
