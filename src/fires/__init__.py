@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from fires.core.version import __version__
+from fires.selectors import HOME as _SELECTORS
 
 if TYPE_CHECKING:
     from fires.metrics.stability import stability
@@ -17,10 +18,9 @@ if TYPE_CHECKING:
     from fires.selectors.load import load
 
 _HOME = {
-    "FIRES": "fires.selectors.fires",
     "load": "fires.selectors.load",
     "stability": "fires.metrics.stability",
-}
+} | dict.fromkeys(_SELECTORS, "fires.selectors")
 
 _PARTS = ("evaluation", "metrics", "models", "selectors", "streams")
 

@@ -1,1 +1,21 @@
 """Selectors: thin stateful shells that turn batches into weights and a support."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+# Every method that can be made, saved and loaded by its name, and the file that tells its story.
+HOME = {
+    "FIRES": "fires",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOME:
+        raise AttributeError(f"module 'fires.selectors' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"fires.selectors.{HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return list(HOME)

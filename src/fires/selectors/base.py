@@ -62,6 +62,14 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
     ) -> None:
         """Go on from :meth:`_state`; ``model`` is what the user passed to ``fires.load``."""
 
+    def _plain(self, value: Any) -> Any:
+        """A setting as JSON; :meth:`_revive` takes it back."""
+        return plain(value)
+
+    def _revive(self, value: Any, model: Any) -> Any:
+        """A setting from JSON; ``model`` is what the user passed to ``fires.load``."""
+        return value
+
     # --- learning ---------------------------------------------------------------------------
 
     def partial_fit(
@@ -212,6 +220,23 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         else:
             self.classes_, codes = labels.take(before, y)
         return (codes + 1 if len(self.classes_) == 1 else codes), before
+
+    def _take_signs(self, y: Any, classes: Any) -> tuple[Floats, bool]:
+        """The two classes as -1 and 1, and whether they have just changed sides.
+
+        They do when the first class seen turns out to be the smaller one: what was learnt of it as
+        the positive class has then to change its sign.
+        """
+        codes, before = self._take_labels(y, classes)
+        if len(self.classes_) > 2:
+            raise ValueError(
+                f"{type(self).__name__} learns two classes; these are {len(self.classes_)}: "
+                f"{self.classes_[:5].tolist()}{'...' if len(self.classes_) > 5 else ''}"
+            )
+        signs: Floats = np.where(codes == 1, 1.0, -1.0)
+        if before is None or len(before) == len(self.classes_):
+            return signs, False
+        return signs, labels.class_rows(before, self.classes_)[0] == (0, -1.0)
 
     # --- what was learnt --------------------------------------------------------------------
 
@@ -373,6 +398,9 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         self._check_fitted()
         header, arrays = self._state()
         header |= {
+            "params": {
+                name: self._plain(value) for name, value in self.get_params(deep=False).items()
+            },
             "class": type(self).__name__,
             "fires": __version__,
             "n_features": self.n_features_in_,
@@ -395,6 +423,9 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
     ) -> None:
         """Become what was saved."""
+        self.set_params(
+            **{name: self._revive(value, model) for name, value in header["params"].items()}
+        )
         self.n_features_in_ = header["n_features"]
         self.n_samples_seen_ = header["n_samples_seen"]
         self.n_missing_ = header["n_missing"]
@@ -411,3 +442,30 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         if header["named_apart"]:
             self._named_apart_ = True
         self._restore(header, arrays, model)
+
+
+def plain(value: Any) -> Any:
+    """A setting as JSON: arrays as lists, and no generator, whose place the learnt one takes."""
+    if isinstance(value, (np.random.Generator, np.random.RandomState)):
+        return None
+    if hasattr(value, "__array__") and not isinstance(value, np.generic):
+        return np.asarray(value).tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, dict):
+        return {key: plain(part) for key, part in value.items()}
+    return value
+
+
+def repeated(X: Any, y: Any, weight: Floats | None, owner: str) -> tuple[Any, Any]:
+    """Rows that weigh w, w times in turn: what a weight means to a method that goes row by row."""
+    if weight is None or (weight == 1.0).all():
+        return X, y
+    times = weight.astype(np.intp)
+    if (times != weight).any():
+        raise ValueError(
+            f"{owner} learns row by row: sample_weight says how often a row is seen and must "
+            "hold whole numbers."
+        )
+    rows = np.repeat(np.arange(len(weight)), times)
+    return X[rows], None if y is None else y[rows]

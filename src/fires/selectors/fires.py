@@ -20,7 +20,7 @@ from fires.models.linear import Linear
 from fires.models.online import OnlineModel
 from fires.models.online_linear import OnlineLinear, Rates
 from fires.models.scaling import DENSE
-from fires.selectors.base import OnlineSelector
+from fires.selectors.base import OnlineSelector, plain
 
 
 class FIRES(OnlineSelector):
@@ -325,26 +325,34 @@ class FIRES(OnlineSelector):
 
     # --- state ------------------------------------------------------------------------------
 
+    def _plain(self, value: Any) -> Any:
+        if isinstance(value, Linear):
+            return {"Linear": [value.family, value.fit_intercept]}
+        if isinstance(value, BaseModel):
+            return {"object": type(value).__qualname__}
+        return plain(value)
+
+    def _revive(self, value: Any, model: Any) -> Any:
+        if isinstance(value, dict) and "Linear" in value:
+            return Linear(*value["Linear"])
+        if isinstance(value, dict) and "object" in value:
+            return _same_kind(model, value["object"])
+        return value
+
     def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         header: dict[str, Any] = {
-            "params": {name: _plain(value) for name, value in self.get_params(deep=False).items()},
-            "model": _plain(self.model_),
+            "model": self._plain(self.model_),
             "n_rows": getattr(self._learner_, "n_rows", 0),
             "numeric_target": getattr(self, "_numeric_target_", False),
         }
         if isinstance(self._learner_, OnlineModel):
-            header["rng"] = _plain(self._learner_.rng.bit_generator.state)
+            header["rng"] = plain(self._learner_.rng.bit_generator.state)
         return header, self._learner_.state()
 
     def _restore(
         self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
     ) -> None:
-        params = {
-            name: _revived(value, model) if name == "model" else value
-            for name, value in header["params"].items()
-        }
-        self.set_params(**params)
-        self.model_ = _revived(header["model"], model)
+        self.model_ = self._revive(header["model"], model)
         if header["numeric_target"]:
             self._numeric_target_ = True
         self._start(0 if header["numeric_target"] else len(self.classes_))
@@ -360,39 +368,18 @@ def _check_number(name: str, value: Any, positive: bool = False) -> None:
         raise ValueError(f"{name} must be {wanted}; got {value!r}.")
 
 
-def _plain(value: Any) -> Any:
-    """A parameter as JSON: our own models by their settings, others by their class name alone."""
-    if isinstance(value, Linear):
-        return {"Linear": [value.family, value.fit_intercept]}
-    if isinstance(value, (np.random.Generator, np.random.RandomState)):
-        return None  # what it had become is kept as the learner's own generator
-    if hasattr(value, "__array__") and not isinstance(value, np.generic):
-        return np.asarray(value).tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    if isinstance(value, BaseModel):
-        return {"object": type(value).__qualname__}
-    return value
-
-
-def _revived(value: Any, model: Any) -> Any:
-    if isinstance(value, dict) and "Linear" in value:
-        return Linear(*value["Linear"])
-    if isinstance(value, dict) and "object" in value:
-        wanted = value["object"]
-        if model is None:
-            raise ValueError(
-                f"This state was learnt with a model of your own, {wanted}: pass it again, "
-                "fires.load(path, model=...)."
-            )
-        if type(model).__qualname__ != wanted:
-            raise ValueError(
-                f"This state was learnt with {wanted}; model is a {type(model).__qualname__}."
-            )
-        return model
-    return value
+def _same_kind(model: Any, wanted: str) -> Any:
+    """The user's model again, if it is of the class that was saved."""
+    if model is None:
+        raise ValueError(
+            f"This state was learnt with a model of your own, {wanted}: pass it again, "
+            "fires.load(path, model=...)."
+        )
+    if type(model).__qualname__ != wanted:
+        raise ValueError(
+            f"This state was learnt with {wanted}; model is a {type(model).__qualname__}."
+        )
+    return model
 
 
 def _generator_from(state: dict[str, Any]) -> np.random.Generator:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from fires import selectors
 from fires.core.errors import StateError
 from fires.core.storage import read_state
-from fires.selectors.base import OnlineSelector
-from fires.selectors.fires import FIRES
-
-_SELECTORS: dict[str, type[OnlineSelector]] = {"FIRES": FIRES}
 
 
 def load(path: str | os.PathLike[str], model: Any = None) -> Any:
@@ -37,9 +34,9 @@ def load(path: str | os.PathLike[str], model: Any = None) -> Any:
     """
     header, arrays = read_state(path)
     kind = header.get("class")
-    if not isinstance(kind, str) or kind not in _SELECTORS:
+    if not isinstance(kind, str) or kind not in selectors.HOME:
         raise StateError(f"{os.fspath(path)!r} holds the state of {kind!r}, which is no selector.")
-    selector = _SELECTORS[kind]()
+    selector = getattr(selectors, kind)()
     try:
         known = set(selector.get_params(deep=False))
         if not set(header["params"]) <= known:
