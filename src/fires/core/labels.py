@@ -72,7 +72,10 @@ def encode(y: Labels, classes: Labels) -> Codes | None:
         place = {label: code for code, label in enumerate(classes.tolist())}
         codes = [place.get(label, -1) for label in y.tolist()]
         return None if -1 in codes else np.array(codes, dtype=np.intp)
-    found = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    if len(classes) == 2:  # the usual case, in fewer passes
+        found = (y == classes[1]).astype(np.intp)
+    else:
+        found = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     return found if (classes[found] == y).all() else None
 
 

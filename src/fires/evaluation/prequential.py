@@ -64,6 +64,7 @@ def prequential(
     """
     seen = None if predictor is None else _Scaled(stream.schema.n_features)
     stabilities: StabilityWindow | None = None
+    selected = np.empty(0, dtype=np.intp)
     for index, batch in enumerate(stream.batches(batch_size)):
         scores: dict[str, float] = {}
         rows: Floats | None = None
@@ -71,11 +72,11 @@ def prequential(
             seen.look(batch.X)
             scores["accuracy"] = np.nan
             if index:
-                before = selector.get_support(indices=True)
-                rows = seen.masked(batch.X, before)
+                rows = seen.masked(batch.X, selected)
                 scores["accuracy"] = int((predictor.predict(rows) == batch.y).sum()) / batch.n_rows
 
         started = time.perf_counter()
+        before = selected
         selector.partial_fit(batch.X, batch.y)
         selected = selector.get_support(indices=True)
         if seen is not None and not hasattr(selector, "classes_"):

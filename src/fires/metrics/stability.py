@@ -180,11 +180,17 @@ class StabilityWindow:
             NaN where it is undefined: after the first set, and if all sets in the window are
             empty or all hold every feature.
         """
-        indices = self._indices(selected)
-        if len(self._sets) == self.size:
-            self._shift(self._sets.popleft(), -1)
+        last = self._sets[-1] if self._sets else None
+        if last is not None and _same(last, selected):
+            indices = last  # a set that stays is looked at once, and counted out and in for free
+        else:
+            indices = self._indices(selected)
+        oldest = self._sets.popleft() if len(self._sets) == self.size else None
         self._sets.append(indices)
-        self._shift(indices, 1)
+        if oldest is not indices:
+            if oldest is not None:
+                self._shift(oldest, -1)
+            self._shift(indices, 1)
         return self.value
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
@@ -248,6 +254,16 @@ class StabilityWindow:
         if len(set(given.tolist())) < given.size:
             raise ValueError("An index occurs twice in one selection; a 0-1 mask must be boolean.")
         return given.astype(np.int64)
+
+
+def _same(last: npt.NDArray[np.int64], selected: npt.ArrayLike) -> bool:
+    """Whether a selection is the last one again, index by index."""
+    return (
+        isinstance(selected, np.ndarray)
+        and selected.dtype == last.dtype
+        and selected.shape == last.shape
+        and bool((selected == last).all())
+    )
 
 
 def _masks(supports: npt.ArrayLike) -> npt.NDArray[np.bool_]:

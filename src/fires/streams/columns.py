@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from fires.kernels.finite import scan
 from fires.streams.base import InputError
 
 if TYPE_CHECKING:
@@ -140,6 +141,31 @@ class Encoder:
 
     def encode(self, frame: pl.DataFrame) -> Encoded:
         """Convert all usable rows."""
+        return self._encode_whole(frame) or self._encode_columns(frame)
+
+    def _encode_whole(self, frame: pl.DataFrame) -> Encoded | None:
+        """Convert a frame of nothing but good numbers at once; None if it is any other.
+
+        Each call into polars waits for the interpreter when it returns, and while a batch is
+        learnt from that takes long: column by column, reading ahead would be no gain.
+        """
+        import polars as pl
+
+        features = [name for name in self._kinds if name != self._target]
+        types = frame.schema
+        if any(types[name] != pl.Float64 for name in features) or self._categories:
+            return None
+        target = frame[self._target]
+        wanted = {"number": pl.Float64, "integer": pl.Int64}.get(self._kinds[self._target])
+        if target.dtype != wanted or target.null_count():
+            return None
+        X, y = frame.select(features).to_numpy(order="c"), target.to_numpy()
+        if scan(X)[1] or any(scan(y.astype(np.float64))[:2]):
+            return None
+        return Encoded(X, y, np.ones(len(frame), dtype=np.bool_), {})
+
+    def _encode_columns(self, frame: pl.DataFrame) -> Encoded:
+        """Convert column by column, and say what is wrong with rows that cannot be used."""
         import polars as pl
 
         usable = np.ones(len(frame), dtype=np.bool_)
