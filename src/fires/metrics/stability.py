@@ -181,10 +181,8 @@ class StabilityWindow:
             empty or all hold every feature.
         """
         last = self._sets[-1] if self._sets else None
-        if last is not None and _same(last, selected):
-            indices = last  # a set that stays is looked at once, and counted out and in for free
-        else:
-            indices = self._indices(selected)
+        # A set that stays is looked at once, and counted out and in for free.
+        indices = last if last is not None and _same(last, selected) else self._indices(selected)
         oldest = self._sets.popleft() if len(self._sets) == self.size else None
         self._sets.append(indices)
         if oldest is not indices:
