@@ -1,0 +1,217 @@
+"""Baselines that learn nothing: all features, a random set, or those one names."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.belief import Floats
+from fires.core.randomness import check_seed, generator
+from fires.selectors.base import OnlineSelector, plain
+
+
+class _Baseline(OnlineSelector):
+    """A selector whose weights come from elsewhere than the data; y is not looked at."""
+
+    _supervised = False
+    missing: str
+    _weights_: Floats
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Forget everything, then learn from X in batches; y is not looked at."""
+        return super().fit(X, None, sample_weight)
+
+    def _weights(self) -> Floats:
+        return self._weights_.copy()
+
+    def _check_missing(self) -> None:
+        if self.missing not in ("ignore", "error"):
+            raise ValueError(f"missing must be 'ignore' or 'error'; got {self.missing!r}.")
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        return {}, {"weights": self._weights_}
+
+    def _restore(
+        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
+    ) -> None:
+        self._weights_ = arrays["weights"]
+
+
+class AllFeatures(_Baseline):
+    """Selects every feature: what selection has to be compared with.
+
+    X may have any scale. Every weight is 1.
+
+    Parameters
+    ----------
+    missing : {"ignore", "error"}, default="ignore"
+        Whether missing entries of X are refused.
+    batch_size : int, default=100
+        What :meth:`fit` cuts its data into.
+
+    Examples
+    --------
+    >>> AllFeatures().partial_fit(np.zeros((2, 3))).get_support(indices=True)
+    array([0, 1, 2])
+    """
+
+    def __init__(self, *, missing: str = "ignore", batch_size: int = 100) -> None:
+        self.missing = missing
+        self.batch_size = batch_size
+
+    def _resolve_k(self) -> int:
+        return self.n_features_in_
+
+    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
+        self._check_missing()
+        self._weights_ = np.ones(self.n_features_in_)
+
+
+class RandomFeatures(_Baseline):
+    """Selects features at random: what a selector has to beat.
+
+    Every feature draws a weight between 0 and 1 with the first batch, so that the set stays the
+    same for the whole stream, and a greater ``n_features_to_select`` only adds to it. X may have
+    any scale.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=10
+        How many features to select: a number (all, if there are fewer) or a fraction in (0, 1).
+    redraw : bool, default=False
+        Draw anew with every batch: the least stable of all selectors.
+    random_state : int, Generator, RandomState or None
+        What the draws are made with.
+    missing : {"ignore", "error"}, default="ignore"
+        Whether missing entries of X are refused.
+    batch_size : int, default=100
+        What :meth:`fit` cuts its data into.
+
+    Examples
+    --------
+    >>> selector = RandomFeatures(2, random_state=0)
+    >>> first = selector.partial_fit(np.zeros((2, 8))).get_support(indices=True)
+    >>> then = selector.partial_fit(np.ones((2, 8))).get_support(indices=True)
+    >>> len(first), bool((first == then).all())
+    (2, True)
+    """
+
+    _rng_: np.random.Generator
+
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        redraw: bool = False,
+        random_state: Any = None,
+        missing: str = "ignore",
+        batch_size: int = 100,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.redraw = redraw
+        self.random_state = random_state
+        self.missing = missing
+        self.batch_size = batch_size
+
+    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
+        self._check_missing()
+        if not isinstance(self.redraw, (bool, np.bool_)):
+            raise ValueError(f"redraw must be True or False; got {self.redraw!r}.")
+        check_seed(self.random_state)
+        if not hasattr(self, "_rng_"):
+            self._rng_ = generator(self.random_state, "random features")
+        if self.redraw or not hasattr(self, "_weights_"):
+            self._weights_ = self._rng_.random(self.n_features_in_)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        return {"rng": plain(self._rng_.bit_generator.state)}, {"weights": self._weights_}
+
+    def _restore(
+        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
+    ) -> None:
+        super()._restore(header, arrays, model)
+        bits = getattr(np.random, header["rng"]["bit_generator"])()
+        bits.state = header["rng"]
+        self._rng_ = np.random.Generator(bits)
+
+
+class FixedFeatures(_Baseline):
+    """Selects the features one names: a choice made by experts, or the truth where it is known.
+
+    X may have any scale. Their weight is 1, that of the others 0.
+
+    Parameters
+    ----------
+    features : sequence of str or of int
+        Names of columns, or their indices from 0. Names need named columns, see
+        :meth:`name_features`.
+    missing : {"ignore", "error"}, default="ignore"
+        Whether missing entries of X are refused.
+    batch_size : int, default=100
+        What :meth:`fit` cuts its data into.
+
+    Examples
+    --------
+    >>> selector = FixedFeatures(["size"]).name_features(["age", "size", "weight"])
+    >>> selector.partial_fit(np.zeros((2, 3))).get_feature_names_out()
+    array(['size'], dtype=object)
+    """
+
+    def __init__(
+        self, features: Any = (), *, missing: str = "ignore", batch_size: int = 100
+    ) -> None:
+        self.features = features
+        self.missing = missing
+        self.batch_size = batch_size
+
+    def _resolve_k(self) -> int:
+        # Asked for before the first batch is learnt, when the features are not looked up yet.
+        return int(self._weights_.sum()) if hasattr(self, "_weights_") else 1
+
+    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
+        self._check_missing()
+        weights = np.zeros(self.n_features_in_)
+        weights[self._places()] = 1.0
+        self._weights_ = weights
+
+    def _places(self) -> list[int]:
+        wanted = self._listed()
+        if not wanted:
+            raise ValueError("features must hold at least one name or index; got none.")
+        if all(isinstance(one, str) for one in wanted):
+            names = getattr(self, "feature_names_in_", None)
+            if names is None:
+                raise ValueError(
+                    f"features holds names such as {wanted[0]!r}, but the columns of X have none: "
+                    "pass a data frame, call name_features, or give indices."
+                )
+            place = {name: index for index, name in enumerate(names)}
+            unknown = [name for name in wanted if name not in place]
+            if unknown:
+                raise ValueError(f"features holds names that X does not have: {unknown[:5]}.")
+            return [place[name] for name in wanted]
+        n_features = self.n_features_in_
+        for one in wanted:
+            whole = isinstance(one, Integral) and not isinstance(one, bool)
+            if not whole or not 0 <= int(one) < n_features:
+                raise ValueError(
+                    "features must hold names, or indices from 0 to below "
+                    f"n_features={n_features}; got {one!r}."
+                )
+        return [int(one) for one in wanted]
+
+    def _listed(self) -> list[Any]:
+        one = isinstance(self.features, (str, Integral))
+        try:
+            return [self.features] if one else list(self.features)
+        except TypeError:
+            raise ValueError(
+                f"features must be a sequence of names or indices; got {self.features!r}."
+            ) from None
+
+    def _plain(self, value: Any) -> Any:
+        many = np.iterable(value) and not isinstance(value, str)
+        return [plain(one) for one in value] if many else plain(value)

@@ -1,0 +1,336 @@
+"""FromModel: features ranked by any scikit-learn estimator that learns batch by batch."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from fires.core.belief import Floats
+from fires.core.randomness import check_seed, generator
+from fires.core.validation import as_classes, as_numbers
+from fires.selectors.base import OnlineSelector, plain, repeated
+from fires.selectors.screening import whole_labels
+
+# Objects that scikit-learn makes anew with every step: nothing is lost if they are not saved.
+_MADE_ANEW = {"_loss_function_"}
+
+
+class FromModel(OnlineSelector):
+    r"""Features ranked by what a scikit-learn estimator with ``partial_fit`` makes of them.
+
+    .. math::
+        \omega_j = \sum_c |\theta_{cj}| \quad \text{or} \quad \omega_j = \text{importance}_j
+
+    of ``coef_``, whose rows are summed as scikit-learn's own ``SelectFromModel`` does, or of
+    ``feature_importances_``. The estimator is cloned and never changed.
+
+    Coefficients compare features only where these have the same scale: standardise X first. A
+    missing entry counts as 0.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=10
+        How many features to select: a number (all, if there are fewer) or a fraction in (0, 1).
+    estimator : estimator
+        Has ``partial_fit``, and then ``coef_`` or ``feature_importances_``; such as
+        ``SGDClassifier()``. A classifier has to know its classes from the first batch on: pass
+        all of them as ``classes`` to the first ``partial_fit`` unless it holds them all.
+        Where its ``partial_fit`` takes no ``sample_weight``, weights must be whole numbers and a
+        row is passed that often.
+    random_state : int, Generator, RandomState or None
+        Where ``random_state`` of the estimator is None, a seed for it is drawn from this, so
+        that the global state of NumPy is not used.
+    missing : {"ignore", "error"}, default="ignore"
+        A missing entry of X counts as 0, or is refused.
+    batch_size : int, default=100
+        What :meth:`fit` cuts its data into.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        What has learnt.
+    weights_, ranking_ : ndarray (n_features,)
+        omega and the rank (1 is best) of every feature. Read-only, and yours to keep.
+    classes_ : ndarray
+        The labels of a classifier, sorted.
+    n_features_in_, feature_names_in_, n_samples_seen_, n_missing_
+        What was seen.
+
+    Notes
+    -----
+    :meth:`save` writes what the estimator has learnt if that is arrays, numbers, text, flags,
+    None and random states, as with scikit-learn's linear models, and refuses otherwise. The file
+    holds no code: ``fires.load(path, model=SGDClassifier())`` takes the estimator again, with its
+    settings.
+
+    References
+    ----------
+    F. Pedregosa et al., "Scikit-learn: Machine Learning in Python", JMLR 12, 2011.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> selector = FromModel(2, estimator=SGDClassifier(random_state=0))
+    >>> for _ in range(20):
+    ...     X = rng.normal(size=(50, 6))
+    ...     selector = selector.partial_fit(X, X[:, 1] > X[:, 4])
+    >>> selector.get_support(indices=True)
+    array([1, 4])
+    """
+
+    estimator_: Any
+
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        estimator: Any = None,
+        random_state: Any = None,
+        missing: str = "ignore",
+        batch_size: int = 100,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.estimator = estimator
+        self.random_state = random_state
+        self.missing = missing
+        self.batch_size = batch_size
+
+    def _weights(self) -> Floats:
+        return weights_of(self.estimator_, self.n_features_in_)
+
+    # --- learning ---------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Forget everything, then learn from X in batches of ``batch_size`` rows, in order."""
+        self._whole_target = y  # the first batch is told of every label there is
+        try:
+            return super().fit(X, y, sample_weight)
+        finally:
+            del self._whole_target
+
+    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
+        self._check_parameters()
+        started = hasattr(self, "estimator_")
+        # A copy: what fails in the middle of a step leaves nothing behind.
+        estimator = copy.deepcopy(self.estimator_) if started else self._fresh()
+        name, takes = type(estimator).__name__, inspect.signature(estimator.partial_fit).parameters
+        options: dict[str, Any] = {}
+        if "classes" in takes:
+            y = self._labels(y, classes, name, started)
+            if not started:
+                options["classes"] = self.classes_
+        elif classes is not None:
+            raise ValueError(f"classes is for class labels; {name} takes none.")
+        else:
+            y = as_numbers(y, name)
+        X = _without_gaps(X) if n_missing else X.astype(np.float64, copy=False)
+        if "sample_weight" not in takes:
+            X, y = repeated(X, y, weight, name)
+        elif weight is not None:
+            options["sample_weight"] = weight
+        with np.errstate(over="ignore", invalid="ignore"):
+            estimator.partial_fit(X, y, **options)
+            weights = weights_of(estimator, self.n_features_in_)
+        if not np.isfinite(weights).all():
+            raise ValueError(f"A step of {name} led to weights that are not finite; rescale X.")
+        self.estimator_ = estimator
+
+    def _labels(self, y: Any, classes: Any, name: str, started: bool) -> npt.NDArray[Any]:
+        """Labels for the estimator, whose classes are fixed with its first batch."""
+        whole = getattr(self, "_whole_target", None)
+        if not started and whole is not None:
+            whole_labels(self, as_classes(whole), classes)
+        codes, before = whole_labels(self, y, classes)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{name} must know all classes from its first batch on, which holds only one "
+                f"class, {self.classes_.tolist()[0]!r}: pass them as classes=."
+            )
+        if started and before is not None and len(before) < len(self.classes_):
+            new = sorted(set(self.classes_.tolist()) - set(before.tolist()))
+            raise ValueError(
+                f"{name} has started with the classes {before.tolist()} and cannot add {new[0]!r}: "
+                "pass all of them as classes= to the first partial_fit."
+            )
+        labels: npt.NDArray[Any] = self.classes_[codes]
+        return labels
+
+    def _fresh(self) -> Any:
+        """The user's estimator again, as new, and independent of NumPy's global random state."""
+        estimator = clone(self.estimator)
+        rng = generator(self.random_state, "from model")
+        seeds = {
+            name: int(rng.integers(2**31 - 1))
+            for name, value in sorted(_random_states(estimator).items())
+            if value is None
+        }
+        return estimator.set_params(**seeds)
+
+    def _check_parameters(self) -> None:
+        estimator = self.estimator
+        complete = hasattr(estimator, "partial_fit") and hasattr(estimator, "get_params")
+        if not complete or isinstance(estimator, type):
+            raise ValueError(
+                "estimator must be a scikit-learn estimator that has partial_fit, such as "
+                f"SGDClassifier(); got {estimator!r}."
+            )
+        check_seed(self.random_state)
+        if self.missing not in ("ignore", "error"):
+            raise ValueError(f"missing must be 'ignore' or 'error'; got {self.missing!r}.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            inner = get_tags(self.estimator)
+            tags.input_tags.sparse = inner.input_tags.sparse
+            tags.input_tags.positive_only = inner.input_tags.positive_only
+        return tags
+
+    # --- state ------------------------------------------------------------------------------
+
+    def _plain(self, value: Any) -> Any:
+        if hasattr(value, "partial_fit"):
+            return {"estimator": type(value).__qualname__}
+        return plain(value)
+
+    def _revive(self, value: Any, model: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        wanted = value["estimator"]
+        if model is None:
+            raise ValueError(
+                f"This state was learnt with an estimator of yours, {wanted}: pass it again, "
+                "fires.load(path, model=...)."
+            )
+        if type(model).__qualname__ != wanted:
+            raise ValueError(
+                f"This state was learnt with {wanted}; model is a {type(model).__qualname__}."
+            )
+        return model
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        learnt: dict[str, Any] = {}
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        settings = self.estimator_.get_params(deep=False)
+        named: dict[int, str] = {}  # two names of one array stay two names of one array
+        for name, value in vars(self.estimator_).items():
+            if name in settings or name in _MADE_ANEW:
+                continue
+            if id(value) in named and isinstance(value, np.ndarray):
+                learnt[name] = {"same": named[id(value)]}
+            else:
+                learnt[name] = _written(value, f"learnt.{name}", arrays)
+            named[id(value)] = name
+            if learnt[name] is None:
+                raise ValueError(
+                    f"{type(self.estimator_).__name__} cannot be saved: its {name} is a "
+                    f"{type(value).__name__}, and not an array, number or text."
+                )
+        states = {name: _written(v, "", {}) for name, v in _random_states(self.estimator_).items()}
+        return {"learnt": learnt, "random_states": states}, arrays
+
+    def _restore(
+        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
+    ) -> None:
+        estimator = clone(self.estimator)
+        states = {name: _read(v, "", {}) for name, v in header["random_states"].items()}
+        estimator.set_params(**states)
+        for name, value in header["learnt"].items():
+            if "same" in value:
+                value = getattr(estimator, value["same"])
+            else:
+                value = _read(value, f"learnt.{name}", arrays)
+            given = getattr(self.estimator, name, None)
+            if isinstance(given, np.ndarray) and given.shape != np.shape(value):
+                raise ValueError(
+                    f"This state was learnt with {name} of shape {np.shape(value)}; that of model "
+                    f"has shape {given.shape}."
+                )
+            setattr(estimator, name, value)
+        weights_of(estimator, self.n_features_in_)
+        self.estimator_ = estimator
+
+
+def weights_of(estimator: Any, n_features: int) -> Floats:
+    """What the features weigh to a fitted estimator.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> weights_of(SimpleNamespace(coef_=np.array([[1.0, 0.0], [-2.0, 0.5]])), 2)
+    array([3. , 0.5])
+    """
+    name = type(estimator).__name__
+    if hasattr(estimator, "coef_"):
+        coefficients = estimator.coef_
+        if sp.issparse(coefficients):
+            coefficients = coefficients.toarray()
+        weights: Floats = np.abs(np.atleast_2d(coefficients)).sum(axis=0, dtype=np.float64)
+    elif hasattr(estimator, "feature_importances_"):
+        weights = np.array(estimator.feature_importances_, dtype=np.float64)
+    else:
+        raise ValueError(f"{name} has neither coef_ nor feature_importances_ to rank features by.")
+    if weights.shape != (n_features,):
+        raise ValueError(f"{name} gives {weights.size} weights to {n_features} features.")
+    return weights
+
+
+def _without_gaps(X: Any) -> Any:
+    X = X.astype(np.float64)
+    values = X.data if sp.issparse(X) else X
+    values[np.isnan(values)] = 0.0
+    return X
+
+
+def _random_states(estimator: Any) -> dict[str, Any]:
+    """The settings called random_state, those of estimators within the estimator too."""
+    settings = estimator.get_params(deep=True)
+    return {n: v for n, v in settings.items() if n.split("__")[-1] == "random_state"}
+
+
+def _written(value: Any, name: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
+    """A learnt value as JSON, with numbers in ``arrays``; None if it is neither."""
+    if value is None or type(value) in (bool, int, float, str):
+        return {"value": value}
+    if isinstance(value, np.random.RandomState):
+        return {"RandomState": plain(value.get_state(legacy=False))}
+    if isinstance(value, np.random.Generator):
+        return {"Generator": plain(value.bit_generator.state)}
+    if not _is_numpy(value):
+        return None
+    if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
+        arrays[name] = np.asarray(value)
+        return {"numbers": isinstance(value, np.ndarray)}
+    if value.dtype.kind in "UO" and all(isinstance(part, str) for part in value.ravel()):
+        return {"text": [value.dtype.str, value.tolist()]}
+    return None
+
+
+def _read(written: dict[str, Any], name: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
+    """What :func:`_written` wrote."""
+    if "value" in written:
+        return written["value"]
+    if "numbers" in written:
+        return arrays[name] if written["numbers"] else arrays[name][()]
+    if "text" in written:
+        kind, values = written["text"]
+        return np.array(values, dtype=object if kind == "|O" else kind)
+    if "RandomState" in written:
+        state = np.random.RandomState()
+        state.set_state(written["RandomState"])
+        return state
+    bits = getattr(np.random, written["Generator"]["bit_generator"])()
+    bits.state = written["Generator"]
+    return np.random.Generator(bits)
+
+
+def _is_numpy(value: Any) -> bool:
+    return type(value) is np.ndarray or isinstance(value, np.generic)

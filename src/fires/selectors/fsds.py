@@ -1,0 +1,236 @@
+"""FSDS: the features that span the main directions of the stream, found without labels."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from fires.core.belief import Floats
+from fires.selectors.base import OnlineSelector
+
+_BLOCK = 1024  # rows taken up at once, so that a batch of any length needs bounded memory
+_EPS = float(np.finfo(np.float64).eps)
+# Squared singular values below this share of the greatest are not left to the Gram matrix: its
+# error is _EPS times the greatest, so that at least eleven digits remain.
+_GRAM_SHARE = 1e-4
+# Outside these the squares themselves lose digits; the decomposition of the rows scales them.
+_GRAM_LEAST, _GRAM_MOST = 1e-200, 1e290
+
+
+class FSDS(OnlineSelector):
+    r"""Unsupervised feature selection on data streams (Huang, Yoo, Kasiviswanathan, CIKM 2015).
+
+    A sketch :math:`S` of :math:`\ell` rows stands for all rows seen so far ("frequent
+    directions"). With each batch :math:`X`, of the singular values :math:`s` and right singular
+    vectors :math:`u` of :math:`S` on top of :math:`X`,
+
+    .. math::
+        \tilde s_i = \sqrt{s_i^2 - \delta}, \qquad S \leftarrow \operatorname{diag}(\tilde s)\, U,
+        \qquad \delta = s_\ell^2 \text{ if there are } \ell, \text{ else } 0
+
+    and a feature weighs what ridge regression of the first :math:`k` directions gives it,
+
+    .. math::
+        \omega_j = \max_{i \le k} \frac{\tilde s_i\, |u_{ij}|}{\tilde s_i^2 + \alpha},
+        \qquad \alpha = 8\, \tilde s_k
+
+    No matter how long the stream, :math:`\lVert A^\top A - S^\top S \rVert_2 \le
+    \lVert A \rVert_F^2 / \ell` for all its rows :math:`A`.
+
+    Public code shrinks by the smallest singular value at hand even while the sketch has room, and
+    divides 0 by 0 where :math:`k = \ell`. Here the sketch shrinks only when it is full, and
+    :math:`k < \ell`. As long as fewer than k directions were seen, those count that were.
+
+    X is not centred: on features between 0 and 1 the first direction is mostly their mean. Put
+    a standardising scaler first if spread is what you look for. A missing entry counts as 0.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=10
+        How many features to select: a number (all, if there are fewer) or a fraction in (0, 1).
+    n_directions : int, default=2
+        k: how many directions count, such as the number of clusters.
+    sketch_size : int, optional
+        :math:`\ell`, above k. By default :math:`\lfloor \sqrt{J} \rfloor`, and at least k + 1.
+        The sketch takes :math:`8 \ell J` bytes.
+    ridge : float, default=8.0
+        :math:`\alpha / \tilde s_k`.
+    missing : {"ignore", "error"}, default="ignore"
+        A missing entry of X counts as 0, or is refused.
+    batch_size : int, default=100
+        What :meth:`fit` cuts its data into.
+
+    Attributes
+    ----------
+    weights_, ranking_ : ndarray (n_features,)
+        omega and the rank (1 is best) of every feature. Read-only, and yours to keep.
+    singular_values_ : ndarray
+        The shrunk singular values of the sketch that are not 0, greatest first.
+    n_features_in_, feature_names_in_, n_samples_seen_, n_missing_
+        What was seen.
+
+    References
+    ----------
+    H. Huang, S. Yoo, S. P. Kasiviswanathan, "Unsupervised Feature Selection on Data Streams",
+    CIKM 2015. The sketch: E. Liberty, "Simple and Deterministic Matrix Sketching", KDD 2013.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> selector = FSDS(2)
+    >>> for _ in range(20):
+    ...     X = rng.normal(size=(50, 16)) * np.where(np.isin(range(16), [3, 8]), 5.0, 1.0)
+    ...     selector = selector.partial_fit(X)
+    >>> selector.get_support(indices=True)
+    array([3, 8])
+    """
+
+    _supervised = False
+    _sketch_: Floats
+    singular_values_: Floats
+
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        n_directions: int = 2,
+        sketch_size: int | None = None,
+        ridge: float = 8.0,
+        missing: str = "ignore",
+        batch_size: int = 100,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.n_directions = n_directions
+        self.sketch_size = sketch_size
+        self.ridge = ridge
+        self.missing = missing
+        self.batch_size = batch_size
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Forget everything, then learn from X in batches; y is not looked at."""
+        return super().fit(X, None, sample_weight)
+
+    def _weighting(self) -> tuple[Any, ...]:
+        return self.n_directions, self.ridge
+
+    def _weights(self) -> Floats:
+        s = self.singular_values_[: self.n_directions]
+        if not len(s):
+            return np.zeros(self.n_features_in_)
+        # s / (s² + alpha) without the square, which might not be a number any more.
+        gain = 1.0 / (s + self.ridge * s[-1] / s)
+        weights: Floats = (np.abs(self._sketch_[: len(s)] / s[:, None]) * gain[:, None]).max(axis=0)
+        return weights
+
+    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
+        size = self._checked_size()
+        sketch = getattr(self, "_sketch_", np.zeros((0, self.n_features_in_)))
+        lengths = getattr(self, "singular_values_", np.zeros(0))
+        for start in range(0, X.shape[0], max(_BLOCK, size)):
+            part = slice(start, start + max(_BLOCK, size))
+            rows = _rows(X[part], None if weight is None else weight[part], n_missing > 0)
+            if rows.shape[0]:
+                lengths, sketch = _shrunk(*directions(sketch, rows, size), size)
+        if not np.isfinite(lengths).all():
+            raise ValueError("Input X holds values so large that the sketch overflows; rescale it.")
+        self._sketch_, self.singular_values_ = sketch, lengths
+
+    def _checked_size(self) -> int:
+        k, size = self.n_directions, self.sketch_size
+        if not _is_count(k):
+            raise ValueError(f"n_directions must be a positive integer; got {k!r}.")
+        if size is not None and not (_is_count(size) and size > k):
+            raise ValueError(
+                f"sketch_size must be an integer greater than n_directions={k}, or None; "
+                f"got {size!r}."
+            )
+        ridge = self.ridge
+        number = isinstance(ridge, Real) and not isinstance(ridge, bool)
+        if not number or not 0.0 <= ridge < np.inf:
+            raise ValueError(f"ridge must be a number that is not negative; got {ridge!r}.")
+        if self.missing not in ("ignore", "error"):
+            raise ValueError(f"missing must be 'ignore' or 'error'; got {self.missing!r}.")
+        return max(int(self.n_features_in_**0.5), int(k) + 1) if size is None else int(size)
+
+    # --- state ------------------------------------------------------------------------------
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        return {}, {"sketch": self._sketch_, "singular_values": self.singular_values_}
+
+    def _restore(
+        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
+    ) -> None:
+        self._sketch_, self.singular_values_ = arrays["sketch"], arrays["singular_values"]
+
+
+def directions(sketch: Floats, rows: Any, most: int) -> tuple[Floats, Floats]:
+    """The greatest singular values of sketch and rows together, and their directions as rows.
+
+    At most ``most`` of them. From the Gram matrix of the shorter side wherever that has the
+    digits: two to fifteen times as fast as :func:`directions_plain`, and X stays sparse.
+    """
+    n, n_columns = len(sketch) + rows.shape[0], rows.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        if n <= n_columns:
+            mixed = rows @ sketch.T
+            own = _dense(rows @ rows.T)
+            gram = np.block([[sketch @ sketch.T, mixed.T], [mixed, own]])
+        else:
+            gram = sketch.T @ sketch + _dense(rows.T @ rows)
+    if not np.isfinite(gram).all():
+        return directions_plain(sketch, rows, most)
+    squares, vectors = np.linalg.eigh(gram)
+    squares, vectors = squares[::-1][:most], vectors[:, ::-1][:, :most]
+    precise = _GRAM_LEAST < squares[0] < _GRAM_MOST and squares[-1] > _GRAM_SHARE * squares[0]
+    if not precise:
+        return directions_plain(sketch, rows, most)
+    lengths = np.sqrt(squares)
+    if n > n_columns:
+        return lengths, vectors.T
+    left = vectors / lengths
+    return lengths, left[: len(sketch)].T @ sketch + (rows.T @ left[len(sketch) :]).T
+
+
+def directions_plain(sketch: Floats, rows: Any, most: int) -> tuple[Floats, Floats]:
+    """The definition of :func:`directions`."""
+    stacked = np.vstack([sketch, _dense(rows)])
+    _, lengths, right = np.linalg.svd(stacked, full_matrices=False)
+    return lengths[:most], right[:most]
+
+
+def _shrunk(lengths: Floats, right: Floats, size: int) -> tuple[Floats, Floats]:
+    """What remains once the sketch is full: the lengths that are not 0, and the sketch itself."""
+    cut = lengths[size - 1] if len(lengths) >= size else 0.0
+    gap = lengths - cut
+    # What is no longer than its rounding error has no direction: keeping it would rank noise.
+    n = int((gap > _EPS * max(right.shape[1], size) * lengths[0]).sum())
+    lengths = np.sqrt(gap[:n]) * np.sqrt(lengths[:n] + cut)
+    return lengths, np.ascontiguousarray(lengths[:, None] * right[:n])
+
+
+def _rows(X: Any, weight: Floats | None, missing: bool) -> Any:
+    """The rows that are not all zeros, in float64; one of weight w is longer by the root of w."""
+    X = X.astype(np.float64)
+    if missing:
+        values = X.data if sp.issparse(X) else X
+        values[np.isnan(values)] = 0.0
+    if weight is not None:
+        root = np.sqrt(weight)
+        if sp.issparse(X):
+            X.data *= np.repeat(root, np.diff(X.indptr))
+        else:
+            X *= root[:, None]
+    length = np.asarray(abs(X).sum(axis=1)).ravel()
+    return X[length > 0.0]
+
+
+def _dense(matrix: Any) -> Any:
+    return matrix.toarray() if sp.issparse(matrix) else matrix
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
