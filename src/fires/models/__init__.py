@@ -2,5 +2,7 @@
 
 from fires.models.base import BaseModel
 from fires.models.linear import Linear
+from fires.models.neural import NeuralNet
+from fires.models.soft_tree import SoftTree
 
-__all__ = ["BaseModel", "Linear"]
+__all__ = ["BaseModel", "Linear", "NeuralNet", "SoftTree"]

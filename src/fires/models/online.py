@@ -81,7 +81,7 @@ class OnlineModel:
         scaler.begin(batch)
         return batch.scaled(scaler.gain(batch.columns)), lambda: setattr(self, "sparse", scaler)
 
-    def with_rows(self, sources: list[tuple[int, float] | None]) -> OnlineModel:
+    def with_classes(self, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> OnlineModel:
         """A user's model keeps the classes it was started with."""
         raise ValueError(
             f"{type(self.model).__name__} cannot take up new classes as they arrive: pass "
@@ -120,5 +120,9 @@ class OnlineModel:
                     f"{fresh[name].shape if name in fresh else 'unknown'}."
                 )
         self.belief = Belief(arrays["mu"], arrays["sigma"], point)
+        self.restore_scales(arrays)
+
+    def restore_scales(self, arrays: State) -> None:
+        """Go on from the scales in a state."""
         restore_scaler(self.dense, "dense", arrays)
         restore_scaler(self.sparse, "sparse", arrays)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Belief, Floats
+from fires.core.labels import class_rows
 from fires.kernels import oriented, project
 from fires.kernels.features import fold, move
 from fires.kernels.rows import grand_total, greatest_bend, lift, move_intercept
@@ -301,8 +302,9 @@ class OnlineLinear:
 
     # --- classes ----------------------------------------------------------------------------
 
-    def with_rows(self, sources: list[tuple[int, float] | None]) -> OnlineLinear:
-        """A copy whose rows are old rows times a sign, or fresh where there is no source."""
+    def with_classes(self, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> OnlineLinear:
+        """A copy for more classes: its rows are old rows times a sign, or fresh ones."""
+        sources = class_rows(before, after)
         other = copy.copy(self)
         other._buffers = {}
         fresh = OnlineLinear(

@@ -9,18 +9,25 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.multiclass import type_of_target
 
+from fires import models
 from fires.core.belief import Belief, Floats
-from fires.core.labels import class_rows
 from fires.core.randomness import check_seed, generator
 from fires.core.validation import as_numbers
 from fires.kernels.features import weigh
 from fires.models.base import BaseModel
 from fires.models.families import FAMILIES
 from fires.models.linear import Linear
+from fires.models.monte_carlo import MonteCarlo
+from fires.models.neural import NeuralNet
 from fires.models.online import OnlineModel
 from fires.models.online_linear import OnlineLinear, Rates
+from fires.models.online_monte_carlo import OnlineMonteCarlo
 from fires.models.scaling import DENSE
+from fires.models.soft_tree import SoftTree
 from fires.selectors.base import OnlineSelector, plain
+
+# Models that a file describes whole: they need not be passed to load again.
+BUILT_IN = (Linear, NeuralNet, SoftTree)
 
 
 class FIRES(OnlineSelector):
@@ -220,7 +227,7 @@ class FIRES(OnlineSelector):
         if not started:
             self._start(len(self.classes_))
         elif before is not None and len(before) != len(self.classes_):
-            self._learner_ = self._learner_.with_rows(class_rows(before, self.classes_))
+            self._learner_ = self._learner_.with_classes(before, self.classes_)
         target: npt.NDArray[Any] = codes
         return target
 
@@ -248,6 +255,9 @@ class FIRES(OnlineSelector):
             return FAMILIES[self.model_.family].kind
         if hasattr(self, "_learner_"):
             return "numbers" if getattr(self, "_numeric_target_", False) else "classes"
+        task: str = getattr(self.model_, "task", "auto")
+        if task != "auto":
+            return task
         continuous = y.dtype.kind == "f" and type_of_target(y, input_name="y") == "continuous"
         return "numbers" if continuous else "classes"
 
@@ -265,7 +275,8 @@ class FIRES(OnlineSelector):
                 sigma_init=self.sigma_init,
             )
         else:
-            self._learner_ = OnlineModel(
+            shell = OnlineMonteCarlo if isinstance(self.model_, MonteCarlo) else OnlineModel
+            self._learner_ = shell(
                 self.model_,
                 self.n_features_in_,
                 max(n_classes, 2) if n_classes else 0,
@@ -326,15 +337,17 @@ class FIRES(OnlineSelector):
     # --- state ------------------------------------------------------------------------------
 
     def _plain(self, value: Any) -> Any:
-        if isinstance(value, Linear):
-            return {"Linear": [value.family, value.fit_intercept]}
+        if isinstance(value, BUILT_IN):
+            return {"model": type(value).__name__, "settings": plain(dict(vars(value)))}
         if isinstance(value, BaseModel):
-            return {"object": type(value).__qualname__}
+            return {"object": _name(value)}
         return plain(value)
 
     def _revive(self, value: Any, model: Any) -> Any:
-        if isinstance(value, dict) and "Linear" in value:
-            return Linear(*value["Linear"])
+        if isinstance(value, dict) and "model" in value:
+            if model is not None:  # the same again, perhaps for another device
+                return _same_kind(model, value["model"])
+            return getattr(models, value["model"])(**value["settings"])
         if isinstance(value, dict) and "object" in value:
             return _same_kind(model, value["object"])
         return value
@@ -345,7 +358,7 @@ class FIRES(OnlineSelector):
             "n_rows": getattr(self._learner_, "n_rows", 0),
             "numeric_target": getattr(self, "_numeric_target_", False),
         }
-        if isinstance(self._learner_, OnlineModel):
+        if type(self._learner_) is OnlineModel:
             header["rng"] = plain(self._learner_.rng.bit_generator.state)
         return header, self._learner_.state()
 
@@ -357,7 +370,7 @@ class FIRES(OnlineSelector):
             self._numeric_target_ = True
         self._start(0 if header["numeric_target"] else len(self.classes_))
         self._learner_.restore(arrays)
-        if isinstance(self._learner_, OnlineModel):
+        if "rng" in header:
             self._learner_.rng = _generator_from(header["rng"])
 
 
@@ -375,11 +388,14 @@ def _same_kind(model: Any, wanted: str) -> Any:
             f"This state was learnt with a model of your own, {wanted}: pass it again, "
             "fires.load(path, model=...)."
         )
-    if type(model).__qualname__ != wanted:
-        raise ValueError(
-            f"This state was learnt with {wanted}; model is a {type(model).__qualname__}."
-        )
+    if _name(model) != wanted:
+        raise ValueError(f"This state was learnt with {wanted}; model is a {_name(model)}.")
     return model
+
+
+def _name(model: Any) -> str:
+    name: str = getattr(model, "name", type(model).__qualname__)
+    return name
 
 
 def _generator_from(state: dict[str, Any]) -> np.random.Generator:

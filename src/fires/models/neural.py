@@ -1,0 +1,167 @@
+"""A fully connected net whose weights are random: FIRES-ANN, and the softmax without layers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Self
+
+from fires.core.belief import Belief
+from fires.models.monte_carlo import INPUTS, MonteCarlo, Parameters, head
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+# What mu is drawn with at the start of the scaled form. Inputs start small, so that what is learnt
+# of a feature soon outgrows what it was given; the others make up for softplus, whose slope is 1/2.
+_INPUTS, _LAYERS = 0.2, 2.0
+_LOG_2 = math.log(2.0)
+
+
+@dataclass(frozen=True)
+class NeuralNet(MonteCarlo):
+    r"""The paper's neural net (FIRES-ANN): softplus layers without biases, a softmax at the end.
+
+    All weights are random. What is known of a feature is gathered from the weights that leave it,
+    the rows of :math:`W^{(1)}`.
+
+    Parameters
+    ----------
+    hidden : tuple of int, default=(100, 100, 100)
+        Nodes of each hidden layer; ``()`` is a linear softmax model by Monte Carlo.
+    n_draws : int, default=5
+        :math:`L`, how many nets are drawn for each batch.
+    form : {"scaled", "paper"}, default="scaled"
+        ``"paper"``: softplus of plain sums, mu = 0 and sigma = 1 at the start. ``"scaled"``: sums
+        over n nodes are divided by :math:`\sqrt{n}`, softplus is shifted to be 0 at 0, and mu
+        starts at random: a net that learns equally well whatever its width.
+    rate : float, default=1000.0
+        What the selector's learning rates are multiplied by: 0.01, right for a linear model,
+        makes steps of 10, which the many small weights of the scaled form need. 1 in the paper.
+    aggregate : {"rms", "abs", "paper"}, default="rms"
+        What the weights of a feature come to: their root mean square, their mean size, or their
+        plain mean plus the means of all later layers. In the last, a feature that nodes use with
+        opposite signs cancels out, and the common summand changes the order since it is squared.
+    task : {"auto", "classes", "numbers"}, default="auto"
+        What the target is; ``"auto"`` takes numbers that are not whole for numbers.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where to compute.
+    dtype : {"float32", "float64"}, default="float32"
+        What to compute in. What is learnt is kept in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fires import FIRES
+    >>> rng = np.random.default_rng(0)
+    >>> selector = FIRES(2, model=NeuralNet(hidden=(20,)), learning_rate=1.0, random_state=0)
+    >>> for _ in range(60):
+    ...     X = rng.normal(size=(100, 8))
+    ...     y = X[:, 3] * X[:, 5] > 0
+    ...     selector = selector.partial_fit(X, y)
+    >>> selector.get_support(indices=True)
+    array([3, 5])
+    """
+
+    hidden: tuple[int, ...] = (100, 100, 100)
+    n_draws: int = 5
+    form: str = "scaled"
+    rate: float = 1000.0
+    aggregate: str = "rms"
+    task: str = "auto"
+    device: str = "cpu"
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(int(n) for n in self.hidden))
+        if any(n < 1 for n in self.hidden):
+            raise ValueError(f"hidden must hold positive numbers of nodes; got {self.hidden}.")
+        self.check()
+
+    @classmethod
+    def as_published(cls, **changes: Any) -> Self:
+        """The paper's net: mu = 0, sigma = 1, the selector's own rates, its aggregation.
+
+        Examples
+        --------
+        >>> NeuralNet.as_published().aggregate
+        'paper'
+        """
+        paper: dict[str, Any] = {"form": "paper", "rate": 1.0, "aggregate": "paper"}
+        return cls(**(paper | changes))
+
+    def start(self, n_features: int, n_classes: int, generator: Generator) -> Parameters:
+        """See :class:`fires.models.monte_carlo.MonteCarlo`."""
+        torch = self.torch()
+        place = {"dtype": torch.float64, "device": self.device}
+        sizes = torch.tensor([n_features, max(n_classes, 1)], **place)
+        point = {"sizes": sizes} | ({} if n_classes else {"log_noise": torch.zeros(1, **place)})
+        mu, sigma = {}, {}
+        for name, (n_out, n_in) in self._layers(n_features, max(n_classes, 1)).items():
+            shape = (n_in, n_out) if name == INPUTS else (n_out, n_in)
+            mu[name], sigma[name] = self.fresh(
+                shape, _INPUTS if name == INPUTS and self.hidden else _LAYERS, generator
+            )
+        return Parameters(mu, sigma, point)
+
+    def _layers(self, n_features: int, n_outputs: int) -> dict[str, tuple[int, int]]:
+        nodes = (n_features, *self.hidden, n_outputs)
+        names = [INPUTS, *(f"layer {i}" for i in range(2, len(nodes)))]
+        return {name: (b, a) for name, (a, b) in zip(names, pairwise(nodes), strict=True)}
+
+    def shapes(self, belief: Belief) -> dict[str, tuple[int, ...]]:
+        """See :class:`fires.models.monte_carlo.MonteCarlo`."""
+        n_features, n_outputs = belief.point["sizes"].astype(int).tolist()
+        return dict(self._layers(n_features, n_outputs))
+
+    def log_likelihood(
+        self,
+        features: Tensor,
+        theta: Mapping[str, Tensor],
+        point: Mapping[str, Tensor],
+        y: Tensor,
+        weight: Tensor,
+    ) -> tuple[Tensor, Tensor | None]:
+        """See :class:`fires.models.monte_carlo.MonteCarlo`."""
+        import torch
+
+        scaled = self.form == "scaled"
+        if scaled:
+            features = features * float(point["sizes"].detach()[0]) ** -0.5
+        for W in theta.values():
+            nodes = torch.nn.functional.softplus(features)
+            if scaled:
+                nodes = (nodes - _LOG_2) * W.shape[2] ** -0.5
+            features = torch.bmm(nodes, W.transpose(1, 2))
+        return head(features, point, y), None
+
+    def offset(self, parameters: Parameters) -> tuple[float, float]:
+        """The means of all layers but the first, in the paper's aggregation."""
+        if self.aggregate != "paper":
+            return 0.0, 0.0
+        mu, sigma = (
+            sum(float(W.mean()) for name, W in values.items() if name != INPUTS)
+            for values in (parameters.mu, parameters.sigma)
+        )
+        return mu, sigma
+
+    def with_outputs(
+        self, parameters: Parameters, sources: list[int | None], generator: Generator
+    ) -> Parameters:
+        """See :class:`fires.models.monte_carlo.MonteCarlo`."""
+        last = list(parameters.mu)[-1]
+        mu, sigma, point = dict(parameters.mu), dict(parameters.sigma), dict(parameters.point)
+        axis = 1 if last == INPUTS else 0
+        shape = list(mu[last].shape)
+        shape[axis] = len(sources)
+        fresh = self.fresh(tuple(shape), _LAYERS, generator)
+        for half, new in zip((mu, sigma), fresh, strict=True):
+            for output, source in enumerate(sources):
+                if source is not None:
+                    new.select(axis, output).copy_(half[last].select(axis, source))
+            half[last] = new
+        point["sizes"] = point["sizes"].clone()
+        point["sizes"][1] = len(sources)
+        return Parameters(mu, sigma, point)
