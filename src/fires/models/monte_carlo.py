@@ -34,6 +34,7 @@ INPUTS = "inputs"
 """The name of the parameters that meet the features: one row of them per feature."""
 
 _AGGREGATES = ("paper", "abs", "rms")
+_FIXED = "fixed."
 _SIGMA = 0.1  # at the start of the scaled form
 # Numbers worked on at once: on a processor so many that they stay in its cache.
 _AT_ONCE = {"cpu": 1 << 19, "cuda": 1 << 26}
@@ -43,12 +44,14 @@ _AT_ONCE = {"cpu": 1 << 19, "cuda": 1 << 26}
 class Parameters:
     """What is believed of a model, as tensors by name: the torch side of a ``Belief``.
 
-    ``mu`` and ``sigma`` are float64 whatever the model computes in, so that small steps count.
+    All are float64 whatever the model computes in, so that small steps count. ``point`` is learnt
+    and not random; ``fixed`` is not even learnt.
     """
 
     mu: dict[str, Tensor]
     sigma: dict[str, Tensor]
     point: dict[str, Tensor] = field(default_factory=dict)
+    fixed: dict[str, Tensor] = field(default_factory=dict)
 
 
 class MonteCarlo(ABC):
@@ -84,7 +87,7 @@ class MonteCarlo(ABC):
         """The log likelihood of every draw and row, and a penalty to be taken off per row.
 
         ``features`` holds ``X @ inputs`` (n_draws, n_rows, n_columns) for a model with inputs,
-        else X itself; ``theta`` all other parameters, draws first.
+        else X itself; ``theta`` all other parameters, draws first; ``point`` what is fixed, too.
         """
 
     @abstractmethod
@@ -126,7 +129,8 @@ class MonteCarlo(ABC):
                 sums[name] = parameters.mu[name].new_zeros(parameters.mu[name].shape)
             for rows, g_mu, g_sigma in found.inputs():
                 mu[INPUTS][rows], sigma[INPUTS][rows] = g_mu.double(), g_sigma.double()
-        return self.pack(Parameters(mu, sigma, found.point))
+        fixed = {name: value * 0.0 for name, value in parameters.fixed.items()}
+        return self.pack(Parameters(mu, sigma, found.point, fixed))
 
     def to_features(self, belief: Belief) -> Belief:
         """One mean and one standard deviation per feature, as ``aggregate`` says."""
@@ -156,8 +160,9 @@ class MonteCarlo(ABC):
             outputs_first = (v.T if name == INPUTS else v for name, v in values.items())
             return np.concatenate([value.cpu().numpy().ravel() for value in outputs_first])
 
-        point = {name: value.detach().cpu().numpy() for name, value in parameters.point.items()}
-        return Belief(flat(parameters.mu), flat(parameters.sigma), point)
+        point = parameters.point | {_FIXED + name: v for name, v in parameters.fixed.items()}
+        arrays = {name: value.detach().cpu().numpy() for name, value in point.items()}
+        return Belief(flat(parameters.mu), flat(parameters.sigma), arrays)
 
     def unpack(self, belief: Belief) -> Parameters:
         """The parameters that :meth:`pack` made a belief of."""
@@ -173,8 +178,11 @@ class MonteCarlo(ABC):
                 at += n
             return found
 
-        point = {name: torch.tensor(value, **place) for name, value in belief.point.items()}
-        return Parameters(parts(belief.mu), parts(belief.sigma), point)
+        halves: tuple[dict[str, Tensor], dict[str, Tensor]] = {}, {}
+        for name, value in belief.point.items():
+            half = halves[name.startswith(_FIXED)]
+            half[name.removeprefix(_FIXED)] = torch.tensor(value, **place)
+        return Parameters(parts(belief.mu), parts(belief.sigma), *halves)
 
     @abstractmethod
     def shapes(self, belief: Belief) -> dict[str, tuple[int, ...]]:
@@ -466,7 +474,8 @@ def slopes(
         features = met.transpose(0, 1).contiguous().requires_grad_()
     else:
         features = rows.matrix
-    F, penalty = model.log_likelihood(features, theta, point, y, weight)
+    fixed = {name: value.to(dtype) for name, value in parameters.fixed.items()}
+    F, penalty = model.log_likelihood(features, theta, point | fixed, y, weight)
     value = weight @ (torch.logsumexp(F, 0) - math.log(model.n_draws))
     if penalty is not None:
         value = value - weight.sum() * penalty

@@ -56,8 +56,8 @@ class NeuralNet(MonteCarlo):
     >>> import numpy as np
     >>> from fires import FIRES
     >>> rng = np.random.default_rng(0)
-    >>> selector = FIRES(2, model=NeuralNet(hidden=(20,)), learning_rate=1.0, random_state=0)
-    >>> for _ in range(60):
+    >>> selector = FIRES(2, model=NeuralNet(), random_state=0)
+    >>> for _ in range(40):
     ...     X = rng.normal(size=(100, 8))
     ...     y = X[:, 3] * X[:, 5] > 0
     ...     selector = selector.partial_fit(X, y)
@@ -97,14 +97,14 @@ class NeuralNet(MonteCarlo):
         torch = self.torch()
         place = {"dtype": torch.float64, "device": self.device}
         sizes = torch.tensor([n_features, max(n_classes, 1)], **place)
-        point = {"sizes": sizes} | ({} if n_classes else {"log_noise": torch.zeros(1, **place)})
+        point = {} if n_classes else {"log_noise": torch.zeros(1, **place)}
         mu, sigma = {}, {}
         for name, (n_out, n_in) in self._layers(n_features, max(n_classes, 1)).items():
             shape = (n_in, n_out) if name == INPUTS else (n_out, n_in)
             mu[name], sigma[name] = self.fresh(
                 shape, _INPUTS if name == INPUTS and self.hidden else _LAYERS, generator
             )
-        return Parameters(mu, sigma, point)
+        return Parameters(mu, sigma, point, {"sizes": sizes})
 
     def _layers(self, n_features: int, n_outputs: int) -> dict[str, tuple[int, int]]:
         nodes = (n_features, *self.hidden, n_outputs)
@@ -113,7 +113,7 @@ class NeuralNet(MonteCarlo):
 
     def shapes(self, belief: Belief) -> dict[str, tuple[int, ...]]:
         """See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        n_features, n_outputs = belief.point["sizes"].astype(int).tolist()
+        n_features, n_outputs = belief.point["fixed.sizes"].astype(int).tolist()
         return dict(self._layers(n_features, n_outputs))
 
     def log_likelihood(
@@ -129,7 +129,7 @@ class NeuralNet(MonteCarlo):
 
         scaled = self.form == "scaled"
         if scaled:
-            features = features * float(point["sizes"].detach()[0]) ** -0.5
+            features = features * float(point["sizes"][0]) ** -0.5
         for W in theta.values():
             nodes = torch.nn.functional.softplus(features)
             if scaled:
@@ -152,7 +152,7 @@ class NeuralNet(MonteCarlo):
     ) -> Parameters:
         """See :class:`fires.models.monte_carlo.MonteCarlo`."""
         last = list(parameters.mu)[-1]
-        mu, sigma, point = dict(parameters.mu), dict(parameters.sigma), dict(parameters.point)
+        mu, sigma = dict(parameters.mu), dict(parameters.sigma)
         axis = 1 if last == INPUTS else 0
         shape = list(mu[last].shape)
         shape[axis] = len(sources)
@@ -162,6 +162,6 @@ class NeuralNet(MonteCarlo):
                 if source is not None:
                     new.select(axis, output).copy_(half[last].select(axis, source))
             half[last] = new
-        point["sizes"] = point["sizes"].clone()
-        point["sizes"][1] = len(sources)
-        return Parameters(mu, sigma, point)
+        sizes = parameters.fixed["sizes"].clone()
+        sizes[1] = len(sources)
+        return Parameters(mu, sigma, parameters.point, {"sizes": sizes})

@@ -16,6 +16,11 @@ from fires.models.scaling import DENSE, State
 from fires.models.sparse_scaling import SPARSE
 from fires.models.target import Target
 
+# Parameters that are not random are few and each weighs much: they cannot bear every rate, nor
+# steps of more than 1.
+_POINT_RATE = 300.0
+_HALVES = ("mu", "sigma", "point", "fixed")
+
 
 class OnlineMonteCarlo(OnlineModel):
     """The parameters of a model, its scale and its draws, moved one step per batch.
@@ -67,15 +72,16 @@ class OnlineMonteCarlo(OnlineModel):
         except BaseException:
             self.generator.set_state(before)
             raise
-        share = self.model.rate / float(w.sum())
-        self._move(found, rates.mu * share, rates.sigma * share)
+        self._move(found, rates, 1.0 / float(w.sum()))
         self._stale.append(rows.columns)
         commit()
         if self._numeric:
             self.target.count(y, w)
 
-    def _move(self, found: Any, rate_mu: float, rate_sigma: float) -> None:
+    def _move(self, found: Any, rates: Rates, share: float) -> None:
         mu, sigma, point = self.parameters.mu, self.parameters.sigma, self.parameters.point
+        rate_mu, rate_sigma = (rate * share * self.model.rate for rate in (rates.mu, rates.sigma))
+        rate_point = rates.mu * share * min(self.model.rate, _POINT_RATE)
         for part, g_mu, g_sigma in found.inputs():
             mu[INPUTS][part] += rate_mu * g_mu
             sigma[INPUTS][part] = (sigma[INPUTS][part] + rate_sigma * g_sigma).clamp_(min=0.0)
@@ -83,7 +89,7 @@ class OnlineMonteCarlo(OnlineModel):
             mu[name].add_(g_mu, alpha=rate_mu)
             sigma[name].add_(found.sigma[name], alpha=rate_sigma).clamp_(min=0.0)
         for name, slope in found.point.items():
-            point[name].add_(slope, alpha=rate_mu)
+            point[name].add_((slope * rate_point).clamp_(-1.0, 1.0))
 
     def with_classes(self, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> OnlineMonteCarlo:
         """A copy whose outputs are those of the classes there are now."""
@@ -122,7 +128,7 @@ class OnlineMonteCarlo(OnlineModel):
         """Everything needed to go on, as arrays."""
         kept = self.parameters
         arrays: State = {"generator": self.generator.get_state().numpy()}
-        for half in ("mu", "sigma", "point"):
+        for half in _HALVES:
             for name, value in getattr(kept, half).items():
                 arrays[f"{half}.{name}"] = value.cpu().numpy()
         parts = (("dense", self.dense), ("sparse", self.sparse), ("target", self.target))
@@ -134,7 +140,7 @@ class OnlineMonteCarlo(OnlineModel):
         """Go on from :meth:`state`."""
         torch = self.model.torch()
         halves = []
-        for half in ("mu", "sigma", "point"):
+        for half in _HALVES:
             fresh = getattr(self.parameters, half)
             saved = {
                 name.removeprefix(f"{half}."): value

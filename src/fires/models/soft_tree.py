@@ -64,7 +64,7 @@ class SoftTree(MonteCarlo):
     >>> import numpy as np
     >>> from fires import FIRES
     >>> rng = np.random.default_rng(0)
-    >>> selector = FIRES(2, model=SoftTree(depth=2), learning_rate=1.0, random_state=0)
+    >>> selector = FIRES(2, model=SoftTree(), random_state=0)
     >>> for _ in range(60):
     ...     X = rng.normal(size=(100, 8))
     ...     y = X[:, 3] - X[:, 5] > 0
@@ -117,10 +117,10 @@ class SoftTree(MonteCarlo):
         place = {"dtype": torch.float64, "device": self.device}
         mu, sigma = self.fresh((n_features, self.n_nodes), _INPUTS, generator)
         point = {"leaves": self._fresh_leaves(max(n_classes, 1), generator)}
-        point["n_features"] = torch.tensor([n_features], **place)
+        fixed = {"n_features": torch.tensor([n_features], **place)}
         if not n_classes:
             point["log_noise"] = torch.zeros(1, **place)
-        return Parameters({INPUTS: mu}, {INPUTS: sigma}, point)
+        return Parameters({INPUTS: mu}, {INPUTS: sigma}, point, fixed)
 
     def _fresh_leaves(self, n_outputs: int, generator: Generator) -> Tensor:
         # Not zero: leaves that are all alike give the inner nodes nothing to learn.
@@ -146,7 +146,7 @@ class SoftTree(MonteCarlo):
         import torch
 
         if self.form == "scaled":
-            features = features * float(point["n_features"].detach()) ** -0.5
+            features = features * float(point["n_features"]) ** -0.5
         first, second = (torch.nn.functional.logsigmoid(z) for z in (features, -features))
         reached = torch.zeros_like(features[:, :, :1])  # logarithms of path probabilities
         penalty = features.new_zeros(())
@@ -176,9 +176,8 @@ class SoftTree(MonteCarlo):
         for column, source in enumerate(sources):
             if source is not None:
                 leaves[:, column] = parameters.point["leaves"][:, source]
-        return Parameters(
-            dict(parameters.mu), dict(parameters.sigma), parameters.point | {"leaves": leaves}
-        )
+        point = parameters.point | {"leaves": leaves}
+        return Parameters(parameters.mu, parameters.sigma, point, parameters.fixed)
 
 
 def _imbalance(reached: Tensor, after: Tensor, weight: Tensor) -> Tensor:
