@@ -14,8 +14,22 @@ from fires.selectors import HOME as _SELECTORS
 
 if TYPE_CHECKING:
     from fires.metrics.stability import stability
+    from fires.selectors.alpha_investing import AlphaInvesting
+    from fires.selectors.baselines import AllFeatures, FixedFeatures, RandomFeatures
+    from fires.selectors.chi_squared import ChiSquared
+    from fires.selectors.efs import EFS
     from fires.selectors.fires import FIRES
+    from fires.selectors.from_model import FromModel
+    from fires.selectors.fsds import FSDS
+    from fires.selectors.ftrl import FTRL
+    from fires.selectors.grafting import Grafting
+    from fires.selectors.leverage import LeverageScores
     from fires.selectors.load import load
+    from fires.selectors.ofs import OFS, OFSPartial, PEtrun
+    from fires.selectors.osfs import OSFS, FastOSFS
+    from fires.selectors.saola import SAOLA, GroupSAOLA
+    from fires.selectors.screening import Screening
+    from fires.selectors.second_order import AROW, SCW
 
 _HOME = {
     "load": "fires.selectors.load",
@@ -24,7 +38,33 @@ _HOME = {
 
 _PARTS = ("evaluation", "metrics", "models", "selectors", "streams")
 
-__all__ = ["FIRES", "__version__", "load", "stability"]
+__all__ = [
+    "AROW",
+    "EFS",
+    "FIRES",
+    "FSDS",
+    "FTRL",
+    "OFS",
+    "OSFS",
+    "SAOLA",
+    "SCW",
+    "AllFeatures",
+    "AlphaInvesting",
+    "ChiSquared",
+    "FastOSFS",
+    "FixedFeatures",
+    "FromModel",
+    "Grafting",
+    "GroupSAOLA",
+    "LeverageScores",
+    "OFSPartial",
+    "PEtrun",
+    "RandomFeatures",
+    "Screening",
+    "__version__",
+    "load",
+    "stability",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -61,6 +61,8 @@ class OnlineModel:
 
     def _dense(self, X: Any, w: Floats, missing: bool) -> tuple[Any, Any]:
         scaler = self.dense
+        if scaler.kind is None:
+            return (np.nan_to_num(X) if missing else X), lambda: None
         if scaler.ready:
             sums = accumulate(X, w, w, scaler.shift)
             scaled = (X - scaler.shift) * scaler.gain

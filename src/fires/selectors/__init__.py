@@ -8,6 +8,27 @@ from typing import Any
 # Every method that can be made, saved and loaded by its name, and the file that tells its story.
 HOME = {
     "FIRES": "fires",
+    "AlphaInvesting": "alpha_investing",
+    "FastOSFS": "osfs",
+    "Grafting": "grafting",
+    "GroupSAOLA": "saola",
+    "LeverageScores": "leverage",
+    "OSFS": "osfs",
+    "SAOLA": "saola",
+    "AROW": "second_order",
+    "EFS": "efs",
+    "FTRL": "ftrl",
+    "OFS": "ofs",
+    "OFSPartial": "ofs",
+    "PEtrun": "ofs",
+    "SCW": "second_order",
+    "AllFeatures": "baselines",
+    "FixedFeatures": "baselines",
+    "RandomFeatures": "baselines",
+    "ChiSquared": "chi_squared",
+    "FromModel": "from_model",
+    "FSDS": "fsds",
+    "Screening": "screening",
 }
 
 

@@ -1,0 +1,202 @@
+"""Rows a second of the methods that go row by row, against the same loop in plain NumPy.
+
+Ours is the whole of ``partial_fit``, gate and labels included; theirs is the definition beside
+each compiled loop, on arrays that are ready and labels that are signs. Both are checked to learn
+the same coefficients. Beside it stands the compiled loop alone, behind the gate as theirs is.
+
+A tenth of the features decide the class and a tenth of the labels are wrong, always others, so that
+nothing can be learnt by heart. The share of rows that move something is shown, since a row that
+moves nothing is cheap for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.timing import Ratio, Row, show, shown, take_turns
+from fires import AROW, EFS, FTRL, OFS, SCW, OFSPartial, PEtrun
+from fires.core.randomness import generator
+from fires.kernels import ftrl, read_only, second_order, sequential, winnow
+from fires.kernels.second_order import ALL
+
+N_ROWS, N_FEATURES, K, ASKED = 100, 500, 10, 20
+N_ARRAYS, N_BATCHES, ROUNDS, CALLS = 4, 16, 40, 4
+
+Batch = tuple[Any, Any]
+Plain = Callable[[Any, Any], object]  # learns from rows and signs
+
+
+def batches() -> list[Batch]:
+    """Uniform features, which every method here can bear, in few batches that get new labels."""
+    rng = np.random.default_rng(N_FEATURES)
+    theta = rng.normal(size=N_FEATURES) * (rng.random(N_FEATURES) < 0.1)
+    rows = rng.random((N_ARRAYS, N_ROWS, N_FEATURES))
+    out = []
+    for i in range(N_BATCHES):
+        X = rows[i % N_ARRAYS]
+        wrong = rng.random(N_ROWS) < 0.1
+        out.append((X, (((X - 0.5) @ theta > 0) != wrong).astype(np.int64)))
+    return out
+
+
+class Truncated:
+    """Plain OFS and its kin: the coefficients."""
+
+    def __init__(self, learn: Callable[..., Any], *settings: Any) -> None:
+        self.learn, self.settings, self.w = learn, settings, np.zeros(N_FEATURES)
+
+    def __call__(self, X: Any, y: Any) -> Any:
+        """Learn from rows and signs."""
+        self.w = self.learn(X, y, self.w, *self.settings)
+        return self.w
+
+
+class Partial(Truncated):
+    """Plain OFS with partial information: random numbers too."""
+
+    def __init__(self, *settings: Any) -> None:
+        super().__init__(sequential.partial_plain, *settings)
+        self.rng = generator(0, "ofs partial")
+
+    def __call__(self, X: Any, y: Any) -> Any:
+        """Learn from rows and signs."""
+        draws = self.rng.random((len(y), 1 + K))
+        self.w = self.learn(X, y, draws, self.w, *self.settings)
+        return self.w
+
+
+class Pair:
+    """Two arrays that a plain loop takes and gives back, and the coefficients they stand for."""
+
+    def __init__(
+        self, learn: Callable[..., Any], start: Any, read: Callable[[Any], Any], *settings: Any
+    ) -> None:
+        self.learn, self.pair, self.read, self.settings = learn, start, read, settings
+
+    def __call__(self, X: Any, y: Any) -> Any:
+        """Learn from rows and signs."""
+        self.pair = self.learn(X, y, *self.pair, *self.settings)
+        return self.read(self.pair)
+
+
+def methods() -> dict[str, tuple[Callable[[], Any], Callable[[], Plain]]]:
+    """Every method twice, freshly made: a selector, and its plain loop."""
+    n, phi = N_FEATURES, 0.6744897501960817
+    belief, mean = (np.zeros(n), np.ones(n)), (lambda pair: pair[0])
+    steps = (0.1, 1.0, 1.0, 0.0)
+    arow, scw = (second_order.AROW, 1.0, 0.0), (second_order.SCW_1, phi, 1.0)
+    return {
+        "OFS": (
+            lambda: OFS(K),
+            lambda: Truncated(sequential.ofs_plain, K, (0.2, 1.0, 10.0, 1.0)),
+        ),
+        "OFSPartial": (
+            lambda: OFSPartial(K, random_state=0),
+            lambda: Partial(K, (0.2, 0.2, 10.0, 0.0)),
+        ),
+        "PEtrun": (
+            lambda: PEtrun(K),
+            lambda: Truncated(sequential.ofs_plain, K, (1.0, 1.0, np.inf, 0.0)),
+        ),
+        "EFS": (
+            lambda: EFS(K),
+            lambda: Pair(
+                winnow.winnow_plain,
+                (np.full(n + 1, 2.0), np.ones(n + 1)),
+                lambda pair: (pair[0] - pair[1])[:-1],
+                (1.5, 0.5, 1.0, 1.0),
+            ),
+        ),
+        "AROW": (
+            lambda: AROW(K),
+            lambda: Pair(second_order.second_order_plain, belief, mean, K, ALL, arow, False),
+        ),
+        "SCW": (
+            lambda: SCW(K),
+            lambda: Pair(second_order.second_order_plain, belief, mean, K, ALL, scw, False),
+        ),
+        "AROW, truncated": (
+            lambda: AROW(K, truncate="confidence"),
+            lambda: Pair(
+                second_order.second_order_plain,
+                belief,
+                mean,
+                K,
+                second_order.CONFIDENT,
+                arow,
+                False,
+            ),
+        ),
+        "FTRL": (
+            lambda: FTRL(K),
+            lambda: Pair(
+                ftrl.ftrl_plain,
+                (np.zeros(n + 1), np.zeros(n + 1)),
+                lambda pair: ftrl.coefficients_plain(*pair, 1.0, steps)[:-1],
+                True,
+                steps,
+            ),
+        ),
+    }
+
+
+def check_equals(selector: Any, plain: Plain, data: list[Batch]) -> float:
+    """The two agree after every batch, so that equals are compared; the share of moving rows."""
+    moving = 0
+    for X, y in data:
+        coefficients = plain(X, 2.0 * y - 1.0)
+        selector.partial_fit(X, y)
+        np.testing.assert_allclose(selector.importances_, coefficients, rtol=1e-6, atol=1e-9)
+    # Row by row, since no loop counts for us.
+    for x, label in zip(*data[-1], strict=True):
+        before = selector.importances_
+        selector.partial_fit(x[None, :], [label])
+        moving += bool((selector.importances_ != before).any())
+    return moving / N_ROWS
+
+
+def measure(name: str, make: Callable[[], Any], make_plain: Callable[[], Plain]) -> list[Row]:
+    data = batches()
+    signed = [(X, 2.0 * y - 1.0) for X, y in data]
+    moving = check_equals(make(), make_plain(), data)
+    rows = []
+    for what in ("partial_fit", "its loop alone"):
+        selector, plain = make(), make_plain()
+        for i in range(N_BATCHES):
+            selector.partial_fit(*data[i])
+            plain(*signed[i])
+        things: dict[str, Callable[[int], object]] = {
+            "plain": lambda i, plain=plain: plain(*signed[i % N_BATCHES]),
+            "ours": (
+                whole(selector, data) if what == "partial_fit" else loop_alone(selector, signed)
+            ),
+        }
+        theirs, ours = take_turns(things, ROUNDS, CALLS).values()
+        ratio = Ratio.of(theirs, ours)
+        if not rows:
+            size = f"{moving:.0%} of rows move"
+            rows.append(Row(f"{name}, plain NumPy per row", size, shown(theirs), "1"))
+        figure = (f">= {ASKED}", ratio.value >= ASKED)
+        speed = f"{N_ROWS / ours.min():,.0f} rows/s"
+        rows.append(Row(f"{name}, {what}", speed, shown(ours), ratio, *figure))
+    return rows
+
+
+def whole(selector: Any, data: list[Batch]) -> Callable[[int], object]:
+    return lambda i: selector.partial_fit(*data[i % N_BATCHES])
+
+
+def loop_alone(selector: Any, signed: list[Batch]) -> Callable[[int], object]:
+    """Behind the gate: what is done with rows and signs, the compiled loop and little else."""
+    ready = [((read_only(X)[0],), signs) for X, signs in signed]
+    return lambda i: selector._run(*ready[i % N_BATCHES])
+
+
+def main() -> list[Row]:
+    rows = [row for name, pair in methods().items() for row in measure(name, *pair)]
+    return show(
+        f"rivals: a plain loop's time over ours, batch 100, J = {N_FEATURES}, float64", rows
+    )

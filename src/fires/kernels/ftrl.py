@@ -1,0 +1,122 @@
+"""Logistic regression by FTRL-proximal, row by row (see ``sequential`` for how it is built).
+
+Kept are z and the root of n: the root is what every row needs, and n what none does.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import expit
+
+from fires.core.belief import Floats
+from fires.kernels._compile import compiled
+from fires.kernels.sequential import MOST, Four, Ints
+
+
+@compiled
+def ftrl_rows(
+    X: Floats,
+    y: Floats,
+    z: Floats,
+    root: Floats,
+    bias: Floats,
+    intercept: bool,
+    settings: Four,
+) -> int:
+    """See :func:`ftrl_plain`; ``bias`` holds z and root of the intercept."""
+    rate, beta, l1, l2 = settings
+    w = np.empty(len(z))
+    drag, inverse = beta + rate * l2, 1.0 / rate
+    for b in range(X.shape[0]):
+        x = X[b]
+        score = _coefficient(bias[0], bias[1], rate, drag, 0.0) if intercept else 0.0
+        for j in range(len(x)):
+            w[j] = _coefficient(z[j], root[j], rate, drag, l1)
+            score += w[j] * x[j]
+        if not abs(score) <= MOST:
+            return -1
+        slope = -y[b] / (1.0 + math.exp(y[b] * score))
+        for j in range(len(x)):
+            g = slope * x[j]
+            longer = np.sqrt(root[j] * root[j] + g * g)
+            z[j] += g - (longer - root[j]) * inverse * w[j]
+            root[j] = longer
+        if intercept:
+            _move_bias(bias, slope, rate, drag)
+    return 0
+
+
+@compiled
+def ftrl_csr(
+    data: Floats,
+    indices: Ints,
+    indptr: Ints,
+    y: Floats,
+    z: Floats,
+    root: Floats,
+    bias: Floats,
+    intercept: bool,
+    settings: Four,
+) -> int:
+    """See :func:`ftrl_plain`."""
+    rate, beta, l1, l2 = settings
+    drag, inverse = beta + rate * l2, 1.0 / rate
+    for b in range(len(indptr) - 1):
+        score = _coefficient(bias[0], bias[1], rate, drag, 0.0) if intercept else 0.0
+        for i in range(indptr[b], indptr[b + 1]):
+            j = indices[i]
+            score += _coefficient(z[j], root[j], rate, drag, l1) * data[i]
+        if not abs(score) <= MOST:
+            return -1
+        slope = -y[b] / (1.0 + math.exp(y[b] * score))
+        for i in range(indptr[b], indptr[b + 1]):
+            j = indices[i]
+            w = _coefficient(z[j], root[j], rate, drag, l1)
+            g = slope * data[i]
+            longer = np.sqrt(root[j] * root[j] + g * g)
+            z[j] += g - (longer - root[j]) * inverse * w
+            root[j] = longer
+        if intercept:
+            _move_bias(bias, slope, rate, drag)
+    return 0
+
+
+@compiled
+def _coefficient(z: float, root: float, rate: float, drag: float, l1: float) -> float:
+    # np.divide: / would test every divisor for zero, and the loop would not vectorise.
+    size: float = max(abs(z) - l1, 0.0) * np.divide(rate, drag + root)
+    return -size if z > 0.0 else size
+
+
+@compiled
+def _move_bias(bias: Floats, slope: float, rate: float, drag: float) -> None:
+    w = _coefficient(bias[0], bias[1], rate, drag, 0.0)
+    longer = np.sqrt(bias[1] * bias[1] + slope * slope)
+    bias[0] += slope - (longer - bias[1]) / rate * w
+    bias[1] = longer
+
+
+def coefficients_plain(z: Floats, root: Floats, l1: float | Floats, settings: Four) -> Floats:
+    """The coefficients that z and the root of n stand for."""
+    rate, beta, _, l2 = settings
+    w: Floats = -np.sign(z) * np.maximum(np.abs(z) - l1, 0.0) / ((beta + root) / rate + l2)
+    return w
+
+
+def ftrl_plain(
+    X: Floats, y: Floats, z: Floats, root: Floats, intercept: bool, settings: Four
+) -> tuple[Floats, Floats]:
+    """The definition of :func:`ftrl_rows`; the last entries are the intercept's, without L1."""
+    rate, _, l1, _ = settings
+    z, n = z.copy(), root**2
+    penalty = np.full(len(z), l1)
+    penalty[-1] = 0.0
+    for features, sign in zip(X, y, strict=True):
+        x = np.append(features, 1.0 if intercept else 0.0)
+        w = coefficients_plain(z, np.sqrt(n), penalty, settings)
+        g = -sign * expit(-sign * (w @ x)) * x
+        z += g - (np.sqrt(n + g**2) - np.sqrt(n)) / rate * w
+        n += g**2
+    return z, np.sqrt(n)

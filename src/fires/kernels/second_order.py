@@ -1,0 +1,226 @@
+"""AROW and SCW, row by row (see ``sequential`` for how such loops are built)."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+
+from fires.core.belief import Floats
+from fires.kernels._compile import compiled
+from fires.kernels.sequential import MOST, Ints, find_best, keep_best, truncate_plain
+
+AROW, SCW_1, SCW_2 = 0, 1, 2
+ALL, CONFIDENT, GREATEST = 0, 1, 2  # which means stay: all, k of least variance, k greatest
+
+Rule: TypeAlias = tuple[int, float, float]  # AROW and r (and nothing), or SCW with phi and C
+
+
+@compiled
+def _step(rule: Rule, margin: float, v: float) -> tuple[float, float]:
+    """How far the mean goes (0: nowhere), and the noise s in 1/(v + s) by which variances shrink.
+
+    For SCW these are alpha and sqrt(u)/(alpha phi), written so that v = 1e300 does not overflow.
+    """
+    kind, phi, C = rule
+    if v <= 0.0:  # a row without entries
+        return 0.0, 1.0
+    if kind == AROW:
+        r = phi
+        return max(0.0, 1.0 - margin) / (v + r), r
+    square = phi * phi
+    if phi * math.sqrt(v) <= margin:
+        return 0.0, 1.0
+    if kind == SCW_1:
+        half = 0.5 * margin * square
+        root = math.sqrt(half * half + v * square * (1.0 + square))
+        alpha = min(C, (root - margin * (1.0 + 0.5 * square)) / (v * (1.0 + square)))
+    else:
+        n = v + 0.5 / C
+        part = v / n
+        bend = 1.0 + part * square
+        half = phi * margin * part
+        root = phi * math.sqrt(half * half + 4.0 * v * bend)
+        alpha = (root - margin * (2.0 + square * part)) / (2.0 * n * bend)
+    pull = alpha * phi
+    if not pull > 1e-300:
+        return 0.0, 1.0
+    # sqrt(u) is the difference of two numbers that may be nearly equal; this is the same.
+    root_u = 2.0 * v / (pull * v + math.hypot(pull * v, 2.0 * math.sqrt(v)))
+    return alpha, root_u / pull
+
+
+@compiled
+def second_order_rows(
+    X: Floats,
+    y: Floats,
+    mu: Floats,
+    var: Floats,
+    place: Ints,
+    n: int,
+    k: int,
+    kept: int,
+    rule: Rule,
+    inverse: bool,
+) -> int:
+    """See :func:`second_order_plain`; ``place`` has room for every feature."""
+    size, key = np.empty(len(mu)), np.empty(len(mu))
+    for b in range(X.shape[0]):
+        x = X[b]
+        a = v = 0.0
+        for j in range(len(x)):
+            a += mu[j] * x[j]
+            v += var[j] * x[j] * x[j]
+        if not abs(a) + v <= MOST:
+            return -1
+        alpha, noise = _step(rule, y[b] * a, v)
+        if alpha <= 0.0:
+            continue
+        step, beta = alpha * y[b], 1.0 / (v + noise)
+        least = noise * beta  # what rounding may not pass: a variance stays positive
+        for j in range(len(x)):
+            pull = var[j] * x[j]
+            mu[j] += step * pull
+            if inverse:
+                # np.divide: / would test every divisor for zero, and the loop not vectorise.
+                var[j] *= np.divide(noise, noise + pull * x[j])
+            else:
+                var[j] *= max(1.0 - beta * (pull * x[j]), least)
+        if kept != ALL:
+            n = _truncate(mu, var, size, place, key, n, k, kept)
+    return n
+
+
+@compiled
+def _truncate(
+    mu: Floats,
+    var: Floats,
+    size: Floats,
+    place: Ints,
+    key: Floats,
+    n: int,
+    k: int,
+    kept: int,
+) -> int:
+    """Keep k of the means, looking at all of them; how many are listed."""
+    for j in range(len(mu)):
+        size[j] = abs(mu[j]) if kept == GREATEST else -var[j]
+    n = find_best(size, 0.0 if kept == GREATEST else -1.0, k, place, n, key)
+    for i in range(n):
+        key[i] = mu[place[i]]
+    mu[:] = 0.0
+    for i in range(n):
+        mu[place[i]] = key[i]
+    return n
+
+
+@compiled
+def second_order_csr(
+    data: Floats,
+    indices: Ints,
+    indptr: Ints,
+    y: Floats,
+    mu: Floats,
+    var: Floats,
+    place: Ints,
+    n: int,
+    k: int,
+    kept: int,
+    rule: Rule,
+    inverse: bool,
+) -> int:
+    """See :func:`second_order_plain`; ``place`` has room for n or k, and the entries of a row."""
+    key = np.empty(len(place))
+    listed = np.zeros(len(mu) if kept != ALL else 0, dtype=np.bool_)
+    for i in range(n):
+        listed[place[i]] = True
+    for b in range(len(indptr) - 1):
+        a = v = 0.0
+        for i in range(indptr[b], indptr[b + 1]):
+            a += mu[indices[i]] * data[i]
+            v += var[indices[i]] * data[i] * data[i]
+        if not abs(a) + v <= MOST:
+            return -1
+        alpha, noise = _step(rule, y[b] * a, v)
+        if alpha <= 0.0:
+            continue
+        step, beta = alpha * y[b], 1.0 / (v + noise)
+        least = noise * beta  # what rounding may not pass: a variance stays positive
+        for i in range(indptr[b], indptr[b + 1]):
+            j = indices[i]
+            pull = var[j] * data[i]
+            mu[j] += step * pull
+            if inverse:
+                var[j] *= noise / (noise + pull * data[i])
+            else:
+                var[j] *= max(1.0 - beta * (pull * data[i]), least)
+            if kept != ALL and not listed[j]:
+                if mu[j] != 0.0 if kept == GREATEST else var[j] < 1.0:
+                    place[n] = j
+                    listed[j] = True
+                    n += 1
+                else:
+                    mu[j] = 0.0
+        if n <= k or kept == ALL:
+            continue
+        for i in range(n):
+            key[i] = abs(mu[place[i]]) if kept == GREATEST else -var[place[i]]
+        for i in range(keep_best(place, key, n, k), n):
+            mu[place[i]] = 0.0
+            listed[place[i]] = False
+        n = k
+    return n
+
+
+def second_order_plain(
+    X: Floats,
+    y: Floats,
+    mu: Floats,
+    var: Floats,
+    k: int,
+    kept: int,
+    rule: Rule,
+    inverse: bool,
+) -> tuple[Floats, Floats]:
+    """The definition of :func:`second_order_rows`: means and variances after every row of X.
+
+    With ``CONFIDENT``, a variance that has not moved from 1 is none of the least.
+    """
+    for x, sign in zip(X, y, strict=True):
+        pull = var * x
+        margin, v = sign * (mu @ x), pull @ x
+        if v == 0.0:
+            continue
+        if rule[0] == AROW:
+            alpha, beta = max(0.0, 1.0 - margin) / (v + rule[1]), 1.0 / (v + rule[1])
+        else:
+            alpha, beta = scw_plain(rule, margin, v)
+        if alpha <= 0.0:
+            continue
+        mu = mu + alpha * sign * pull
+        noise = 1.0 / beta - v
+        var = 1.0 / (1.0 / var + x**2 / noise) if inverse else var - beta * pull**2
+        if kept == GREATEST:
+            mu = truncate_plain(mu, np.abs(mu), k)
+        elif kept == CONFIDENT:
+            mu = truncate_plain(mu, -var, k, floor=-1.0)
+    return mu, var
+
+
+def scw_plain(rule: Rule, m: float, v: float) -> tuple[float, float]:
+    """alpha and beta of soft confidence-weighted learning, as its authors write them."""
+    kind, phi, C = rule
+    if phi * math.sqrt(v) <= m:
+        return 0.0, 0.0
+    if kind == SCW_1:
+        psi, zeta = 1.0 + phi**2 / 2.0, 1.0 + phi**2
+        root = math.sqrt(m**2 * phi**4 / 4.0 + v * phi**2 * zeta)
+        alpha = min(C, max(0.0, (-m * psi + root) / (v * zeta)))
+    else:
+        n = v + 1.0 / (2.0 * C)
+        gamma = phi * math.sqrt(phi**2 * m**2 * v**2 + 4.0 * n * v * (n + v * phi**2))
+        slope = 2.0 * m * n + phi**2 * m * v
+        alpha = max(0.0, (gamma - slope) / (2.0 * (n**2 + n * v * phi**2)))
+    u = 0.25 * (-alpha * v * phi + math.sqrt(alpha**2 * v**2 * phi**2 + 4.0 * v)) ** 2
+    return alpha, alpha * phi / (math.sqrt(u) + v * alpha * phi)

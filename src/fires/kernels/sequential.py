@@ -1,0 +1,386 @@
+"""Learners that go row by row: each row moves the coefficients that the next one meets.
+
+Every loop comes twice, over the rows of a C-ordered array (``*_rows``) and over a CSR matrix
+(``*_csr``), and works in place on arrays with one entry per feature; ``*_plain`` is its
+definition in NumPy. ``y`` holds -1 and 1, and X no missing entries. A row whose score is not
+finite ends the pass with the result -1: the caller then puts back what was there before.
+
+Where no more than k coefficients may differ from zero, ``place`` lists them: what is returned is
+how many of its first entries do so. So a sparse row costs what its entries and k cost, however
+many features there are. And nothing depends on how rows are cut into batches, to the last bit.
+
+Here are the loops of OFS; ``winnow``, ``second_order`` and ``ftrl`` are built in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.belief import Floats
+from fires.kernels._compile import compiled
+from fires.kernels.select import top_k_plain
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+Four: TypeAlias = tuple[float, float, float, float]
+
+MOST = float(np.finfo(np.float64).max)
+
+
+# --- truncation ---------------------------------------------------------------------------------
+
+
+@compiled
+def keep_best(place: Ints, key: Floats, n: int, k: int) -> int:
+    """Bring the k greatest of n keys to the front, with their places; how many these are.
+
+    Of equal keys the one with the lower place is the greater. A quickselect: O(n).
+    """
+    low, high = 0, n - 1
+    while low < high and k < n:
+        middle = (low + high) // 2
+        pivot, where = key[middle], place[middle]
+        i, j = low, high
+        while i <= j:
+            while key[i] > pivot or (key[i] == pivot and place[i] < where):
+                i += 1
+            while key[j] < pivot or (key[j] == pivot and place[j] > where):
+                j -= 1
+            if i <= j:
+                key[i], key[j] = key[j], key[i]
+                place[i], place[j] = place[j], place[i]
+                i += 1
+                j -= 1
+        if k <= j:
+            high = j
+        elif k > i:
+            low = i
+        else:
+            break
+    return min(n, k)
+
+
+@compiled
+def find_best(size: Floats, floor: float, k: int, place: Ints, n: int, key: Floats) -> int:
+    """List the k greatest sizes, as far as they are above ``floor``; how many these are.
+
+    The n that are listed already may well be them: that is found out fast.
+    """
+    if n == k:
+        least = np.inf
+        for i in range(n):
+            least = min(least, size[place[i]])
+        reached = 0.0
+        for j in range(len(size)):
+            reached += 1.0 if size[j] >= least else 0.0
+        if reached == k and least > floor:
+            return n
+    bound = _bound(size, k, key)
+    n = 0
+    for j in range(len(size)):  # without a branch: it would be guessed wrong too often
+        place[n], key[n] = j, size[j]
+        n += (size[j] >= bound) & (size[j] > floor)
+    return keep_best(place, key, n, k)
+
+
+@compiled
+def _bound(size: Floats, k: int, scratch: Floats) -> float:
+    """No more than the k-th greatest size, and not much less.
+
+    Of k disjoint parts, each holds its maximum: k sizes reach the least of these. A part is a
+    stride, and several strides go side by side, so that the maxima vectorise.
+    """
+    width = k * max(1, 64 // k)
+    if 2 * width > len(size):
+        return -np.inf
+    greatest = scratch[:width]
+    greatest[:] = size[:width]
+    for start in range(width, len(size), width):
+        part = size[start : start + width]
+        for i in range(len(part)):
+            greatest[i] = max(greatest[i], part[i])
+    least = np.inf
+    for i in range(k):
+        most = greatest[i]
+        for other in range(i + k, width, k):
+            most = max(most, greatest[other])
+        least = min(least, most)
+    return least
+
+
+def truncate_plain(values: Floats, key: Floats, k: int, floor: float = 0.0) -> Floats:
+    """The values at the k greatest keys above ``floor``, and zeros elsewhere."""
+    chosen = top_k_plain(key, k)
+    chosen = chosen[key[chosen] > floor]
+    out = np.zeros_like(values)
+    out[chosen] = values[chosen]
+    return out
+
+
+# --- OFS: the perceptron and its kin, with projection and truncation ----------------------------
+
+
+@compiled
+def ofs_rows(X: Floats, y: Floats, w: Floats, place: Ints, n: int, k: int, settings: Four) -> int:
+    """See :func:`ofs_plain`; ``place`` has room for every feature."""
+    rate, keep, radius, threshold = settings
+    moved, size, key = np.empty(len(w)), np.empty(len(w)), np.empty(len(w))
+    for b in range(X.shape[0]):
+        x = X[b]
+        score = 0.0
+        for i in range(n):
+            score += w[place[i]] * x[place[i]]
+        if not abs(score) <= MOST:
+            return -1
+        if y[b] * score > threshold:
+            for i in range(n):
+                w[place[i]] *= keep
+            continue
+        step = rate * y[b]
+        squares = 0.0
+        for j in range(len(moved)):
+            moved[j] = keep * w[j] + step * x[j]
+            size[j] = abs(moved[j])
+            squares += moved[j] * moved[j]
+        if not squares <= MOST:
+            return -1
+        for i in range(n):
+            w[place[i]] = 0.0
+        n = find_best(size, 0.0, k, place, n, key)
+        scale = radius / math.sqrt(squares) if squares > radius * radius else 1.0
+        for i in range(n):
+            w[place[i]] = scale * moved[place[i]]
+    return n
+
+
+@compiled
+def ofs_csr(
+    data: Floats,
+    indices: Ints,
+    indptr: Ints,
+    y: Floats,
+    w: Floats,
+    place: Ints,
+    n: int,
+    k: int,
+    settings: Four,
+) -> int:
+    """See :func:`ofs_plain`; ``place`` has room for n or k, and the entries of a row."""
+    rate, keep, radius, threshold = settings
+    key = np.empty(len(place))
+    for b in range(len(indptr) - 1):
+        first, last = indptr[b], indptr[b + 1]
+        score = 0.0
+        for i in range(first, last):
+            score += w[indices[i]] * data[i]
+        if not abs(score) <= MOST:
+            return -1
+        n = _decay(w, place, n, keep)
+        if y[b] * score > threshold:
+            continue
+        n = _add(w, place, n, indices[first:last], data[first:last], rate * y[b])
+        n = _project(w, place, key, n, k, radius)
+        if n < 0:
+            return -1
+    return n
+
+
+@compiled
+def _decay(w: Floats, place: Ints, n: int, keep: float) -> int:
+    """Multiply by ``keep``; the list loses what is zero."""
+    m = 0
+    for i in range(n):
+        j = place[i]
+        w[j] *= keep
+        if w[j] != 0.0:
+            place[m] = j
+            m += 1
+    return m
+
+
+@compiled
+def _add(w: Floats, place: Ints, n: int, columns: Ints, x: Floats, step: float) -> int:
+    """Add ``step * x``; the list gains what is no longer zero."""
+    for i in range(len(columns)):
+        j = columns[i]
+        before = w[j]
+        w[j] = before + step * x[i]
+        if before == 0.0 and w[j] != 0.0:
+            place[n] = j
+            n += 1
+    return n
+
+
+@compiled
+def _project(w: Floats, place: Ints, key: Floats, n: int, k: int, radius: float) -> int:
+    """Keep the k greatest, scaled as all of them must be to lie within the ball."""
+    squares = 0.0
+    for i in range(n):
+        key[i] = abs(w[place[i]])
+        squares += key[i] * key[i]
+    if not squares <= MOST:
+        return -1
+    m = keep_best(place, key, n, k)
+    for i in range(m, n):
+        w[place[i]] = 0.0
+    return _decay(w, place, m, radius / math.sqrt(squares) if squares > radius * radius else 1.0)
+
+
+def ofs_plain(X: Floats, y: Floats, w: Floats, k: int, settings: Four) -> Floats:
+    """The definition of :func:`ofs_rows`: the coefficients after every row of X."""
+    rate, keep, radius, threshold = settings
+    for x, sign in zip(X, y, strict=True):
+        if sign * (w @ x) > threshold:
+            w = keep * w
+            continue
+        w = keep * w + rate * sign * x
+        norm = np.linalg.norm(w)
+        if norm > radius:
+            w = w * (radius / norm)
+        w = truncate_plain(w, np.abs(w), k)
+    return w
+
+
+# --- OFS that may look at k entries of a row ----------------------------------------------------
+
+
+@compiled
+def partial_rows(
+    X: Floats,
+    y: Floats,
+    draws: Floats,
+    w: Floats,
+    place: Ints,
+    n: int,
+    k: int,
+    settings: Four,
+) -> int:
+    """See :func:`partial_plain`; ``place`` has room for n or k, and k more."""
+    key, drawn = np.empty(len(place)), np.zeros(len(w), dtype=np.bool_)
+    seen, x = np.empty(max(n, k), dtype=np.int64), np.empty(max(n, k))
+    n = _decay(w, place, n, 1.0)
+    for b in range(X.shape[0]):
+        if n == 0 or draws[b, 0] < settings[1]:
+            m = _draw(draws[b], drawn, seen, k)
+        else:
+            m = n
+            seen[:n] = place[:n]
+        for i in range(m):
+            x[i] = X[b, seen[i]]
+            drawn[seen[i]] = False
+        n = _learn_seen(seen[:m], x[:m], y[b], w, place, key, n, k, settings)
+        if n < 0:
+            return -1
+    return n
+
+
+@compiled
+def partial_csr(
+    data: Floats,
+    indices: Ints,
+    indptr: Ints,
+    y: Floats,
+    draws: Floats,
+    w: Floats,
+    place: Ints,
+    n: int,
+    k: int,
+    settings: Four,
+) -> int:
+    """See :func:`partial_plain`; ``place`` has room for n or k, and the entries of a row."""
+    key, drawn = np.empty(len(place)), np.zeros(len(w), dtype=np.bool_)
+    chosen = np.empty(k, dtype=np.int64)
+    seen, x = np.empty(len(place), dtype=np.int64), np.empty(len(place))
+    n = _decay(w, place, n, 1.0)
+    for b in range(len(indptr) - 1):
+        exploring = n == 0 or draws[b, 0] < settings[1]
+        if exploring:
+            _draw(draws[b], drawn, chosen, k)
+        m = 0
+        for i in range(indptr[b], indptr[b + 1]):
+            j = indices[i]
+            if drawn[j] if exploring else w[j] != 0.0:
+                seen[m], x[m] = j, data[i]
+                m += 1
+        if exploring:
+            for i in range(k):
+                drawn[chosen[i]] = False
+        n = _learn_seen(seen[:m], x[:m], y[b], w, place, key, n, k, settings)
+        if n < 0:
+            return -1
+    return n
+
+
+@compiled
+def _draw(uniform: Floats, drawn: Flags, chosen: Ints, k: int) -> int:
+    """Draw k different features as :func:`draw_plain` does from ``uniform[1:]``; flag them."""
+    for i in range(k):
+        last = len(drawn) - k + i
+        j = min(int(uniform[1 + i] * (last + 1)), last)
+        if drawn[j]:
+            j = last
+        drawn[j] = True
+        chosen[i] = j
+    return k
+
+
+@compiled
+def _learn_seen(
+    seen: Ints,
+    x: Floats,
+    sign: float,
+    w: Floats,
+    place: Ints,
+    key: Floats,
+    n: int,
+    k: int,
+    settings: Four,
+) -> int:
+    """Learn from the part of a row that was looked at, which is changed on the way."""
+    rate, explore, radius, threshold = settings
+    score = 0.0
+    for i in range(len(seen)):
+        score += w[seen[i]] * x[i]
+    if not abs(score) <= MOST:
+        return -1
+    if sign * score > threshold:
+        return n
+    chance = explore * k / len(w)
+    for i in range(len(seen)):
+        x[i] /= chance + (1.0 - explore if w[seen[i]] != 0.0 else 0.0)
+    n = _add(w, place, n, seen, x, rate * sign)
+    return _project(w, place, key, n, k, radius)
+
+
+def draw_plain(uniform: Floats, n_features: int) -> list[int]:
+    """As many different features as there are uniform numbers, by Floyd's algorithm."""
+    chosen: list[int] = []
+    for last, u in enumerate(uniform, n_features - len(uniform)):
+        j = min(int(u * (last + 1)), last)
+        chosen.append(last if j in chosen else j)
+    return chosen
+
+
+def partial_plain(X: Floats, y: Floats, draws: Floats, w: Floats, k: int, settings: Four) -> Floats:
+    """The definition of :func:`partial_rows`; a row of ``draws`` holds 1 + k uniform numbers."""
+    rate, explore, radius, threshold = settings
+    n_features = X.shape[1]
+    for x, sign, uniform in zip(X, y, draws, strict=True):
+        if uniform[0] < explore or not w.any():
+            seen = np.array(draw_plain(uniform[1:], n_features))
+        else:
+            seen = np.flatnonzero(w)
+        if sign * (w[seen] @ x[seen]) > threshold:
+            continue
+        chance = explore * k / n_features + (1.0 - explore) * (w[seen] != 0.0)
+        w = w.copy()
+        w[seen] += rate * sign * x[seen] / chance
+        norm = np.linalg.norm(w)
+        if norm > radius:
+            w *= radius / norm
+        w = truncate_plain(w, np.abs(w), k)
+    return w
