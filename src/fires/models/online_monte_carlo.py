@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from fires.core.belief import Belief, Floats
+from fires.models.batch_scaling import BatchScaler
 from fires.models.monte_carlo import INPUTS, MonteCarlo, Parameters, draw, slopes
 from fires.models.online import OnlineModel
 from fires.models.online_linear import Rates
-from fires.models.scaling import DENSE, State
-from fires.models.sparse_scaling import SPARSE
+from fires.models.scaling import State
 from fires.models.target import Target
 
 # Parameters that are not random are few and each weighs much: they cannot bear every rate, nor
@@ -40,11 +39,10 @@ class OnlineMonteCarlo(OnlineModel):
         rng: np.random.Generator,
     ) -> None:
         self.model: Any = model
-        self.n_features, self.scale, self.rng = n_features, scale, rng
+        self.rng = rng
         self.generator = model.generator(rng)
         self.parameters = model.start(n_features, n_classes, self.generator)
-        self.dense: Any = DENSE[scale](n_features)
-        self.sparse: Any = SPARSE[scale](n_features)
+        self.scaler = BatchScaler(scale, n_features)
         self.target = Target("gaussian", 1, scaled=scale is not None, levelled=False)
         self._numeric = n_classes == 0
         self._scratch: dict[str, Any] = {}
@@ -59,7 +57,7 @@ class OnlineMonteCarlo(OnlineModel):
         w = np.ones(X.shape[0]) if weight is None else weight
         target = self.target.look(y, w)[0][0] if self._numeric else y
         try:
-            scaled, commit = (self._sparse if sp.issparse(X) else self._dense)(X, w, missing)
+            scaled, learn_scale = self.scaler.scaled(X, w, missing)
             rows = self.model.rows(scaled)
             noise = draw(self.model, self.parameters, rows, self.generator, self._scratch)
             codes, counts = self.model.target(target, weight)
@@ -74,7 +72,7 @@ class OnlineMonteCarlo(OnlineModel):
             raise
         self._move(found, rates, 1.0 / float(w.sum()))
         self._stale.append(rows.columns)
-        commit()
+        learn_scale()
         if self._numeric:
             self.target.count(y, w)
 
@@ -131,10 +129,8 @@ class OnlineMonteCarlo(OnlineModel):
         for half in _HALVES:
             for name, value in getattr(kept, half).items():
                 arrays[f"{half}.{name}"] = value.cpu().numpy()
-        parts = (("dense", self.dense), ("sparse", self.sparse), ("target", self.target))
-        for name, part in parts:
-            arrays |= {f"{name}.{key}": value for key, value in part.state().items()}
-        return arrays
+        arrays |= {f"target.{key}": value for key, value in self.target.state().items()}
+        return arrays | self.scaler.state()
 
     def restore(self, arrays: State) -> None:
         """Go on from :meth:`state`."""
@@ -159,7 +155,7 @@ class OnlineMonteCarlo(OnlineModel):
             )
         self.parameters = Parameters(*halves)
         self.generator.set_state(torch.tensor(arrays["generator"]))
-        self.restore_scales(arrays)
+        self.scaler.restore(arrays)
         self.target.restore(
             {k.removeprefix("target."): v for k, v in arrays.items() if k.startswith("target.")}
         )
