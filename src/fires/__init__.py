@@ -13,9 +13,11 @@ from fires.core.version import __version__
 from fires.selectors import HOME as _SELECTORS
 
 if TYPE_CHECKING:
+    from fires.evaluation.pipeline import OnlinePipeline
     from fires.metrics.stability import stability
     from fires.selectors.alpha_investing import AlphaInvesting
     from fires.selectors.baselines import AllFeatures, FixedFeatures, RandomFeatures
+    from fires.selectors.cancelout import CancelOut
     from fires.selectors.chi_squared import ChiSquared
     from fires.selectors.efs import EFS
     from fires.selectors.fires import FIRES
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 _HOME = {
     "load": "fires.selectors.load",
     "stability": "fires.metrics.stability",
+    "OnlinePipeline": "fires.evaluation.pipeline",
 } | dict.fromkeys(_SELECTORS, "fires.selectors")
 
 _PARTS = ("evaluation", "metrics", "models", "selectors", "streams")
@@ -50,6 +53,7 @@ __all__ = [
     "SCW",
     "AllFeatures",
     "AlphaInvesting",
+    "CancelOut",
     "ChiSquared",
     "FastOSFS",
     "FixedFeatures",
@@ -58,6 +62,7 @@ __all__ = [
     "GroupSAOLA",
     "LeverageScores",
     "OFSPartial",
+    "OnlinePipeline",
     "PEtrun",
     "RandomFeatures",
     "Screening",

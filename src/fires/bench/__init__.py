@@ -1,0 +1,1 @@
+"""The paper's experiments, run again: settings, cells, tables, figures."""

@@ -1,0 +1,185 @@
+"""What goes into service: a scaler, a selector and a predictor that learn batch by batch."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
+
+from fires.core import validation
+from fires.core.belief import Floats
+from fires.evaluation.predictors import as_predictor
+from fires.kernels import scan
+from fires.models.batch_scaling import BatchScaler
+from fires.models.scaling import DENSE
+
+
+class Scaled(NamedTuple):
+    """A batch as selector and predictor are shown it."""
+
+    X: Any
+    y: npt.NDArray[Any] | None
+    weight: Floats | None
+
+
+class OnlinePipeline:
+    """Scale, select, predict: one object that learns from a stream and predicts in between.
+
+    scikit-learn's ``Pipeline`` has no ``partial_fit``, and what its selector hands on changes
+    width with the selected set. Here the predictor sees rows of full width, in which features
+    that are not selected are zeros; so it lives through every change of the set. Selector and
+    predictor see the same numbers: scaled by what the batches before have shown, the first batch
+    by its own values, missing entries as zeros.
+
+    Parameters
+    ----------
+    selector : OnlineSelector
+        Learns from every batch. It is used itself, not a copy.
+    predictor : object
+        Anything with ``partial_fit`` and ``predict`` as in scikit-learn, or a classifier of
+        River; used itself too.
+    preprocess : {"standard", "minmax", None}, default="standard"
+        The scale. Sparse batches are divided by the root mean square or the range of their
+        columns, and not centred.
+
+    Examples
+    --------
+    >>> from fires import FIRES, OnlinePipeline
+    >>> from fires.evaluation.predictors import Perceptron
+    >>> rng = np.random.default_rng(0)
+    >>> model = OnlinePipeline(FIRES(2), Perceptron())
+    >>> for _ in range(30):
+    ...     X = rng.normal(size=(100, 8), scale=50.0)
+    ...     y = np.where(X[:, 3] > X[:, 5], "up", "down")
+    ...     model = model.partial_fit(X, y)
+    >>> model.selector.get_support(indices=True)
+    array([3, 5])
+    >>> bool((model.predict(X) == y).mean() > 0.9)
+    True
+    """
+
+    def __init__(self, selector: Any, predictor: Any, preprocess: str | None = "standard") -> None:
+        if preprocess not in DENSE:
+            raise ValueError(
+                f"preprocess must be 'standard', 'minmax' or None; got {preprocess!r}."
+            )
+        for method in ("partial_fit", "get_support", "mask"):
+            if not hasattr(selector, method):
+                raise TypeError(f"{selector!r} is no online selector: it has no {method}.")
+        self.selector = selector
+        self.predictor = None if predictor is None else as_predictor(predictor)
+        self.preprocess = preprocess
+        self._scaler: BatchScaler | None = None
+        self._names: npt.NDArray[np.object_] | None = None
+
+    def __repr__(self) -> str:
+        return f"OnlinePipeline({self.selector!r}, {self.predictor!r}, {self.preprocess!r})"
+
+    # --- learning -----------------------------------------------------------------------------
+
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn from one batch: the scale, the set, and with the new set the predictor.
+
+        Parameters are those of ``OnlineSelector.partial_fit``.
+        """
+        batch, learn_scale = self.scale(X, y, sample_weight)
+        self.select(batch, classes)
+        self.train(batch, self.masked(batch.X), classes)
+        learn_scale()
+        return self
+
+    def scale(self, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Scaled, Any]:
+        """A batch by the scale before it, and how to learn the scale from it."""
+        owner = type(self).__name__
+        names = validation.column_names(X)
+        matrix = validation.as_matrix(X, owner)
+        if self._scaler is None:
+            n_features, known = matrix.shape[1], names
+        else:
+            n_features, known = self._scaler.n_features, self._names
+        order = validation.match_columns(names, matrix.shape[1], known, n_features, owner)
+        if order is not None:
+            matrix = matrix[:, order]
+        counts = scan(matrix.data if sp.issparse(matrix) else matrix)
+        if any(counts):
+            validation.refuse(matrix, counts, known, missing="ignore", owner=owner)
+        n_rows = matrix.shape[0]
+        weight = validation.as_weights(sample_weight, n_rows)
+        target = None if y is None else validation.as_target(y, n_rows, owner)
+        scaler = self._scaler or BatchScaler(self.preprocess, n_features)
+        ones = np.ones(n_rows) if weight is None else weight
+        scaled, learn = scaler.scaled(matrix, ones, counts[0] > 0)
+
+        def learn_scale() -> None:
+            learn()
+            self._scaler, self._names = scaler, known
+
+        return Scaled(scaled, target, weight), learn_scale
+
+    def select(self, batch: Scaled, classes: Any = None) -> float:
+        """Let the selector learn from a scaled batch; the seconds it took, the choice included."""
+        started = time.perf_counter()
+        self.selector.partial_fit(batch.X, batch.y, classes, batch.weight)
+        self.selector.get_support(indices=True)
+        return time.perf_counter() - started
+
+    def train(self, batch: Scaled, rows: Any, classes: Any = None) -> float:
+        """Let the predictor learn from masked rows; the seconds it took."""
+        started = time.perf_counter()
+        if self.predictor is not None:
+            if classes is None:
+                classes = getattr(self.selector, "classes_", None)
+            self.predictor.partial_fit(rows, batch.y, classes, batch.weight)
+        return time.perf_counter() - started
+
+    def masked(self, X: Any) -> Any:
+        """Scaled rows in which features that are not selected are zeros."""
+        return self.selector.mask(X)
+
+    # --- predicting ---------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The label, or number, of each row."""
+        prediction: npt.NDArray[Any] = self._ready().predict(self._shown(X))
+        return prediction
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class, if the predictor knows it."""
+        predictor = self._ready()
+        if not hasattr(predictor, "predict_proba"):
+            raise AttributeError(f"{predictor!r} gives no probabilities.")
+        probabilities: Floats = predictor.predict_proba(self._shown(X))
+        return probabilities
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The labels the predictor knows, sorted."""
+        classes: npt.NDArray[Any] = self._ready().classes_
+        return classes
+
+    def _shown(self, X: Any) -> Any:
+        assert self._scaler is not None
+        owner = type(self).__name__
+        matrix = validation.as_matrix(X, owner)
+        order = validation.match_columns(
+            validation.column_names(X),
+            matrix.shape[1],
+            self._names,
+            self._scaler.n_features,
+            owner,
+        )
+        return self.masked(self._scaler.applied(matrix if order is None else matrix[:, order]))
+
+    def _ready(self) -> Any:
+        if self._scaler is None or self.predictor is None:
+            raise NotFittedError(
+                "This OnlinePipeline has not learnt anything to predict with yet: call partial_fit "
+                "with a batch first."
+            )
+        return self.predictor
