@@ -87,12 +87,13 @@ def prequential(
     totals = Scores(scores) if predictor is not None else None
     published, waiting = order == "as-published", deque[Scaled]()
     classes, stabilities = stream.schema.classes, StabilityWindow(window, stream.schema.n_features)
+    names = np.array(stream.schema.feature_names, dtype=object)
     learnt = False
     with closing(_closable(stream.batches(batch_size))) as batches:
         for index, batch in enumerate(batches):
             scaled, learn_scale = pipeline.scale(batch.X)
             labelled = _labelled(batch.y)
-            waiting.append(Scaled(scaled.X[labelled], batch.y[labelled], None))
+            waiting.append(Scaled(scaled.X[labelled], batch.y[labelled], names=names))
             now = waiting.popleft() if len(waiting) > label_delay else None
             if now is not None and len(now.y) == 0:  # type: ignore[arg-type]
                 now = None
@@ -102,8 +103,9 @@ def prequential(
                 learnt = True
             found = {} if totals is None else dict.fromkeys(totals.names, np.nan)
             if totals is not None and learnt and _can_predict(pipeline.predictor):
-                rows = pipeline.masked(scaled.X[labelled])
-                found = _tested(totals, pipeline.predictor, rows, batch.y[labelled])
+                shown, truth = scaled.X[labelled], batch.y[labelled]
+                if len(truth):
+                    found = _tested(totals, pipeline.predictor, pipeline.masked(shown), truth)
             if now is not None:
                 if not published:
                     seconds[0] = pipeline.select(now, classes)
@@ -125,8 +127,6 @@ def prequential(
 
 
 def _tested(totals: Scores, predictor: Any, rows: Any, y: npt.NDArray[Any]) -> dict[str, float]:
-    if len(y) == 0:
-        return dict.fromkeys(totals.names, np.nan)
     if not totals.needs_probabilities:
         return totals.update(y, predictor.predict(rows))
     probabilities = predictor.predict_proba(rows)

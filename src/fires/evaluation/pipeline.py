@@ -22,8 +22,9 @@ class Scaled(NamedTuple):
     """A batch as selector and predictor are shown it."""
 
     X: Any
-    y: npt.NDArray[Any] | None
-    weight: Floats | None
+    y: npt.NDArray[Any] | None = None
+    weight: Floats | None = None
+    names: npt.NDArray[np.object_] | None = None
 
 
 class OnlinePipeline:
@@ -120,10 +121,12 @@ class OnlinePipeline:
             learn()
             self._scaler, self._names = scaler, known
 
-        return Scaled(scaled, target, weight), learn_scale
+        return Scaled(scaled, target, weight, known), learn_scale
 
     def select(self, batch: Scaled, classes: Any = None) -> float:
         """Let the selector learn from a scaled batch; the seconds it took, the choice included."""
+        if batch.names is not None and not hasattr(self.selector, "n_features_in_"):
+            self.selector.name_features(batch.names)
         started = time.perf_counter()
         self.selector.partial_fit(batch.X, batch.y, classes, batch.weight)
         self.selector.get_support(indices=True)
