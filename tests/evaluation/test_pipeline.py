@@ -66,7 +66,7 @@ def test_selector_and_predictor_see_the_same_numbers(spy):
 
 def test_efs_gets_what_it_needs():
     model = OnlinePipeline(EFS(2), Perceptron(), "minmax")
-    for X, y in batches(40, offset=-1000.0):
+    for X, _ in batches(40, offset=-1000.0):
         model.partial_fit(X, np.where(X[:, 2] > -1000, 1, 0))
     assert model.selector.get_support()[2]
 

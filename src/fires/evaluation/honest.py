@@ -88,7 +88,7 @@ def prequential(
     published, waiting = order == "as-published", deque[Scaled]()
     classes, stabilities = stream.schema.classes, StabilityWindow(window, stream.schema.n_features)
     names = np.array(stream.schema.feature_names, dtype=object)
-    learnt = False
+    learnt, selected = False, np.empty(0, dtype=np.intp)
     with closing(_closable(stream.batches(batch_size))) as batches:
         for index, batch in enumerate(batches):
             scaled, learn_scale = pipeline.scale(batch.X)
@@ -99,7 +99,7 @@ def prequential(
                 now = None
             seconds = [0.0, 0.0]
             if published and now is not None:
-                seconds[0] = pipeline.select(now, classes)
+                selected, seconds[0] = pipeline.select(now, classes)
                 learnt = True
             found = {} if totals is None else dict.fromkeys(totals.names, np.nan)
             if totals is not None and learnt and _can_predict(pipeline.predictor):
@@ -108,7 +108,7 @@ def prequential(
                     found = _tested(totals, pipeline.predictor, pipeline.masked(shown), truth)
             if now is not None:
                 if not published:
-                    seconds[0] = pipeline.select(now, classes)
+                    selected, seconds[0] = pipeline.select(now, classes)
                 seconds[1] = pipeline.train(now, pipeline.masked(now.X), classes)
                 learnt = True
             learn_scale()

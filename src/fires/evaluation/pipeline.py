@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -114,8 +115,8 @@ class OnlinePipeline:
         weight = validation.as_weights(sample_weight, n_rows)
         target = None if y is None else validation.as_target(y, n_rows, owner)
         scaler = self._scaler or BatchScaler(self.preprocess, n_features)
-        ones = np.ones(n_rows) if weight is None else weight
-        scaled, learn = scaler.scaled(matrix, ones, counts[0] > 0)
+        w = _ones(n_rows) if weight is None else weight
+        scaled, learn = scaler.scaled(matrix, w, counts[0] > 0)
 
         def learn_scale() -> None:
             learn()
@@ -123,14 +124,14 @@ class OnlinePipeline:
 
         return Scaled(scaled, target, weight, known), learn_scale
 
-    def select(self, batch: Scaled, classes: Any = None) -> float:
-        """Let the selector learn from a scaled batch; the seconds it took, the choice included."""
+    def select(self, batch: Scaled, classes: Any = None) -> tuple[npt.NDArray[np.intp], float]:
+        """Let the selector learn from a scaled batch; its choice, and the seconds both took."""
         if batch.names is not None and not hasattr(self.selector, "n_features_in_"):
             self.selector.name_features(batch.names)
         started = time.perf_counter()
         self.selector.partial_fit(batch.X, batch.y, classes, batch.weight)
-        self.selector.get_support(indices=True)
-        return time.perf_counter() - started
+        selected = self.selector.get_support(indices=True)
+        return selected, time.perf_counter() - started
 
     def train(self, batch: Scaled, rows: Any, classes: Any = None) -> float:
         """Let the predictor learn from masked rows; the seconds it took."""
@@ -186,3 +187,10 @@ class OnlinePipeline:
                 "with a batch first."
             )
         return self.predictor
+
+
+@lru_cache(maxsize=8)
+def _ones(n: int) -> Floats:
+    ones = np.ones(n)
+    ones.flags.writeable = False
+    return ones
