@@ -1,5 +1,8 @@
 """What holds for all tests: reproducible examples, and no deadline, since loops are compiled."""
 
+import os
+from pathlib import Path
+
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -10,3 +13,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("fires")
+
+# Real data, where it lies beside the repository; tests that need it are skipped elsewhere.
+_DATA = Path(__file__).parents[2] / "shared" / "data"
+if _DATA.is_dir():
+    os.environ.setdefault("FIRES_DATA_DIR", str(_DATA))

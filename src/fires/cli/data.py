@@ -1,0 +1,83 @@
+"""``fires data``: the data sets of the paper, which there are and where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fires.cli.text import printable
+
+if TYPE_CHECKING:
+    from fires.streams.catalogue import Info
+
+
+@click.group("data")
+def command() -> None:
+    """The data sets of the paper: which there are, and where.
+
+    Files are looked for in the folder that the environment variable FIRES_DATA_DIR names, and in
+    a cache (FIRES_CACHE_DIR) that downloads go to.
+    """
+
+
+@command.command("list")
+def _list() -> None:
+    """Show all of them, and what is at hand."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from fires.streams.catalogue import CATALOGUE
+    from fires.streams.data_files import cache_folder, data_folder
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for title in ("name", "rows", "features", "source", "licence"):
+        numeric = title in ("rows", "features")
+        table.add_column(title, justify="right" if numeric else "left", no_wrap=True)
+    table.add_column("at hand")
+    for info in CATALOGUE.values():
+        size = (f"{info.n_rows:,}", f"{info.n_features:,}")
+        table.add_row(info.name, *size, info.source, info.licence, Text(_at_hand(info)))
+    Console().print(table)
+    own = data_folder() or "none (FIRES_DATA_DIR is not set)"
+    click.echo()
+    click.echo(printable(f"data folder: {own}"))
+    click.echo(printable(f"cache: {cache_folder()}"))
+
+
+def _at_hand(info: Info) -> str:
+    """In a few words, whether a data set can be used without a network."""
+    from importlib.util import find_spec
+
+    from fires.streams.data_files import data_folder, find
+
+    if info.table is None:
+        return "made when used" if find_spec("river") else "needs fires[river]"
+    found = find(info)
+    if found is None:
+        return "no"
+    path, table = found
+    folder = "data folder" if path.parent == data_folder() else "cache"
+    return folder if table is info.table else f"{folder}, {table.n_rows:,} rows only"
+
+
+@command.command("get")
+@click.argument("name", metavar="NAME")
+def _get(name: str) -> None:
+    """Say where a data set is; if it is nowhere, download it into the cache.
+
+    What is there is checked: its size, its classes and, where they are known, its checksums. A
+    damaged file in the cache is downloaded again; a data folder is never written to.
+    """
+    from fires.streams.data_files import get
+    from fires.streams.datasets import describe
+
+    info = describe(name)
+    if info.table is None:
+        click.echo(f"{info.name} is made by river when it is used: there is nothing to get")
+        return
+    path = get(info, report=lambda url: click.echo(f"reading {url}", err=True))
+    size = f"{info.table.n_rows:,} rows of {info.table.n_features:,} features"
+    click.echo(f"{info.name}, {size}, licence {info.licence}: {printable(str(path))}")

@@ -1,0 +1,164 @@
+"""From the files their authors publish to one table: features, and the column ``target``.
+
+Nothing is kept of what arrives until all of it has arrived and is what it should be.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.streams.base import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_TIMEOUT = 30.0  # seconds without a single byte
+
+_WORDS = """
+    make address all 3d our over remove internet order mail receive will people report addresses
+    free business email you credit your font 000 money hp hpl george 650 lab labs telnet 857 data
+    415 85 technology 1999 parts pm direct cs meeting original project re edu table conference
+"""
+_SIGNS = "semicolon bracket boxbracket exclamation dollar hash"
+_SPAMBASE_NAMES = [
+    *(f"word_freq_{word}" for word in _WORDS.split()),
+    *(f"char_freq_{sign}" for sign in _SIGNS.split()),
+    *(f"capital_run_length_{kind}" for kind in ("average", "longest", "total")),
+]
+_KDD_NAMES = """
+    duration protocol_type service flag src_bytes dst_bytes land wrong_fragment urgent hot
+    num_failed_logins logged_in num_compromised root_shell su_attempted num_root
+    num_file_creations num_shells num_access_files num_outbound_cmds is_host_login is_guest_login
+    count srv_count serror_rate srv_serror_rate rerror_rate srv_rerror_rate same_srv_rate
+    diff_srv_rate srv_diff_host_rate dst_host_count dst_host_srv_count dst_host_same_srv_rate
+    dst_host_diff_srv_rate dst_host_same_src_port_rate dst_host_srv_diff_host_rate
+    dst_host_serror_rate dst_host_srv_serror_rate dst_host_rerror_rate dst_host_srv_rerror_rate
+"""
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file on a server, and the SHA-256 of what it should hold, where that is known."""
+
+    url: str
+    sha256: str | None = None
+
+
+def download(remote: Remote) -> bytes:
+    """All of a remote file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be had, or is not the file that is meant; the line names the address.
+
+    Examples
+    --------
+    >>> download(Remote("data:,hello"))
+    b'hello'
+    >>> download(Remote("data:,hallo", sha256=hashlib.sha256(b"hello").hexdigest()))
+    Traceback (most recent call last):
+    ...
+    fires.streams.base.InputError: data:,hallo sends something else: its SHA-256 is wrong
+    """
+    try:
+        with urlopen(remote.url, timeout=_TIMEOUT) as response:
+            # In one piece: read in parts, a body that ends too early looks like any other.
+            content: bytes = response.read()
+    except HTTPError as error:
+        error.close()  # it is the response, too
+        raise InputError(f"{remote.url} cannot be read: {error.code} {error.reason}") from error
+    except (OSError, HTTPException) as error:
+        reason = getattr(error, "reason", None) or error
+        raise InputError(f"{remote.url} cannot be read: {reason}") from error
+    if remote.sha256 not in (None, hashlib.sha256(content).hexdigest()):
+        raise InputError(f"{remote.url} sends something else: its SHA-256 is wrong")
+    return content
+
+
+def read_spambase(files: Sequence[bytes]) -> pl.DataFrame:
+    """``spambase.data``: numbers between commas, the label last."""
+    rows = _numbers(files[0], np.float32, delimiter=",")
+    return _table(_SPAMBASE_NAMES, rows[:, :-1], rows[:, -1].astype(np.int8))
+
+
+def read_nips(files: Sequence[bytes]) -> pl.DataFrame:
+    """Madelon, Gisette: data and labels to train with, then those to validate with."""
+    X = np.vstack([_numbers(file, np.int16) for file in files[::2]])
+    y = np.concatenate([_numbers(file, np.int8)[:, 0] for file in files[1::2]])
+    return _table([f"x{column}" for column in range(1, X.shape[1] + 1)], X, y)
+
+
+def read_dota(files: Sequence[bytes]) -> pl.DataFrame:
+    """A ZIP of two files: the team that won, three codes, and one column for each hero."""
+    with zipfile.ZipFile(io.BytesIO(files[0])) as archive:
+        parts = [archive.read(f"dota2{part}.csv") for part in ("Train", "Test")]
+    rows = np.vstack([_numbers(part, np.int16, delimiter=",") for part in parts])
+    heroes = [f"hero_{number}" for number in range(1, rows.shape[1] - 3)]
+    names = ["cluster_id", "game_mode", "game_type", *heroes]
+    return _table(names, rows[:, 1:], rows[:, 0].astype(np.int8))
+
+
+def read_kdd(files: Sequence[bytes]) -> pl.DataFrame:
+    """The packed 10 % file: text and numbers between commas, a full stop after the label."""
+    import polars as pl
+
+    frame = pl.read_csv(
+        gzip.decompress(files[0]),
+        has_header=False,
+        new_columns=[*_KDD_NAMES.split(), "target"],
+        infer_schema_length=None,
+    )
+    return frame.with_columns(
+        pl.selectors.float().cast(pl.Float32), pl.col("target").str.strip_suffix(".")
+    )
+
+
+def read_mnist(files: Sequence[bytes]) -> pl.DataFrame:
+    """Packed IDX files: images and labels to train with, then those to test with."""
+    bodies = [gzip.decompress(file) for file in files]
+    X = np.vstack([np.frombuffer(b, np.uint8, offset=16).reshape(-1, 784) for b in bodies[::2]])
+    y = np.concatenate([np.frombuffer(body, np.uint8, offset=8) for body in bodies[1::2]])
+    return _table([f"p{pixel}" for pixel in range(784)], X, y)
+
+
+def read_har(files: Sequence[bytes]) -> pl.DataFrame:
+    """A ZIP of texts. Some of the features share a name, so each keeps the number before it."""
+    with zipfile.ZipFile(io.BytesIO(files[0])) as archive:
+        train, test = (
+            [archive.read(f"UCI HAR Dataset/{part}/{kind}_{part}.txt") for kind in "Xy"]
+            for part in ("train", "test")
+        )
+        names, activities = (
+            archive.read(f"UCI HAR Dataset/{name}.txt").decode().splitlines()
+            for name in ("features", "activity_labels")
+        )
+    X = np.vstack([_numbers(part[0], np.float64) for part in (train, test)])
+    codes = np.concatenate([_numbers(part[1], np.int8)[:, 0] for part in (train, test)])
+    label = dict(line.split() for line in activities)
+    return _table(names, X, np.array([label[str(code)] for code in codes]))
+
+
+def _numbers(
+    text: bytes, dtype: npt.DTypeLike, delimiter: str | None = None
+) -> npt.NDArray[np.generic]:
+    """The matrix a text spells out; any blanks separate the numbers, or the delimiter does."""
+    return np.loadtxt(io.BytesIO(text), dtype=dtype, delimiter=delimiter, ndmin=2)
+
+
+def _table(names: Sequence[str], X: npt.NDArray[Any], y: npt.NDArray[Any]) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame(X, schema=list(names)).with_columns(target=pl.Series(y))
