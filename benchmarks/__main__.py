@@ -10,7 +10,7 @@ from multiprocessing import get_context
 
 from benchmarks import run
 
-PARTS = ("step", "kernels", "sparse", "imports", "reader", "command", "rivals", "models")
+PARTS = ("step", "kernels", "sparse", "imports", "reader", "command", "rivals", "models", "harness")
 
 
 def main() -> None:

@@ -1,0 +1,356 @@
+"""How well is a stream predicted? Running scores, from one running confusion matrix."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core import labels
+from fires.core.belief import Floats
+
+Counts = npt.NDArray[np.int64]
+Metric = str | Callable[..., float]
+# Of labels, predicted labels, and the probabilities of the classes named last.
+Scorer = Callable[[Any, Any, Floats | None, Any], float]
+
+_LOG_LOSS = "log_loss"
+_EPSILON = float(np.finfo(np.float64).eps)
+
+
+class Scores:
+    r"""Scores of each batch, and of all batches so far.
+
+    With the rows :math:`n_{kl}` of class k that were taken for class l, the sums
+    :math:`t_k = \sum_l n_{kl}` (rows of class k) and :math:`p_k = \sum_l n_{lk}` (rows taken for
+    class k), and K classes known:
+
+    .. math::
+        \text{accuracy} &= \frac{\sum_k n_{kk}}{\sum_k t_k} \\
+        \text{balanced accuracy} &= \operatorname*{mean}_{k:\, t_k > 0} \frac{n_{kk}}{t_k} \\
+        \text{f1} &= \frac{2 n_{++}}{t_+ + p_+} \text{ for } K = 2, \qquad
+            \operatorname*{mean}_{k:\, t_k + p_k > 0} \frac{2 n_{kk}}{t_k + p_k}
+            \text{ for } K > 2 \\
+        \text{log loss} &= -\operatorname*{mean}_i \log
+            \min(\max(q_{i y_i}, \epsilon), 1 - \epsilon)
+
+    where + is the greater of two classes, :math:`q_{ik}` the probability that row i is of class k
+    (0 for a class that the predictor does not know) and :math:`\epsilon` the rounding of float64.
+    They equal scikit-learn's, with ``average="macro"`` for more than two classes. What is undefined
+    is NaN: every score of no rows, f1 where the positive class neither occurs nor is predicted, and
+    f1 while only one class is known, since nobody knows yet which side that is.
+
+    Parameters
+    ----------
+    names : iterable of str or callable
+        ``"accuracy"``, ``"balanced_accuracy"``, ``"f1"``, ``"log_loss"``; the name of any other
+        scikit-learn scorer (``"matthews_corrcoef"``, ``"roc_auc"``) or one from ``make_scorer``;
+        or a function ``(y_true, y_pred) -> float``. What is not built in is called with every
+        batch, and costs what it costs.
+    classes : sequence, optional
+        All labels that can occur; another one is an error. Without it, labels are added as they
+        arrive, and the matrix grows.
+
+    Attributes
+    ----------
+    names : tuple of str
+        What the scores are called; a function goes by its own name.
+    classes_ : ndarray or None
+        The labels, sorted: those that occurred or were predicted, or those given.
+    matrix : ndarray of int, shape (n_classes, n_classes)
+        How often a row of one class was taken for another: :math:`n_{kl}`.
+    needs_probabilities : bool
+        Whether a score is of probabilities.
+
+    Examples
+    --------
+    >>> scores = Scores(("accuracy", "f1"))
+    >>> scores.update(np.array(["ham", "spam", "spam"]), np.array(["ham", "ham", "spam"]))
+    {'accuracy': 0.6666666666666666, 'f1': 0.6666666666666666}
+    >>> scores.update(np.array(["ham"]), np.array(["ham"]))
+    {'accuracy': 1.0, 'f1': nan}
+    >>> scores.total
+    {'accuracy': 0.75, 'f1': 0.6666666666666666}
+    >>> scores.matrix
+    array([[2, 0],
+           [1, 1]])
+    """
+
+    def __init__(
+        self, names: Iterable[Metric] = ("accuracy",), classes: Sequence[Any] | None = None
+    ) -> None:
+        if isinstance(names, str):
+            raise TypeError(f"Scores come as a sequence; a single one is ({names!r},).")
+        given = [(_name(metric), metric) for metric in names]
+        metrics = dict(given)
+        if len(metrics) < len(given):
+            raise ValueError(f"Two scores have one name: {', '.join(name for name, _ in given)}.")
+        self.names = tuple(metrics)
+        self._scorers = {
+            name: _scorer(metric) for name, metric in metrics.items() if name not in _FROM_COUNTS
+        }
+        self.needs_probabilities = any(needed for _, needed in self._scorers.values())
+        # A sum over rows and their number, of what is no matter of counts.
+        self._sums = dict.fromkeys(self._scorers, (0.0, 0))
+        self.classes_: npt.NDArray[Any] | None = None
+        self._fixed = classes is not None
+        if classes is not None:
+            from fires.core.validation import as_classes  # loads scikit-learn
+
+            self.classes_ = labels.merge_classes(None, as_classes(classes))
+        n_classes = 0 if self.classes_ is None else len(self.classes_)
+        self.matrix: Counts = np.zeros((n_classes, n_classes), dtype=np.int64)
+
+    def update(
+        self,
+        y: npt.ArrayLike,
+        predicted: npt.ArrayLike,
+        probabilities: npt.ArrayLike | None = None,
+        columns: Sequence[Any] | npt.NDArray[Any] | None = None,
+    ) -> dict[str, float]:
+        """Count a batch in, and score it by itself.
+
+        Parameters
+        ----------
+        y, predicted : array-like of shape (n_rows,)
+            The labels, and what the rows were taken for.
+        probabilities : array-like of shape (n_rows, n_columns), optional
+            Of every class, for the scores that need them.
+        columns : sequence, optional
+            The classes whose probabilities the columns are: ``classes_`` of the predictor.
+            Default: the classes known here.
+
+        Returns
+        -------
+        dict of str to float
+            The scores of this batch alone.
+        """
+        y, predicted = np.asarray(y), np.asarray(predicted)
+        if y.ndim != 1 or y.shape != predicted.shape:
+            raise ValueError(
+                "y and predicted must be two rows of labels of one length; their shapes are "
+                f"{y.shape} and {predicted.shape}."
+            )
+        classes, truth = self._take(self.classes_, y, "y")
+        merged, taken = self._take(classes, predicted, "predicted")
+        if merged is not classes:  # a place may have moved
+            classes, truth = self._take(merged, y, "y")
+        columns = classes if columns is None else np.asarray(columns)
+        P = _checked(probabilities, len(y), columns)
+        others = {
+            name: float(score(y, predicted, P, columns)) if len(y) else math.nan
+            for name, (score, _) in self._scorers.items()
+        }
+
+        # Nothing has changed up to here, where nothing can fail any more.
+        self._grow(classes)
+        n_classes = len(self.matrix)
+        # A view of the matrix, in which cells are numbered.
+        np.add.at(self.matrix.reshape(-1), truth * n_classes + taken, 1)
+        for name, value in others.items():
+            if value == value:
+                total, rows = self._sums[name]
+                self._sums[name] = total + value * len(y), rows + len(y)
+        right = truth[truth == taken]
+        # As lists: the classes are few, and on them Python is faster than NumPy.
+        counts = [np.bincount(c, minlength=n_classes).tolist() for c in (right, truth, taken)]
+        return self._named(counts, others)
+
+    @property
+    def total(self) -> dict[str, float]:
+        """Each score over all rows so far.
+
+        What is not built in is the mean of its values, weighted by rows, as nothing is kept of
+        the rows themselves; batches in which it was NaN are left out.
+        """
+        matrix = self.matrix
+        sums = matrix.diagonal(), matrix.sum(axis=1), matrix.sum(axis=0)
+        counts = [array.tolist() for array in sums]
+        others = {name: total / n if n else math.nan for name, (total, n) in self._sums.items()}
+        return self._named(counts, others)
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Everything there is to save, as arrays; :meth:`from_state` takes it back.
+
+        Examples
+        --------
+        >>> scores = Scores(("accuracy", "f1"))
+        >>> _ = scores.update(["no", "yes"], ["no", "no"])
+        >>> Scores.from_state(scores.state(), ("accuracy", "f1")).total
+        {'accuracy': 0.5, 'f1': 0.0}
+        """
+        state = {
+            "matrix": self.matrix.copy(),
+            "fixed": np.array(self._fixed),
+            "sums": np.array(list(self._sums.values()), dtype=np.float64).reshape(-1, 2),
+        }
+        if self.classes_ is not None and self.classes_.dtype.kind in "OUS":
+            text = json.dumps([self.classes_.dtype.str, self.classes_.tolist()])
+            state["text_classes"] = np.frombuffer(text.encode(), dtype=np.uint8)
+        elif self.classes_ is not None:
+            state["classes"] = self.classes_.copy()
+        return state
+
+    @classmethod
+    def from_state(
+        cls, state: Mapping[str, npt.NDArray[Any]], names: Iterable[Metric] = ("accuracy",)
+    ) -> Scores:
+        """Rebuild the scores that gave this :meth:`state`; ``names`` are given again."""
+        scores = cls(names)
+        classes = state.get("classes")
+        if "text_classes" in state:
+            kind, values = json.loads(state["text_classes"].tobytes())
+            classes = np.array(values, dtype=object if kind == "|O" else kind)
+        matrix, sums = state["matrix"].astype(np.int64, order="C"), state["sums"]
+        n_classes = 0 if classes is None else len(classes)
+        if matrix.shape != (n_classes, n_classes) or len(sums) != len(scores._sums):
+            raise ValueError(
+                f"Not the state of the scores {', '.join(scores.names)}: it has {len(sums)} sums "
+                f"and a matrix of shape {matrix.shape} for {n_classes} classes."
+            )
+        scores.classes_, scores.matrix = classes, matrix
+        scores._fixed = bool(state["fixed"])
+        for name, (total, rows) in zip(scores._sums, sums.tolist(), strict=True):
+            scores._sums[name] = total, int(rows)
+        return scores
+
+    def _take(
+        self, known: npt.NDArray[Any] | None, found: npt.NDArray[Any], name: str
+    ) -> tuple[Any, Any]:
+        """The classes once these labels were seen, and the places of the labels among them."""
+        codes = None if known is None else labels.encode(found, known)
+        if codes is not None:
+            return known, codes
+        if not len(found):
+            return known, np.empty(0, dtype=np.intp)
+        if found.dtype.kind in "fO" and any(v is None or v != v for v in found.tolist()):
+            raise ValueError(f"{name} holds a missing label: leave out the rows without one.")
+        if self._fixed and known is not None:
+            unknown = next(v for v in found.tolist() if v not in known.tolist())
+            raise ValueError(
+                f"{name} holds the label {unknown!r}, which is not in classes={known.tolist()}."
+            )
+        classes = labels.merge_classes(known, found)
+        return classes, labels.encode(found, classes)
+
+    def _grow(self, classes: npt.NDArray[Any] | None) -> None:
+        """Let the matrix have a row and a column for each of the classes."""
+        if classes is None or classes is self.classes_:
+            return
+        matrix = np.zeros((len(classes), len(classes)), dtype=np.int64)
+        if self.classes_ is not None:
+            kept = labels.encode(self.classes_, classes)
+            assert kept is not None
+            matrix[np.ix_(kept, kept)] = self.matrix
+        self.classes_, self.matrix = classes, matrix
+
+    def _named(self, counts: list[list[int]], others: dict[str, float]) -> dict[str, float]:
+        return {
+            name: others[name] if name in others else _FROM_COUNTS[name](*counts)
+            for name in self.names
+        }
+
+
+# --- the built-in scores, from the counts n_kk, t_k and p_k -------------------------------------
+
+
+def _accuracy(right: list[int], true: list[int], taken: list[int]) -> float:
+    rows = sum(true)
+    return sum(right) / rows if rows else math.nan
+
+
+def _balanced_accuracy(right: list[int], true: list[int], taken: list[int]) -> float:
+    return _mean([r / t for r, t in zip(right, true, strict=True) if t])
+
+
+def _f1(right: list[int], true: list[int], taken: list[int]) -> float:
+    if len(true) < 2:
+        return math.nan
+    classes = list(zip(right, true, taken, strict=True))
+    if len(classes) == 2:
+        del classes[0]  # of two, the greater one is the positive one
+    return _mean([2 * r / (t + p) for r, t, p in classes if t + p])
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+_FROM_COUNTS = {"accuracy": _accuracy, "balanced_accuracy": _balanced_accuracy, "f1": _f1}
+
+
+def _log_loss(y: Any, predicted: Any, P: Floats | None, columns: Any) -> float:
+    if P is None:
+        raise ValueError("log_loss needs probabilities, of a predictor that has predict_proba.")
+    place = {label: column for column, label in enumerate(columns.tolist())}
+    at = np.array([place.get(label, -1) for label in y.tolist()])
+    q = np.where(at < 0, 0.0, P[np.arange(len(y)), at])
+    return float(-np.log(np.clip(q, _EPSILON, 1.0 - _EPSILON)).mean())
+
+
+def _checked(probabilities: npt.ArrayLike | None, n_rows: int, columns: Any) -> Floats | None:
+    if probabilities is None:
+        return None
+    P = np.asarray(probabilities, dtype=np.float64)
+    n_columns = 0 if columns is None else len(columns)
+    if P.shape != (n_rows, n_columns):
+        raise ValueError(
+            f"probabilities of {n_rows} rows and {n_columns} classes have the shape {P.shape}: "
+            "pass the classes of the predictor as columns."
+        )
+    if not ((P > -1e-6) & (P < 1.0 + 1e-6)).all():  # rounding is no one's fault
+        raise ValueError("probabilities must lie between 0 and 1; some do not.")
+    return P
+
+
+# --- scikit-learn's -----------------------------------------------------------------------------
+
+
+def _name(metric: Metric) -> str:
+    return metric if isinstance(metric, str) else getattr(metric, "__name__", repr(metric))
+
+
+def _scorer(metric: Metric) -> tuple[Scorer, bool]:
+    """A score that is no matter of counts, and whether it needs probabilities."""
+    if metric == _LOG_LOSS:
+        return _log_loss, True
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.metrics import get_scorer, get_scorer_names
+
+    if isinstance(metric, str) and metric not in get_scorer_names():
+        raise ValueError(
+            f"There is no score {metric!r}: there are {', '.join(_FROM_COUNTS)}, {_LOG_LOSS}, "
+            "those that sklearn.metrics.get_scorer_names() lists, and functions (y_true, y_pred)."
+        )
+    scorer: Any = get_scorer(metric) if isinstance(metric, str) else metric
+    if not isinstance(scorer, type(get_scorer("accuracy"))):
+        return lambda y, predicted, P, columns: scorer(y, predicted), False
+
+    class Told(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+        """A classifier that says what it was told, since a scorer wants to ask one itself."""
+
+        asked = False
+
+        def __init__(self, predicted: Any, P: Any, columns: Any) -> None:
+            self.predicted, self.P, self.classes_ = predicted, P, columns
+
+        def predict(self, X: Any) -> Any:
+            return self.predicted
+
+        def predict_proba(self, X: Any) -> Any:
+            Told.asked = True
+            if self.P is None:
+                raise ValueError(f"{_name(metric)} needs probabilities, of predict_proba.")
+            return self.P
+
+    def score(y: Any, predicted: Any, P: Floats | None, columns: Any) -> float:
+        return float(scorer(Told(predicted, P, columns), y, y))
+
+    # Which answer a scorer wants is nowhere to be read: it is asked for a score and watched.
+    half = np.full((4, 2), 0.5)
+    score(np.array([0, 1, 0, 1]), np.array([0, 1, 1, 0]), half, np.array([0, 1]))
+    return score, Told.asked
