@@ -19,6 +19,7 @@ def require(module: str, who: str, extra: str | None = None) -> Any:
     ...
     fires.core.errors.MissingExtra: NeuralNet needs no_such_library: pip install 'fires[torch]'
     """
-    if find_spec(module.partition(".")[0]) is None:
+    spec = find_spec(module.partition(".")[0])
+    if spec is None or spec.origin is None:  # a mere folder of that name is no library
         raise MissingExtra(who, module, extra or module)
     return importlib.import_module(module)

@@ -11,13 +11,24 @@ import numpy as np
 import scipy.sparse as sp
 
 from fires.core.belief import Belief, Floats
-from fires.models.monte_carlo import MonteCarlo, Parameters, Rows, aggregated, log_normal
+from fires.core.settings import check_number
+from fires.models.monte_carlo import (
+    LOG_NOISE,
+    MonteCarlo,
+    Parameters,
+    Rows,
+    aggregated,
+    best_of_head,
+    first_line,
+    log_normal,
+)
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
     from torch.nn import Module
 
 ToFeatures = Callable[[dict[str, Floats], dict[str, Floats]], tuple[Any, Any]]
+_BUFFER = "buffer "
 
 
 class TorchModel(MonteCarlo):
@@ -41,6 +52,8 @@ class TorchModel(MonteCarlo):
         learnt as plain numbers. Buffers are kept as they are.
     likelihood : callable, optional
         ``likelihood(outputs, y)`` gives the log likelihood of each row, in place of those above.
+        ``y`` holds the places of the labels among ``classes_``, or numbers, which the selector
+        standardises unless it has ``scale=None``.
     sigma_init : float, default=0.1
         Where sigma starts, divided by the root of the number of inputs of a weight.
     rate : float, default=1.0
@@ -95,16 +108,22 @@ class TorchModel(MonteCarlo):
         self.aggregate, self.task, self.device, self.dtype = aggregate, task, device, dtype
         self.likelihood, self.gather = likelihood, to_features
         self.check()
-        if not 0.0 < sigma_init < math.inf:
-            raise ValueError(f"sigma_init must be a positive number; got {sigma_init!r}.")
+        check_number("sigma_init", sigma_init, wanted="a positive number")
+        for what, function in (("likelihood", likelihood), ("to_features", to_features)):
+            if function is not None and not callable(function):
+                raise TypeError(f"{what} must be a function; got {function!r}.")
         self.module = copy.deepcopy(module).eval().requires_grad_(False).to(device)
         floating = [name for name, p in self._all().items() if p.is_floating_point()]
-        self.random = floating if random is None else list(random)
-        if unknown := set(self.random) - set(floating):
+        wanted = (
+            {random} if isinstance(random, str) else set(floating if random is None else random)
+        )
+        if unknown := wanted - set(floating):
             raise ValueError(
-                f"{self.name} has no floating-point parameter {sorted(unknown)[0]!r}; it has "
+                f"{self.name} has no floating-point parameter {min(map(str, unknown))!r}; it has "
                 f"{', '.join(floating) or 'none'}."
             )
+        # In the module's order: draws must not depend on the order of a set.
+        self.random = [name for name in floating if name in wanted]
         if not self.random:
             raise ValueError(f"{self.name} has no parameters that could be random.")
 
@@ -136,18 +155,22 @@ class TorchModel(MonteCarlo):
             if name not in mu and value.is_floating_point()
         }
         fixed = {
-            f"buffer {name}": value.to(**place, copy=True)
+            _BUFFER + name: value.to(**place, copy=True)
             for name, value in self.module.named_buffers()
             if value.is_floating_point()
         }
         if not n_classes:
-            point["log noise"] = torch.zeros(1, **place)
+            point[LOG_NOISE] = torch.zeros(1, **place)
         else:
-            fixed["order"] = torch.arange(n_classes, **place)
-        fixed["n_features"] = torch.tensor([n_features], **place)
-        if self.gather is None:
-            self._first_layer(mu, n_features)
-        return Parameters(mu, sigma, point, fixed)
+            fixed["class order"] = torch.arange(n_classes, **place)
+        fixed["n features"] = torch.tensor([n_features], **place)
+        started = Parameters(mu, sigma, point, fixed)
+        self.aggregated(started, slice(None))  # what cannot be ranked is not to be learnt
+        return started
+
+    def best(self, point: Mapping[str, Tensor]) -> float:
+        """See :class:`fires.models.monte_carlo.MonteCarlo`."""
+        return math.inf if self.likelihood is not None else best_of_head(point)
 
     def _first_layer(self, mu: Mapping[str, Tensor], n_features: int) -> str:
         for name, value in mu.items():
@@ -176,6 +199,8 @@ class TorchModel(MonteCarlo):
     ) -> tuple[Tensor, Tensor | None]:
         """See :class:`fires.models.monte_carlo.MonteCarlo`."""
         torch = self.torch()
+        if LOG_NOISE not in point:
+            y = point["class order"].long()[y]
         try:
             outputs = self._outputs(features, theta, point)
             if self.likelihood is not None:
@@ -183,12 +208,11 @@ class TorchModel(MonteCarlo):
                 wanted = (self.n_draws, len(y))
                 if tuple(F.shape) != wanted:
                     raise ValueError(f"likelihood gave {tuple(F.shape[1:])} for {len(y)} rows")
-                return F, None
+                return F.to(features.dtype), None
         except Exception as error:
-            reason = (str(error).splitlines() or [""])[0]
             raise ValueError(
                 f"{self.name} failed on {len(features)} rows of {features.shape[1]} features: "
-                f"{type(error).__name__}: {reason}"
+                f"{first_line(error)}"
             ) from error
         return self._by_outputs(outputs, point, y), None
 
@@ -197,43 +221,50 @@ class TorchModel(MonteCarlo):
     ) -> Tensor:
         """What the module gives, draws first."""
         torch = self.torch()
-        shared = {name.removeprefix("buffer "): value for name, value in point.items()}
-        known = self._all().keys() | dict(self.module.named_buffers()).keys()
-        shared = {name: value for name, value in shared.items() if name in known}
+        buffers = {
+            name: point.get(_BUFFER + name, value).clone()  # a module may count in its buffers
+            for name, value in self.module.named_buffers()
+        }
+        learnt = {name: point[name] for name in self._all() if name in point}
 
         def run(drawn: dict[str, Tensor]) -> Tensor:
-            found: Tensor = torch.func.functional_call(self.module, shared | drawn, (X,))
-            return found
+            found = torch.func.functional_call(self.module, learnt | buffers | drawn, (X,))
+            if not isinstance(found, torch.Tensor):
+                raise TypeError(f"it gives a {type(found).__name__}, not a tensor")
+            outputs: Tensor = found.to(X.dtype)
+            return outputs
 
         try:
             outputs: Tensor = torch.func.vmap(run)(dict(theta))
         except RuntimeError:  # some operations cannot be batched: one draw after the other
             each = ({name: value[i] for name, value in theta.items()} for i in range(self.n_draws))
             outputs = torch.stack([run(drawn) for drawn in each])
+        if not outputs.requires_grad:
+            raise ValueError("its outputs do not follow from its parameters")
         return outputs
 
     def _by_outputs(self, outputs: Tensor, point: Mapping[str, Tensor], y: Tensor) -> Tensor:
         torch = self.torch()
         shape, n_rows = tuple(outputs.shape[1:]), len(y)
-        single = shape in ((n_rows,), (n_rows, 1))
-        if "log noise" in point:
+        single = shape in ((n_rows,), (n_rows, 1)) or (shape == () and n_rows == 1)
+        if LOG_NOISE in point:
             if not single:
                 raise ValueError(
                     f"{self.name} gives outputs of shape {shape} for {n_rows} rows; a numeric "
                     "target needs one number per row."
                 )
-            return log_normal(y, outputs.flatten(1), point["log noise"])
-        order = point["order"].long()
-        if single and len(order) == 2:
-            sign = 2.0 * order[y].to(outputs.dtype) - 1.0
-            bernoulli: Tensor = torch.nn.functional.logsigmoid(sign * outputs.flatten(1))
+            return log_normal(y, outputs.reshape(-1, n_rows), point[LOG_NOISE])
+        n_classes = len(point["class order"])
+        if single and n_classes == 2:
+            sign = 2.0 * y.to(outputs.dtype) - 1.0
+            bernoulli: Tensor = torch.nn.functional.logsigmoid(sign * outputs.reshape(-1, n_rows))
             return bernoulli
-        if shape != (n_rows, len(order)):
+        if shape != (n_rows, n_classes):
             raise ValueError(
-                f"{self.name} gives outputs of shape {shape} for {n_rows} rows and {len(order)} "
+                f"{self.name} gives outputs of shape {shape} for {n_rows} rows and {n_classes} "
                 "classes; if it knows more classes than have been met, pass them as classes=[...]."
             )
-        picked = order[y].expand(outputs.shape[:2]).unsqueeze(2)
+        picked = y.expand(outputs.shape[:2]).unsqueeze(2)
         softmax: Tensor = torch.log_softmax(outputs, 2)
         return softmax.gather(2, picked).squeeze(2)
 
@@ -241,32 +272,36 @@ class TorchModel(MonteCarlo):
         self, parameters: Parameters, sources: list[int | None], generator: Generator
     ) -> Parameters:
         """Two classes may change places; a module has no output for a third."""
-        order = parameters.fixed["order"]
+        order = parameters.fixed["class order"]
         if len(sources) != len(order) or None in sources:
             raise ValueError(
                 f"{self.name} cannot take up new classes as they arrive: pass classes=[...] with "
                 "all of them to the first partial_fit."
             )
-        fixed = parameters.fixed | {"order": order[self.torch().tensor(sources)]}
+        fixed = parameters.fixed | {"class order": order[sources]}
         return Parameters(parameters.mu, parameters.sigma, parameters.point, fixed)
 
     def aggregated(self, parameters: Parameters, rows: Any) -> tuple[Tensor, Tensor]:
         """One mean and one standard deviation per feature."""
         torch = self.torch()
-        n_features = int(parameters.fixed["n_features"])
+        n_features = int(parameters.fixed["n features"])
         if self.gather is None:
             first = self._first_layer(parameters.mu, n_features)
             mu, sigma = parameters.mu[first].T, parameters.sigma[first].T
             return aggregated(mu[rows], sigma[rows], self.aggregate)
         halves = (
-            {name: value.cpu().numpy() for name, value in half.items()}
+            {name: value.cpu().numpy().copy() for name, value in half.items()}
             for half in (parameters.mu, parameters.sigma)
         )
-        found = [np.asarray(part, dtype=np.float64) for part in self.gather(*halves)]
+        try:
+            found = [np.asarray(part, dtype=np.float64) for part in self.gather(*halves)]
+        except Exception as error:
+            raise ValueError(f"to_features of {self.name} failed: {first_line(error)}") from error
         if [part.shape for part in found] != [(n_features,)] * 2:
             raise ValueError(
                 f"to_features of {self.name} must give a mu and a sigma for each of the "
                 f"{n_features} features; got {' and '.join(str(part.shape) for part in found)}."
             )
-        mu, sigma = (torch.tensor(part, device=self.device)[rows] for part in found)
+        # A copy, since torch reads no array that runs backwards through memory.
+        mu, sigma = (torch.tensor(part.copy(), device=self.device)[rows] for part in found)
         return mu, sigma

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +27,20 @@ import scipy.sparse as sp
 
 from fires.core.belief import Belief, Floats
 from fires.core.optional import require
+from fires.core.settings import check_choice, check_count, check_number
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-INPUTS = "inputs"
+# Names of our own have a space in them, so that no parameter of a module can be called the same.
+INPUTS = "input weights"
 """The name of the parameters that meet the features: one row of them per feature."""
 
+LOG_NOISE = "log noise"
+"""The name of the point parameter of a numeric target: the log variance round its mean."""
+
 _AGGREGATES = ("paper", "abs", "rms")
-_FIXED = "fixed."
+_FIXED = "fixed "
 _SIGMA = 0.1  # at the start of the scaled form
 # Numbers worked on at once: on a processor so many that they stay in its cache.
 _AT_ONCE = {"cpu": 1 << 19, "cuda": 1 << 26}
@@ -58,9 +64,9 @@ class MonteCarlo(ABC):
     """What models have in common whose marginal likelihood is a mean over draws.
 
     A model writes :meth:`start` and :meth:`log_likelihood`. If it has parameters named
-    ``"inputs"``, one row per feature, it sees the features only through ``X @ inputs``: then
-    sparse batches cost what their entries cost, and parameters of features that a batch does not
-    show are neither drawn nor moved, which is exact.
+    ``"input weights"``, one row per feature, it sees the features only through their product with
+    X: then sparse batches cost what their entries cost, and parameters of features that a batch
+    does not show are neither drawn nor moved, which is exact.
     """
 
     n_draws: int
@@ -86,8 +92,9 @@ class MonteCarlo(ABC):
     ) -> tuple[Tensor, Tensor | None]:
         """The log likelihood of every draw and row, and a penalty to be taken off per row.
 
-        ``features`` holds ``X @ inputs`` (n_draws, n_rows, n_columns) for a model with inputs,
-        else X itself; ``theta`` all other parameters, draws first; ``point`` what is fixed, too.
+        ``features`` holds X times the input weights (n_draws, n_rows, n_columns) of a model that
+        has them, else X itself; ``theta`` all other parameters, draws first; ``point`` what is
+        fixed, too.
         """
 
     @abstractmethod
@@ -96,11 +103,18 @@ class MonteCarlo(ABC):
     ) -> Parameters:
         """A copy for other classes: each takes the output of an old one, or a fresh one."""
 
+    def best(self, point: Mapping[str, Tensor]) -> float:
+        """The greatest log likelihood a row can have; infinite: steps are not shortened for it."""
+        if self.form == "paper":
+            return math.inf
+        return best_of_head(point)
+
     # --- the base model's four methods, on beliefs ------------------------------------------
 
     def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Belief:
         """See :class:`fires.models.base.BaseModel`."""
-        return self.pack(self.start(n_features, n_classes, self.generator(rng)))
+        with self.ordinarily():
+            return self.pack(self.start(n_features, n_classes, self.generator(rng)))
 
     def log_marginal(
         self,
@@ -122,15 +136,18 @@ class MonteCarlo(ABC):
         rng: np.random.Generator,
     ) -> Belief:
         """The slope of the estimate, with its draws held fixed."""
-        parameters, found = self._slopes_at(belief, X, y, weight, rng)
-        mu, sigma = dict(found.mu), dict(found.sigma)
-        if INPUTS in parameters.mu:
-            for name, sums in ((INPUTS, mu), (INPUTS, sigma)):
-                sums[name] = parameters.mu[name].new_zeros(parameters.mu[name].shape)
+        torch = self.torch()
+        with self.ordinarily():
+            parameters, found = self._slopes_at(belief, X, y, weight, rng)
+            # In the order of the parameters, in which they are packed.
+            mu, sigma = (
+                {name: half.get(name, torch.zeros_like(at)) for name, at in parameters.mu.items()}
+                for half in (found.mu, found.sigma)
+            )
             for rows, g_mu, g_sigma in found.inputs():
                 mu[INPUTS][rows], sigma[INPUTS][rows] = g_mu.double(), g_sigma.double()
-        fixed = {name: value * 0.0 for name, value in parameters.fixed.items()}
-        return self.pack(Parameters(mu, sigma, found.point, fixed))
+            fixed = {name: value * 0.0 for name, value in parameters.fixed.items()}
+            return self.pack(Parameters(mu, sigma, found.point, fixed))
 
     def to_features(self, belief: Belief) -> Belief:
         """One mean and one standard deviation per feature, as ``aggregate`` says."""
@@ -147,9 +164,10 @@ class MonteCarlo(ABC):
         weight: Floats | None,
         rng: np.random.Generator,
     ) -> tuple[Parameters, Slopes]:
-        parameters, rows = self.unpack(belief), self.rows(X)
-        noise = draw(self, parameters, rows, self.generator(rng))
-        return parameters, slopes(self, parameters, rows, *self.target(y, weight), noise)
+        with self.ordinarily():
+            parameters, rows = self.unpack(belief), self.rows(X)
+            noise = draw(self, parameters, rows, self.generator(rng))
+            return parameters, slopes(self, parameters, rows, *self.target(y, weight), noise)
 
     # --- beliefs and tensors ----------------------------------------------------------------
 
@@ -194,7 +212,7 @@ class MonteCarlo(ABC):
         dtype = getattr(torch, self.dtype)
         if sp.issparse(X):
             return _SparseRows(sp.csr_array(X), dtype, self.device)
-        return _DenseRows(torch.tensor(np.asarray(X), dtype=dtype, device=self.device))
+        return _DenseRows(torch.tensor(_forward(X), dtype=dtype, device=self.device))
 
     def target(self, y: npt.NDArray[Any], weight: Floats | None) -> tuple[Tensor, Tensor]:
         """Class codes or numbers, and weights."""
@@ -203,8 +221,8 @@ class MonteCarlo(ABC):
         w = np.ones(len(y)) if weight is None else weight
         codes = np.asarray(y).dtype.kind in "biu"
         return (
-            torch.tensor(y, dtype=torch.int64 if codes else dtype, device=self.device),
-            torch.tensor(w, dtype=dtype, device=self.device),
+            torch.tensor(_forward(y), dtype=torch.int64 if codes else dtype, device=self.device),
+            torch.tensor(_forward(w), dtype=dtype, device=self.device),
         )
 
     def generator(self, rng: np.random.Generator) -> Generator:
@@ -246,26 +264,34 @@ class MonteCarlo(ABC):
         """The library, or what to install."""
         return require("torch", type(self).__name__)
 
+    @contextmanager
+    def ordinarily(self) -> Iterator[None]:
+        """Compute with slopes and in our own precision, whatever mode the caller's torch is in."""
+        torch = self.torch()
+        with torch.inference_mode(False), torch.autocast(self.device, enabled=False):
+            yield
+
     def check(self) -> None:
         """Raise if a setting cannot be."""
         torch = self.torch()
-        if isinstance(self.n_draws, bool) or not isinstance(self.n_draws, int) or self.n_draws < 1:
-            raise ValueError(f"n_draws must be a positive integer; got {self.n_draws!r}.")
-        if not 0.0 < self.rate < math.inf:
-            raise ValueError(f"rate must be a positive number; got {self.rate!r}.")
+        check_count("n_draws", self.n_draws)
+        check_number("rate", self.rate, wanted="a positive number")
         for name, known in (
             ("form", ("scaled", "paper")),
             ("aggregate", _AGGREGATES),
             ("task", ("auto", "classes", "numbers")),
+            ("device", tuple(_AT_ONCE)),
             ("dtype", ("float32", "float64")),
         ):
-            if getattr(self, name) not in known:
-                names = ", ".join(map(repr, known))
-                raise ValueError(f"{name} must be one of {names}; got {getattr(self, name)!r}.")
-        if self.device not in _AT_ONCE:
-            raise ValueError(f"device must be 'cpu' or 'cuda'; got {self.device!r}.")
+            check_choice(name, getattr(self, name), known)
         if self.device == "cuda" and not torch.cuda.is_available():
             raise ValueError("device='cuda', but torch sees no GPU on this machine.")
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line."""
+    said = (str(error).splitlines() or [""])[0]
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def aggregated(mu: Tensor, sigma: Tensor, how: str) -> tuple[Tensor, Tensor]:
@@ -286,16 +312,29 @@ def head(scores: Tensor, point: Mapping[str, Tensor], y: Tensor) -> Tensor:
     """
     import torch
 
-    if "log_noise" not in point:
+    if LOG_NOISE not in point:
         picked = y.expand(scores.shape[:2]).unsqueeze(2)
         return torch.log_softmax(scores, 2).gather(2, picked).squeeze(2)
-    return log_normal(y, scores.squeeze(2), point["log_noise"])
+    return log_normal(y, scores.squeeze(2), point[LOG_NOISE])
+
+
+def best_of_head(point: Mapping[str, Tensor]) -> float:
+    """The log likelihood of a row that is predicted without error and without doubt."""
+    if LOG_NOISE not in point:
+        return 0.0
+    return -0.5 * (float(point[LOG_NOISE]) + math.log(2.0 * math.pi))
 
 
 def log_normal(y: Tensor, mean: Tensor, log_variance: Tensor) -> Tensor:
     """The log density of a normal distribution."""
     error = (y - mean).square() * (-log_variance).exp()
     return -0.5 * (error + log_variance + math.log(2.0 * math.pi))
+
+
+def _forward(values: Any) -> npt.NDArray[Any]:
+    """An array that torch can read: it does not run backwards through memory."""
+    array = np.asarray(values)
+    return array.copy() if any(stride < 0 for stride in array.strides) else array
 
 
 # --- the batch, and its meeting with the parameters -----------------------------------------
@@ -307,7 +346,6 @@ class Rows(ABC):
     matrix: Any
     columns: Any  # of the features it shows: a slice or indices
     n_columns: int
-    largest: float
 
     @abstractmethod
     def project(self, mu: Tensor, sigma: Tensor, noise: Tensor) -> Tensor:
@@ -321,7 +359,6 @@ class Rows(ABC):
 class _DenseRows(Rows):
     def __init__(self, X: Tensor) -> None:
         self.matrix, self.columns, self.n_columns = X, slice(None), X.shape[1]
-        self.largest = float(X.abs().max()) if X.numel() else 0.0
 
     def project(self, mu: Tensor, sigma: Tensor, noise: Tensor) -> Tensor:
         dtype = self.matrix.dtype
@@ -354,7 +391,6 @@ class _SparseRows(Rows):
         small = sp.csr_array((X.data, local, X.indptr), shape=(X.shape[0], len(columns)))
         self.columns = torch.tensor(columns, dtype=torch.int64, device=device)
         self.n_columns = len(columns)
-        self.largest = float(np.abs(X.data).max()) if X.nnz else 0.0
         self._bags, self._back = (
             (
                 torch.tensor(part.indices, dtype=torch.int64, device=device),
@@ -436,19 +472,6 @@ class Slopes:
             for part, g_mu, g_sigma in self._rows.pull(self._slope, self._noise[INPUTS]):
                 yield (part if isinstance(columns, slice) else columns[part]), g_mu, g_sigma
 
-    def finite(self) -> bool:
-        """Whether every slope is a number: those of the inputs by a bound on their size."""
-        total = self.value.detach().double()
-        for part in (*self.mu.values(), *self.sigma.values(), *self.point.values()):
-            total = total + part.abs().sum()
-        if self._slope is not None:
-            total = total + self._rows.largest * self._slope.abs().sum()
-        largest = np.finfo(np.float32 if self._is_single() else np.float64).max
-        return bool(total.abs() < float(largest))
-
-    def _is_single(self) -> bool:
-        return bool(self.value.element_size() == 4)
-
 
 def slopes(
     model: MonteCarlo,
@@ -466,7 +489,10 @@ def slopes(
         for name, mu in parameters.mu.items()
         if name != INPUTS
     }
-    point = {name: value.to(dtype).requires_grad_() for name, value in parameters.point.items()}
+    point = {
+        name: value.to(dtype, copy=True).requires_grad_()
+        for name, value in parameters.point.items()
+    }
     tied = INPUTS in parameters.mu
     if tied:
         mu, sigma = parameters.mu[INPUTS], parameters.sigma[INPUTS]
@@ -480,7 +506,10 @@ def slopes(
     if penalty is not None:
         value = value - weight.sum() * penalty
     wanted = [*theta.values(), *point.values(), *([features] if tied else [])]
-    found = torch.autograd.grad(value, wanted, allow_unused=True)
+    try:
+        found = torch.autograd.grad(value, wanted, allow_unused=True)
+    except Exception as error:
+        raise ValueError(f"{model.name} cannot be differentiated: {first_line(error)}") from error
     grads = [torch.zeros_like(w) if g is None else g for w, g in zip(wanted, found, strict=True)]
     by_draw = dict(zip(theta, grads, strict=False))
     return Slopes(

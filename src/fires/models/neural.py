@@ -9,7 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 from fires.core.belief import Belief
-from fires.models.monte_carlo import INPUTS, MonteCarlo, Parameters, head
+from fires.core.settings import is_count
+from fires.models.monte_carlo import INPUTS, LOG_NOISE, MonteCarlo, Parameters, head
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -75,9 +76,11 @@ class NeuralNet(MonteCarlo):
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.hidden, (tuple, list)) or not all(map(is_count, self.hidden)):
+            raise ValueError(
+                f"hidden must be a tuple of positive numbers of nodes; got {self.hidden!r}."
+            )
         object.__setattr__(self, "hidden", tuple(int(n) for n in self.hidden))
-        if any(n < 1 for n in self.hidden):
-            raise ValueError(f"hidden must hold positive numbers of nodes; got {self.hidden}.")
         self.check()
 
     @classmethod
@@ -97,7 +100,7 @@ class NeuralNet(MonteCarlo):
         torch = self.torch()
         place = {"dtype": torch.float64, "device": self.device}
         sizes = torch.tensor([n_features, max(n_classes, 1)], **place)
-        point = {} if n_classes else {"log_noise": torch.zeros(1, **place)}
+        point = {} if n_classes else {LOG_NOISE: torch.zeros(1, **place)}
         mu, sigma = {}, {}
         for name, (n_out, n_in) in self._layers(n_features, max(n_classes, 1)).items():
             shape = (n_in, n_out) if name == INPUTS else (n_out, n_in)
@@ -113,7 +116,7 @@ class NeuralNet(MonteCarlo):
 
     def shapes(self, belief: Belief) -> dict[str, tuple[int, ...]]:
         """See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        n_features, n_outputs = belief.point["fixed.sizes"].astype(int).tolist()
+        n_features, n_outputs = belief.point["fixed sizes"].astype(int).tolist()
         return dict(self._layers(n_features, n_outputs))
 
     def log_likelihood(

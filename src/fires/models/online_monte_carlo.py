@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy.typing as npt
 
 from fires.core.belief import Belief, Floats
 from fires.models.batch_scaling import BatchScaler
-from fires.models.monte_carlo import INPUTS, MonteCarlo, Parameters, draw, slopes
+from fires.models.monte_carlo import INPUTS, MonteCarlo, Parameters, Slopes, draw, slopes
 from fires.models.online import OnlineModel
 from fires.models.online_linear import Rates
 from fires.models.scaling import State
@@ -19,14 +21,21 @@ from fires.models.target import Target
 # steps of more than 1.
 _POINT_RATE = 300.0
 _HALVES = ("mu", "sigma", "point", "fixed")
+_REMEMBERED = 100  # batches of which it is known what they moved
 
 
 class OnlineMonteCarlo(OnlineModel):
-    """The parameters of a model, its scale and its draws, moved one step per batch.
+    r"""The parameters of a model, its scale and its draws, moved one step per batch.
 
     The same step as :class:`fires.models.online.OnlineModel` takes through the model's
     ``gradient``, on tensors that stay where they are. A batch that is sparse moves only the
     parameters of the features it shows.
+
+    **Step cap**, in the scaled form: a step of rate :math:`\alpha` promises the log likelihood
+    :math:`\alpha \lVert g \rVert^2` more, and no step promises more than the batch lacks:
+    :math:`\alpha \le (\text{best} - \text{value}) / \lVert g \rVert^2`. That is Polyak's step as
+    an upper bound (Loizou et al., 2021). Ordinary batches of a hundred rows stay far below it and
+    move as they would without it; a batch of one row, or an outlier, cannot throw a net away.
     """
 
     def __init__(
@@ -41,7 +50,8 @@ class OnlineMonteCarlo(OnlineModel):
         self.model: Any = model
         self.rng = rng
         self.generator = model.generator(rng)
-        self.parameters = model.start(n_features, n_classes, self.generator)
+        with model.ordinarily():
+            self.parameters = model.start(n_features, n_classes, self.generator)
         self.scaler = BatchScaler(scale, n_features)
         self.target = Target("gaussian", 1, scaled=scale is not None, levelled=False)
         self._numeric = n_classes == 0
@@ -53,41 +63,62 @@ class OnlineMonteCarlo(OnlineModel):
         self, X: Any, y: npt.NDArray[Any], weight: Floats | None, rates: Rates, missing: bool
     ) -> None:
         """Learn from one batch. On an error, nothing moved."""
+        if weight is not None and not weight.all():  # a row of weight 0 is not there
+            X, y, weight = X[weight > 0.0], y[weight > 0.0], weight[weight > 0.0]
         before = self.generator.get_state()
         w = np.ones(X.shape[0]) if weight is None else weight
         target = self.target.look(y, w)[0][0] if self._numeric else y
-        try:
-            scaled, learn_scale = self.scaler.scaled(X, w, missing)
-            rows = self.model.rows(scaled)
-            noise = draw(self.model, self.parameters, rows, self.generator, self._scratch)
-            codes, counts = self.model.target(target, weight)
-            found = slopes(self.model, self.parameters, rows, codes, counts, noise)
-            if not found.finite():
-                raise ValueError(
-                    f"The gradient of {self.model.name} is not finite on this batch; a smaller "
-                    "learning_rate may help."
-                )
-        except BaseException:
-            self.generator.set_state(before)
-            raise
-        self._move(found, rates, 1.0 / float(w.sum()))
-        self._stale.append(rows.columns)
+        with self.model.ordinarily():
+            try:
+                scaled, learn_scale = self.scaler.scaled(X, w, missing)
+                rows = self.model.rows(scaled)
+                noise = draw(self.model, self.parameters, rows, self.generator, self._scratch)
+                codes, counts = self.model.target(target, weight)
+                found = slopes(self.model, self.parameters, rows, codes, counts, noise)
+                inputs = list(found.inputs())
+                factors = self._factors(found, inputs, rates, 1.0 / float(w.sum()))
+            except BaseException:
+                self.generator.set_state(before)
+                raise
+            self._move(found, inputs, *factors)
+        self._outdate(rows.columns)
         learn_scale()
         if self._numeric:
             self.target.count(y, w)
 
-    def _move(self, found: Any, rates: Rates, share: float) -> None:
+    def _factors(
+        self, found: Slopes, inputs: list[Any], rates: Rates, share: float
+    ) -> tuple[float, float, float]:
+        """What the slopes of mu, sigma and the point parameters are multiplied by."""
+        model = self.model
+        mu, sigma = (rate * share * model.rate for rate in (rates.mu, rates.sigma))
+        point = rates.mu * share * min(model.rate, _POINT_RATE)
+        promised = (
+            mu * _square([*found.mu.values(), *(g_mu for _, g_mu, _ in inputs)])
+            + sigma * _square([*found.sigma.values(), *(g_sigma for _, _, g_sigma in inputs)])
+            + point * _square([*found.point.values()])
+        )
+        lacking = model.best(self.parameters.point) / share - float(found.value)
+        if not math.isfinite(promised) or math.isnan(lacking):
+            raise ValueError(
+                f"The gradient of {model.name} is not finite on this batch: X or y holds values "
+                f"too large for {model.dtype}, or the learning rate is too high."
+            )
+        cap = min(1.0, max(lacking, 0.0) / promised) if promised > 0.0 else 1.0
+        return cap * mu, cap * sigma, cap * point
+
+    def _move(
+        self, found: Slopes, inputs: list[Any], by_mu: float, by_sigma: float, by_point: float
+    ) -> None:
         mu, sigma, point = self.parameters.mu, self.parameters.sigma, self.parameters.point
-        rate_mu, rate_sigma = (rate * share * self.model.rate for rate in (rates.mu, rates.sigma))
-        rate_point = rates.mu * share * min(self.model.rate, _POINT_RATE)
-        for part, g_mu, g_sigma in found.inputs():
-            mu[INPUTS][part] += rate_mu * g_mu
-            sigma[INPUTS][part] = (sigma[INPUTS][part] + rate_sigma * g_sigma).clamp_(min=0.0)
+        for part, g_mu, g_sigma in inputs:
+            mu[INPUTS][part] += by_mu * g_mu.double()
+            sigma[INPUTS][part] = (sigma[INPUTS][part] + by_sigma * g_sigma.double()).clamp_(min=0)
         for name, g_mu in found.mu.items():
-            mu[name].add_(g_mu, alpha=rate_mu)
-            sigma[name].add_(found.sigma[name], alpha=rate_sigma).clamp_(min=0.0)
+            mu[name].add_(g_mu, alpha=by_mu)
+            sigma[name].add_(found.sigma[name], alpha=by_sigma).clamp_(min=0.0)
         for name, slope in found.point.items():
-            point[name].add_((slope * rate_point).clamp_(-1.0, 1.0))
+            point[name].add_((slope * by_point).clamp_(-1.0, 1.0))
 
     def with_classes(self, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> OnlineMonteCarlo:
         """A copy whose outputs are those of the classes there are now."""
@@ -100,21 +131,29 @@ class OnlineMonteCarlo(OnlineModel):
         other = object.__new__(OnlineMonteCarlo)
         vars(other).update(vars(self))
         other.generator = self.generator.clone_state()
-        other.parameters = self.model.with_outputs(self.parameters, sources, other.generator)
+        with self.model.ordinarily():
+            other.parameters = self.model.with_outputs(self.parameters, sources, other.generator)
         other._bars, other._stale, other._scratch = None, [], {}
         return other
+
+    def _outdate(self, moved: Any) -> None:
+        """What is known of these features no longer holds."""
+        if isinstance(moved, slice) or len(self._stale) == _REMEMBERED:
+            self._bars, self._stale = None, []
+        elif self._bars is not None:
+            self._stale.append(moved)
 
     def features(self) -> Belief:
         """One mean and one standard deviation per feature; only what has moved is looked at."""
         torch = self.model.torch()
-        if self._bars is None:
-            self._bars = list(self.model.aggregated(self.parameters, slice(None)))
-        elif self._stale:
-            whole = any(isinstance(part, slice) for part in self._stale)
-            moved = slice(None) if whole else torch.unique(torch.cat(self._stale))
-            new = self.model.aggregated(self.parameters, moved)
-            for bar, values in zip(self._bars, new, strict=True):
-                bar[moved] = values
+        with self.model.ordinarily():
+            if self._bars is None:
+                self._bars = list(self.model.aggregated(self.parameters, slice(None)))
+            elif self._stale:
+                moved = torch.unique(torch.cat(self._stale))
+                new = self.model.aggregated(self.parameters, moved)
+                for bar, values in zip(self._bars, new, strict=True):
+                    bar[moved] = values
         self._stale = []
         offset = self.model.offset(self.parameters)
         mu, sigma = (
@@ -150,13 +189,32 @@ class OnlineMonteCarlo(OnlineModel):
                         f"The saved state has {name} of shape {shapes[0]}; in this "
                         f"{self.model.name} its shape is {shapes[1]}."
                     )
-            halves.append(
-                {name: torch.tensor(saved[name], device=self.model.device) for name in fresh}
-            )
+            with self.model.ordinarily():
+                halves.append(
+                    {name: torch.tensor(saved[name], device=self.model.device) for name in fresh}
+                )
         self.parameters = Parameters(*halves)
-        self.generator.set_state(torch.tensor(arrays["generator"]))
+        self._restore_generator(arrays["generator"])
         self.scaler.restore(arrays)
         self.target.restore(
             {k.removeprefix("target."): v for k, v in arrays.items() if k.startswith("target.")}
         )
         self._bars, self._stale = None, []
+
+    def _restore_generator(self, saved: npt.NDArray[Any]) -> None:
+        if saved.size == self.generator.get_state().numel():
+            self.generator.set_state(self.model.torch().tensor(saved, device="cpu"))
+        else:  # from another kind of device, whose numbers cannot be had here: go on with our own
+            seed = hashlib.sha256(saved.tobytes()).digest()[:7]
+            self.generator.manual_seed(int.from_bytes(seed, "little"))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_scratch": {}}
+
+
+def _square(tensors: list[Any]) -> float:
+    """The sum of the squares of all their numbers."""
+    import torch
+
+    norms = [torch.linalg.vector_norm(part, dtype=torch.float64) for part in tensors]
+    return float(torch.stack(norms).square().sum()) if norms else 0.0

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from fires.core.belief import Belief
-from fires.models.monte_carlo import INPUTS, MonteCarlo, Parameters, head, log_normal
+from fires.core.settings import check_choice, check_number, is_count
+from fires.models.monte_carlo import (
+    INPUTS,
+    LOG_NOISE,
+    MonteCarlo,
+    Parameters,
+    head,
+    log_normal,
+)
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -85,13 +93,11 @@ class SoftTree(MonteCarlo):
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        depth = self.depth
-        if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= 16:
-            raise ValueError(f"depth must be an integer from 1 to 16; got {depth!r}.")
-        if self.leaves not in ("logit", "mixture"):
-            raise ValueError(f"leaves must be 'logit' or 'mixture'; got {self.leaves!r}.")
-        if not 0.0 <= self.penalty < math.inf:
-            raise ValueError(f"penalty must be a number that is not negative; got {self.penalty}.")
+        if not is_count(self.depth) or self.depth > 16:
+            raise ValueError(f"depth must be an integer from 1 to 16; got {self.depth!r}.")
+        object.__setattr__(self, "depth", int(self.depth))
+        check_choice("leaves", self.leaves, ("logit", "mixture"))
+        check_number("penalty", self.penalty, ends="[)")
         self.check()
 
     @classmethod
@@ -119,7 +125,7 @@ class SoftTree(MonteCarlo):
         point = {"leaves": self._fresh_leaves(max(n_classes, 1), generator)}
         fixed = {"n_features": torch.tensor([n_features], **place)}
         if not n_classes:
-            point["log_noise"] = torch.zeros(1, **place)
+            point[LOG_NOISE] = torch.zeros(1, **place)
         return Parameters({INPUTS: mu}, {INPUTS: sigma}, point, fixed)
 
     def _fresh_leaves(self, n_outputs: int, generator: Generator) -> Tensor:
@@ -160,9 +166,9 @@ class SoftTree(MonteCarlo):
         phi = point["leaves"]
         if self.leaves == "logit":
             F = head(reached.exp() @ phi, point, y)
-        elif "log_noise" in point:
+        elif LOG_NOISE in point:
             F = torch.logsumexp(
-                reached + log_normal(y[:, None], phi[:, 0], point["log_noise"]), dim=2
+                reached + log_normal(y[:, None], phi[:, 0], point[LOG_NOISE]), dim=2
             )
         else:
             F = torch.logsumexp(reached + torch.log_softmax(phi, 1).T[y], dim=2)
@@ -183,6 +189,7 @@ class SoftTree(MonteCarlo):
 def _imbalance(reached: Tensor, after: Tensor, weight: Tensor) -> Tensor:
     """What the nodes of one depth add to the penalty, before its factors; summed over draws."""
     least = 1e-6
+    weight = weight / weight.mean()  # so that tiny weights are not taken for no rows
     coming = weight @ reached.exp()
     sent = weight @ after[:, :, 0::2].exp()
     share = (sent / coming.clamp(min=least)).clamp(least, 1.0 - least)

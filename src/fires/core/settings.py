@@ -1,0 +1,98 @@
+"""Settings: checked with one line that names them, and written as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def check_number(
+    name: str,
+    value: Any,
+    low: float = 0.0,
+    high: float = np.inf,
+    *,
+    ends: str = "()",
+    wanted: str = "",
+) -> None:
+    """Raise unless the value is a number between the two; ``ends`` says which belong to it.
+
+    Examples
+    --------
+    >>> check_number("rate", 0.5)
+    >>> check_number("share", 1.5, high=1.0, ends="[]")
+    Traceback (most recent call last):
+    ValueError: share must be a number at least 0 and at most 1; got 1.5.
+    """
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    above = number and (low < value or (value == low and ends[0] == "["))
+    if not above or not (value < high or (value == high and ends[1] == "]")):
+        raise _wrong(name, wanted or _between(low, high, ends), value)
+
+
+def check_count(name: str, value: Any) -> None:
+    """Raise unless the value is 1, 2, 3, ..."""
+    if not is_count(value):
+        raise _wrong(name, "a positive integer", value)
+
+
+def is_count(value: Any) -> bool:
+    """Whether it is 1, 2, 3, ..."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+def check_choice(name: str, value: Any, choices: Collection[Any], wanted: str = "") -> None:
+    """Raise unless the value is one of the choices.
+
+    Examples
+    --------
+    >>> check_choice("loss", "hinge", ("logistic", "squared"))
+    Traceback (most recent call last):
+    ValueError: loss must be one of 'logistic', 'squared'; got 'hinge'.
+    """
+    single = value is None or np.isscalar(value)  # whatever holds several values is none of them
+    if not single or value not in tuple(choices):
+        raise _wrong(name, wanted or f"one of {', '.join(map(repr, choices))}", value)
+
+
+def how_many(wanted: Any, n: int) -> int | None:
+    """How many of n an integer or a fraction in (0, 1) asks for; None if it is neither.
+
+    Examples
+    --------
+    >>> how_many(3, 10), how_many(0.25, 10), how_many(0.01, 10), how_many(1.0, 10)
+    (3, 2, 1, None)
+    """
+    if is_count(wanted):
+        return int(wanted)
+    real = isinstance(wanted, Real) and not isinstance(wanted, Integral)
+    return max(1, int(wanted * n)) if real and 0.0 < wanted < 1.0 else None
+
+
+def _wrong(name: str, wanted: str, value: Any) -> ValueError:
+    return ValueError(f"{name} must be {wanted}; got {value!r}.")
+
+
+def _between(low: float, high: float, ends: str) -> str:
+    words = []
+    if low > -np.inf:
+        words.append(f"{'at least' if ends[0] == '[' else 'greater than'} {low:g}")
+    if high < np.inf:
+        words.append(f"{'at most' if ends[1] == ']' else 'less than'} {high:g}")
+    return f"a number {' and '.join(words)}" if words else "a finite number"
+
+
+def plain(value: Any) -> Any:
+    """A setting as JSON: arrays as lists, and no generator, whose place the learnt one takes."""
+    if isinstance(value, (np.random.Generator, np.random.RandomState)):
+        return None
+    if hasattr(value, "__array__") and not isinstance(value, np.generic):
+        return np.asarray(value).tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, dict):
+        return {key: plain(part) for key, part in value.items()}
+    return value

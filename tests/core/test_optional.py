@@ -1,0 +1,118 @@
+"""Optional libraries: without them everything else works, and what needs them says so."""
+
+import math
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from fires import FIRES
+from fires.core.errors import MissingExtra
+from fires.core.optional import require
+from fires.models import NeuralNet
+
+WITHOUT_TORCH = """
+import sys
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] != "torch":
+            return self.finder.find_spec(name, path, target)
+sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
+"""
+WATCHING = """
+import sys
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        assert name.partition(".")[0] != "torch", "torch was looked for"
+sys.meta_path.insert(0, Watch())
+"""
+LEARN = """
+import numpy as np
+from fires import FIRES
+from fires.models import Linear, NeuralNet, SoftTree, TorchModel
+X = np.arange(12.0).reshape(6, 2) % 5
+selector = FIRES(1, model=Linear("logistic")).partial_fit(X, [0, 1, 0, 1, 0, 1])
+"""
+
+
+def run(code, **where):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, **where
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_what_is_there_is_given():
+    assert require("math", "anybody") is math
+    assert require("os.path", "anybody") is os.path
+
+
+def test_what_is_missing_is_named_with_what_to_install():
+    with pytest.raises(MissingExtra, match=r"^Page needs no_such: pip install 'fires\[serve\]'$"):
+        require("no_such", "Page", extra="serve")
+    with pytest.raises(MissingExtra, match=r"fires\[no_such\]") as caught:
+        require("no_such", "Page")
+    assert caught.value.name == "no_such"
+    assert isinstance(caught.value, ImportError)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_a_folder_of_that_name_is_no_library(tmp_path, monkeypatch):
+    """A project may well keep its notes in a folder called redis."""
+    (tmp_path / "no_such_library").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(MissingExtra):
+        require("no_such_library", "Somebody")
+
+
+def test_a_library_that_is_broken_says_so_itself(tmp_path, monkeypatch):
+    (tmp_path / "broken_library.py").write_text("raise OSError('half of it is missing')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(OSError, match="half of it"):
+        require("broken_library", "Somebody")
+
+
+@pytest.fixture(scope="module")
+def said_without_torch(tmp_path_factory):
+    """Each line that one process without torch has to say."""
+    path = str(tmp_path_factory.mktemp("state") / "state")
+    ask = f"""
+import fires
+from fires.core.errors import MissingExtra
+for make in (NeuralNet, NeuralNet.as_published, SoftTree, lambda: TorchModel(None)):
+    try: make()
+    except MissingExtra as error: print(error)
+selector.save({path!r})
+print((fires.load({path!r}).weights_ == selector.weights_).all())
+"""
+    return run(WITHOUT_TORCH + LEARN + ask).splitlines()
+
+
+def test_without_torch_its_models_say_what_to_install(said_without_torch):
+    assert said_without_torch[:4] == [
+        f"{who} needs torch: pip install 'fires[torch]'"
+        for who in ("NeuralNet", "NeuralNet", "SoftTree", "TorchModel")
+    ]
+
+
+def test_without_torch_the_linear_models_learn_and_are_saved(said_without_torch):
+    assert said_without_torch[4:] == ["True"]
+
+
+def test_torch_is_not_even_looked_for_where_it_is_not_used():
+    assert run(WATCHING + LEARN + "print('torch' in sys.modules)") == "False"
+
+
+def test_a_state_that_needs_torch_says_so(tmp_path):
+    pytest.importorskip("torch")
+    path = str(tmp_path / "state")
+    X = np.arange(12.0).reshape(6, 2) % 5
+    FIRES(1, model=NeuralNet((2,), n_draws=1)).partial_fit(X, [0, 1] * 3).save(path)
+    load = f"import fires\ntry: fires.load({path!r})\nexcept ImportError as error: print(error)"
+    assert run(WITHOUT_TORCH + load) == "NeuralNet needs torch: pip install 'fires[torch]'"

@@ -1,0 +1,117 @@
+"""What nets and trees find in a stream that a linear model does not, and what they bear."""
+
+import numpy as np
+import pytest
+
+from fires import FIRES
+from fires.models import NeuralNet, SoftTree
+
+torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
+
+
+def batches_until_found(model, seed, n=300, n_features=20):
+    """After how many batches of 100 the two features whose signs make the label stay selected."""
+    rng = np.random.default_rng(seed)
+    chosen, row = FIRES(2, model=model, random_state=seed), 0
+    for batch in range(1, n + 1):
+        X = rng.normal(size=(100, n_features))
+        chosen.partial_fit(X, X[:, 0] * X[:, 1] > 0)
+        row = row + 1 if chosen.get_support(indices=True).tolist() == [0, 1] else 0
+        if row == 10:
+            return batch
+    return None
+
+
+@pytest.mark.parametrize("make", [NeuralNet, SoftTree], ids=["net", "tree"])
+def test_a_product_of_signs_is_found(make):
+    found = [batches_until_found(make(), seed) for seed in range(5)]
+    assert sum(batch is not None for batch in found) >= 4, found
+
+
+@pytest.mark.parametrize("model", ["probit", NeuralNet(())], ids=["probit", "softmax"])
+def test_a_linear_model_cannot_see_a_product_of_signs(model):
+    found = [batches_until_found(model, seed, n=100) for seed in range(2)]
+    assert found == [None] * 2
+
+
+def test_signs_that_cancel_are_ranked_by_their_size():
+    """Nodes use each of the two features with both signs; their plain mean says nothing."""
+    found = {
+        how: [
+            batches_until_found(NeuralNet((20,), aggregate=how), seed, n=150) for seed in range(3)
+        ]
+        for how in ("rms", "abs", "paper")
+    }
+    assert None not in found["rms"]
+    assert None not in found["abs"]
+    assert found["paper"].count(None) >= 2
+
+
+@pytest.mark.parametrize("make", [lambda: NeuralNet((20,)), SoftTree], ids=["net", "tree"])
+def test_a_numeric_target_is_learnt(make):
+    """A product, which a linear model cannot see."""
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        chosen = FIRES(2, model=make(), random_state=seed)
+        for _ in range(60):
+            X = rng.normal(size=(100, 10))
+            chosen.partial_fit(X, 50.0 + 10.0 * X[:, 2] * X[:, 7] + rng.normal(size=100))
+        assert chosen.get_support(indices=True).tolist() == [2, 7]
+
+
+@pytest.mark.parametrize("make", [NeuralNet, SoftTree], ids=["net", "tree"])
+def test_a_numeric_target_never_throws_a_model_away(make):
+    """A strong linear relation: the noise shrinks, and what is left of errors weighs ever more."""
+    rng = np.random.default_rng(2)
+    chosen = FIRES(2, model=make(), random_state=2)
+    for _ in range(60):
+        X = rng.normal(size=(100, 10))
+        chosen.partial_fit(X, 50.0 + 10.0 * (X[:, 2] + 2.0 * X[:, 7]) + rng.normal(size=100))
+    assert chosen.ranking_[7] == 1
+    assert chosen.importances_.max() < 10.0
+
+
+@pytest.mark.parametrize("make", [lambda: NeuralNet((20,)), SoftTree], ids=["net", "tree"])
+def test_classes_that_arrive_one_by_one_are_learnt(make):
+    rng = np.random.default_rng(0)
+    chosen = FIRES(2, model=make(), random_state=0)
+    for batch in range(60):
+        X = rng.normal(size=(100, 8))
+        y = np.where(X[:, 1] > 0.5, 0, np.where(X[:, 6] > 0.0, 1, 2))
+        met = y >= 2 - min(batch // 10, 2)  # first only class 2, then 1 too, then 0
+        chosen.partial_fit(X[met], y[met])
+    assert chosen.classes_.tolist() == [0, 1, 2]
+    assert chosen.get_support(indices=True).tolist() == [1, 6]
+
+
+@pytest.mark.parametrize("label", [0, 1])
+@pytest.mark.parametrize("size", [10.0, 1e3, 1e20])
+@pytest.mark.parametrize("make", [lambda: NeuralNet((20,)), SoftTree], ids=["net", "tree"])
+def test_an_outlier_does_no_lasting_harm(make, size, label):
+    """One row alone, far outside, rightly or wrongly labelled."""
+    rng = np.random.default_rng(1)
+    chosen = FIRES(2, model=make(), random_state=0)
+
+    def learn(n):
+        for _ in range(n):
+            X = rng.normal(size=(50, 4))
+            chosen.partial_fit(X, X[:, 0] * X[:, 1] > 0)
+
+    learn(60)
+    assert chosen.get_support(indices=True).tolist() == [0, 1]
+    before = chosen.importances_.max()
+    chosen.partial_fit(np.array([[size, size, 0.0, -size]]), [bool(label)])
+    assert chosen.importances_.max() < 3.0 * before
+    learn(20)
+    assert chosen.get_support(indices=True).tolist() == [0, 1]
+
+
+def test_a_net_bears_rows_that_come_one_by_one():
+    """At the rates that batches of a hundred need, it would be thrown away by a few single rows."""
+    rng = np.random.default_rng(0)
+    chosen = FIRES(2, model=NeuralNet((20,)), random_state=0)
+    for _ in range(800):
+        X = rng.normal(size=(1, 5))
+        chosen.partial_fit(X, X[:, 0] * X[:, 1] > 0)
+    assert chosen.get_support(indices=True).tolist() == [0, 1]
