@@ -1,0 +1,377 @@
+"""``fires compare``: several selectors on one file, and which of them to believe."""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import json
+import os
+import platform
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fires.cli.select import _Top
+from fires.cli.text import printable
+
+if TYPE_CHECKING:
+    from fires.evaluation.compare import Comparison
+    from fires.streams.files import FileStream
+
+_EXAMPLES = """\b
+Examples:
+  fires compare events.csv --target label
+  fires compare events.csv --target label --selectors fires,ofs,screening --top 0.1
+  fires compare events.parquet --target label --predictor nb --seeds 10 --out comparison/
+"""
+_SELECTORS = {
+    "fires": "FIRES",
+    "fires-ann": "FIRES",
+    "fires-sdt": "FIRES",
+    "ofs": "OFS",
+    "efs": "EFS",
+    "fsds": "FSDS",
+    "arow": "AROW",
+    "scw": "SCW",
+    "ftrl": "FTRL",
+    "screening": "Screening",
+    "all": "AllFeatures",
+    "random": "RandomFeatures",
+}
+_MODELS = {"fires-ann": "NeuralNet", "fires-sdt": "SoftTree"}
+_SCORES = ("accuracy", "balanced_accuracy", "f1")
+
+
+class _Selectors(click.ParamType[tuple[str, ...]]):
+    """Names of selectors, separated by commas."""
+
+    name = "NAME,..."
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]
+        names = [name.strip().lower() for name in value.split(",") if name.strip()]
+        for name in names:
+            if name not in _SELECTORS:
+                near = difflib.get_close_matches(name, _SELECTORS, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_SELECTORS)}"
+                self.fail(f'there is no selector "{printable(name)}"; {hint}', param)
+        if not names:
+            self.fail(f"name at least one of {', '.join(_SELECTORS)}", param)
+        return tuple(dict.fromkeys(names))
+
+
+@click.command("compare", epilog=_EXAMPLES)
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--target", "-t", required=True, metavar="COL", help="The column to predict: classes."
+)
+@click.option(
+    "--selectors",
+    "-s",
+    type=_Selectors(),
+    default="fires,ofs,efs,fsds",
+    show_default=True,
+    help=f"What to compare, out of {', '.join(_SELECTORS)}. The first named is what the others are "
+    "tested against; all (features) and random are always there.",
+)
+@click.option(
+    "--top",
+    "-k",
+    type=_Top(),
+    default=10,
+    show_default=True,
+    help="How many features to select: a number, or a fraction such as 0.1.",
+)
+@click.option(
+    "--batch-size",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Rows to test on and to learn from at once.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Runs of each selector; each leaves out another tenth of the rows. One uses them all.",
+)
+@click.option(
+    "--predictor",
+    type=click.Choice(["perceptron", "nb", "tree"]),
+    default="perceptron",
+    show_default=True,
+    help="What uses the features: a Perceptron, Gaussian naive Bayes, or a Hoeffding tree.",
+)
+@click.option(
+    "--score",
+    type=click.Choice(_SCORES),
+    default="accuracy",
+    show_default=True,
+    help="What is compared; not accuracy where one class is rare.",
+)
+@click.option(
+    "--scale",
+    type=click.Choice(["minmax", "standard"]),
+    default="minmax",
+    show_default=True,
+    help="How columns are scaled while the stream flows, for all alike; efs needs minmax.",
+)
+@click.option(
+    "--exclude", metavar="COL,...", help="Columns to leave out, separated by commas.", default=""
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for compare.json and compare.md.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, not as a table.")
+@click.option(
+    "--debug",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, option, value: ctx.meta.update({"fires.debug": value}),
+    help="Show where in the program an error arose.",
+)
+def command(
+    file: str,
+    target: str,
+    selectors: tuple[str, ...],
+    top: int | float,
+    batch_size: int,
+    seeds: int,
+    predictor: str,
+    score: str,
+    scale: str,
+    exclude: str,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare selectors on FILE: which of them to use, and whether it matters.
+
+    FILE is a CSV, TSV or Parquet file as for fires select, and is read several times. Each
+    selector learns from its batches in their order; a predictor that sees nothing but the
+    selected features is tested on each batch before both learn from it.
+
+    The table shows, for each selector, how well its features predict, with the spread over
+    repeated runs; its stability while the stream flows; whether repeated runs agree on the
+    features; and whether the difference from the first selector named is more than chance: a
+    paired test over pieces of the stream, corrected for the number of comparisons.
+    """
+    started = time.perf_counter()
+    began = datetime.now(UTC).isoformat(timespec="seconds")
+    _refuse_pipes(file)
+    from fires.core.errors import MissingExtra
+    from fires.evaluation.compare import compare
+    from fires.streams.base import InputError
+    from fires.streams.files import from_file
+
+    if out is not None:
+        if out.exists() and not out.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(out))
+        out.mkdir(parents=True, exist_ok=True)
+    stream = from_file(file, target, exclude=[name for name in exclude.split(",") if name])
+    try:
+        with _progress() as show:
+            found = compare(
+                lambda: stream,
+                {name: _maker(name, top) for name in selectors},
+                predictor=_predictor(predictor),
+                batch_size=batch_size,
+                seeds=seeds,
+                score=score,
+                preprocess=scale,
+                progress=show,
+            )
+    except MissingExtra as error:
+        raise ValueError(str(error)) from error
+    except InputError:
+        raise
+    except ValueError as error:  # it knows the column, but not the file
+        raise InputError(f"{file}: {error}") from error
+    facts = _facts(stream, began, started) | {
+        "settings": {
+            "file": file,
+            "target": target,
+            "selectors": list(selectors),
+            "top": top,
+            "batch_size": batch_size,
+            "seeds": seeds,
+            "predictor": predictor,
+            "score": score,
+            "scale": scale,
+            "exclude": exclude,
+        }
+    }
+    document = json.dumps(facts | found.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+    if out is not None:
+        _write(out, document, _page(found, facts))
+    if as_json:
+        click.echo(document)
+        return
+    _print_table(found, facts, stream.rejected.unit)
+    if out is not None:
+        click.echo(f"written to {out}: compare.json, compare.md")
+
+
+def _refuse_pipes(file: str) -> None:
+    """What can be read only once cannot be compared on."""
+    path = Path(file)
+    once = file == "-" or (
+        path.exists() and (stat.S_ISFIFO(mode := path.stat().st_mode) or stat.S_ISCHR(mode))
+    )
+    if once:
+        name = "standard input" if file == "-" else file
+        raise ValueError(
+            f"{name} can be read only once, and selectors are compared in several passes: save it "
+            "to a file first"
+        )
+
+
+def _maker(name: str, top: int | float) -> Callable[[int], Any]:
+    """What makes a fresh selector from a seed."""
+    import fires
+
+    kind = getattr(fires, _SELECTORS[name])
+    if name == "all":
+        return lambda seed: kind()
+    if name in _MODELS:
+        model = getattr(fires.models, _MODELS[name])
+        return lambda seed: kind(top, model=model(), random_state=seed)
+    if "random_state" in kind._get_param_names():
+        return lambda seed: kind(top, random_state=seed)
+    return lambda seed: kind(top)
+
+
+def _predictor(name: str) -> Callable[[], Any]:
+    from fires.evaluation import predictors
+
+    if name == "nb":
+        return _naive_bayes
+    return predictors.hoeffding_tree if name == "tree" else predictors.Perceptron
+
+
+def _naive_bayes() -> Any:
+    import numpy as np
+    from sklearn.naive_bayes import GaussianNB
+
+    class NaiveBayes(GaussianNB):  # type: ignore[misc]
+        def predict(self, X: Any) -> Any:
+            with np.errstate(divide="ignore"):  # the logarithm of a class that has yet to come
+                return super().predict(X)
+
+    return NaiveBayes()
+
+
+def _facts(stream: FileStream, began: str, started: float) -> dict[str, Any]:
+    from importlib.metadata import version
+
+    from fires import __version__
+
+    return {
+        "fires": __version__,
+        "started": began,
+        "seconds": round(time.perf_counter() - started, 3),
+        "rejected_rows": stream.rejected.count,
+        "rejected_examples": [list(example) for example in stream.rejected.examples],
+        "versions": {"python": platform.python_version()}
+        | {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba", "polars")},
+    }
+
+
+def _write(out: Path, document: str, page: str) -> None:
+    from fires.core.storage import replace_file
+
+    for name, content in (("compare.json", document + "\n"), ("compare.md", page)):
+        try:
+            replace_file(out / name, content.encode())
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(out / name)) from error
+
+
+def _page(found: Comparison, facts: dict[str, Any]) -> str:
+    settings = facts["settings"]
+    top = settings["top"]
+    features = f"{top} features" if isinstance(top, int) else f"{top:.0%} of the features"
+    title = f"# Selectors on {printable(settings['file'])}"
+    about = (
+        f"Target {printable(settings['target'])}, {features} selected, batches of "
+        f"{found.batch_size}, predictor {settings['predictor']}, {facts['started']}, "
+        f"fires {facts['fires']}."
+    )
+    return "\n".join([title, "", about, "", found.markdown()])
+
+
+def _print_table(found: Comparison, facts: dict[str, Any], unit: str) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from fires.evaluation.compare import BASELINES
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+    for title in (
+        "selector",
+        found.score.replace("_", "\n"),
+        "stability",
+        "runs\nagree",
+        f"against\n{found.reference}",
+        "pieces\nwon",
+        "p",
+        "ms per\nbatch",
+    ):
+        side: Any = "left" if title == "selector" else "right"
+        table.add_column(title, justify=side, vertical="bottom", no_wrap=True)
+    for row in found.rows():
+        table.add_row(*row, style="dim" if row[0] in BASELINES else "")
+    console = Console()
+    console.print(table)
+    click.echo()
+    for note in found.notes():
+        console.print(Text(printable(note)))
+    if n_rejected := facts["rejected_rows"]:
+        place, reason = facts["rejected_examples"][0]
+        some = f"{n_rejected:,} rows, the first in" if n_rejected > 1 else "One row,"
+        console.print(Text(f"{some} {unit} {place}, could not be used: {printable(reason)}"))
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], object]]:
+    """A bar on standard error, if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    status = Console(stderr=True)
+    if not status.is_terminal:
+        yield lambda what, rows, total: None
+        return
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.percentage:.0f}%"),
+        TimeRemainingColumn(),
+        console=status,
+        expand=True,
+        transient=True,
+    ) as progress:
+        task = progress.add_task("reading the labels", total=None)
+        shown = 0.0
+
+        def show(what: str, rows: int, total: int) -> None:
+            nonlocal shown
+            if time.perf_counter() - shown > 0.1:  # to draw takes longer than a batch
+                progress.update(task, description=what, completed=rows, total=total)
+                shown = time.perf_counter()
+
+        yield show

@@ -1,0 +1,320 @@
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from fires import FIRES
+from fires.cli import compare as command
+from fires.cli import main
+from fires.evaluation.compare import compare as compare_streams
+from fires.streams.files import from_file
+
+ROW = re.compile(
+    r"^(?P<name>[a-z-]+) +(?P<score>0\.\d{3})(?: ± (?P<spread>0\.\d{3}))? +(?P<stability>\S+) +"
+    r"(?P<agreement>\S+) +(?P<difference>reference|[+-]0\.\d{3})",
+    re.MULTILINE,
+)
+TARGETS = ("label", "third", "amount", "number", "same")
+
+
+def make_table(n_rows=900, seed=0):
+    """Ten numbers and a category, and targets of every kind that depend on n2 and n5."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 10))
+    score = 2.0 * X[:, 2] - X[:, 5]
+    return pl.DataFrame({f"n{j}": X[:, j] for j in range(10)}).with_columns(
+        town=pl.Series(rng.choice(["Bonn", "Ulm", "Köln"], n_rows)),
+        label=pl.Series(np.where(score > 0, "[spam]", "ham")),
+        third=pl.Series(np.digitize(score, [-1.0, 1.0])),
+        amount=pl.Series(100.0 * score + 0.5),
+        number=pl.Series(rng.permutation(n_rows)),
+        same=pl.lit("one"),
+    )
+
+
+def write(path, target="label", table=None):
+    table = make_table() if table is None else table
+    table.drop([name for name in TARGETS if name != target]).write_csv(path)
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["compare", *map(str, arguments)])
+
+
+def assert_fails(result, *words):
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    line = result.stderr.splitlines()[-1]
+    assert line.startswith("Error: ")
+    for word in words:
+        assert word in line
+    return result.stderr.splitlines()
+
+
+@pytest.fixture(scope="module")
+def csv_file(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("data") / "events.csv")
+
+
+@pytest.fixture(scope="module")
+def whole(csv_file):
+    """One comparison with everything: what was printed, and the folder."""
+    out = csv_file.parent / "new" / "comparison"
+    result = run(csv_file, "--target", "label", "--top", 3, "--seeds", 2, "--out", out)
+    assert result.exit_code == 0, result.output
+    return result.stdout, out
+
+
+# What comes out
+
+
+def test_every_selector_has_a_row_and_the_baselines_too(whole):
+    rows = {row["name"]: row for row in ROW.finditer(whole[0])}
+    assert set(rows) == {"fires", "ofs", "efs", "fsds", "all", "random"}
+    assert rows["fires"]["difference"] == "reference"
+    assert rows["all"]["stability"] == "-"
+    assert all(row["spread"] for row in rows.values())
+    scores = [float(row["score"]) for row in ROW.finditer(whole[0])]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_the_numbers_are_those_of_the_library(csv_file, whole):
+    stream = from_file(csv_file, "label")
+    found = compare_streams(lambda: stream, {"fires": lambda seed: FIRES(3)}, seeds=2)
+    facts = json.loads((whole[1] / "compare.json").read_text(encoding="utf-8"))
+    shown = {one["name"]: one for one in facts["outcomes"]}
+    for name in ("fires", "all", "random"):
+        assert shown[name]["score"] == found[name].score
+        assert shown[name]["pieces"] == found[name].pieces.tolist()
+
+
+def test_it_says_how_the_numbers_came_about(whole):
+    said = " ".join(whole[0].split())
+    for words in (
+        "900 rows of 11 features, 2 classes",
+        "standard deviation over 2 runs",
+        "Wilcoxon's signed-rank test",
+        "Holm's correction",
+        "brought to [0, 1]",
+        "written to",
+    ):
+        assert words in said
+
+
+def test_without_a_terminal_the_output_is_plain_and_fits(whole):
+    assert "\x1b" not in whole[0]
+    assert "…" not in whole[0]
+    assert all(len(line) <= 80 for line in whole[0].splitlines()[:-1])  # the last names the folder
+
+
+def test_the_folder_holds_both_files(whole):
+    assert {path.name for path in whole[1].iterdir()} == {"compare.json", "compare.md"}
+    page = (whole[1] / "compare.md").read_text(encoding="utf-8")
+    assert page.startswith("# Selectors on ")
+    assert page.count("\n| ") == 1 + 6
+    facts = json.loads((whole[1] / "compare.json").read_text(encoding="utf-8"))
+    assert facts["settings"]["top"] == 3
+    assert facts["reference"] == "fires"
+    assert facts["classes"].keys() == {"[spam]", "ham"}
+    assert facts["rejected_rows"] == 0
+
+
+def test_json_is_all_there_is_on_standard_output(csv_file, tmp_path):
+    result = run(csv_file, "-t", "label", "-s", "ofs", "--seeds", 1, "--json", "--out", tmp_path)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    facts = json.loads(result.stdout)
+    assert json.loads((tmp_path / "compare.json").read_text(encoding="utf-8")) == facts
+    assert {one["name"] for one in facts["outcomes"]} == {"ofs", "all", "random"}
+
+
+def test_the_first_named_is_what_others_are_tested_against(csv_file):
+    result = run(csv_file, "-t", "label", "-s", "OFS, fires,ofs", "--seeds", 1, "--json")
+    facts = json.loads(result.stdout)
+    assert facts["reference"] == "ofs"
+    assert facts["settings"]["selectors"] == ["ofs", "fires"]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in command._SELECTORS if name not in command._MODELS]
+)
+def test_every_name_is_a_selector(csv_file, name):
+    result = run(csv_file, "-t", "label", "-s", name, "--seeds", 1, "--top", 0.3, "--json")
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)
+    assert facts["reference"] == name
+    assert facts["left_out"] == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", command._MODELS)
+def test_nets_and_trees_are_selectors(csv_file, name):
+    pytest.importorskip("torch")
+    result = run(csv_file, "-t", "label", "-s", name, "--seeds", 1, "--top", 3, "--json")
+    assert json.loads(result.stdout)["left_out"] == {}
+
+
+@pytest.mark.parametrize("predictor", ["perceptron", "nb", "tree"])
+@pytest.mark.parametrize("target", ["label", "third"])
+def test_every_predictor_takes_part(tmp_path, predictor, target):
+    if predictor == "tree":
+        pytest.importorskip("river")
+    # Sorted by class: the first batches do not hold all labels.
+    path = write(tmp_path / "sorted.csv", target, make_table(300).sort(target))
+    result = run(
+        path, "-t", target, "-s", "fires", "--seeds", 1, "--predictor", predictor, "--json"
+    )
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    assert json.loads(result.stdout)["settings"]["predictor"] == predictor
+
+
+def test_other_scores_and_scales(csv_file):
+    options = ("--score", "balanced_accuracy", "--scale", "standard", "--seeds", 1)
+    result = run(csv_file, "-t", "label", "-s", "fires", *options)
+    assert "balanced" in result.stdout
+    assert "standardised" in result.stdout
+
+
+def test_rows_that_cannot_be_used_are_counted(tmp_path):
+    path = write(tmp_path / "faulty.csv", table=make_table(400))
+    lines = path.read_text(encoding="utf-8").splitlines()
+    lines[7] = "old" + lines[7][lines[7].index(",") :]
+    lines[9] = lines[9] + ",1,2"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    result = run(path, "-t", "label", "-s", "ofs", "--seeds", 1, "--batch-size", 25)
+    assert result.exit_code == 0
+    assert "398 rows" in result.stdout
+    assert "2 rows, the first in line 8, could not be used" in " ".join(result.stdout.split())
+
+
+def test_binary_selectors_are_left_out_of_many_classes_in_one_line(tmp_path):
+    path = write(tmp_path / "third.csv", "third")
+    result = run(path, "-t", "third", "--top", 3, "--seeds", 1)
+    assert result.exit_code == 0
+    assert {row["name"] for row in ROW.finditer(result.stdout)} == {
+        "fires",
+        "fsds",
+        "all",
+        "random",
+    }
+    assert "Left out: ofs, efs; for two classes only, and there are 3." in result.stdout
+
+
+def test_few_pieces_come_with_a_caution(tmp_path):
+    path = write(tmp_path / "short.csv", table=make_table(300))
+    result = run(path, "-t", "label", "-s", "ofs", "--seeds", 1)
+    assert "Caution: there are only 2 pieces" in result.stdout
+
+
+# What goes wrong
+
+
+def test_standard_input_is_refused():
+    (line,) = assert_fails(run("-", "-t", "label"), "standard input", "only once")
+    assert line.endswith("save it to a file first")
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert_fails(run(tmp_path / "pipe", "-t", "label"), "pipe", "only once")
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("same", ['the target "same"', "one value only, 'one'"]),
+        ("amount", ['the target "amount"', "numbers such as"]),
+        ("number", ["900 different values in 900 rows"]),
+    ],
+)
+def test_a_target_without_classes_is_one_line(tmp_path, target, words):
+    path = write(tmp_path / "events.csv", target)
+    (line,) = assert_fails(run(path, "-t", target), "events.csv", *words)
+    assert line.count("Error") == 1
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path):
+    (_,) = assert_fails(run(tmp_path / "nothing.csv", "-t", "label"), "nothing.csv")
+
+
+def test_an_unknown_column_is_one_line(csv_file):
+    (_,) = assert_fails(run(csv_file, "-t", "labl"), 'no column "labl"', "label")
+
+
+def test_one_batch_is_one_line(csv_file):
+    (_,) = assert_fails(
+        run(csv_file, "-t", "label", "--batch-size", 5_000, "-s", "ofs"), "one batch of 5,000"
+    )
+
+
+@pytest.mark.parametrize(
+    ("named", "hint"),
+    [("fire", "did you mean fires?"), ("xyz", "there are fires,"), (",", "at least")],
+)
+def test_an_unknown_selector_is_named(csv_file, named, hint):
+    assert_fails(run(csv_file, "-t", "label", "-s", named), hint)
+
+
+@pytest.mark.parametrize("top", ["0", "1.5", "-3", "many"])
+def test_top_must_make_sense(csv_file, top):
+    assert_fails(run(csv_file, "-t", "label", f"--top={top}"), "number of features")
+
+
+def test_a_file_is_no_folder_to_write_to(csv_file):
+    before = csv_file.read_bytes()
+    (_,) = assert_fails(run(csv_file, "-t", "label", "--out", csv_file), "Not a directory")
+    assert csv_file.read_bytes() == before
+
+
+def test_a_missing_library_is_one_line(csv_file, monkeypatch):
+    import fires.core.optional as optional
+
+    monkeypatch.setattr(optional, "find_spec", lambda name: None)
+    (_,) = assert_fails(
+        run(csv_file, "-t", "label", "-s", "ofs", "--predictor", "tree"), "fires[river]"
+    )
+
+
+# On a terminal
+
+
+def on_a_terminal(*arguments, **env):
+    leader, follower = pty.openpty()
+    environment = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "NO_COLOR")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fires.cli", "compare", *map(str, arguments)],
+        stdout=follower,
+        stderr=follower,
+        env=environment | {"TERM": "xterm", "COLUMNS": "100"} | env,
+    )
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            part = os.read(leader, 65536)
+        except OSError:  # the other side is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(leader)
+    assert process.wait() == 0
+    return shown.decode()
+
+
+@pytest.mark.parametrize("env", [{}, {"NO_COLOR": "1"}], ids=["colour", "NO_COLOR"])
+def test_a_terminal_shows_progress_and_colours_unless_told_not_to(csv_file, env):
+    shown = on_a_terminal(csv_file, "-t", "label", "-s", "ofs", "--seeds", "1", **env)
+    assert "reading the labels" in shown
+    coloured = re.search(r"\x1b\[(?:\d+;)*3\d", shown)
+    assert bool(coloured) != bool(env)
+    assert "selector" in shown

@@ -1,0 +1,482 @@
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import wilcoxon
+
+import fires
+from fires import EFS, FIRES, FSDS, OFS, AllFeatures, FixedFeatures, RandomFeatures
+from fires.evaluation import compare as module
+from fires.evaluation.compare import Comparison, compare, holm, prequential
+from fires.evaluation.predictors import Perceptron
+from fires.streams import DriftingFeatures, from_arrays
+from fires.streams.base import InputError
+
+N_ROWS, N_FEATURES = 1_200, 12
+
+
+def arrays_of(n_rows=N_ROWS, n_classes=2, seed=0):
+    """The first two of twelve features decide the class."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, N_FEATURES))
+    score = X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=n_rows)
+    edges = np.quantile(score, np.linspace(0, 1, n_classes + 1)[1:-1])
+    return X, np.array(["no", "yes", "perhaps"])[np.digitize(score, edges)]
+
+
+X, Y = arrays_of()
+
+
+def stream():
+    return from_arrays(X, Y)
+
+
+def good(seed):
+    return FixedFeatures([0, 1])
+
+
+def bad(seed):
+    return FixedFeatures([7, 8])
+
+
+PAIR = {"good": good, "bad": bad}
+
+
+class Spy(FixedFeatures):
+    """Remembers the rows that it was shown."""
+
+    def __init__(self, features=(0,), *, missing="ignore", batch_size=100):
+        super().__init__(features, missing=missing, batch_size=batch_size)
+
+    def _learn(self, X, y, classes, weight, n_missing):
+        super()._learn(X, y, classes, weight, n_missing)
+        SEEN[-1].append(X.copy())
+
+
+SEEN = []
+
+
+def spy(seed):
+    SEEN.append([])
+    return Spy()
+
+
+# What is run
+
+
+def test_one_run_is_what_prequential_gives():
+    found = compare(stream, {"fires": lambda seed: FIRES(3)}, seeds=1)["fires"]
+    steps = list(prequential(stream(), FIRES(3), Perceptron(), preprocess="minmax"))
+    scores = [step.scores["accuracy"] for step in steps]
+    assert found.score == pytest.approx(np.mean(scores[1:]))
+    assert found.stability == pytest.approx(np.nanmean([step.stability for step in steps]))
+    assert np.isnan(found.spread)
+    assert np.isnan(found.agreement)
+
+
+def test_every_run_leaves_out_another_tenth_and_keeps_the_order():
+    numbered = np.arange(1_110.0)[:, None] @ np.ones((1, 2))
+    y = np.arange(1_110) % 2
+    SEEN.clear()
+    compare(lambda: from_arrays(numbered, y), {"one": spy, "two": spy}, seeds=2)
+    runs = [np.concatenate(seen)[:, 0] for seen in SEEN if seen]
+    assert [len(seen[0]) for seen in SEEN if seen] == [100] * 4
+    assert [len(run) for run in runs] == [1_000] * 4
+    # Columns are scaled by what came before, so the order within a batch is what is left.
+    for seen in SEEN:
+        assert all((np.diff(batch[:, 0]) > 0).all() for batch in seen)
+    first, second, *others = runs
+    np.testing.assert_array_equal(first, others[0])  # both selectors are shown the same rows,
+    np.testing.assert_array_equal(second, others[1])
+    assert (first != second).any()  # and each run other ones
+
+
+@given(n_rows=st.integers(1, 400), batch_size=st.integers(1, 60), seed=st.integers(0, 3))
+def test_what_is_left_of_a_stream_is_in_order_and_belongs_together(n_rows, batch_size, seed):
+    rows = np.arange(float(n_rows))
+    source = from_arrays(rows[:, None], rows.astype(int))
+    batches = list(module._Part(source, source.schema, seed).batches(batch_size))
+    kept = np.concatenate([batch.y for batch in batches])
+    assert (np.diff(kept) > 0).all()
+    for batch in batches:
+        np.testing.assert_array_equal(batch.X[:, 0], batch.y)
+        assert 1 <= batch.n_rows <= batch_size
+    assert all(batch.n_rows == batch_size for batch in batches[:-1])
+    if batch_size >= 9:
+        assert 0.85 * n_rows - 2 <= len(kept) <= 0.95 * n_rows + 2
+    assert batches[-1].position.rows == n_rows
+
+
+def test_the_same_comparison_gives_the_same_numbers():
+    first, second = (
+        compare(stream, {"fires": lambda seed: FIRES(3)}, seeds=2).as_dict() for _ in range(2)
+    )
+    for facts in (first, second):
+        for outcome in facts["outcomes"]:
+            del outcome["milliseconds"]
+    assert first == second
+
+
+def test_a_seed_reaches_the_selector():
+    seeds = []
+    compare(stream, {"one": lambda seed: seeds.append(seed) or good(seed)}, seeds=3)
+    assert seeds[-3:] == [0, 1, 2]
+
+
+def test_all_features_and_random_ones_are_always_beside():
+    found = compare(stream, {"ofs": lambda seed: OFS(4)}, seeds=2)
+    assert {one.name for one in found.outcomes} == {"ofs", "all", "random"}
+    assert found.reference == "ofs"
+    assert np.isnan(found["all"].stability)
+    assert found["random"].stability == 1.0
+
+
+def test_random_features_are_as_many_as_are_selected():
+    sizes = []
+
+    class Counting(RandomFeatures):
+        def partial_fit(self, *batch):
+            super().partial_fit(*batch)
+            sizes.append(self.get_support().sum())
+            return self
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "RandomFeatures", Counting)
+        compare(stream, {"ofs": lambda seed: OFS(0.5)}, seeds=1)
+    assert set(sizes) == {6}
+
+
+def test_baselines_of_ones_own_are_kept():
+    makers = {"random": lambda seed: good(seed), "all": lambda seed: AllFeatures()}
+    found = compare(stream, makers, seeds=1)
+    assert found.reference == "random"
+    assert len(found.outcomes) == 2
+    assert found["random"].score == compare(stream, PAIR, seeds=1)["good"].score
+
+
+def test_the_best_comes_first():
+    found = compare(stream, PAIR, seeds=2)
+    scores = [one.score for one in found.outcomes]
+    assert scores == sorted(scores, reverse=True)
+    assert found["good"].score > found["bad"].score
+
+
+def test_progress_ends_at_the_end():
+    told = []
+    compare(stream, PAIR, seeds=2, progress=lambda *now: told.append(now))
+    rows = [done for _, done, _ in told]
+    assert rows == sorted(rows)
+    assert told[-1][1:] == (3 * 2 * N_ROWS, 3 * 2 * N_ROWS)
+
+
+# The paired test
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_is_its_definition(p_values):
+    corrected = holm(p_values)
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    for place, i in enumerate(order):
+        steps = [min(1.0, (len(p_values) - j) * p_values[order[j]]) for j in range(place + 1)]
+        assert corrected[i] == pytest.approx(max(steps))
+    assert (corrected >= p_values).all()
+    assert (corrected <= 1.0).all()
+
+
+def test_p_values_are_those_of_the_signed_rank_test():
+    makers = {"fires": lambda seed: FIRES(2), "ofs": lambda seed: OFS(2), "bad": bad}
+    found = compare(stream, makers, seeds=2, batch_size=50)
+    assert found.n_pieces == 10
+    reference = found["fires"].pieces
+    raw = []
+    for name in ("ofs", "bad", "all", "random"):
+        difference = found[name].pieces - reference
+        assert found[name].difference == pytest.approx(difference.mean())
+        assert (found[name].won, found[name].lost) == (
+            (difference > 0).sum(),
+            (difference < 0).sum(),
+        )
+        raw.append(wilcoxon(difference).pvalue if difference.any() else 1.0)
+    np.testing.assert_allclose(
+        [found[name].p_value for name in ("ofs", "bad", "all", "random")], holm(raw)
+    )
+    assert np.isnan(found["fires"].p_value)
+
+
+def test_the_same_selector_twice_is_not_told_apart():
+    found = compare(stream, {"one": good, "two": good}, seeds=2)
+    two = found["two"]
+    assert (two.difference, two.won, two.lost, two.p_value) == (0.0, 0, 0, 1.0)
+
+
+def test_a_real_difference_is_seen():
+    found = compare(stream, PAIR, seeds=2)
+    assert found["bad"].difference < -0.2
+    assert found["bad"].won == 0
+    assert found["bad"].p_value < 0.01
+    assert "worse than good: " in next(found.notes())
+
+
+def test_pieces_are_consecutive_batches_after_the_first():
+    found = compare(stream, {"good": good}, seeds=1, pieces=11)
+    steps = list(prequential(stream(), good(0), Perceptron(), preprocess="minmax"))
+    np.testing.assert_allclose(
+        found["good"].pieces, [step.scores["accuracy"] for step in steps[1:]]
+    )
+
+
+def test_a_short_stream_has_fewer_pieces_and_a_caution():
+    found = compare(lambda: from_arrays(X[:400], Y[:400]), PAIR, seeds=1)
+    assert found.n_pieces == 3
+    assert any("only 3 pieces" in note for note in found.cautions)
+    assert not any("5% level" in note for note in found.notes())
+    enough = compare(stream, PAIR, seeds=1)
+    assert not any("pieces" in note for note in enough.cautions)
+
+
+@pytest.mark.slow
+def test_chance_is_seldom_taken_for_a_difference():
+    p_values = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        noise = from_arrays(rng.normal(size=(1_500, 8)), rng.integers(0, 2, 1_500))
+        makers = {
+            "one": lambda seed: FixedFeatures([0, 1]),
+            "all": lambda seed: FixedFeatures([2, 3]),
+        }
+        p_values.append(compare(lambda s=noise: s, makers, seeds=1)["all"].p_value)
+    assert np.mean(np.array(p_values) < 0.05) <= 0.12
+
+
+# Spread, stability, agreement
+
+
+def test_agreement_is_the_stability_of_the_last_sets():
+    sets = [[0, 1], [0, 2], [0, 1]]
+    found = compare(stream, {"one": lambda seed: FixedFeatures(sets[seed])}, seeds=3)
+    masks = np.zeros((3, N_FEATURES), dtype=bool)
+    for mask, chosen in zip(masks, sets, strict=True):
+        mask[chosen] = True
+    assert found["one"].agreement == pytest.approx(fires.stability(masks))
+    assert found["one"].stability == 1.0
+
+
+def test_spread_is_the_deviation_over_runs():
+    found = compare(stream, PAIR, seeds=3)
+    single = []
+    for seed in range(3):
+        part = module._Part(stream(), stream().schema, seed)
+        steps = list(prequential(part, good(seed), Perceptron(), preprocess="minmax"))[1:]
+        weights = [step.n_rows for step in steps]
+        single.append(np.average([step.scores["accuracy"] for step in steps], weights=weights))
+    assert found["good"].score == pytest.approx(np.mean(single))
+    assert found["good"].spread == pytest.approx(np.std(single, ddof=1))
+
+
+def test_other_scores_can_be_compared():
+    rare = np.where(X[:, 0] > 1.6, "yes", "no")
+    found = compare(lambda: from_arrays(X, rare), PAIR, seeds=1, score="f1")
+    assert found.score == "f1"
+    assert found["good"].score > found["bad"].score
+    assert found["all"].pieces.shape == (found.n_pieces,)
+
+
+def test_where_f1_is_undefined_there_is_no_piece():
+    late = np.where(np.arange(N_ROWS) < 700, "no", Y)
+    late[:5] = "yes"
+    found = compare(lambda: from_arrays(X, late), {"all": lambda seed: AllFeatures()}, seeds=1,
+                    score="f1", pieces=11)  # fmt: skip
+    assert 0 < found.n_pieces <= 11
+    assert not np.isnan(found["all"].pieces).any()
+
+
+# Who takes part
+
+
+def test_selectors_of_two_classes_are_left_out_of_three():
+    three = arrays_of(n_classes=3)
+    makers = {
+        "ofs": lambda seed: OFS(2),
+        "fires": lambda seed: FIRES(2),
+        "efs": lambda seed: EFS(2),
+        "fsds": lambda seed: FSDS(2),
+    }
+    found = compare(lambda: from_arrays(*three), makers, seeds=1)
+    assert set(found.left_out) == {"ofs", "efs"}
+    assert {one.name for one in found.outcomes} == {"fires", "fsds", "all", "random"}
+    assert found.reference == "fires"
+    (line,) = [note for note in found.notes() if "Left out" in note]
+    assert line == "Left out: ofs, efs; for two classes only, and there are 3."
+
+
+class Failing(AllFeatures):
+    def _learn(self, X, y, classes, weight, n_missing):
+        super()._learn(X, y, classes, weight, n_missing)
+        if getattr(self, "n_samples_seen_", 0) >= 300:
+            raise ValueError("the gradient is not finite.")
+
+
+def test_a_selector_that_fails_is_left_out_and_the_others_run():
+    makers = {"failing": lambda seed: Failing(), "good": good}
+    found = compare(stream, makers, seeds=2)
+    assert found.left_out == {"failing": "the gradient is not finite"}
+    assert found.reference == "good"
+    assert {one.name for one in found.outcomes} == {"good", "all"}
+
+
+def test_if_all_fail_the_error_is_the_first():
+    with pytest.raises(ValueError, match="not finite"):
+        compare(stream, {"one": lambda s: Failing(), "all": lambda s: Failing()}, seeds=1)
+
+
+def test_an_error_of_the_stream_ends_it():
+    class Broken:
+        schema = stream().schema
+        n_passes = 0
+
+        def batches(self, batch_size):
+            self.n_passes += 1
+            yield from stream().batches(batch_size)
+            if self.n_passes > 1:
+                raise InputError("the file is damaged")
+
+    broken = Broken()
+    with pytest.raises(InputError, match="damaged"):
+        compare(lambda: broken, PAIR, seeds=1)
+
+
+def test_sparse_rows_are_compared():
+    from sklearn.linear_model import Perceptron as TakesSparse
+
+    sparse = from_arrays(sp.csr_array(np.where(np.abs(X) > 1.0, np.abs(X), 0.0)), Y)
+    found = compare(lambda: sparse, PAIR, predictor=TakesSparse, seeds=2)
+    assert {one.name for one in found.outcomes} == {"good", "bad", "all"}
+
+
+def test_many_classes_reach_a_predictor_that_must_know_them_beforehand():
+    from sklearn.linear_model import SGDClassifier
+
+    def predictor():
+        return SGDClassifier(random_state=0)
+
+    values, y = arrays_of(n_classes=3)
+    order = np.argsort(y[:300], kind="stable")  # the first batch does not hold them all
+    values[:300], y[:300] = values[:300][order], y[:300][order]
+    found = compare(lambda: from_arrays(values, y), {"good": good}, predictor=predictor, seeds=2)
+    assert found["good"].score > 0.4
+
+
+def test_rows_without_a_label_do_not_count():
+    y = Y.astype(object)
+    y[::7] = None
+    found = compare(lambda: from_arrays(X, y), PAIR, seeds=1)
+    assert found.classes == {"no": (y == "no").sum(), "yes": (y == "yes").sum()}
+
+
+def test_a_selection_that_is_not_worth_it_is_called_so():
+    found = compare(stream, {"bad": bad}, seeds=1)
+    assert any("all features have the best accuracy" in note for note in found.cautions)
+    noise = np.random.default_rng(0).normal(size=(N_ROWS, 200))
+    wide = from_arrays(np.hstack([X, noise]), Y)
+    found = compare(lambda: wide, PAIR, seeds=1, preprocess="standard")
+    assert not any("best" in note for note in found.cautions)
+
+
+def test_to_take_all_features_is_called_so():
+    found = compare(stream, {"ofs": lambda seed: OFS(50)}, seeds=1)
+    assert any("takes all features" in note for note in found.cautions)
+
+
+# What cannot be compared
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (np.full(N_ROWS, "same"), ['the target "target"', "one value only, 'same'"]),
+        (np.linspace(0, 1, N_ROWS), ["numbers such as"]),
+        (np.arange(N_ROWS), ["different values", "no classes"]),
+        (np.array([f"id{i}" for i in range(N_ROWS)]), ["different values"]),
+        (np.full(N_ROWS, None), ["no label at all"]),
+    ],
+    ids=["one class", "numbers", "whole numbers", "names", "none"],
+)
+def test_a_target_without_classes_is_refused_in_one_line(y, words):
+    with pytest.raises(ValueError) as caught:
+        compare(lambda: from_arrays(X, y), PAIR)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert all(word in message for word in words)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"seeds": 0}, "seeds"),
+        ({"pieces": 0}, "pieces"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"score": "log_loss"}, "score"),
+        ({"batch_size": 5_000, "seeds": 1}, "one batch of 5,000"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, word):
+    with pytest.raises(ValueError, match=word):
+        compare(stream, PAIR, **options)
+
+
+def test_nothing_to_compare_is_refused():
+    with pytest.raises(ValueError, match="no selector"):
+        compare(stream, {})
+
+
+# What comes back
+
+
+@pytest.fixture(scope="module")
+def found() -> Comparison:
+    return compare(stream, PAIR | {"ofs": lambda seed: OFS(3)}, seeds=2)
+
+
+def test_json_has_no_nan(found):
+    facts = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    by_name = {one["name"]: one for one in facts["outcomes"]}
+    assert by_name["all"]["stability"] is None
+    assert by_name["good"]["p_value"] is None
+    assert by_name["bad"]["p_value"] == found["bad"].p_value
+    assert facts["classes"] == {"no": 600, "yes": 600}
+    assert facts["reference"] == "good"
+    assert (facts["n_rows"], facts["n_features"], facts["seeds"]) == (N_ROWS, N_FEATURES, 2)
+
+
+def test_markdown_is_a_table_with_notes(found):
+    lines = found.markdown().splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    assert len(table) == 2 + len(found.outcomes)
+    assert len({line.count("|") for line in table}) == 1
+    assert [line.split(" | ")[0] for line in table[2:]] == [f"| {o.name}" for o in found.outcomes]
+    assert "± is the standard deviation over 2 runs" in found.markdown()
+
+
+def test_an_unknown_name_is_no_outcome(found):
+    with pytest.raises(KeyError):
+        found["nobody"]
+
+
+def test_a_drifting_stream_is_followed_in_order():
+    drifting = DriftingFeatures(4_000, n_features=10, n_relevant=2, random_state=0)
+    before = drifting.relevant_at(0).tolist()
+    found = compare(lambda: drifting, {"before": lambda seed: FixedFeatures(before)}, seeds=2)
+    pieces = found["before"].pieces
+    assert pieces[:4].mean() > pieces[6:].mean() + 0.2
+
+
+@pytest.mark.parametrize("scale", ["minmax", "standard", None])
+def test_the_scale_is_the_same_for_all_and_named(scale):
+    found = compare(stream, {"good": good}, seeds=1, preprocess=scale)
+    steps = list(prequential(stream(), good(0), Perceptron(), preprocess=scale))
+    assert found["good"].score == pytest.approx(np.mean([s.scores["accuracy"] for s in steps[1:]]))
+    assert found.preprocess == scale
+    assert any("Columns are" in note for note in found.notes())
