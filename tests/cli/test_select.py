@@ -478,6 +478,22 @@ def test_ctrl_c_ends_the_wait_for_rows_that_do_not_come(large_file, tmp_path, al
         assert not out.exists()
 
 
+def test_rows_of_a_pipe_are_learnt_from_before_it_ends(large_file, tmp_path):
+    lines = large_file.read_bytes().splitlines(keepends=True)[:4_000]
+    out, fifo = tmp_path / "out", tmp_path / "fifo"
+    os.mkfifo(fifo)
+    child = process("select", fifo, "-t", "label", "--batch-size", 10, "--out", out)
+    with fifo.open("wb", buffering=0) as pipe:
+        pipe.write(b"".join(lines[:3_000]))
+        wait_for_steps(out, child)  # nothing more is written before
+        pipe.write(b"".join(lines[3_000:]))
+    output, errors = child.communicate(timeout=30)
+    assert (child.returncode, errors) == (0, "")
+    (tmp_path / "x.csv").write_bytes(b"".join(lines))
+    whole = select(tmp_path / "x.csv", "-t", "label", "--batch-size", 10)
+    assert ROW.findall(output) == ROW.findall(whole.stdout) != []
+
+
 # Terminals, pipes, help
 
 

@@ -133,8 +133,9 @@ def command(
     """Rank the features of FILE by how much they tell about a target.
 
     FILE is a CSV or TSV file with a header, packed with gzip or not, a Parquet file, or - for
-    standard input. It is read once, in bounded memory, batch by batch; text columns become
-    categories, dates become numbers. Rows that cannot be used are counted, shown and left out.
+    standard input. It is read once, in bounded memory, batch by batch, a pipe as it fills; text
+    columns become categories, dates become numbers. Rows that cannot be used are counted, shown
+    and left out.
 
     While it reads, a Perceptron that sees nothing but the selected features is tested on each
     batch before it learns from it: its accuracy says what the selection is worth.

@@ -8,16 +8,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
-from fires.core.belief import Floats
+from fires.evaluation.lookahead import Lookahead, Outcome
 from fires.evaluation.records import Step
-from fires.kernels import read_only
-from fires.kernels.features import merge
-from fires.kernels.perceptron import column_sums, mask_rows
+from fires.evaluation.shown import Shown
 from fires.metrics.stability import StabilityWindow
-from fires.models.scaling import ROUNDING
-from fires.streams.base import Stream
+from fires.streams.base import Batch, Stream
 
 
 def prequential(
@@ -62,81 +58,47 @@ def prequential(
     >>> len(steps), bool(np.mean([step.scores["accuracy"] for step in steps[1:]]) > 0.6)
     (10, True)
     """
-    seen = None if predictor is None else _Scaled(stream.schema.n_features)
+    shown = None if predictor is None else Shown(predictor, stream.schema.n_features)
+    lookahead = Lookahead(selector)
     stabilities: StabilityWindow | None = None
     selected = np.empty(0, dtype=np.intp)
     for index, batch in enumerate(stream.batches(batch_size)):
-        scores: dict[str, float] = {}
-        rows: Floats | None = None
-        if seen is not None:
-            seen.look(batch.X)
-            scores["accuracy"] = np.nan
-            if index:
-                rows = seen.masked(batch.X, selected)
-                scores["accuracy"] = int((predictor.predict(rows) == batch.y).sum()) / batch.n_rows
-
-        started = time.perf_counter()
-        before = selected
-        selector.partial_fit(batch.X, batch.y)
-        selected = selector.get_support(indices=True)
-        if seen is not None and not hasattr(selector, "classes_"):
-            seen = None  # a numeric target: there is nothing to be accurate about
-            scores.clear()
-        trained = time.perf_counter()
-        if seen is not None:
-            if rows is None or not np.array_equal(before, selected):
-                rows = seen.masked(batch.X, selected)
-            predictor.partial_fit(rows, batch.y)
-            seen.learn(batch.X)
-        ended = time.perf_counter()
-
+        outcome = lookahead.outcome(batch, selected, shown) if index else None
+        if outcome is None:
+            outcome = _test_then_train(batch, selector, shown, selected)
+        if shown is not None and not outcome.scores:
+            shown = None  # a numeric target: there is nothing to be accurate about
         if stabilities is None:
             stabilities = StabilityWindow(window, selector.n_features_in_)
+        selected = outcome.selected
         yield Step(
             index=index,
             position=batch.position,
             n_rows=batch.n_rows,
-            scores=scores,
+            scores=outcome.scores,
             selected=selected,
             stability=stabilities.update(selected),
-            seconds_select=trained - started,
-            seconds_train=ended - trained,
+            seconds_select=outcome.seconds_select,
+            seconds_train=outcome.seconds_train,
         )
 
 
-class _Scaled:
-    """Rows as a predictor sees them, standardised by the batches before; the first by itself.
+def _test_then_train(
+    batch: Batch, selector: Any, shown: Shown | None, selected: npt.NDArray[np.intp]
+) -> Outcome:
+    """One batch: tested with the set selected before, learnt from with the set selected after."""
+    scores: dict[str, float] = {}
+    if shown is not None:
+        shown.look(batch.X)
+        tested = len(selected) > 0
+        scores["accuracy"] = shown.test(batch.X, batch.y, selected) if tested else np.nan
 
-    What :class:`fires.models.scaling.Standard` does, for rows without weights and in fewer calls:
-    it must not cost more than the selector that is looked at.
-    """
-
-    def __init__(self, n_features: int) -> None:
-        self._count, self._shift, self._spread, self._gain = np.zeros((4, n_features))
-        self._sums = np.empty((2, n_features))
-        self._first = True
-
-    def look(self, X: Floats) -> None:
-        """Take the scale of the first batch from the batch itself."""
-        if sp.issparse(X):
-            raise ValueError("A predictor needs dense batches: scaled, sparse rows would fill up.")
-        if self._first:
-            self._shift = np.nan_to_num(X[0])  # any point among the values, so that sums are exact
-            self._absorb(X)
-
-    def masked(self, X: Floats, selected: npt.NDArray[np.intp]) -> Floats:
-        """X in its full width, with zeros for what is missing or not selected."""
-        rows = np.zeros(X.shape)
-        mask_rows(*read_only(X), selected, self._shift, self._gain, rows)
-        return rows
-
-    def learn(self, X: Floats) -> None:
-        """Let the batch count for the scale of those to come."""
-        if not self._first:
-            self._absorb(X)
-        self._first = False
-
-    def _absorb(self, X: Floats) -> None:
-        p, q = self._sums
-        column_sums(*read_only(X), self._shift, self._count, p, q)
-        merge(self._count, self._shift, self._spread, self._gain, p, q, ROUNDING)
+    started = time.perf_counter()
+    selector.partial_fit(batch.X, batch.y)
+    selected = selector.get_support(indices=True)
+    trained = time.perf_counter()
+    if not hasattr(selector, "classes_"):
+        scores.clear()
+    elif shown is not None:
+        shown.train(batch.X, batch.y, selected)
+    return Outcome(scores, selected, trained - started, time.perf_counter() - trained)

@@ -16,10 +16,19 @@ _FREEDOMS = {"reassoc", "contract", "nsz"}
 
 def compiled(function: Callable[..., T]) -> Callable[..., T]:
     """Compile a loop with numba; the machine code is cached where a folder is writable."""
+    return _compiled(function)
+
+
+def released(function: Callable[..., T]) -> Callable[..., T]:
+    """Compile a loop during which other threads may run; a division by zero gives infinity."""
+    return _compiled(function, nogil=True, error_model="numpy")
+
+
+def _compiled(function: Callable[..., T], **options: Any) -> Callable[..., T]:
     try:
-        machine: Callable[..., T] = numba.njit(function, fastmath=_FREEDOMS, cache=True)
+        machine: Callable[..., T] = numba.njit(function, fastmath=_FREEDOMS, cache=True, **options)
     except RuntimeError:  # no folder for the cache can be written: compile in every process
-        machine = numba.njit(function, fastmath=_FREEDOMS)
+        machine = numba.njit(function, fastmath=_FREEDOMS, **options)
     return machine
 
 

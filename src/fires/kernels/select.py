@@ -12,10 +12,9 @@ Indices = npt.NDArray[np.int64]
 
 
 @compiled
-def _heap_top(weights: Floats, k: int) -> Indices:
-    """Indices of the k greatest, ascending; a heap holds the best so far, its worst on top."""
-    heap = np.empty(k, dtype=np.float64)
-    place = np.empty(k, dtype=np.int64)
+def _heap_top(weights: Floats, heap: Floats, place: Indices) -> None:
+    """Indices of the greatest, in no order; a heap holds the best so far, its worst on top."""
+    k = len(heap)
     size = 0
     for j in range(len(weights)):
         w = weights[j]
@@ -47,7 +46,6 @@ def _heap_top(weights: Floats, k: int) -> Indices:
         else:
             continue
         heap[i], place[i] = w, j
-    return np.sort(place)
 
 
 def top_k(weights: Floats, k: int) -> Indices:
@@ -66,7 +64,11 @@ def top_k(weights: Floats, k: int) -> Indices:
     if k >= n:
         return np.arange(n)
     if 32 * k < n or n <= 1024:
-        return _heap_top(weights, k)
+        view, place = weights.view(), np.empty(k, dtype=np.int64)
+        view.flags.writeable = False
+        _heap_top(view, np.empty(k), place)
+        place.sort()  # not in the loop: to compile a sort takes longer than all the rest
+        return place
     # A heap of that size would be walked too often; a partition costs the same for every k.
     if np.isnan(weights.min()):
         weights = np.where(np.isnan(weights), -np.inf, weights)

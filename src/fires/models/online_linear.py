@@ -20,14 +20,15 @@ import scipy.sparse as sp
 
 from fires.core.belief import Belief, Floats
 from fires.core.labels import class_rows
-from fires.kernels import oriented, project
-from fires.kernels.features import fold, move
+from fires.kernels import oriented, project, read_only
+from fires.kernels.features import fold, merge_plain, move
+from fires.kernels.probit import STATE, probit_steps
 from fires.kernels.rows import grand_total, greatest_bend, lift, move_intercept
 from fires.models.families import FAMILIES
 from fires.models.linear import over_classes, slopes
-from fires.models.scaling import DENSE, State, restore_scaler
+from fires.models.scaling import DENSE, ROUNDING, Standard, State, restore_scaler
 from fires.models.sparse_scaling import SPARSE, Touched
-from fires.models.target import START_WIDTH, Target
+from fires.models.target import START_WIDTH, Target, level_of_share
 
 # Of its own value, what sigma may lose or gain in one step; ordinary steps move it by a thousandth.
 _CAPPED = (-0.5, 1.0)
@@ -129,6 +130,8 @@ class OnlineLinear:
         self, X: Any, y: npt.NDArray[Any], weight: Floats | None, rates: Rates, missing: bool
     ) -> None:
         """Learn from one batch: ``y`` holds class codes or numbers. On an error, nothing moved."""
+        if weight is None and self.ordinary(X) and self._step_whole(X, y, rates, missing):
+            return
         w = _ones(X.shape[0]) if weight is None else weight
         total = float(len(w) if weight is None else w.sum())
         batch = Batch(X, *self.target.look(y, w), w, weight is not None, total, missing)
@@ -142,6 +145,89 @@ class OnlineLinear:
                 else:
                     self._step_dense(batch, rates)
         self.target.count(y, w)
+
+    def ordinary(self, X: Any) -> bool:
+        """Whether such a batch, if it has no weights, can be learnt from in one call."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype == np.float64
+            and X.flags.c_contiguous
+            and self.family == "probit"
+            and self.scale == "standard"
+            and self.fit_intercept
+            and self.n_rows == 1
+            and self.sparse is None
+        )
+
+    def _step_whole(self, X: Floats, y: npt.NDArray[np.intp], rates: Rates, missing: bool) -> bool:
+        """Learn from an ordinary batch, unless its step turns out not to be: then nothing moved."""
+        scaler = self.dense
+        first = not scaler.ready
+        if first:
+            scaler = first_scale(X, missing)
+            count = scaler.count
+        else:
+            count = scaler.count + ((~np.isnan(X)).sum(axis=0) if missing else float(len(y)))
+        seen = self.target.class_weight.tolist()
+        n_positive = int(np.count_nonzero(y))
+        after = [seen[0] + (len(y) - n_positive), seen[1] + n_positive]
+        level = np.array([level_of_share(self.family, *(seen if any(seen) else after))])
+        states, rests = self.packed(scaler, 1)
+        if not self.steps(X, y, level, count[None], rates, (states, rests), weight=not first):
+            return False
+        self.dense = scaler
+        self.adopt(states[1], rests[1], count, np.array(after))
+        return True
+
+    def packed(self, scaler: Any, n_batches: int) -> tuple[Floats, Floats]:
+        """What :meth:`steps` moves: rows for the features, and what belongs to none.
+
+        What they are now, and room for what they will be after each batch.
+        """
+        states = np.empty((n_batches + 1, len(STATE), self.n_features))
+        rests, now = np.empty((n_batches + 1, 3)), states[0]
+        now[0], now[1] = self.mu[0], self.sigma[0]
+        now[2], now[3], now[4] = scaler.shift, scaler.spread, scaler.gain
+        rests[0] = self.intercept.mu[0], self.intercept.sigma[0], self.least_sigma
+        return states, rests
+
+    def steps(
+        self,
+        X: Floats,
+        codes: npt.NDArray[np.intp],
+        levels: Floats,
+        counts: Floats,
+        rates: Rates,
+        packed: tuple[Floats, Floats],
+        weight: float = 1.0,
+    ) -> int:
+        """Move what is :meth:`packed` by ordinary batches; how many they are before one is not.
+
+        See :func:`fires.kernels.probit.probit_steps`.
+        """
+        n_rows = len(codes) // len(levels)
+        return probit_steps(
+            *read_only(X),
+            np.asarray(codes, dtype=np.intp),
+            levels,
+            counts,
+            float(weight),
+            *packed,
+            float(rates.mu),
+            float(rates.sigma),
+            *self._sigma_change,
+            ROUNDING,
+            self._buffer("sums", 4),
+            np.empty((5, n_rows + -n_rows % 4)),
+        )
+
+    def adopt(self, state: Floats, rest: Floats, count: Floats, class_weight: Floats) -> None:
+        """Become what :meth:`steps` has led to; the arrays are taken over."""
+        self.mu, self.sigma = state[:1], state[1:2]
+        self.dense.count, self.dense.shift = count, state[2]
+        self.dense.spread, self.dense.gain = state[3], state[4]
+        self.intercept.mu[0], self.intercept.sigma[0], self.least_sigma = rest.tolist()
+        self.target.class_weight = class_weight
 
     def _step_dense(self, batch: Batch, rates: Rates) -> None:
         scaler, n_rows = self.dense, self.n_rows
@@ -278,7 +364,7 @@ class OnlineLinear:
         factor = batch.weight if batch.weighted else None
         if self.scale is not None:
             # v bounds the norm of a row from above: mostly that alone shows that no cap is needed.
-            least = self.least_sigma**2
+            least = self.least_sigma * self.least_sigma
             if rates.mu * greatest_bend(c, d, v, own, least) > least:
                 bend = np.maximum(c * c - 2.0 * d, 0.0)
                 overshoot = rates.mu * bend * (norms() + self.fit_intercept)
@@ -424,6 +510,29 @@ def _ones(n: int) -> Floats:
 def _zeros(n: int) -> Floats:
     """No intercept, no level; nobody writes to it."""
     return np.zeros(n)
+
+
+def first_scale(X: Floats, missing: bool) -> Standard:
+    """The scale of a first batch, in NumPy: what runs once is not worth compiling.
+
+    Examples
+    --------
+    >>> scaler = first_scale(np.array([[1.0], [3.0], [np.nan]]), missing=True)
+    >>> scaler.count, scaler.shift, scaler.gain
+    (array([2.]), array([2.]), array([1.]))
+    """
+    scaler = Standard(X.shape[1])
+    there = ~np.isnan(X) if missing else np.ones((len(X), 1), dtype=bool)
+    scaler.count = there.sum(axis=0, dtype=np.float64)
+    scaler.ready = bool(scaler.count.any())
+    with np.errstate(all="ignore"):
+        shift = np.sum(X, axis=0, where=there) / np.maximum(scaler.count, 1.0)
+        T = np.where(there, X - shift, 0.0)
+        sums = T.sum(axis=0), np.einsum("bj,bj->j", T, T)
+        scaler.shift, scaler.spread, scaler.gain = merge_plain(
+            scaler.count, shift, scaler.spread, *sums, ROUNDING
+        )
+    return scaler
 
 
 def _add_at(rows: Floats, columns: npt.NDArray[np.intp], values: Floats) -> None:

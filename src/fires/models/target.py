@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -48,9 +49,12 @@ class Target:
             if not self.levelled:
                 return signed(y, self.n_rows), None
             seen = self.class_weight if self.class_weight.any() else self._per_class(y, weight)
-            positive = seen if self.n_rows > 1 else seen[1:]
-            rest = seen.sum() - seen if self.n_rows > 1 else seen[:1]
-            return signed(y, self.n_rows), _level_of_share(self.family, positive, rest)
+            if self.n_rows == 1:
+                level = np.array([level_of_share(self.family, *seen.tolist())])
+            else:
+                parts = zip((seen.sum() - seen).tolist(), seen.tolist(), strict=True)
+                level = np.array([level_of_share(self.family, *part) for part in parts])
+            return signed(y, self.n_rows), level
         target = np.asarray(y, dtype=np.float64)[None, :]
         if self.scale is None:
             return target, None
@@ -137,12 +141,17 @@ def start(family: str, level: Floats, v: Floats) -> tuple[Floats, Floats]:
     return level * root, level * (0.5 * width / root)
 
 
-def _level_of_share(family: str, positive: Floats, rest: Floats) -> Floats:
-    """The inverse link of the share of positives, exactly odd in which side is called positive."""
+def level_of_share(family: str, rest: float, positive: float) -> float:
+    """The inverse link of the share of positives, exactly odd in which side is called positive.
+
+    Examples
+    --------
+    >>> level_of_share("logistic", rest=9.5, positive=9.5)
+    0.0
+    """
     # Half a row more of each side: a class not met yet is rare, not impossible.
     positive, rest = positive + 0.5, rest + 0.5
     if family == "logistic":
-        log_odds: Floats = np.log(positive) - np.log(rest)
-        return log_odds
-    rarer: Floats = ndtri(np.minimum(positive, rest) / (positive + rest))
-    return np.copysign(rarer, positive - rest)
+        return math.log(positive) - math.log(rest)
+    rarer = float(ndtri(min(positive, rest) / (positive + rest)))
+    return math.copysign(rarer, positive - rest)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fires.streams.base import Batch, Position, Schema, check_batch_size
+from fires.streams.base import Batch, Position, Rows, Schema, check_batch_size
 
 
 class ArrayStream:
@@ -23,10 +23,13 @@ class ArrayStream:
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Hand out views of ``batch_size`` rows each; the last batch may be shorter."""
         batch_size = check_batch_size(batch_size)
-        for start in range(0, len(self._y), batch_size):
-            stop = min(start + batch_size, len(self._y))
+        X, y = self._X, self._y
+        are_views = not sparse.issparse(X) and X.dtype == np.float64 and X.flags.c_contiguous
+        block = Rows(X, y) if are_views else None
+        for start in range(0, len(y), batch_size):
+            stop = min(start + batch_size, len(y))
             position = Position(rows=stop, offset=stop)
-            yield Batch(_rows(self._X, start, stop), self._y[start:stop], position)
+            yield Batch(_rows(X, start, stop), y[start:stop], position, block, start)
 
 
 def from_arrays(

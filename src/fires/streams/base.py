@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,13 @@ class Position:
     line: int = 0
 
 
+class Rows(NamedTuple):
+    """Consecutive rows of a stream that lie together in memory, and that nobody changes."""
+
+    X: npt.NDArray[np.float64]
+    y: npt.NDArray[Any]
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Consecutive rows of a stream.
@@ -54,6 +61,11 @@ class Batch:
         Labels as the source has them (text, integers, booleans), or float64 numbers.
     position : Position
         Where the batch ends in the source.
+    block : Rows, optional
+        What the batch was cut from. The rows behind it come next in the stream, in batches of
+        the same length, as long as they last.
+    start : int
+        Where in the block it begins.
 
     Examples
     --------
@@ -64,6 +76,8 @@ class Batch:
     X: Any
     y: npt.NDArray[Any]
     position: Position = field(default_factory=Position)
+    block: Rows | None = None
+    start: int = 0
 
     @property
     def n_rows(self) -> int:

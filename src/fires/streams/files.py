@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fires.streams.base import Batch, InputError, Position, Schema, check_batch_size
+from fires.streams.base import Batch, InputError, Position, Rows, Schema, check_batch_size
 from fires.streams.columns import N_EXAMPLES, Column, Encoder, Kind, find_kinds
 from fires.streams.sources import ahead
 from fires.streams.tables import Source, Table, open_table
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 SAMPLE_ROWS = 10_000
 """How many rows at most decide what the columns hold."""
+LEAST_ROWS = 100
+"""How many rows decide it where a pipe has no more to give for the moment."""
 _SAMPLE_CELLS = 2_000_000
 
 _Rows = tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]
@@ -55,7 +57,9 @@ def from_file(
     r"""Make a stream of a table in a file, in bounded memory however long the file is.
 
     The kind of each column is fixed by the first rows, 10,000 at most; what does not fit later
-    makes its row unusable. Unusable rows are counted and left out. Numbers, dates (as seconds
+    makes its row unusable. A pipe is read as it fills: its rows are handed out as soon as there
+    are enough for a batch, and 100 of them fix the kinds if no more come within a tenth of a
+    second. Unusable rows are counted and left out. Numbers, dates (as seconds
     since 1970) and true and false (1 and 0) become numbers; other text becomes categories with
     the codes 0, 1, 2, ... in order of first appearance.
 
@@ -149,9 +153,9 @@ class FileStream:
         parts = self._encoded()
         if self.n_bytes is not None:  # not where reading may wait for others, and Ctrl-C for it
             parts = ahead(parts)
-        for X, y, places in _cut(parts, batch_size):
+        for (X, y, places), block, start in _cut(parts, batch_size):
             n_rows += len(y)
-            yield Batch(X, y, Position(n_rows, *places[-1].tolist()))
+            yield Batch(X, y, Position(n_rows, *places[-1].tolist()), block, start)
         if n_rows == 0 and self.rejected.examples:
             raise _unreadable(self._table, *self.rejected.examples[0])
 
@@ -201,7 +205,7 @@ def _sample(table: Table, names: Sequence[str]) -> pl.DataFrame:
     """Read the first rows of a table; in text, all columns as text."""
     import polars as pl
 
-    n_rows = min(SAMPLE_ROWS, max(100, _SAMPLE_CELLS // len(names)))
+    n_rows = min(SAMPLE_ROWS, max(LEAST_ROWS, _SAMPLE_CELLS // len(names)))
     kinds: dict[str, Kind] = dict.fromkeys(names, "category")
     frames, n_read, first_fault = [], 0, None
     for chunk in table.chunks(kinds, Position(), again=True):
@@ -212,7 +216,7 @@ def _sample(table: Table, names: Sequence[str]) -> pl.DataFrame:
             first_fault = first_fault or (line, reason)
         frames.append(chunk.frame)
         n_read += len(chunk.frame)
-        if n_read >= n_rows:
+        if n_read >= (LEAST_ROWS if chunk.short else n_rows):
             break
     if n_read == 0 and first_fault:
         raise _unreadable(table, *first_fault)
@@ -226,22 +230,25 @@ def _unreadable(table: Table, line: int, reason: str) -> InputError:
     return InputError(f"{table.name} has no readable rows; first problem: {where}: {reason}")
 
 
-def _cut(parts: Iterator[_Rows], size: int) -> Iterator[_Rows]:
-    """Cut parts of any length into parts of one length; only those across a seam are copied."""
+def _cut(parts: Iterator[_Rows], size: int) -> Iterator[tuple[_Rows, Rows | None, int]]:
+    """Cut parts of any length into parts of one length; only those across a seam are copied.
+
+    Also tells what those that are not were cut from, and where.
+    """
     held: list[_Rows] = []
     n_held = 0
     for X, y, places in parts:
-        start = 0
+        block, start = Rows(X, y), 0
         while start < len(y):
             stop = min(start + size - n_held, len(y))
             held.append((X[start:stop], y[start:stop], places[start:stop]))
             n_held += stop - start
-            start = stop
             if n_held == size:
-                yield _joined(held)
+                yield _joined(held), block if len(held) == 1 else None, start
                 held, n_held = [], 0
+            start = stop
     if held:
-        yield _joined(held)
+        yield _joined(held), None, 0
 
 
 def _joined(parts: list[_Rows]) -> _Rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ import numpy.typing as npt
 
 from fires.streams.base import InputError, Position
 from fires.streams.columns import MISSING, Kind
-from fires.streams.sources import File, Pipe, ahead, plain_errors, read_header, skip
+from fires.streams.sources import File, Pipe, Unpacked, ahead, plain_errors, read_header, skip
 from fires.streams.text_blocks import PIECE, Block, blocks, is_utf8, walk
 
 if TYPE_CHECKING:
@@ -42,12 +41,15 @@ class Chunk:
         Bytes, offset and line of the :class:`Position` at which each of them ends.
     faults : list of (line, reason)
         Records that are no rows at all.
+    short : bool
+        There would be more in the chunk, had the source not kept us waiting.
     """
 
     frame: pl.DataFrame
     lines: npt.NDArray[np.int64]
     places: npt.NDArray[np.int64]
     faults: Sequence[tuple[int, str]] = ()
+    short: bool = False
 
 
 class Table(Protocol):
@@ -110,7 +112,7 @@ class TextTable:
         self._block_size = block_size
         self._has_missing = False
         with self._opened(again=True) as (file, _):
-            header = read_header(file, name, delimiter)
+            header = read_header(file.read, name, delimiter, source.ready)
         self.column_names = header.names
         self._delimiter = header.delimiter
         self._body = Position(offset=header.n_bytes, line=header.n_lines)
@@ -134,6 +136,7 @@ class TextTable:
                     offset=start.offset,
                     line=start.line,
                     block_size=self._block_size,
+                    ready=self._source.ready,
                 )
             )
             # Looking for the ends of records takes half as long as parsing: both at once.
@@ -146,8 +149,7 @@ class TextTable:
         """Open the text; the function tells how much of a packed file has been used."""
         with self._source.open(again) as file:
             if self._packed:
-                with gzip.GzipFile(fileobj=file, mode="rb") as text:
-                    yield text, file.tell
+                yield Unpacked(file), file.tell
             else:
                 yield file, lambda: None
 
@@ -162,7 +164,7 @@ class TextTable:
             if frame is None:
                 frame = self._fast(block, dict.fromkeys(kinds, "category"))
         if frame is not None:
-            yield Chunk(frame, block.lines[:-1], _places(block, used))
+            yield Chunk(frame, block.lines[:-1], _places(block, used), short=block.short)
         elif len(block.data) > PIECE and len(block.ends) > 1:
             for piece in block.pieces(self._delimiter, len(self.column_names)):
                 yield from self._parsed(piece, kinds, used)
@@ -210,7 +212,7 @@ class TextTable:
         names = [name for name in self.column_names if name in kinds]
         frame = pl.DataFrame([pl.Series(n, columns.get(n, ()), dtype=pl.String) for n in names])
         keep = np.array(good, dtype=np.int64)
-        return Chunk(frame, block.lines[keep], _places(block, used)[keep], faults)
+        return Chunk(frame, block.lines[keep], _places(block, used)[keep], faults, block.short)
 
 
 class ParquetTable:

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from threading import Lock
+from time import monotonic
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +31,8 @@ MAX_LINE = 64 << 20
 """A longer line is no table."""
 MAX_RECORD = 1 << 20
 """A record of several lines that is longer than this has a quote that nobody closed."""
+PATIENCE = 0.1
+"""Seconds that lines are held back in all, while more text may come to be parsed with them."""
 
 NOT_UTF8 = "not UTF-8 text"
 UNCLOSED = "a quote is opened and not closed"
@@ -39,6 +43,8 @@ _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
 _CSV_LIMIT = Lock()  # The csv module has one limit for all threads.
 
 Ints = npt.NDArray[np.int64]
+Read: TypeAlias = Callable[[int], bytes]
+Ready: TypeAlias = Callable[[float], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +62,15 @@ class Block:
     regular : bool
         The quotes are in order, and all told there are as many delimiters as the records need:
         a parser that refuses records with too many fields can take the block whole.
+    short : bool
+        There would be more in the block, had the source not kept us waiting.
     """
 
     data: bytes
     ends: Ints
     lines: Ints
     regular: bool
+    short: bool = False
 
     def pieces(self, delimiter: str, width: int) -> Iterator[Block]:
         """Cut the block further, into pieces of about PIECE bytes."""
@@ -73,18 +82,55 @@ class Block:
             data = self.data[start - offset : stop - offset]
             ends, regular = _regular_ends(data, _line_ends(data), delimiter, width)
             regular = regular and ends is not None and len(ends) == last - first
-            yield Block(data, self.ends[first:last], self.lines[first : last + 1], regular)
+            ends, lines = self.ends[first:last], self.lines[first : last + 1]
+            yield Block(data, ends, lines, regular, self.short)
             first, start = last, stop
 
 
+def always(seconds: float) -> bool:
+    """What is read never keeps the reader waiting."""
+    return True
+
+
+def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list[bytes], bool]:
+    r"""Read ``size`` bytes in pieces; fewer at the end, or where more would not come soon.
+
+    Then at least ``n_lines`` lines have ended, and PATIENCE has been spent on waiting for more.
+    Also returns whether it was the end.
+
+    Examples
+    --------
+    >>> text = io.BytesIO(b"1,2\n3,4\n")
+    >>> fill(text.read, always, 5), fill(text.read, always, 5)
+    (([b'1,2\n3'], False), ([b',4\n'], True))
+    """
+    pieces: list[bytes] = []
+    patience = PATIENCE
+    while size > 0:
+        data = read(size)
+        if not data:
+            return pieces, True
+        pieces.append(data)
+        size -= len(data)
+        if size > 0 and n_lines > 0:
+            n_lines -= data.count(b"\n")
+        if size > 0 and n_lines <= 0:
+            began = monotonic()
+            if not ready(patience):
+                break
+            patience = max(patience + began - monotonic(), 0.0)
+    return pieces, False
+
+
 def blocks(
-    read: Callable[[int], bytes],
+    read: Read,
     delimiter: str,
     width: int,
     *,
     offset: int = 0,
     line: int = 0,
     block_size: int = BLOCK,
+    ready: Ready = always,
 ) -> Iterator[Block]:
     r"""Cut what ``read`` gives into blocks of at most about ``block_size`` bytes.
 
@@ -100,6 +146,9 @@ def blocks(
         Bytes and lines that lie before what is read.
     block_size : int
         The first blocks are smaller, so that the first rows come soon.
+    ready : callable
+        ``ready(seconds)`` tells whether ``read`` would return within so many seconds. Where it
+        would not, records that are there come in a smaller block.
 
     Examples
     --------
@@ -107,33 +156,43 @@ def blocks(
     >>> [(block.data, block.lines) for block in blocks(text.read, ",", 2, block_size=16)]
     [(b'1,"two\nlines"\n', array([1, 3])), (b'3,four', array([3, 4]))]
     """
-    buffer, final = b"", False
+    rest, final = b"", False
     size = min(PIECE, block_size)
-    while not final or buffer:
-        if len(buffer) < size and not final:
-            more = read(size - len(buffer))
-            final = not more
-            buffer = buffer + more if buffer else more
-            if not final and len(buffer) < size:
-                continue
-        newlines = _line_ends(buffer) if final else _find(np.frombuffer(buffer, np.uint8), _NEWLINE)
-        if len(newlines) == 0 and len(buffer) > MAX_LINE:
+    while not final or rest:
+        pieces, short = [rest], False
+        if not final:
+            more, final = fill(read, ready, size - len(rest))
+            pieces += more
+            short = not final and sum(map(len, pieces)) < size
+        buffer, rest = (b"".join(pieces), b"") if final else _whole_lines(pieces)
+        if not buffer and len(rest) > MAX_LINE:
             raise InputError(f"line {line + 1} is longer than {MAX_LINE >> 20} MB: not a table")
+        newlines = _line_ends(buffer)
         ends, regular = _regular_ends(buffer, newlines, delimiter, width)
         if ends is None or (len(ends) == 0 and (final or len(buffer) > MAX_RECORD)):
             ends = _walked_ends(buffer, newlines, delimiter, width, final)
         if len(ends) == 0:  # The buffer ends within its first record.
-            size = len(buffer) + block_size
+            rest = buffer + rest
+            size = len(rest) + block_size
             continue
         # A block with a fault costs little if it is small; then the blocks grow again.
         size = min(2 * size, block_size) if regular else min(PIECE, block_size)
         stop = int(ends[-1])
         first_bytes = np.concatenate([[0], ends])
         lines = line + 1 + np.searchsorted(newlines, first_bytes)
-        yield Block(buffer[:stop], offset + ends, lines, regular)
+        yield Block(buffer[:stop], offset + ends, lines, regular, short)
         line = int(lines[-1]) - 1
         offset += stop
-        buffer = buffer[stop:]
+        rest = buffer[stop:] + rest
+
+
+def _whole_lines(pieces: list[bytes]) -> tuple[bytes, bytes]:
+    """Join pieces of a text, and cut it behind its last newline; nothing is copied twice."""
+    for i in reversed(range(len(pieces))):
+        if stop := pieces[i].rfind(b"\n") + 1:
+            last = memoryview(pieces[i])
+            return b"".join([*pieces[:i], last[:stop]]), b"".join([last[stop:], *pieces[i + 1 :]])
+    return b"", b"".join(pieces)
 
 
 def _line_ends(data: bytes) -> Ints:
