@@ -22,10 +22,12 @@ from fires import (
     Grafting,
     GroupSAOLA,
     LeverageScores,
+    selectors,
 )
 from fires.core.errors import StateError
 from fires.core.storage import read_state, write_state
 from fires.selectors import arriving
+from fires.selectors import selector as selector_module
 
 NUMBERS = {
     "AlphaInvesting": AlphaInvesting(),
@@ -74,7 +76,7 @@ def state(selector):
     """Everything a selector would save, its arrays to the bit."""
     saved = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arriving, "write_state", lambda path, *content: saved.append(content))
+        patch.setattr(selector_module, "write_state", lambda path, *content: saved.append(content))
         selector.save("nowhere")
     header, arrays = saved[0]
     return header, {name: (a.dtype, a.shape, a.tobytes()) for name, a in arrays.items()}
@@ -94,6 +96,15 @@ def torn_columns(place):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arriving, "_columns", torn)
         yield
+
+
+def test_every_selector_of_arriving_features_is_here():
+    names = {
+        name
+        for name in selectors.HOME
+        if issubclass(getattr(selectors, name), arriving.ArrivingFeatures)
+    }
+    assert names == {type(selector).__name__ for selector in ALL.values()}
 
 
 # What is learnt

@@ -102,13 +102,6 @@ def test_a_greater_set_holds_the_smaller():
     assert selector.set_params(n_features_to_select=100).get_support().all()
 
 
-def test_the_global_random_state_is_neither_read_nor_moved():
-    np.random.seed(0)  # noqa: NPY002
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    supports(RandomFeatures(2, redraw=True))
-    assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
-
-
 @pytest.mark.parametrize("redraw", [False, True])
 @pytest.mark.parametrize("seed", [None, 3, np.random.default_rng(0), np.random.RandomState(0)])
 def test_a_loaded_random_selector_draws_on_bit_for_bit(redraw, seed, tmp_path):

@@ -272,26 +272,6 @@ def test_values_of_any_size_are_borne(kind, size):
     assert np.isfinite(heavy.weights_).all()
 
 
-def test_y_is_not_looked_at():
-    batches = stream(3)
-    with_y = FSDS(2)
-    for X in batches:
-        with_y.partial_fit(X, ["a"] * 20, classes=["a", "b"])
-    assert_array_equal(with_y.weights_, learnt(batches).weights_)
-    assert not hasattr(with_y, "classes_")
-    assert_array_equal(FSDS(2).fit(batches[0], object()).weights_, FSDS(2).fit(batches[0]).weights_)
-
-
-def test_the_input_is_not_changed():
-    (X,) = stream(1)
-    X[2, 3] = np.nan
-    for kind in (np.asarray, sp.csr_array):
-        given, kept = kind(X.copy()), kind(X.copy())
-        FSDS(2).partial_fit(given, sample_weight=np.full(20, 3.0))
-        values = (given.data, kept.data) if sp.issparse(given) else (given, kept)
-        assert_array_equal(*values)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -157,13 +157,6 @@ def test_the_same_seed_draws_the_same_features():
     assert (one != learnt(OFSPartial(3, random_state=8)).weights_).any()
 
 
-def test_the_global_random_numbers_are_neither_read_nor_moved():
-    np.random.seed(0)  # noqa: NPY002
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    learnt(OFSPartial(3))
-    assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
-
-
 def test_only_k_entries_of_a_row_are_looked_at():
     """What was neither drawn nor known may be anything, as long as draws are the same."""
     first = OFSPartial(2, random_state=3).partial_fit([[1.0, 1, 1, 1, 1, 1]], [1])

@@ -73,9 +73,10 @@ def encode(y: Labels, classes: Labels) -> Codes | None:
         codes = [place.get(label, -1) for label in y.tolist()]
         return None if -1 in codes else np.array(codes, dtype=np.intp)
     if len(classes) == 2:  # the usual case, in fewer passes
-        found = (y == classes[1]).astype(np.intp)
-    else:
-        found = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        greater = y == classes[1]
+        n_known = np.count_nonzero(greater) + np.count_nonzero(y == classes[0])
+        return greater.astype(np.intp) if n_known == len(y) else None
+    found = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     return found if (classes[found] == y).all() else None
 
 

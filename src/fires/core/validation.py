@@ -35,6 +35,8 @@ def as_matrix(X: Any, owner: str) -> Any:
     """X as a float array or a CSR matrix of the caller's own memory wherever that is possible."""
     matrix: Any
     if _is_ready(X):
+        if type(X) is np.ndarray and X.size:  # the usual case
+            return X
         matrix = X
     elif isinstance(X, np.ma.MaskedArray):
         matrix = np.ma.asarray(X, dtype=np.float64).filled(np.nan)
@@ -92,7 +94,7 @@ def _is_ready(X: Any) -> bool:
 
 def column_names(X: Any) -> Names | None:
     """The names of a frame's columns, if they are strings."""
-    if not (is_frame(X, "pandas") or is_frame(X, "polars")):
+    if type(X) is np.ndarray or not (is_frame(X, "pandas") or is_frame(X, "polars")):
         return None
     names = np.asarray(list(X.columns), dtype=object)
     textual = [isinstance(name, str) for name in names]
@@ -245,6 +247,8 @@ def _listed(names: Sequence[Any]) -> str:
 
 def as_target(y: Any, n_rows: int, owner: str) -> npt.NDArray[Any]:
     """Labels or numbers as a one-dimensional array without missing entries."""
+    if type(y) is np.ndarray and y.shape == (n_rows,) and y.dtype.kind in "biu":
+        return y  # the usual case
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     y = _unmixed(y)

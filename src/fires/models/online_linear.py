@@ -32,6 +32,8 @@ from fires.models.target import START_WIDTH, Target, level_of_share
 
 # Of its own value, what sigma may lose or gain in one step; ordinary steps move it by a thousandth.
 _CAPPED = (-0.5, 1.0)
+# Up to so many features one call for all is faster; beyond, the copies it needs are what counts.
+_NARROW = 1000
 _OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 _AS_PUBLISHED = (-1.0, np.inf)  # the paper clips sigma at 0 and nowhere else
 
@@ -150,6 +152,7 @@ class OnlineLinear:
         """Whether such a batch, if it has no weights, can be learnt from in one call."""
         return (
             type(X) is np.ndarray
+            and self.n_features <= _NARROW
             and X.dtype == np.float64
             and X.flags.c_contiguous
             and self.family == "probit"

@@ -25,6 +25,7 @@ HOME = {
     "AllFeatures": "baselines",
     "FixedFeatures": "baselines",
     "RandomFeatures": "baselines",
+    "CancelOut": "cancelout",
     "ChiSquared": "chi_squared",
     "FromModel": "from_model",
     "FSDS": "fsds",

@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
+from fires.core.settings import check_number
 from fires.selectors.arriving import (
     ArrivingFeatures,
     Columns,
     as_numbers,
     centred,
-    check_number,
 )
+from fires.selectors.selector import State
 
 # Norms relative to where they began: what rounding leaves of a column that the model explains
 # already, and of a target that it explains whole.
@@ -94,7 +95,7 @@ class AlphaInvesting(ArrivingFeatures):
 
     def _check_parameters(self) -> None:
         check_number("wealth", self.wealth)
-        check_number("alpha_delta", self.alpha_delta, least=True)
+        check_number("alpha_delta", self.alpha_delta, ends="[)")
 
     def _start(self, y: Any) -> None:
         self.wealth_ = float(self.wealth)
@@ -131,7 +132,7 @@ class AlphaInvesting(ArrivingFeatures):
 
     # --- state ------------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def _state(self) -> State:
         header = {"wealth": self.wealth_, "total": self._total_}
         return header, {"basis": self._basis_, "residual": self._residual_}
 

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from fires.core import labels, validation
 from fires.core.belief import Floats
-from fires.core.storage import write_state
-from fires.core.version import __version__
+from fires.core.settings import how_many
 from fires.kernels import scan
-from fires.selectors.base import plain
+from fires.selectors.selector import Selector, State
 
 Columns = Iterator[tuple[int, Floats]]
 
 
-class ArrivingFeatures(BaseEstimator, ABC):  # type: ignore[misc]
+class ArrivingFeatures(Selector):
     """A selector for a fixed set of rows to which new columns keep arriving.
 
     The other way round from :class:`~fires.selectors.base.OnlineSelector`: all rows are there from
@@ -65,12 +59,11 @@ class ArrivingFeatures(BaseEstimator, ABC):  # type: ignore[misc]
     (200, 2)
     """
 
+    _fitted_by = ("n_features_in_", "call partial_fit_features with the first columns")
     _supervised = True
 
     n_features_to_select: int | float | None
-    n_features_in_: int
     n_samples_: int
-    n_missing_: int
     _chosen_: dict[int, float]  # the selected columns, ascending, and what they are worth
     _names_: dict[str, None]
     _digest_: str | None
@@ -90,7 +83,7 @@ class ArrivingFeatures(BaseEstimator, ABC):  # type: ignore[misc]
         """Look at new columns (place, values) and change ``_chosen_``; no other array in place."""
 
     @abstractmethod
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def _state(self) -> State:
         """What was learnt, as JSON values and arrays."""
 
     @abstractmethod
@@ -109,39 +102,31 @@ class ArrivingFeatures(BaseEstimator, ABC):  # type: ignore[misc]
         y : array (n_samples,)
             The target, the same in every call. An unsupervised method does not look at it.
         """
-        owner = type(self).__name__
-        with self._all_or_nothing():
-            self._check_parameters()
-            self._resolve_k()
-            names = validation.column_names(X_new)
-            matrix = validation.as_matrix(X_new, owner)
-            counts = scan(matrix.data if sp.issparse(matrix) else matrix)
-            if any(counts):
-                validation.refuse(matrix, counts, names, missing="ignore", owner=owner)
-            first = not hasattr(self, "n_samples_")
-            n_before = 0 if first else self.n_features_in_
-            self._check_rows(matrix.shape[0])
-            new = self._check_names(names)
-            target = self._check_target(y) if self._supervised else None
-            if first:
-                self.n_missing_, self._chosen_ = 0, {}
-                self._start(target)
-            self._chosen_ = dict(self._chosen_)
-            self._arrive(_columns(matrix, n_before))
-            self.n_missing_ += counts[0]
-            self.n_features_in_ = n_before + matrix.shape[1]
-            self._names_.update(new)  # in place, and so at the very end
+        self._all_or_nothing(self._take_columns, X_new, y)
         return self
 
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """On any error, be again what was before."""
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            self.__dict__ = before
-            raise
+    def _take_columns(self, X_new: Any, y: Any) -> None:
+        self._check_parameters()
+        self._resolve_k()
+        owner = type(self).__name__
+        names = validation.column_names(X_new)
+        matrix = validation.as_matrix(X_new, owner)
+        counts = scan(matrix.data if sp.issparse(matrix) else matrix)
+        if any(counts):
+            validation.refuse(matrix, counts, names, missing="ignore", owner=owner)
+        first = not hasattr(self, "n_samples_")
+        n_before = 0 if first else self.n_features_in_
+        self._check_rows(matrix.shape[0])
+        new = self._check_names(names)
+        target = self._check_target(y) if self._supervised else None
+        if first:
+            self.n_missing_, self._chosen_ = 0, {}
+            self._start(target)
+        self._chosen_ = dict(self._chosen_)
+        self._arrive(_columns(matrix, n_before))
+        self.n_missing_ += counts[0]
+        self.n_features_in_ = n_before + matrix.shape[1]
+        self._names_.update(new)  # in place, and so at the very end
 
     def _check_rows(self, n_rows: int) -> None:
         if not hasattr(self, "n_samples_"):
@@ -198,95 +183,45 @@ class ArrivingFeatures(BaseEstimator, ABC):  # type: ignore[misc]
             raise AttributeError("feature_names_in_: the columns came without names.")
         return np.array(list(self._names_), dtype=object)
 
-    def get_support(self, indices: bool = False) -> npt.NDArray[Any]:
-        """The selected ones of all columns seen so far, as a mask or as ascending indices."""
-        self._check_fitted()
+    def _selected(self) -> npt.NDArray[np.intp]:
         selected = np.fromiter(self._chosen_, np.intp, len(self._chosen_))
         k = self._resolve_k()
-        if k is not None:
-            worth = np.fromiter(self._chosen_.values(), np.float64, len(self._chosen_))
-            best = np.argsort(-worth, kind="stable")[:k]  # ties go to the lower index
-            selected = np.sort(selected[best])
-        if indices:
+        if k is None:
             return selected
-        mask = np.zeros(self.n_features_in_, dtype=bool)
-        mask[selected] = True
-        return mask
-
-    def get_feature_names_out(self) -> npt.NDArray[np.object_]:
-        """The names of the selected columns."""
-        selected = self.get_support(indices=True)
-        if self._names_:
-            names = self.feature_names_in_
-            return np.array([names[j] for j in selected], dtype=object)
-        return np.array([f"x{j}" for j in selected], dtype=object)
+        worth = np.fromiter(self._chosen_.values(), np.float64, len(self._chosen_))
+        return np.sort(selected[np.argsort(-worth, kind="stable")[:k]])  # ties to the lower index
 
     def transform(self, X: Any) -> Any:
         """X, with all columns seen so far, reduced to the selected ones; named in any order."""
-        selected = self.get_support(indices=True)
-        owner = type(self).__name__
-        matrix = validation.as_matrix(X, owner)
-        order = validation.match_columns(
-            validation.column_names(X),
-            matrix.shape[1],
-            getattr(self, "feature_names_in_", None),
-            self.n_features_in_,
-            owner,
-        )
-        return matrix[:, selected if order is None else order[selected]]
+        return self._checked(X)[:, self._selected()]
 
     def _resolve_k(self) -> int | None:
         k = self.n_features_to_select
-        if k is None:
-            return None
-        if isinstance(k, Integral) and not isinstance(k, bool) and k >= 1:
-            return int(k)
-        if isinstance(k, Real) and not isinstance(k, Integral) and 0.0 < k < 1.0:
-            return max(1, int(k * getattr(self, "n_features_in_", 0)))
-        raise ValueError(
-            "n_features_to_select must be a positive integer, a fraction between 0 and 1 or None; "
-            f"got {k!r}."
-        )
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "n_features_in_"):
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet: call "
-                "partial_fit_features with the first columns."
+        wanted = None if k is None else how_many(k, getattr(self, "n_features_in_", 0))
+        if k is not None and wanted is None:
+            raise ValueError(
+                "n_features_to_select must be a positive integer, a fraction between 0 and 1 or "
+                f"None; got {k!r}."
             )
+        return wanted
 
     # --- state ------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything needed to go on to a file, for :func:`fires.load`.
-
-        No code is in the file. It is written beside and moved into place, so a crash leaves the
-        old file whole.
-        """
-        self._check_fitted()
+    def _content(self) -> State:
         header, arrays = self._state()
         header |= {
-            "params": {name: plain(value) for name, value in self.get_params(deep=False).items()},
-            "class": type(self).__name__,
-            "fires": __version__,
-            "n_features": self.n_features_in_,
             "n_samples": self.n_samples_,
-            "n_missing": self.n_missing_,
             "digest": getattr(self, "_digest_", None),
             "names": list(self._names_),
         }
         arrays["chosen"] = np.array(list(self._chosen_), dtype=np.int64)
         arrays["worth"] = np.array(list(self._chosen_.values()), dtype=np.float64)
-        write_state(path, header, arrays)
+        return header, arrays
 
-    def _resume(
+    def _take_content(
         self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
     ) -> None:
-        """Become what was saved; there is no model to be passed in again."""
-        self.set_params(**header["params"])
-        self.n_features_in_ = header["n_features"]
         self.n_samples_ = header["n_samples"]
-        self.n_missing_ = header["n_missing"]
         if header["digest"] is not None:
             self._digest_ = header["digest"]
         self._names_ = dict.fromkeys(header["names"])
@@ -359,20 +294,3 @@ def scaled(x: Floats) -> Floats:
     if size > 0.0:
         shifted /= size
     return shifted
-
-
-def check_number(
-    name: str, value: Any, *, above: float = 0.0, below: float = np.inf, least: bool = False
-) -> None:
-    """Raise unless the value is a number between the two; ``least`` allows ``above`` itself."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not (above < value < below or (least and value == above)):
-        wanted = f"{'at least' if least else 'greater than'} {above:g}"
-        wanted += f" and less than {below:g}" if below < np.inf else ""
-        raise ValueError(f"{name} must be a number {wanted}; got {value!r}.")
-
-
-def check_option(name: str, value: Any, options: tuple[str, ...]) -> None:
-    """Raise unless the value is one of the options."""
-    if not isinstance(value, str) or value not in options:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}; got {value!r}.")

@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
-import os
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
-from numbers import Integral, Real
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import cache
+from operator import attrgetter, is_not
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.base import TransformerMixin
 
 from fires.core import labels, validation
 from fires.core.belief import Floats
-from fires.core.storage import write_state
-from fires.core.version import __version__
+from fires.core.settings import check_choice, check_count, how_many
 from fires.core.weighting import rank
 from fires.kernels import scan, top_k
+from fires.selectors.selector import Selector, State
+
+_SIGNS: Floats = np.array([-1.0, 1.0])
 
 
-class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class OnlineSelector(TransformerMixin, Selector):  # type: ignore[misc]
     """A feature selector that learns batch by batch, with scikit-learn's interface.
 
     A method writes ``_learn`` and ``_weights``, and ``_state`` and ``_restore`` to be saved. What
     it gets has passed the gate; if it raises, the selector is as it was before the call.
     """
 
+    _fitted_by = ("n_samples_seen_", "call partial_fit or fit with a batch first")
     _supervised = True
 
+    # What a method that does not have these settings does.
+    missing: str = "ignore"
+    batch_size: int = 100
+
     n_features_to_select: int | float
-    n_features_in_: int
     n_samples_seen_: int
-    n_missing_: int
     classes_: npt.NDArray[Any]
 
     # --- what a method writes ---------------------------------------------------------------
@@ -52,8 +55,14 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         """The settings that weights depend on, besides what was learnt."""
         return ()
 
+    def _check_parameters(self) -> None:
+        """Raise if a setting makes no sense; asked once, and again when one of them is another."""
+
+    def _foresee(self, y: Any) -> None:
+        """Look at the whole target that fit goes through, before its first batch."""
+
     @abstractmethod
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def _state(self) -> State:
         """What was learnt, as JSON values and arrays."""
 
     @abstractmethod
@@ -61,14 +70,6 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
     ) -> None:
         """Go on from :meth:`_state`; ``model`` is what the user passed to ``fires.load``."""
-
-    def _plain(self, value: Any) -> Any:
-        """A setting as JSON; :meth:`_revive` takes it back."""
-        return plain(value)
-
-    def _revive(self, value: Any, model: Any) -> Any:
-        """A setting from JSON; ``model`` is what the user passed to ``fires.load``."""
-        return value
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -82,66 +83,72 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
             Named columns may come in any order.
         y : array (n_samples,)
-            Labels of any kind, or numbers.
+            Labels of any kind, or numbers. An unsupervised method does not look at it.
         classes : array, optional
             All labels there will ever be. Without it, new labels are added as they arrive.
         sample_weight : array (n_samples,), optional
             A row of weight w counts as w rows.
         """
-        with self._all_or_nothing():
-            matrix, n_missing = self._gate(X)
-            if self._supervised:
-                y = validation.as_target(y, matrix.shape[0], type(self).__name__)
-            weight = validation.as_weights(sample_weight, matrix.shape[0])
-            self._take(matrix, y, classes, weight, n_missing)
+        self._all_or_nothing(self._take_batch, X, y, classes, sample_weight)
         return self
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Forget everything, then learn from X in batches of ``batch_size`` rows, in order."""
-        with self._all_or_nothing():
-            for name in list(vars(self)):
-                if name.endswith("_"):
-                    delattr(self, name)
-            matrix, n_missing = self._gate(X)
-            n_rows = matrix.shape[0]
-            if self._supervised:
-                y = validation.as_target(y, n_rows, type(self).__name__)
-            weight = validation.as_weights(sample_weight, n_rows)
-            size = getattr(self, "batch_size", 100)
-            if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
-                raise ValueError(f"batch_size must be a positive integer; got {size!r}.")
-            for start in range(0, n_rows, int(size)):
-                rows = slice(start, start + int(size))
-                part = matrix[rows]
-                self._take(
-                    part,
-                    None if y is None else y[rows],
-                    None,
-                    None if weight is None else weight[rows],
-                    scan(part.data if sp.issparse(part) else part)[0] if n_missing else 0,
-                )
+        self._all_or_nothing(self._take_all, X, y, sample_weight)
         return self
+
+    def _take_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        matrix, n_missing = self._gate(X)
+        target, weight = self._beside(matrix.shape[0], y, sample_weight)
+        self._take(matrix, target, classes, weight, n_missing)
+
+    def _take_all(self, X: Any, y: Any, sample_weight: Any) -> None:
+        for name in list(vars(self)):
+            if name.endswith("_"):
+                delattr(self, name)
+        matrix, n_missing = self._gate(X)
+        n_rows = matrix.shape[0]
+        target, weight = self._beside(n_rows, y, sample_weight)
+        check_count("batch_size", self.batch_size)
+        self._check_settings()
+        if self._supervised:
+            self._foresee(target)
+        size = int(self.batch_size)
+        for start in range(0, n_rows, size):
+            rows = slice(start, start + size)
+            part = matrix[rows]
+            self._take(
+                part,
+                None if target is None else target[rows],
+                None,
+                None if weight is None else weight[rows],
+                scan(part if isinstance(part, np.ndarray) else part.data)[0] if n_missing else 0,
+            )
+
+    def _beside(self, n_rows: int, y: Any, sample_weight: Any) -> tuple[Any, Floats | None]:
+        """What comes with the rows: their targets, if they are looked at, and their weights."""
+        target = validation.as_target(y, n_rows, type(self).__name__) if self._supervised else None
+        return target, validation.as_weights(sample_weight, n_rows)
 
     def _take(
         self, matrix: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int
     ) -> None:
         """Learn from a batch that has passed the gate."""
         self._resolve_k()
+        self._check_settings()
         if weight is None or weight.any():  # in fit, a batch may have no weight at all
             self._learn(matrix, y, classes, weight, n_missing)
         self.n_samples_seen_ = getattr(self, "n_samples_seen_", 0) + matrix.shape[0]
         self.n_missing_ = getattr(self, "n_missing_", 0) + n_missing
         self._seen_: dict[Any, Any] = {}
 
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """On any error, be again what was before."""
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            self.__dict__ = before
-            raise
+    def _check_settings(self) -> None:
+        settings = _settings_of(type(self))(self)
+        checked = getattr(self, "_checked_", None)
+        if checked is None or any(map(is_not, settings, checked)):
+            check_choice("missing", self.missing, ("ignore", "error"), "'ignore' or 'error'")
+            self._check_parameters()
+            self._checked_ = settings
 
     def name_features(self, names: Any) -> Self:
         """Name the columns of a stream of plain arrays, before or after its first batch.
@@ -171,24 +178,11 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
             if known is not None:
                 self.feature_names_in_ = known
         matrix = self._in_order(matrix, names)
-        counts = scan(matrix.data if sp.issparse(matrix) else matrix)
+        counts = scan(matrix if isinstance(matrix, np.ndarray) else matrix.data)
         if any(counts):
-            validation.refuse(
-                matrix,
-                counts,
-                getattr(self, "feature_names_in_", None),
-                missing=getattr(self, "missing", "ignore"),
-                owner=owner,
-            )
+            known = getattr(self, "feature_names_in_", None)
+            validation.refuse(matrix, counts, known, missing=self.missing, owner=owner)
         return matrix, counts[0]
-
-    def _in_order(self, matrix: Any, names: Any) -> Any:
-        known = getattr(self, "feature_names_in_", None)
-        owner = type(self).__name__
-        if names is None and getattr(self, "_named_apart_", False):
-            known = None  # arrays are what was announced
-        order = validation.match_columns(names, matrix.shape[1], known, self.n_features_in_, owner)
-        return matrix if order is None else matrix[:, order]
 
     def _take_labels(self, y: Any, classes: Any) -> tuple[Any, npt.NDArray[Any] | None]:
         """Codes of the labels, and the classes before this batch; sets ``classes_``.
@@ -227,13 +221,18 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         They do when the first class seen turns out to be the smaller one: what was learnt of it as
         the positive class has then to change its sign.
         """
+        known: npt.NDArray[Any] | None = getattr(self, "classes_", None)
+        if classes is None and known is not None and len(known) == 2:
+            codes = labels.encode(y, known)  # the usual case, in fewer passes
+            if codes is not None:
+                return _SIGNS[codes], False
         codes, before = self._take_labels(y, classes)
         if len(self.classes_) > 2:
             raise ValueError(
                 f"{type(self).__name__} learns two classes; these are {len(self.classes_)}: "
                 f"{self.classes_[:5].tolist()}{'...' if len(self.classes_) > 5 else ''}"
             )
-        signs: Floats = np.where(codes == 1, 1.0, -1.0)
+        signs = _SIGNS[codes]
         if before is None or len(before) == len(self.classes_):
             return signs, False
         return signs, labels.class_rows(before, self.classes_)[0] == (0, -1.0)
@@ -274,49 +273,13 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         k, n = self.n_features_to_select, self.n_features_in_
         if type(k) is int and k >= 1:  # the usual case, without asking abstract classes
             return min(k, n)
-        if isinstance(k, Integral) and not isinstance(k, bool) and k >= 1:
-            return min(int(k), n)
-        if isinstance(k, Real) and not isinstance(k, Integral) and 0.0 < k < 1.0:
-            return max(1, int(k * n))
-        raise ValueError(
-            "n_features_to_select must be a positive integer or a fraction between 0 and 1; "
-            f"got {k!r}."
-        )
-
-    def get_support(self, indices: bool = False) -> npt.NDArray[Any]:
-        """The selected features, as a mask or as ascending indices."""
-        self._check_fitted()
-        if indices:
-            return self._selected().copy()
-        mask = np.zeros(self.n_features_in_, dtype=bool)
-        mask[self._selected()] = True
-        return mask
-
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
-        """The names of the selected features."""
-        self._check_fitted()
-        known = getattr(self, "feature_names_in_", None)
-        if input_features is None:
-            n = self.n_features_in_
-            names = known if known is not None else np.array([f"x{i}" for i in range(n)], object)
-        else:
-            names = np.asarray(input_features, dtype=object)
-            if known is not None and not np.array_equal(names, known):
-                raise ValueError("input_features is not equal to feature_names_in_")
-            if len(names) != self.n_features_in_:
-                raise ValueError(
-                    "input_features should have length equal to number of features "
-                    f"({self.n_features_in_}), got {len(names)}"
-                )
-        out: npt.NDArray[np.object_] = names[self._selected()]
-        return out
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "n_samples_seen_"):
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet: call partial_fit or fit "
-                "with a batch first."
+        wanted = how_many(k, n)
+        if wanted is None:
+            raise ValueError(
+                "n_features_to_select must be a positive integer or a fraction between 0 and 1; "
+                f"got {k!r}."
             )
+        return min(wanted, n)
 
     # --- applying it ------------------------------------------------------------------------
 
@@ -370,11 +333,10 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def _checked(self, X: Any) -> Any:
         """X in the order learnt from; where missing entries are refused, they are looked for."""
-        self._check_fitted()
-        if getattr(self, "missing", "ignore") == "error":
+        if self.missing == "error":
+            self._check_fitted()
             return self._gate(X)[0]
-        matrix = validation.as_matrix(X, type(self).__name__)
-        return self._in_order(matrix, validation.column_names(X))
+        return super()._checked(X)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -383,29 +345,16 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = getattr(self, "missing", "ignore") == "ignore"
+        tags.input_tags.allow_nan = self.missing == "ignore"
         tags.target_tags.required = self._supervised
         return tags
 
     # --- state ------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything needed to go on to a file, for :func:`fires.load`.
-
-        No code is in the file. It is written beside and moved into place, so a crash leaves the
-        old file whole.
-        """
-        self._check_fitted()
+    def _content(self) -> State:
         header, arrays = self._state()
         header |= {
-            "params": {
-                name: self._plain(value) for name, value in self.get_params(deep=False).items()
-            },
-            "class": type(self).__name__,
-            "fires": __version__,
-            "n_features": self.n_features_in_,
             "n_samples_seen": self.n_samples_seen_,
-            "n_missing": self.n_missing_,
             "classes_given": getattr(self, "_classes_given_", False),
             "named_apart": getattr(self, "_named_apart_", False),
         }
@@ -417,18 +366,12 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
                 header["classes"] = [self.classes_.dtype.str, self.classes_.tolist()]
             else:
                 arrays["classes"] = self.classes_
-        write_state(path, header, arrays)
+        return header, arrays
 
-    def _resume(
+    def _take_content(
         self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
     ) -> None:
-        """Become what was saved."""
-        self.set_params(
-            **{name: self._revive(value, model) for name, value in header["params"].items()}
-        )
-        self.n_features_in_ = header["n_features"]
         self.n_samples_seen_ = header["n_samples_seen"]
-        self.n_missing_ = header["n_missing"]
         self._seen_ = {}
         if "feature_names" in header:
             self.feature_names_in_ = np.array(header["feature_names"], dtype=object)
@@ -444,17 +387,11 @@ class OnlineSelector(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         self._restore(header, arrays, model)
 
 
-def plain(value: Any) -> Any:
-    """A setting as JSON: arrays as lists, and no generator, whose place the learnt one takes."""
-    if isinstance(value, (np.random.Generator, np.random.RandomState)):
-        return None
-    if hasattr(value, "__array__") and not isinstance(value, np.generic):
-        return np.asarray(value).tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, dict):
-        return {key: plain(part) for key, part in value.items()}
-    return value
+@cache
+def _settings_of(kind: type[OnlineSelector]) -> Callable[[Any], tuple[Any, ...]]:
+    """What reads the settings of a selector of this kind."""
+    names = kind._get_param_names()
+    return attrgetter(*names, "missing")  # two names at least: what comes back is a tuple
 
 
 def repeated(X: Any, y: Any, weight: Floats | None, owner: str) -> tuple[Any, Any]:

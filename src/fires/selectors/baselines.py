@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
-from fires.core.randomness import check_seed, generator
-from fires.selectors.base import OnlineSelector, plain
+from fires.core.randomness import check_seed, generator, generator_state, restore_generator
+from fires.core.settings import check_choice, plain
+from fires.selectors.base import OnlineSelector
+from fires.selectors.selector import State
 
 
 class _Baseline(OnlineSelector):
     """A selector whose weights come from elsewhere than the data; y is not looked at."""
 
     _supervised = False
-    missing: str
     _weights_: Floats
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Forget everything, then learn from X in batches; y is not looked at."""
-        return super().fit(X, None, sample_weight)
 
     def _weights(self) -> Floats:
         return self._weights_.copy()
 
-    def _check_missing(self) -> None:
-        if self.missing not in ("ignore", "error"):
-            raise ValueError(f"missing must be 'ignore' or 'error'; got {self.missing!r}.")
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def _state(self) -> State:
         return {}, {"weights": self._weights_}
 
     def _restore(
@@ -66,7 +59,6 @@ class AllFeatures(_Baseline):
         return self.n_features_in_
 
     def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
-        self._check_missing()
         self._weights_ = np.ones(self.n_features_in_)
 
 
@@ -116,26 +108,24 @@ class RandomFeatures(_Baseline):
         self.missing = missing
         self.batch_size = batch_size
 
-    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
-        self._check_missing()
-        if not isinstance(self.redraw, (bool, np.bool_)):
-            raise ValueError(f"redraw must be True or False; got {self.redraw!r}.")
+    def _check_parameters(self) -> None:
+        check_choice("redraw", self.redraw, (True, False), "True or False")
         check_seed(self.random_state)
+
+    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
         if not hasattr(self, "_rng_"):
             self._rng_ = generator(self.random_state, "random features")
         if self.redraw or not hasattr(self, "_weights_"):
             self._weights_ = self._rng_.random(self.n_features_in_)
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        return {"rng": plain(self._rng_.bit_generator.state)}, {"weights": self._weights_}
+    def _state(self) -> State:
+        return {"rng": generator_state(self._rng_)}, {"weights": self._weights_}
 
     def _restore(
         self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
     ) -> None:
         super()._restore(header, arrays, model)
-        bits = getattr(np.random, header["rng"]["bit_generator"])()
-        bits.state = header["rng"]
-        self._rng_ = np.random.Generator(bits)
+        self._rng_ = restore_generator(header["rng"])
 
 
 class FixedFeatures(_Baseline):
@@ -172,7 +162,6 @@ class FixedFeatures(_Baseline):
         return int(self._weights_.sum()) if hasattr(self, "_weights_") else 1
 
     def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
-        self._check_missing()
         weights = np.zeros(self.n_features_in_)
         weights[self._places()] = 1.0
         self._weights_ = weights

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Floats
+from fires.core.settings import check_choice
 from fires.selectors.base import OnlineSelector
 from fires.selectors.screening import (
     check_forgetting,
@@ -17,6 +18,7 @@ from fires.selectors.screening import (
     rows_by_class,
     whole_labels,
 )
+from fires.selectors.selector import State
 
 _LONGEST_UNIT = 1e100  # beyond it, the unit that counts are kept in is put back to 1
 
@@ -114,7 +116,6 @@ class ChiSquared(OnlineSelector):
     # --- learning ---------------------------------------------------------------------------
 
     def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
-        self._check_parameters()
         codes, before = whole_labels(self, y, classes)
         n_classes, n_features = len(self.classes_), self.n_features_in_
         mass, keep = faded(weight, X.shape[0], self.forgetting)
@@ -145,15 +146,12 @@ class ChiSquared(OnlineSelector):
             _add(self._missing_, self._unit_ * missing)
 
     def _check_parameters(self) -> None:
-        if self.aggregate not in ("max", "mean"):
-            raise ValueError(f"aggregate must be 'max' or 'mean'; got {self.aggregate!r}.")
-        if self.missing not in ("ignore", "error"):
-            raise ValueError(f"missing must be 'ignore' or 'error'; got {self.missing!r}.")
+        check_choice("aggregate", self.aggregate, ("max", "mean"), "'max' or 'mean'")
         check_forgetting(self.forgetting)
 
     # --- state ------------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def _state(self) -> State:
         tables = {"present": self._present_, "missing": self._missing_, "rows": self._rows_}
         return {"unit": self._unit_}, tables
 

@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
+from fires.core.settings import check_number
 from fires.kernels import top_k, winnow
-from fires.selectors.row_by_row import RowByRowSelector, Rows, check_number
+from fires.selectors.row_by_row import RowByRowSelector, Rows
+from fires.selectors.selector import State
 
 _START = (2.0, 1.0)  # of u and v, the authors' choice
 
@@ -99,7 +101,7 @@ class EFS(RowByRowSelector):
         self.margin = margin
         self.bottom_fraction = bottom_fraction
 
-    def _check(self) -> None:
+    def _check_parameters(self) -> None:
         check_number("promotion", self.promotion, low=1.0, ends="[)")
         check_number("demotion", self.demotion, high=1.0, ends="(]")
         check_number("threshold", self.threshold, low=-np.inf)
@@ -163,7 +165,7 @@ class EFS(RowByRowSelector):
 
     # --- state ------------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def _state(self) -> State:
         header, arrays = super()._state()
         return header, arrays | {"bias": self._bias_}
 

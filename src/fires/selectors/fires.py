@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +10,8 @@ from sklearn.utils.multiclass import type_of_target
 
 from fires import models
 from fires.core.belief import Belief, Floats
-from fires.core.randomness import check_seed, generator
+from fires.core.randomness import check_seed, generator, generator_state, restore_generator
+from fires.core.settings import check_choice, check_number, plain
 from fires.core.validation import as_numbers
 from fires.kernels.features import weigh
 from fires.models.base import BaseModel
@@ -24,7 +24,8 @@ from fires.models.online_linear import OnlineLinear, Rates
 from fires.models.online_monte_carlo import OnlineMonteCarlo
 from fires.models.scaling import DENSE
 from fires.models.soft_tree import SoftTree
-from fires.selectors.base import OnlineSelector, plain
+from fires.selectors.base import OnlineSelector
+from fires.selectors.selector import State, same_kind
 
 # Models that a file describes whole: they need not be passed to load again.
 BUILT_IN = (Linear, NeuralNet, SoftTree)
@@ -194,7 +195,6 @@ class FIRES(OnlineSelector):
     # --- learning ---------------------------------------------------------------------------
 
     def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
-        self._check_parameters()
         target = self._target(y, classes)
         self._learner_ = self._learner_.ready_for(X)
         sigma_rate = self.learning_rate_sigma
@@ -288,27 +288,16 @@ class FIRES(OnlineSelector):
         return self.model_ if isinstance(self.model_, str) else type(self.model_).__name__
 
     def _check_parameters(self) -> None:
-        settings = (
-            self.learning_rate,
-            self.learning_rate_sigma,
-            self.uncertainty_penalty,
-            self.weight_penalty,
-            self.missing,
-        )
-        if getattr(self, "_checked_settings_", None) == settings:
-            return
         for name in ("learning_rate", "weight_penalty"):
-            _check_number(name, getattr(self, name), positive=True)
-        _check_number("uncertainty_penalty", self.uncertainty_penalty)
-        if self.learning_rate_sigma is not None:
-            _check_number("learning_rate_sigma", self.learning_rate_sigma)
-        if self.missing not in ("ignore", "error"):
-            raise ValueError(f"missing must be 'ignore' or 'error'; got {self.missing!r}.")
-        self._checked_settings_ = settings
+            check_number(name, getattr(self, name), wanted="a positive number")
+        for name in ("uncertainty_penalty", "learning_rate_sigma"):
+            if name != "learning_rate_sigma" or self.learning_rate_sigma is not None:
+                wanted = "a number that is not negative"
+                check_number(name, getattr(self, name), ends="[)", wanted=wanted)
         if hasattr(self, "_learner_"):
             return
-        if self.scale not in DENSE:
-            raise ValueError(f"scale must be 'standard', 'minmax' or None; got {self.scale!r}.")
+        check_choice("scale", self.scale, DENSE, "'standard', 'minmax' or None")
+        check_choice("fit_intercept", self.fit_intercept, (True, False), "True or False")
         if isinstance(self.model, str):
             if self.model != "auto" and self.model not in FAMILIES:
                 known = ", ".join(map(repr, ["auto", *FAMILIES]))
@@ -346,20 +335,20 @@ class FIRES(OnlineSelector):
     def _revive(self, value: Any, model: Any) -> Any:
         if isinstance(value, dict) and "model" in value:
             if model is not None:  # the same again, perhaps for another device
-                return _same_kind(model, value["model"])
+                return _again(model, value["model"])
             return getattr(models, value["model"])(**value["settings"])
         if isinstance(value, dict) and "object" in value:
-            return _same_kind(model, value["object"])
+            return _again(model, value["object"])
         return value
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def _state(self) -> State:
         header: dict[str, Any] = {
             "model": self._plain(self.model_),
             "n_rows": getattr(self._learner_, "n_rows", 0),
             "numeric_target": getattr(self, "_numeric_target_", False),
         }
         if type(self._learner_) is OnlineModel:
-            header["rng"] = plain(self._learner_.rng.bit_generator.state)
+            header["rng"] = generator_state(self._learner_.rng)
         return header, self._learner_.state()
 
     def _restore(
@@ -371,34 +360,14 @@ class FIRES(OnlineSelector):
         self._start(0 if header["numeric_target"] else len(self.classes_))
         self._learner_.restore(arrays)
         if "rng" in header:
-            self._learner_.rng = _generator_from(header["rng"])
+            self._learner_.rng = restore_generator(header["rng"])
 
 
-def _check_number(name: str, value: Any, positive: bool = False) -> None:
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not 0.0 <= value < np.inf or (positive and not value):
-        wanted = "a positive number" if positive else "a number that is not negative"
-        raise ValueError(f"{name} must be {wanted}; got {value!r}.")
-
-
-def _same_kind(model: Any, wanted: str) -> Any:
-    """The user's model again, if it is of the class that was saved."""
-    if model is None:
-        raise ValueError(
-            f"This state was learnt with a model of your own, {wanted}: pass it again, "
-            "fires.load(path, model=...)."
-        )
-    if _name(model) != wanted:
-        raise ValueError(f"This state was learnt with {wanted}; model is a {_name(model)}.")
-    return model
+def _again(model: Any, wanted: str) -> Any:
+    """The user's model, passed to ``fires.load``."""
+    return same_kind(model, _name(model), wanted, "a model of your own")
 
 
 def _name(model: Any) -> str:
     name: str = getattr(model, "name", type(model).__qualname__)
     return name
-
-
-def _generator_from(state: dict[str, Any]) -> np.random.Generator:
-    bits = getattr(np.random, state["bit_generator"])()
-    bits.state = state
-    return np.random.Generator(bits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,12 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from fires.core.belief import Floats
-from fires.core.randomness import check_seed, generator
-from fires.core.validation import as_classes, as_numbers
-from fires.selectors.base import OnlineSelector, plain, repeated
+from fires.core.randomness import check_seed, generator, generator_state, restore_generator
+from fires.core.settings import plain
+from fires.core.validation import as_numbers
+from fires.selectors.base import OnlineSelector, repeated
 from fires.selectors.screening import whole_labels
+from fires.selectors.selector import State, same_kind
 
 # Objects that scikit-learn makes anew with every step: nothing is lost if they are not saved.
 _MADE_ANEW = {"_loss_function_"}
@@ -108,20 +110,15 @@ class FromModel(OnlineSelector):
 
     # --- learning ---------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Forget everything, then learn from X in batches of ``batch_size`` rows, in order."""
-        self._whole_target = y  # the first batch is told of every label there is
-        try:
-            return super().fit(X, y, sample_weight)
-        finally:
-            del self._whole_target
+    def _foresee(self, y: Any) -> None:
+        if "classes" in _options(self.estimator):
+            whole_labels(self, y, None)  # the first batch is told of every label there is
 
     def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
-        self._check_parameters()
         started = hasattr(self, "estimator_")
         # A copy: what fails in the middle of a step leaves nothing behind.
         estimator = copy.deepcopy(self.estimator_) if started else self._fresh()
-        name, takes = type(estimator).__name__, inspect.signature(estimator.partial_fit).parameters
+        name, takes = type(estimator).__name__, _options(estimator)
         options: dict[str, Any] = {}
         if "classes" in takes:
             y = self._labels(y, classes, name, started)
@@ -131,7 +128,7 @@ class FromModel(OnlineSelector):
             raise ValueError(f"classes is for class labels; {name} takes none.")
         else:
             y = as_numbers(y, name)
-        X = _without_gaps(X) if n_missing else X.astype(np.float64, copy=False)
+        X = _ready(X, n_missing > 0)
         if "sample_weight" not in takes:
             X, y = repeated(X, y, weight, name)
         elif weight is not None:
@@ -145,9 +142,6 @@ class FromModel(OnlineSelector):
 
     def _labels(self, y: Any, classes: Any, name: str, started: bool) -> npt.NDArray[Any]:
         """Labels for the estimator, whose classes are fixed with its first batch."""
-        whole = getattr(self, "_whole_target", None)
-        if not started and whole is not None:
-            whole_labels(self, as_classes(whole), classes)
         codes, before = whole_labels(self, y, classes)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -183,8 +177,6 @@ class FromModel(OnlineSelector):
                 f"SGDClassifier(); got {estimator!r}."
             )
         check_seed(self.random_state)
-        if self.missing not in ("ignore", "error"):
-            raise ValueError(f"missing must be 'ignore' or 'error'; got {self.missing!r}.")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -204,19 +196,10 @@ class FromModel(OnlineSelector):
     def _revive(self, value: Any, model: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        wanted = value["estimator"]
-        if model is None:
-            raise ValueError(
-                f"This state was learnt with an estimator of yours, {wanted}: pass it again, "
-                "fires.load(path, model=...)."
-            )
-        if type(model).__qualname__ != wanted:
-            raise ValueError(
-                f"This state was learnt with {wanted}; model is a {type(model).__qualname__}."
-            )
-        return model
+        found = type(model).__qualname__
+        return same_kind(model, found, value["estimator"], "an estimator of yours")
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def _state(self) -> State:
         learnt: dict[str, Any] = {}
         arrays: dict[str, npt.NDArray[Any]] = {}
         settings = self.estimator_.get_params(deep=False)
@@ -283,10 +266,21 @@ def weights_of(estimator: Any, n_features: int) -> Floats:
     return weights
 
 
-def _without_gaps(X: Any) -> Any:
-    X = X.astype(np.float64)
-    values = X.data if sp.issparse(X) else X
-    values[np.isnan(values)] = 0.0
+def _options(estimator: Any) -> Any:
+    """What its partial_fit takes, by name."""
+    return inspect.signature(estimator.partial_fit).parameters
+
+
+def _ready(X: Any, missing: bool) -> Any:
+    """X as every estimator takes it: float64, zeros for what is missing, short indices."""
+    X = X.astype(np.float64, copy=missing)
+    dense = isinstance(X, np.ndarray)
+    if missing:
+        values = X if dense else X.data
+        values[np.isnan(values)] = 0.0
+    if not dense and max(*X.shape, X.nnz) < 2**31:
+        indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        X = type(X)((X.data, indices, indptr), shape=X.shape)
     return X
 
 
@@ -303,7 +297,7 @@ def _written(value: Any, name: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
     if isinstance(value, np.random.RandomState):
         return {"RandomState": plain(value.get_state(legacy=False))}
     if isinstance(value, np.random.Generator):
-        return {"Generator": plain(value.bit_generator.state)}
+        return {"Generator": generator_state(value)}
     if not _is_numpy(value):
         return None
     if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
@@ -327,9 +321,7 @@ def _read(written: dict[str, Any], name: str, arrays: dict[str, npt.NDArray[Any]
         state = np.random.RandomState()
         state.set_state(written["RandomState"])
         return state
-    bits = getattr(np.random, written["Generator"]["bit_generator"])()
-    bits.state = written["Generator"]
-    return np.random.Generator(bits)
+    return restore_generator(written["Generator"])
 
 
 def _is_numpy(value: Any) -> bool:

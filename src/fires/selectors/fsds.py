@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Floats
+from fires.core.settings import check_count, check_number, is_count
 from fires.selectors.base import OnlineSelector
+from fires.selectors.selector import State
 
 _BLOCK = 1024  # rows taken up at once, so that a batch of any length needs bounded memory
 _EPS = float(np.finfo(np.float64).eps)
@@ -110,10 +111,6 @@ class FSDS(OnlineSelector):
         self.missing = missing
         self.batch_size = batch_size
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Forget everything, then learn from X in batches; y is not looked at."""
-        return super().fit(X, None, sample_weight)
-
     def _weighting(self) -> tuple[Any, ...]:
         return self.n_directions, self.ridge
 
@@ -127,7 +124,7 @@ class FSDS(OnlineSelector):
         return weights
 
     def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
-        size = self._checked_size()
+        size = self._size()
         sketch = getattr(self, "_sketch_", np.zeros((0, self.n_features_in_)))
         lengths = getattr(self, "singular_values_", np.zeros(0))
         for start in range(0, X.shape[0], max(_BLOCK, size)):
@@ -139,26 +136,23 @@ class FSDS(OnlineSelector):
             raise ValueError("Input X holds values so large that the sketch overflows; rescale it.")
         self._sketch_, self.singular_values_ = sketch, lengths
 
-    def _checked_size(self) -> int:
+    def _size(self) -> int:
+        least = max(int(self.n_features_in_**0.5), int(self.n_directions) + 1)
+        return least if self.sketch_size is None else int(self.sketch_size)
+
+    def _check_parameters(self) -> None:
         k, size = self.n_directions, self.sketch_size
-        if not _is_count(k):
-            raise ValueError(f"n_directions must be a positive integer; got {k!r}.")
-        if size is not None and not (_is_count(size) and size > k):
+        check_count("n_directions", k)
+        if size is not None and not (is_count(size) and size > k):
             raise ValueError(
                 f"sketch_size must be an integer greater than n_directions={k}, or None; "
                 f"got {size!r}."
             )
-        ridge = self.ridge
-        number = isinstance(ridge, Real) and not isinstance(ridge, bool)
-        if not number or not 0.0 <= ridge < np.inf:
-            raise ValueError(f"ridge must be a number that is not negative; got {ridge!r}.")
-        if self.missing not in ("ignore", "error"):
-            raise ValueError(f"missing must be 'ignore' or 'error'; got {self.missing!r}.")
-        return max(int(self.n_features_in_**0.5), int(k) + 1) if size is None else int(size)
+        check_number("ridge", self.ridge, ends="[)", wanted="a number that is not negative")
 
     # --- state ------------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def _state(self) -> State:
         return {}, {"sketch": self._sketch_, "singular_values": self.singular_values_}
 
     def _restore(
@@ -230,7 +224,3 @@ def _rows(X: Any, weight: Floats | None, missing: bool) -> Any:
 
 def _dense(matrix: Any) -> Any:
     return matrix.toarray() if sp.issparse(matrix) else matrix
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1

@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
+from fires.core.settings import check_choice, check_number
 from fires.kernels import ftrl
-from fires.selectors.row_by_row import RowByRowSelector, Rows, check_choice, check_number
+from fires.selectors.row_by_row import RowByRowSelector, Rows
+from fires.selectors.selector import State
 
 
 class FTRL(RowByRowSelector):
@@ -92,7 +94,7 @@ class FTRL(RowByRowSelector):
         self.l2 = l2
         self.fit_intercept = fit_intercept
 
-    def _check(self) -> None:
+    def _check_parameters(self) -> None:
         check_number("learning_rate", self.learning_rate)
         check_number("beta", self.beta)
         check_number("l1", self.l1, ends="[)")
@@ -125,7 +127,7 @@ class FTRL(RowByRowSelector):
         z, root = self._theta_
         return ftrl.coefficients_plain(z, root, float(self.l1), self._numbers())
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def _state(self) -> State:
         header, arrays = super()._state()
         return header, arrays | {"bias": self._bias_}
 

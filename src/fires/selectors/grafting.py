@@ -10,8 +10,10 @@ from scipy.special import expit
 
 from fires.core.belief import Floats
 from fires.core.labels import take
+from fires.core.settings import check_choice, check_number
 from fires.core.validation import as_numbers
-from fires.selectors.arriving import ArrivingFeatures, Columns, check_number, check_option
+from fires.selectors.arriving import ArrivingFeatures, Columns
+from fires.selectors.selector import State
 
 # Slopes are of columns within [-1, 1]: so far from its place may one be where the search ends.
 _TOLERANCE = 1e-10
@@ -92,7 +94,8 @@ class Grafting(ArrivingFeatures):
 
     def _check_parameters(self) -> None:
         check_number("penalty", self.penalty)
-        check_option("loss", self.loss, ("logistic", "squared"))
+        check_choice("loss", self.loss, ("logistic", "squared"))
+        check_choice("fit_intercept", self.fit_intercept, (True, False), "True or False")
 
     def _start(self, y: Any) -> None:
         self._logistic_ = self.loss == "logistic"
@@ -148,7 +151,7 @@ class Grafting(ArrivingFeatures):
 
     # --- state ------------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def _state(self) -> State:
         header = {"logistic": self._logistic_, "unit": self._unit_}
         arrays = {
             "target": self._target_,

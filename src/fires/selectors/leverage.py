@@ -9,9 +9,10 @@ import numpy.typing as npt
 from scipy.linalg.blas import dger
 
 from fires.core.belief import Floats
-from fires.core.randomness import check_seed, generator
-from fires.selectors.arriving import ArrivingFeatures, Columns, check_number
-from fires.selectors.base import plain
+from fires.core.randomness import check_seed, generator, generator_state, restore_generator
+from fires.core.settings import check_number
+from fires.selectors.arriving import ArrivingFeatures, Columns
+from fires.selectors.selector import State
 
 
 class LeverageScores(ArrivingFeatures):
@@ -93,7 +94,7 @@ class LeverageScores(ArrivingFeatures):
 
     def _check_parameters(self) -> None:
         check_number("ridge", self.ridge)
-        check_number("epsilon", self.epsilon, least=True)
+        check_number("epsilon", self.epsilon, ends="[)")
         if self.oversampling is not None:
             check_number("oversampling", self.oversampling)
         check_seed(self.random_state)
@@ -146,11 +147,9 @@ class LeverageScores(ArrivingFeatures):
 
     # --- state ------------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        return {"rng": plain(self._rng_.bit_generator.state)}, {"inverse": self._inverse_}
+    def _state(self) -> State:
+        return {"rng": generator_state(self._rng_)}, {"inverse": self._inverse_}
 
     def _restore(self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
         self._inverse_ = arrays["inverse"]
-        bits = getattr(np.random, header["rng"]["bit_generator"])()
-        bits.state = header["rng"]
-        self._rng_ = np.random.Generator(bits)
+        self._rng_ = restore_generator(header["rng"])

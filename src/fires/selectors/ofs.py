@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
-from fires.core.randomness import check_seed, generator
+from fires.core.randomness import check_seed, generator, generator_state, restore_generator
+from fires.core.settings import check_choice, check_number
 from fires.kernels import sequential
-from fires.selectors.base import plain
-from fires.selectors.row_by_row import RowByRowSelector, Rows, check_choice, check_number
+from fires.selectors.row_by_row import RowByRowSelector, Rows
+from fires.selectors.selector import State
 
 _DRAWS = 1 << 20  # random numbers held at once
 
@@ -22,17 +23,6 @@ class _Truncated(RowByRowSelector):
 
     def _start(self) -> Floats:
         return np.zeros((1, self.n_features_in_))
-
-    def _room(self, rows: Rows) -> tuple[npt.NDArray[np.int64], int]:
-        """The list of kept features with room for those that a row may add, and its length."""
-        n = len(self._kept_)
-        if len(rows) == 1:
-            size = self.n_features_in_
-        else:
-            size = max(n, self._resolve_k()) + int(np.diff(rows[2]).max())
-        place = np.empty(size, dtype=np.int64)
-        place[:n] = self._kept_
-        return place, n
 
     def _perceive(
         self, rows: Rows, signs: Floats, rate: float, keep: float, radius: float, threshold: float
@@ -113,7 +103,7 @@ class OFS(_Truncated):
         self.regularization = regularization
         self.shrink = shrink
 
-    def _check(self) -> None:
+    def _check_parameters(self) -> None:
         check_number("learning_rate", self.learning_rate)
         check_number("regularization", self.regularization)
         check_choice("shrink", self.shrink, (False, True))
@@ -157,9 +147,6 @@ class PEtrun(_Truncated):
 
     def __init__(self, n_features_to_select: int | float = 10) -> None:
         self.n_features_to_select = n_features_to_select
-
-    def _check(self) -> None:
-        pass
 
     def _run(self, rows: Rows, signs: Floats) -> bool:
         return self._perceive(rows, signs, rate=1.0, keep=1.0, radius=np.inf, threshold=0.0)
@@ -243,7 +230,7 @@ class OFSPartial(_Truncated):
         self.threshold = threshold
         self.random_state = random_state
 
-    def _check(self) -> None:
+    def _check_parameters(self) -> None:
         check_number("learning_rate", self.learning_rate)
         check_number("exploration", self.exploration, high=1.0, ends="(]")
         check_number("radius", self.radius, ends="(]")
@@ -277,17 +264,15 @@ class OFSPartial(_Truncated):
         # A dense row adds up to k drawn features to as many kept ones.
         return np.concatenate([place, np.empty(self._resolve_k(), dtype=np.int64)]), n
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def _state(self) -> State:
         _, arrays = super()._state()
-        return {"rng": plain(self._rng_.bit_generator.state)}, arrays
+        return {"rng": generator_state(self._rng_)}, arrays
 
     def _restore(
         self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
     ) -> None:
         super()._restore(header, arrays, model)
-        bits = getattr(np.random, header["rng"]["bit_generator"])()
-        bits.state = header["rng"]
-        self._rng_ = np.random.Generator(bits)
+        self._rng_ = restore_generator(header["rng"])
 
 
 def _part(rows: Rows, part: slice) -> Rows:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.labels import take
+from fires.core.settings import check_choice, check_count, check_number
 from fires.selectors.arriving import (
     ArrivingFeatures,
     Columns,
     as_numbers,
-    check_number,
-    check_option,
     scaled,
 )
 from fires.selectors.independence import Contingency, FisherZ, as_codes
+from fires.selectors.selector import State
 
 
 class OSFS(ArrivingFeatures):
@@ -101,11 +100,9 @@ class OSFS(ArrivingFeatures):
         self.max_subset = max_subset
 
     def _check_parameters(self) -> None:
-        check_option("test", self.test, ("fisher_z", "g2", "chi2"))
-        check_number("alpha", self.alpha, below=1.0)
-        size = self.max_subset
-        if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
-            raise ValueError(f"max_subset must be a positive integer; got {size!r}.")
+        check_choice("test", self.test, ("fisher_z", "g2", "chi2"))
+        check_number("alpha", self.alpha, high=1.0)
+        check_count("max_subset", self.max_subset)
 
     def _start(self, y: Any) -> None:
         self._numbers_ = self.test == "fisher_z"
@@ -148,7 +145,7 @@ class OSFS(ArrivingFeatures):
 
     # --- state ------------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def _state(self) -> State:
         evidence = self._evidence_
         arrays: dict[str, npt.NDArray[Any]] = {"columns": evidence.columns}
         if self._numbers_:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from functools import cache
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from sklearn.utils import ClassifierTags
 
 from fires.core.belief import Floats
 from fires.kernels import read_only
 from fires.selectors.base import OnlineSelector, repeated
+from fires.selectors.selector import State
 
 Rows = tuple[npt.NDArray[Any], ...]
 """A batch as compiled loops take it: one dense array, or data, indices and indptr."""
@@ -24,16 +22,12 @@ Rows = tuple[npt.NDArray[Any], ...]
 class RowByRowSelector(OnlineSelector):
     """A linear learner of two classes, with some numbers for every feature.
 
-    A method writes :meth:`_check`, :meth:`_start` and :meth:`_run`. However the rows of a stream
+    A method writes :meth:`_start` and :meth:`_run`. However the rows of a stream
     are cut into batches, what is learnt is the same to the last bit. A missing entry counts as 0.
     """
 
     _theta_: Floats
     _kept_: npt.NDArray[np.int64]
-
-    @abstractmethod
-    def _check(self) -> None:
-        """Raise if a setting makes no sense."""
 
     @abstractmethod
     def _start(self) -> Floats:
@@ -61,29 +55,39 @@ class RowByRowSelector(OnlineSelector):
         return np.abs(self._coefficients())
 
     def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
-        settings = [getattr(self, name) for name in _names_of_settings(type(self))]
-        if getattr(self, "_checked_", None) != settings:
-            self._check()
-            self._checked_ = settings
         signs, turned = self._take_signs(y, classes)
         X, signs = repeated(X, signs, weight, type(self).__name__)
         rows = _as_rows(X, n_missing > 0)
         if not hasattr(self, "_theta_"):
-            self._theta_, self._kept_ = self._start(), np.zeros(0, dtype=np.int64)
+            self._theta_, self._kept_ = _aligned(self._start()), np.zeros(0, dtype=np.int64)
         else:
             self._take_sides(turned)
-        theta = self._theta_
+        theta, done = self._theta_, False
         where: Any = ... if len(rows) == 1 else (slice(None), np.append(rows[1], self._kept_))
         before = theta[where].copy()
-        # Squares are what weights and norms are made of: not finite if one of them is not.
-        if not (self._run(rows, signs) and math.isfinite(_squares(theta[where]))):
-            theta[where] = before
+        try:
+            done = self._run(rows, signs) and _is_finite(theta[where])
+        finally:
+            if not done:
+                theta[where] = before
+        if not done:
             raise ValueError("X holds values so large that a step would overflow; rescale them.")
+
+    def _room(self, rows: Rows) -> tuple[npt.NDArray[np.int64], int]:
+        """The list of kept features with room for those that a row may add, and its length."""
+        n = len(self._kept_)
+        if len(rows) == 1:
+            size = self.n_features_in_
+        else:
+            size = max(n, self._resolve_k()) + int(np.diff(rows[2]).max())
+        place = np.empty(size, dtype=np.int64)
+        place[:n] = self._kept_
+        return place, n
 
     def _take_sides(self, turned: bool) -> None:
         """What was learnt of a first class as the positive one, when it turns out not to be."""
         if turned:
-            self._theta_ = self._theta_.copy()
+            self._theta_ = _aligned(self._theta_)
             self._theta_[0] *= -1.0
 
     def __sklearn_tags__(self) -> Any:
@@ -91,53 +95,36 @@ class RowByRowSelector(OnlineSelector):
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def _state(self) -> State:
         return {}, {"theta": self._theta_, "kept": self._kept_}
 
     def _restore(
         self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
     ) -> None:
-        self._theta_, self._kept_ = arrays["theta"], arrays["kept"]
-
-
-@cache
-def _names_of_settings(kind: type[RowByRowSelector]) -> list[str]:
-    names: list[str] = kind._get_param_names()
-    return names
+        self._theta_, self._kept_ = _aligned(arrays["theta"]), arrays["kept"]
 
 
 def _as_rows(X: Any, missing: bool) -> Rows:
     """X in the one type that the loops are compiled for, with zeros for what is missing."""
-    values = X.data if sp.issparse(X) else X
+    dense = isinstance(X, np.ndarray)
+    values = X if dense else X.data
     if missing:
         values = np.where(np.isnan(values), 0.0, values)
     values = np.ascontiguousarray(values, dtype=np.float64)
-    if not sp.issparse(X):
+    if dense:
         return tuple(read_only(values))
     return tuple(read_only(values, X.indices.astype(np.int64), X.indptr.astype(np.int64)))
 
 
-def _squares(values: Floats) -> float:
-    return float(np.vdot(values, values))
+def _aligned(theta: Floats) -> Floats:
+    """A copy that begins with a cache line: elsewhere, loops take up to a fifth longer."""
+    room = np.empty(theta.size + 8)
+    start = -room.ctypes.data % 64 // 8
+    copy = room[start : start + theta.size].reshape(theta.shape)
+    copy[...] = theta
+    return copy
 
 
-def check_number(
-    name: str, value: Any, low: float = 0.0, high: float = np.inf, *, ends: str = "()"
-) -> None:
-    """Raise unless the value is a number between the two; ``ends`` says which belong to it."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if (
-        not number
-        or not low <= value <= high
-        or (value == low and ends[0] == "(")
-        or (value == high and ends[1] == ")")
-    ):
-        raise ValueError(
-            f"{name} must be a number in {ends[0]}{low:g}, {high:g}{ends[1]}; got {value!r}."
-        )
-
-
-def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
-    """Raise unless the value is one of the choices."""
-    if not any(value is choice or value == choice for choice in choices):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+def _is_finite(theta: Floats) -> bool:
+    """Whether all squares are, of which weights and norms are made: their sum is not if one is."""
+    return math.isfinite(np.vdot(theta, theta))

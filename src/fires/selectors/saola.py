@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.labels import take
+from fires.core.settings import check_choice, check_number
 from fires.selectors.arriving import (
     ArrivingFeatures,
     Columns,
     as_numbers,
-    check_number,
-    check_option,
     scaled,
 )
 from fires.selectors.independence import (
@@ -24,6 +23,7 @@ from fires.selectors.independence import (
     surprise_of_z,
     uncertainties,
 )
+from fires.selectors.selector import State
 
 Column = npt.NDArray[Any]
 
@@ -112,9 +112,9 @@ class SAOLA(ArrivingFeatures):
         self.threshold = threshold
 
     def _check_parameters(self) -> None:
-        check_option("measure", self.measure, ("correlation", "su"))
-        check_number("alpha", self.alpha, below=1.0)
-        check_number("threshold", self.threshold, least=True, below=1.0)
+        check_choice("measure", self.measure, ("correlation", "su"))
+        check_number("alpha", self.alpha, high=1.0)
+        check_number("threshold", self.threshold, high=1.0, ends="[)")
 
     def _start(self, y: Any) -> None:
         self._numbers_ = self.measure == "correlation"
@@ -166,7 +166,7 @@ class SAOLA(ArrivingFeatures):
 
     # --- state ------------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def _state(self) -> State:
         columns = [self._target_, *self._columns_.values()]
         return {"numbers": self._numbers_}, {"columns": np.stack(columns)}
 
@@ -232,7 +232,7 @@ class GroupSAOLA(SAOLA):
         self._columns_ = before.columns
         self._ends_ = (*self._ends_, end)
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def _state(self) -> State:
         header, arrays = super()._state()
         return header | {"ends": self._ends_}, arrays
 

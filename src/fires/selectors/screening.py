@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +10,11 @@ import scipy.sparse as sp
 
 from fires.core.belief import Floats
 from fires.core.labels import encode
+from fires.core.settings import check_choice, check_number
 from fires.core.validation import as_numbers
 from fires.models.scaling import ROUNDING
 from fires.selectors.base import OnlineSelector
+from fires.selectors.selector import State
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -142,7 +143,6 @@ class Screening(OnlineSelector):
     # --- learning ---------------------------------------------------------------------------
 
     def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
-        self._check_parameters()
         if not hasattr(self, "_moments_"):
             self._numeric_ = self._is_numeric(y, classes)
         mass, keep = faded(weight, X.shape[0], self.forgetting)
@@ -180,19 +180,13 @@ class Screening(OnlineSelector):
         return False
 
     def _check_parameters(self) -> None:
-        for name, known in (
-            ("measure", ("correlation", "f")),
-            ("target", ("auto", "classes", "numbers")),
-            ("missing", ("ignore", "error")),
-        ):
-            if getattr(self, name) not in known:
-                listed = ", ".join(map(repr, known))
-                raise ValueError(f"{name} must be one of {listed}; got {getattr(self, name)!r}.")
+        check_choice("measure", self.measure, ("correlation", "f"))
+        check_choice("target", self.target, ("auto", "classes", "numbers"))
         check_forgetting(self.forgetting)
 
     # --- state ------------------------------------------------------------------------------
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def _state(self) -> State:
         return {"numeric": self._numeric_}, self._moments_._asdict()
 
     def _restore(
@@ -230,9 +224,7 @@ def faded(weight: Floats | None, n_rows: int, forgetting: float) -> tuple[Floats
 
 def check_forgetting(value: Any) -> None:
     """Raise if it is no share."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not 0.0 <= float(value) < 1.0:
-        raise ValueError(f"forgetting must be a number from 0 to below 1; got {value!r}.")
+    check_number("forgetting", value, high=1.0, ends="[)", wanted="a number from 0 to below 1")
 
 
 def whole_labels(selector: Any, y: Any, classes: Any) -> tuple[Any, npt.NDArray[Any] | None]:

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from fires.core.belief import Floats
+from fires.core.settings import check_choice, check_number
 from fires.kernels import second_order
-from fires.selectors.row_by_row import RowByRowSelector, Rows, check_choice, check_number
+from fires.selectors.row_by_row import RowByRowSelector, Rows
 
 _KEPT = {
     None: second_order.ALL,
@@ -44,7 +45,7 @@ class _SecondOrder(RowByRowSelector):
         weights: Floats = mu**2 - self.uncertainty_penalty * var
         return weights
 
-    def _check(self) -> None:
+    def _check_parameters(self) -> None:
         check_number("uncertainty_penalty", self.uncertainty_penalty, ends="[)")
         check_choice("truncate", self.truncate, tuple(_KEPT))
         check_choice("diagonal", self.diagonal, ("drop", "inverse"))
@@ -55,21 +56,20 @@ class _SecondOrder(RowByRowSelector):
     def _take_sides(self, turned: bool) -> None:
         super()._take_sides(turned)
         if self.truncate is None:
-            self._kept_ = self._kept_[:0]
+            if len(self._kept_):
+                self._kept_ = self._kept_[:0]
         elif len(self._kept_) == 0:  # truncation may have been switched on only now
             self._kept_ = np.flatnonzero(self._theta_[0])
 
     def _run(self, rows: Rows, signs: Floats) -> bool:
         mu, var = self._theta_
-        k, kept, n = self._resolve_k(), _KEPT[self.truncate], len(self._kept_)
-        dense = len(rows) == 1
-        size = len(mu) if dense else max(n, k) + int(np.diff(rows[2]).max())
-        place = np.empty(size, dtype=np.int64)
-        place[:n] = self._kept_
-        run = second_order.second_order_rows if dense else second_order.second_order_csr
+        k, kept = self._resolve_k(), _KEPT[self.truncate]
+        place, n = (self._kept_, 0) if kept == second_order.ALL else self._room(rows)
+        run = second_order.second_order_rows if len(rows) == 1 else second_order.second_order_csr
         settings = (k, kept, self._rule(), self.diagonal == "inverse")
         n = run(*rows, signs, mu, var, place, n, *settings)
-        self._kept_ = place[: max(n, 0)].copy()
+        if kept != second_order.ALL:
+            self._kept_ = place[: max(n, 0)].copy()
         return n >= 0
 
 
@@ -152,9 +152,9 @@ class AROW(_SecondOrder):
         self.truncate = truncate
         self.diagonal = diagonal
 
-    def _check(self) -> None:
+    def _check_parameters(self) -> None:
         check_number("r", self.r)
-        super()._check()
+        super()._check_parameters()
 
     def _rule(self) -> tuple[int, float, float]:
         return second_order.AROW, float(self.r), 0.0
@@ -248,11 +248,11 @@ class SCW(_SecondOrder):
         self.truncate = truncate
         self.diagonal = diagonal
 
-    def _check(self) -> None:
+    def _check_parameters(self) -> None:
         check_number("confidence", self.confidence, low=0.5, high=1.0)
         check_number("C", self.C)
         check_choice("variant", self.variant, ("I", "II"))
-        super()._check()
+        super()._check_parameters()
 
     def _rule(self) -> tuple[int, float, float]:
         rule = second_order.SCW_1 if self.variant == "I" else second_order.SCW_2

@@ -1,0 +1,415 @@
+"""CancelOut: gates in front of a neural net, learnt with it, that say what features are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from fires.core.belief import Floats
+from fires.core.labels import encode
+from fires.core.optional import require
+from fires.core.randomness import check_seed, generator
+from fires.core.settings import check_choice, check_number, is_count, plain
+from fires.core.validation import as_numbers
+from fires.models.monte_carlo import LOG_NOISE, head
+from fires.models.target import Target
+from fires.selectors.base import OnlineSelector
+from fires.selectors.screening import whole_labels
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Tensors = dict[str, "Tensor"]
+
+# How much of its running means Adam keeps from step to step. The squares fade faster than usual
+# (0.999), so that one batch out of the ordinary does not hold up a stream for thousands.
+_KEEP_SLOPE, _KEEP_SQUARE = 0.9, 0.99
+_EPS = 1e-8
+
+
+@dataclass(frozen=True)
+class Net:
+    """Everything a step changes, as tensors by name: a step makes a new one."""
+
+    theta: Tensors
+    slope: Tensors  # Adam's running mean of the gradient
+    square: Tensors  # and of its square
+    n_steps: int
+
+    def changed(self, change: Any) -> Net:
+        """The same with ``change(name, tensor)`` in place of each tensor."""
+        theta, slope, square = (
+            {name: change(name, tensor) for name, tensor in part.items()}
+            for part in (self.theta, self.slope, self.square)
+        )
+        return Net(theta, slope, square, self.n_steps)
+
+
+class CancelOut(OnlineSelector):
+    r"""Features ranked by learnt gates in front of a neural net (Borisov et al., ICANN 2019).
+
+    Every feature passes a gate before it meets the net, :math:`x \circ g(w)`, and gates and net
+    are learnt together by gradient steps on the mean loss of each batch and
+
+    .. math::
+        -\lambda_1 \operatorname{var}\left(\frac{w}{N}\right)
+        + \lambda_2 \left\lVert \frac{w}{N} \right\rVert_1
+
+    for :math:`N` features, with the unbiased variance. Features are ranked by :math:`g(w)`. The
+    loss is that of a softmax over the classes, which may grow in number, or of a normal
+    distribution with a learnt variance round a number. Where others train a fresh net for every
+    batch, this one goes on from batch to batch: it remembers.
+
+    X comes as it is, and should have columns of one scale, about standard normal or in [0, 1].
+    A value far out of it is borne, but holds up learning for some hundred batches or more. A
+    missing entry counts as 0. Sparse batches are made dense, one at a time.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=10
+        How many features to select: a number (all, if there are fewer) or a fraction in (0, 1).
+    hidden : tuple of int, default=(100,)
+        Nodes of each hidden layer of rectified linear units; ``()`` is a linear model.
+    gate : {"sigmoid", "softmax"}, default="sigmoid"
+        g: gates of their own, or gates that share 1.
+    gate_init : float, default=1.0
+        Where all of w starts.
+    variance_bonus : float, default=0.002
+        :math:`\lambda_1`: drives gates apart.
+    l1_penalty : float, default=0.001
+        :math:`\lambda_2`: pulls w to 0, which for the sigmoid is a gate half open: much of it
+        opens the gates of useless features again.
+    learning_rate : float, default=0.01
+        The size of the steps, by Adam (Kingma, Ba, ICLR 2015).
+    n_epochs : int, default=1
+        Steps on each batch.
+    target : {"auto", "classes", "numbers"}, default="auto"
+        What y is. "auto" takes numbers if the first batch holds one that is not whole. Numbers
+        are standardised by what the batches before have shown.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where to compute, in float64.
+    missing : {"ignore", "error"}, default="ignore"
+        A missing entry of X counts as 0, or is refused.
+    batch_size : int, default=100
+        What :meth:`fit` cuts its data into.
+    random_state : int, Generator, RandomState or None
+        For the first values of the hidden layers. The last layer starts at 0.
+
+    Attributes
+    ----------
+    weights_, ranking_ : ndarray (n_features,)
+        g(w) and the rank (1 is best) of every feature. Read-only, and yours to keep.
+    classes_ : ndarray
+        The labels seen, sorted, unless the target is numbers.
+    n_features_in_, feature_names_in_, n_samples_seen_, n_missing_
+        What was seen.
+
+    Notes
+    -----
+    Among 20 standard normal features, :math:`y = [x_0 > x_1]` has its two on top within 20
+    batches of 100. So has :math:`y = [x_0 x_1 > 0]`, where neither feature alone tells anything,
+    within 50. Without hidden layers the second is beyond it.
+
+    As long as only one class was seen, nothing is learnt. The last layer starts at 0, so that no
+    gate is closed for what chance made of its feature. Steps are Adam's: their size does not
+    depend on the scale of X, and a gate moves by about ``learning_rate`` at most. So after a
+    drift, gates that have gone far apart take their time to change places.
+
+    A step costs what a dense net costs: :math:`O(N h)` per row for :math:`h` nodes in the first
+    hidden layer, and as much memory as three such layers.
+
+    References
+    ----------
+    V. Borisov, J. Haug, G. Kasneci, "CancelOut: A Layer for Feature Selection in Deep Neural
+    Networks", ICANN 2019.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> selector = CancelOut(2, random_state=0)
+    >>> for _ in range(50):
+    ...     X = rng.normal(size=(100, 8))
+    ...     selector = selector.partial_fit(X, X[:, 3] * X[:, 5] > 0)
+    >>> selector.get_support(indices=True)
+    array([3, 5])
+    """
+
+    _net_: Net
+    _target_: Target
+    _numeric_: bool
+
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        hidden: tuple[int, ...] = (100,),
+        gate: str = "sigmoid",
+        gate_init: float = 1.0,
+        variance_bonus: float = 0.002,
+        l1_penalty: float = 0.001,
+        learning_rate: float = 0.01,
+        n_epochs: int = 1,
+        target: str = "auto",
+        device: str = "cpu",
+        missing: str = "ignore",
+        batch_size: int = 100,
+        random_state: Any = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.hidden = hidden
+        self.gate = gate
+        self.gate_init = gate_init
+        self.variance_bonus = variance_bonus
+        self.l1_penalty = l1_penalty
+        self.learning_rate = learning_rate
+        self.n_epochs = n_epochs
+        self.target = target
+        self.device = device
+        self.missing = missing
+        self.batch_size = batch_size
+        self.random_state = random_state
+
+    def _weighting(self) -> tuple[Any, ...]:
+        return (self.gate,)
+
+    def _weights(self) -> Floats:
+        weights: Floats = gates(self._net_.theta["gates"], self.gate).cpu().numpy()
+        return weights
+
+    # --- learning ---------------------------------------------------------------------------
+
+    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
+        self._check_parameters()
+        rows = _dense(X, n_missing > 0)
+        w = np.ones(len(rows)) if weight is None else weight
+        started = hasattr(self, "_net_")
+        if not started:
+            self._numeric_ = self._is_numeric(y, classes)
+            self._target_ = Target("gaussian", 1, scaled=True, levelled=False)
+        if self._numeric_:
+            if classes is not None:
+                raise ValueError("classes is for class labels; this selector learns numbers.")
+            y = as_numbers(y, "CancelOut")
+            goal, before, n_outputs = self._target_.look(y, w)[0][0], None, 0
+        else:
+            goal, before = whole_labels(self, y, classes)
+            n_outputs = len(self.classes_)
+        with self._started(n_outputs) as net:
+            if before is not None and len(before) < n_outputs:
+                net = with_classes(net, before, self.classes_)
+            if n_outputs != 1:
+                net = self._steps(net, rows, goal, w / w.sum())
+            self._net_ = net
+        if self._numeric_:
+            self._target_.count(y, w)
+
+    def _is_numeric(self, y: Any, classes: Any) -> bool:
+        if self.target != "auto":
+            return self.target == "numbers"
+        if classes is not None or y.dtype.kind not in "iuf":
+            return False
+        if y.dtype.kind == "f" and (y != np.floor(y)).any():
+            return True
+        n_distinct = len(np.unique(y))
+        if n_distinct > max(20, len(y) / 2):
+            raise ValueError(
+                f"y holds {n_distinct} different whole numbers in {len(y)} rows: say whether they "
+                "are numbers (target='numbers') or classes (target='classes')."
+            )
+        return False
+
+    @contextmanager
+    def _started(self, n_outputs: int) -> Iterator[Net]:
+        """The net so far, or a fresh one, whose draws are undone on an error."""
+        if hasattr(self, "_net_"):
+            # It may have been loaded, or set to another device.
+            yield self._net_.changed(lambda _, tensor: tensor.to(self.device))
+            return
+        rng = generator(self.random_state, "cancelout")
+        before = rng.bit_generator.state
+        try:
+            sizes = (self.n_features_in_, *self.hidden, max(n_outputs, 1))
+            yield fresh(sizes, self.gate_init, n_outputs == 0, rng, self.device)
+        except BaseException:
+            rng.bit_generator.state = before
+            raise
+
+    def _steps(self, net: Net, X: Floats, y: npt.NDArray[Any], share: Floats) -> Net:
+        """The net after its steps on one batch; the rows' shares of the loss add up to 1."""
+        torch = require("torch", "CancelOut")
+        place = {"device": self.device, "dtype": torch.float64}
+        codes = {} if self._numeric_ else {"dtype": torch.int64}
+        with torch.inference_mode(False):
+            batch = (
+                torch.tensor(X, **place),
+                torch.tensor(y, **(place | codes)),
+                torch.tensor(share, **place),
+            )
+        for _ in range(self.n_epochs):
+            # Whatever mode the caller's own torch code is in, slopes are wanted here.
+            with torch.inference_mode(False), torch.enable_grad():
+                theta = {name: t.clone().requires_grad_() for name, t in net.theta.items()}
+                slopes = torch.autograd.grad(self._loss(theta, *batch), list(theta.values()))
+            net = adam(net, dict(zip(theta, slopes, strict=True)), self.learning_rate)
+        # A slope that was not finite in any of the steps has left its trace in the squares.
+        if not all(t.isfinite().all() for t in (*net.theta.values(), *net.square.values())):
+            raise ValueError(
+                "X or a setting is so large that a step would overflow: rescale X, or take a "
+                "smaller learning_rate."
+            )
+        return net
+
+    def _loss(self, theta: Tensors, X: Tensor, y: Tensor, share: Tensor) -> Tensor:
+        w = theta["gates"]
+        likelihood = head(scores(theta, X * gates(w, self.gate))[None], theta, y)[0]
+        return regulariser(w, self.variance_bonus, self.l1_penalty) - share @ likelihood
+
+    def _check_parameters(self) -> None:
+        torch = require("torch", "CancelOut")
+        check_choice("gate", self.gate, ("sigmoid", "softmax"))
+        check_choice("target", self.target, ("auto", "classes", "numbers"))
+        check_choice("missing", self.missing, ("ignore", "error"))
+        check_choice("device", self.device, ("cpu", "cuda"))
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise ValueError("device='cuda', but torch sees no GPU on this machine.")
+        check_number("gate_init", self.gate_init, -np.inf)
+        check_number("variance_bonus", self.variance_bonus, ends="[)")
+        check_number("l1_penalty", self.l1_penalty, ends="[)")
+        check_number("learning_rate", self.learning_rate)
+        if not is_count(self.n_epochs):
+            raise ValueError(f"n_epochs must be a positive integer; got {self.n_epochs!r}.")
+        listed = isinstance(self.hidden, (tuple, list))
+        if not listed or not all(is_count(n) for n in self.hidden):
+            raise ValueError(
+                f"hidden must be a tuple of positive numbers of nodes; got {self.hidden!r}."
+            )
+        check_seed(self.random_state)
+
+    # --- state ------------------------------------------------------------------------------
+
+    def _revive(self, value: Any, model: Any) -> Any:
+        return tuple(value) if isinstance(value, list) else value
+
+    def _plain(self, value: Any) -> Any:
+        return [plain(n) for n in value] if isinstance(value, (tuple, list)) else plain(value)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        arrays = {f"target.{name}": part for name, part in self._target_.state().items()}
+        for part in ("theta", "slope", "square"):
+            for name, tensor in getattr(self._net_, part).items():
+                arrays[f"{part}.{name}"] = tensor.cpu().numpy()
+        return {"numeric": self._numeric_, "n_steps": self._net_.n_steps}, arrays
+
+    def _restore(
+        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
+    ) -> None:
+        torch = require("torch", "CancelOut")
+        parts: dict[str, dict[str, Any]] = {"theta": {}, "slope": {}, "square": {}, "target": {}}
+        for name, array in arrays.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = array
+        self._numeric_ = header["numeric"]
+        self._target_ = Target("gaussian", 1, scaled=True, levelled=False)
+        self._target_.restore(parts.pop("target"))
+        saved = Net(**parts, n_steps=header["n_steps"])
+        self._net_ = saved.changed(lambda _, array: torch.tensor(array, device="cpu"))
+
+
+# --- the formula ----------------------------------------------------------------------------
+
+
+def gates(w: Tensor, kind: str) -> Tensor:
+    """g(w): how far each gate is open.
+
+    Examples
+    --------
+    >>> import torch
+    >>> gates(torch.tensor([0.0, 0.0]), "softmax").tolist()
+    [0.5, 0.5]
+    """
+    return w.sigmoid() if kind == "sigmoid" else w.softmax(0)
+
+
+def regulariser(w: Tensor, variance_bonus: float, l1_penalty: float) -> Tensor:
+    """What is added to the loss: less for gates that differ, more for those away from 0.
+
+    Examples
+    --------
+    >>> import torch
+    >>> w = torch.tensor([1.0, 0.5, -0.2, 2.0], dtype=torch.float64)
+    >>> round(float(regulariser(w, variance_bonus=0.2, l1_penalty=0.1)), 12)
+    0.081802083333
+    """
+    scaled = w / len(w)
+    value = l1_penalty * scaled.abs().sum()
+    return value - variance_bonus * scaled.var() if len(w) > 1 else value
+
+
+def scores(theta: Mapping[str, Tensor], X: Tensor) -> Tensor:
+    """What the net makes of features that have passed the gates: one number per output."""
+    n_layers = sum(name.startswith("bias") for name in theta)
+    for layer in range(n_layers):
+        nodes = X.relu() if layer else X
+        X = nodes @ theta[f"layer {layer}"] + theta[f"bias {layer}"]
+    return X
+
+
+def fresh(
+    sizes: tuple[int, ...], gate_init: float, numeric: bool, rng: np.random.Generator, device: str
+) -> Net:
+    """A net with all gates equally open, random hidden layers and nothing to say yet."""
+    torch = require("torch", "CancelOut")
+    theta: dict[str, Floats] = {"gates": np.full(sizes[0], float(gate_init))}
+    for layer, (n_in, n_out) in enumerate(pairwise(sizes)):
+        spread = np.sqrt(2.0 / n_in) if layer < len(sizes) - 2 else 0.0
+        theta[f"layer {layer}"] = spread * rng.normal(size=(n_in, n_out))
+        theta[f"bias {layer}"] = np.zeros(n_out)
+    if numeric:
+        theta[LOG_NOISE] = np.zeros(1)
+    tensors = {name: torch.tensor(value, device=device) for name, value in theta.items()}
+    zeros = {name: torch.zeros_like(tensor) for name, tensor in tensors.items()}
+    return Net(tensors, zeros, zeros, 0)
+
+
+def with_classes(net: Net, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> Net:
+    """A net for more classes: those that are new have nothing said for or against them yet."""
+    last = sum(name.startswith("bias") for name in net.theta) - 1
+    places = encode(before, after)
+    assert places is not None
+
+    def wider(name: str, tensor: Tensor) -> Tensor:
+        if name not in (f"layer {last}", f"bias {last}"):
+            return tensor
+        new = tensor.new_zeros(*tensor.shape[:-1], len(after))
+        new[..., places.tolist()] = tensor
+        return new
+
+    return net.changed(wider)
+
+
+def adam(net: Net, slopes: Tensors, rate: float) -> Net:
+    """One step down these slopes."""
+    n = net.n_steps + 1
+    theta, slope, square = {}, {}, {}
+    for name, g in slopes.items():
+        slope[name] = _KEEP_SLOPE * net.slope[name] + (1.0 - _KEEP_SLOPE) * g
+        square[name] = _KEEP_SQUARE * net.square[name] + (1.0 - _KEEP_SQUARE) * g * g
+        size = (square[name] / (1.0 - _KEEP_SQUARE**n)).sqrt() + _EPS
+        theta[name] = net.theta[name] - rate / (1.0 - _KEEP_SLOPE**n) * slope[name] / size
+    return Net(theta, slope, square, n)
+
+
+def _dense(X: Any, missing: bool) -> Floats:
+    """X as one dense block of float64, with zeros for what is missing."""
+    if sp.issparse(X):
+        X = X.toarray()
+    if missing:
+        X = np.where(np.isnan(X), 0.0, X)
+    return np.ascontiguousarray(X, dtype=np.float64)
