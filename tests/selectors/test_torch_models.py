@@ -569,3 +569,11 @@ def test_what_a_selector_hands_out_is_ours_no_more():
         assert not value.flags.writeable
         assert_array_equal(value, copies[name])
         assert (getattr(chosen, name) != value).any()
+
+
+def test_whole_numbers_that_could_be_either_are_asked_about():
+    X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60)
+    with pytest.raises(ValueError, match=r"60 different whole numbers .*task='numbers'"):
+        FIRES(2, model=NeuralNet(hidden=(3,))).partial_fit(X, y)
+    FIRES(2, model=NeuralNet(hidden=(3,), task="numbers")).partial_fit(X, y)
+    FIRES(2, model=NeuralNet(hidden=(3,))).partial_fit(X, y, classes=range(60))

@@ -206,7 +206,7 @@ class FIRES(OnlineSelector):
         started = hasattr(self, "_learner_")
         if not started:
             self.model_ = self._decide(y, classes)
-        kind = self._kind(y)
+        kind = self._kind(y, classes)
         if kind != "classes":
             if classes is not None:
                 raise ValueError(f"classes is for class labels; {self._model_name()} has none.")
@@ -238,16 +238,14 @@ class FIRES(OnlineSelector):
             return "probit"
         if type_of_target(y, input_name="y") == "continuous" and classes is None:
             return "gaussian"
-        n_distinct = len(np.unique(y))
-        if classes is None and y.dtype.kind in "iuf" and n_distinct > max(20, len(y) / 2):
-            raise ValueError(
-                f"y holds {n_distinct} different whole numbers in {len(y)} rows: say whether they "
-                "are numbers (model='gaussian'), counts (model='poisson') or classes "
-                "(model='probit')."
+        if classes is None:
+            _refuse_doubt(
+                y,
+                "numbers (model='gaussian'), counts (model='poisson') or classes (model='probit')",
             )
         return "probit"
 
-    def _kind(self, y: Any) -> str:
+    def _kind(self, y: Any, classes: Any) -> str:
         """What the target is: classes, numbers or counts."""
         if isinstance(self.model_, str):
             return FAMILIES[self.model_].kind
@@ -258,8 +256,12 @@ class FIRES(OnlineSelector):
         task: str = getattr(self.model_, "task", "auto")
         if task != "auto":
             return task
-        continuous = y.dtype.kind == "f" and type_of_target(y, input_name="y") == "continuous"
-        return "numbers" if continuous else "classes"
+        if y.dtype.kind == "f" and type_of_target(y, input_name="y") == "continuous":
+            return "numbers"
+        if classes is None and isinstance(self.model_, MonteCarlo):
+            name = self._model_name()
+            _refuse_doubt(y, f"numbers ({name}(task='numbers')) or classes (task='classes')")
+        return "classes"
 
     def _start(self, n_classes: int) -> None:
         if isinstance(self.model_, (str, Linear)):
@@ -326,7 +328,7 @@ class FIRES(OnlineSelector):
     # --- state ------------------------------------------------------------------------------
 
     def _plain(self, value: Any) -> Any:
-        if isinstance(value, BUILT_IN):
+        if type(value) in BUILT_IN:
             return {"model": type(value).__name__, "settings": plain(dict(vars(value)))}
         if isinstance(value, BaseModel):
             return {"object": _name(value)}
@@ -361,6 +363,15 @@ class FIRES(OnlineSelector):
         self._learner_.restore(arrays)
         if "rng" in header:
             self._learner_.rng = restore_generator(header["rng"])
+
+
+def _refuse_doubt(y: npt.NDArray[Any], meanings: str) -> None:
+    """Raise if whole numbers are so many that nobody can tell whether they are labels."""
+    if y.dtype.kind in "iuf" and (n_distinct := len(np.unique(y))) > max(20, len(y) / 2):
+        raise ValueError(
+            f"y holds {n_distinct} different whole numbers in {len(y)} rows: say whether they are "
+            f"{meanings}."
+        )
 
 
 def _again(model: Any, wanted: str) -> Any:
