@@ -28,14 +28,14 @@ import polars as pl
 from benchmarks.timing import take_turns
 from fires import FIRES
 from fires.evaluation.predictors import Perceptron
-from fires.evaluation.prequential import prequential
+from fires.evaluation.following import follow
 from fires.evaluation.tally import Tally
 from fires.streams.files import from_file
 path, size = sys.argv[1], int(sys.argv[2])
 def polars(_): pl.read_csv(path)
 def select(_):
     stream, tally = from_file(path, "label"), Tally(50)
-    for step in prequential(stream, FIRES(10), Perceptron(), batch_size=size): tally.add(step)
+    for step in follow(stream, FIRES(10), Perceptron(), batch_size=size): tally.add(step)
     assert tally.n_rows == 1_000_000
 times = take_turns({"polars": polars, "select": select}, 3, untimed=0, clock=time.perf_counter)
 print(json.dumps({name: list(seconds) for name, seconds in times.items()}))

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from fires import FIRES
-from fires.evaluation import lookahead, prequential
+from fires.evaluation import lookahead
+from fires.evaluation.following import follow
 from fires.evaluation.predictors import Perceptron
 from fires.streams.arrays import from_arrays
 
@@ -68,7 +69,7 @@ def both_ways(X, y, make, batch_size, predictor=Perceptron):
         selector, model = make(), None if predictor is None else predictor()
         steps, error = [], None
         try:
-            for step in prequential(stream, selector, model, batch_size=batch_size):
+            for step in follow(stream, selector, model, batch_size=batch_size):
                 steps.append((step, state(selector, model)))
         except ValueError as raised:
             error = str(raised)
@@ -148,7 +149,7 @@ def test_whoever_stops_early_has_learnt_no_more(n_steps):
     states = []
     for stream in (from_arrays(X, y), Cut(from_arrays(X, y))):
         selector, model = FIRES(3), Perceptron()
-        for _ in islice(prequential(stream, selector, model), n_steps):
+        for _ in islice(follow(stream, selector, model), n_steps):
             pass
         states.append(state(selector, model))
     assert_same_state(*states)
@@ -185,7 +186,7 @@ def test_what_others_do_between_two_batches_counts(meddle):
     runs = []
     for stream in (from_arrays(X, y), Cut(from_arrays(X, y))):
         selector, model, steps = FIRES(3), Perceptron(), []
-        for step in prequential(stream, selector, model, batch_size=40):
+        for step in follow(stream, selector, model, batch_size=40):
             if step.index == 9:
                 meddle(selector, model, X, y)
             steps.append((step, state(selector, model)))

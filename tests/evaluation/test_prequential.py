@@ -1,74 +1,152 @@
-from itertools import pairwise
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
-from fires import FIRES
+from fires import FIRES, AllFeatures, OnlinePipeline
 from fires.evaluation.predictors import Perceptron
 from fires.evaluation.prequential import prequential
+from fires.metrics.stability import stability
 from fires.streams.arrays import from_arrays
 
 
-class Spy:
-    """Keeps what it is shown, and answers what it was taught last."""
-
-    def __init__(self):
-        self.tested, self.trained = [], []
-
-    def predict(self, X):
-        self.tested.append(X.copy())
-        return np.full(len(X), self.answer)
-
-    def partial_fit(self, X, y):
-        self.trained.append(X.copy())
-        self.answer = y[-1]
+def data(n=600, width=8, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, width)) * 10 + 5
+    return X, (X[:, 1] + X[:, 4] > 10).astype(int)
 
 
-def test_a_batch_is_tested_with_the_set_before_it_and_learnt_with_the_set_after_it():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 12))
-    X[rng.random(X.shape) < 0.05] = np.nan
-    y = (np.nan_to_num(X[:, 3]) > 0).astype(int)
-    spy = Spy()
-    steps = list(prequential(from_arrays(X, y), FIRES(3), spy, batch_size=50))
-    sets = [set(step.selected.tolist()) for step in steps]
-    assert any(a != b for a, b in pairwise(sets))
-    assert (len(spy.tested), len(spy.trained)) == (11, 12)
-    for index, rows in enumerate(spy.trained):
-        assert set(np.flatnonzero(rows.any(axis=0)).tolist()) == sets[index]
-    for index, rows in enumerate(spy.tested, start=1):
-        assert rows.shape == (50, 12)
-        assert not np.isnan(rows).any()
-        assert set(np.flatnonzero(rows.any(axis=0)).tolist()) == sets[index - 1]
-        expected = np.mean(y[50 * index : 50 * index + 50] == y[50 * index - 1])
-        assert steps[index].scores["accuracy"] == expected
+def test_it_evaluates_the_very_pipeline_that_goes_into_service():
+    X, y = data()
+    selector, predictor = FIRES(2), Perceptron()
+    steps = list(prequential(from_arrays(X, y), selector, predictor, batch_size=50))
+    model, right = OnlinePipeline(FIRES(2), Perceptron()), []
+    for i in range(0, 600, 50):
+        rows = slice(i, i + 50)
+        if i:
+            right.append((model.predict(X[rows]) == y[rows]).mean())
+        model.partial_fit(X[rows], y[rows])
+        np.testing.assert_array_equal(
+            steps[i // 50].selected, model.selector.get_support(indices=True)
+        )
+    np.testing.assert_array_equal(selector.weights_, model.selector.weights_)
+    np.testing.assert_array_equal(predictor.coef_, model.predictor.coef_)
     assert np.isnan(steps[0].scores["accuracy"])
+    assert [step.scores["accuracy"] for step in steps[1:]] == right
 
 
-def test_the_scale_of_a_batch_is_that_of_the_batches_before():
-    rng = np.random.default_rng(1)
-    X = rng.normal(3.0, 2.0, size=(400, 4))
-    X[300:] *= 100.0  # were it scaled by itself, this would not be seen
-    y = rng.integers(2, size=400)
-    spy = Spy()
-    list(prequential(from_arrays(X, y), FIRES(4), spy))
-    for index, rows in enumerate(spy.tested, start=1):
-        known = X[: 100 * index]
-        expected = (X[100 * index : 100 * index + 100] - known.mean(axis=0)) / known.std(axis=0)
-        np.testing.assert_allclose(rows, expected, rtol=1e-9)
+def test_a_batch_is_predicted_without_its_labels(spies):
+    X, y = data()
+    other = y.copy()
+    other[-50:] = 1 - other[-50:]
+    runs = []
+    for target in (y, other):
+        spy = spies()
+        list(prequential(from_arrays(X, target), FIRES(2), spy, batch_size=50))
+        runs.append(spy)
+    for one, two in zip(runs[0].tested, runs[1].tested, strict=True):
+        np.testing.assert_array_equal(one, two)
 
 
-def test_without_a_predictor_there_are_no_scores():
-    X = np.random.default_rng(2).normal(size=(100, 4))
-    steps = list(prequential(from_arrays(X, X[:, 0]), FIRES(2), batch_size=30))
-    assert [step.n_rows for step in steps] == [30, 30, 30, 10]
-    assert [step.scores for step in steps] == [{}] * 4
+def test_the_set_of_a_test_is_the_one_learnt_before(spy):
+    X, y = data()
+    steps = list(prequential(from_arrays(X, y), FIRES(2), spy, batch_size=50))
+    for before, shown in zip(steps, spy.tested, strict=False):
+        assert set(np.flatnonzero(shown.any(axis=0))) == set(before.selected)
+    for after, (shown, *_) in zip(steps, spy.trained, strict=True):
+        assert set(np.flatnonzero(shown.any(axis=0))) == set(after.selected)
 
 
-def test_a_predictor_on_sparse_batches_is_refused_with_a_reason():
-    X = sp.csr_array(np.eye(4))
-    stream = from_arrays(X, [0, 1, 0, 1])
-    assert len(list(prequential(stream, FIRES(2), batch_size=2))) == 2
-    with pytest.raises(ValueError, match="predictor needs dense batches"):
-        list(prequential(stream, FIRES(2), Perceptron(), batch_size=2))
+def test_as_published_the_selector_sees_a_batch_before_it_is_tested(spy):
+    X, y = data()
+    steps = list(prequential(from_arrays(X, y), FIRES(2), spy, batch_size=50, order="as-published"))
+    for now, shown in zip(steps[1:], spy.tested, strict=True):
+        assert set(np.flatnonzero(shown.any(axis=0))) == set(now.selected)
+
+
+@pytest.mark.parametrize("order", ["test-then-train", "as-published"])
+def test_late_labels_are_learnt_late(order, spy):
+    X, y = data()
+    run = prequential(
+        from_arrays(X, y), AllFeatures(), spy, batch_size=50, label_delay=3, order=order
+    )
+    assert [len(spy.trained) for _ in run] == [0, 0, 0, *range(1, 10)]
+    for i, (_, labels, _) in enumerate(spy.trained):
+        np.testing.assert_array_equal(labels, y[50 * i : 50 * i + 50])
+
+
+def test_with_late_labels_nothing_is_selected_before_the_first_ones():
+    X, y = data(300)
+    steps = list(prequential(from_arrays(X, y), FIRES(2), Perceptron(), label_delay=1))
+    assert [len(step.selected) for step in steps] == [0, 2, 2]
+    assert np.isnan([step.scores["accuracy"] for step in steps[:2]]).all()
+
+
+@pytest.mark.parametrize("kind", [float, object])
+def test_rows_without_a_label_are_neither_scored_nor_learnt_from(kind, spy):
+    X, y = data()
+    target = y.astype(kind)
+    target[::5] = np.nan if kind is float else None
+    target[100:150] = np.nan if kind is float else None
+    steps = list(prequential(from_arrays(X, target), AllFeatures(), spy, batch_size=50))
+    assert [len(labels) for _, labels, _ in spy.trained] == [40] * 11
+    assert len(steps) == 12
+    assert np.isnan(steps[2].scores["accuracy"])
+    assert not np.isnan(steps[3].scores["accuracy"])
+
+
+def test_stability_is_that_of_the_window():
+    X, y = data()
+    steps = list(prequential(from_arrays(X, y), FIRES(2), batch_size=20, window=4))
+    masks = np.zeros((30, 8), dtype=bool)
+    for i, step in enumerate(steps):
+        masks[i, step.selected] = True
+        assert step.scores == {}
+        if i:
+            assert step.stability == stability(masks[max(0, i - 3) : i + 1])
+
+
+def test_it_reads_no_further_than_it_is_asked_and_closes_the_stream():
+    class Stream:
+        def __init__(self):
+            X, y = data()
+            self.schema = from_arrays(X, y).schema
+            self.inner, self.read, self.closed = from_arrays(X, y), 0, False
+
+        def batches(self, size):
+            try:
+                for batch in self.inner.batches(size):
+                    self.read += 1
+                    yield batch
+            finally:
+                self.closed = True
+
+    stream = Stream()
+    run = prequential(stream, FIRES(2), Perceptron(), batch_size=50)
+    next(run), next(run)
+    assert (stream.read, stream.closed) == (2, False)
+    run.close()
+    assert stream.closed
+
+
+def test_names_of_the_stream_are_names_of_the_features():
+    X, y = data(100)
+    selector = FIRES(1)
+    list(prequential(from_arrays(X, y, list("abcdefgh")), selector))
+    assert list(selector.feature_names_in_) == list("abcdefgh")
+
+
+def test_scores_and_weights_that_are_asked_for():
+    X, y = data()
+    names = ("accuracy", "balanced_accuracy", "f1")
+    steps = list(
+        prequential(from_arrays(X, y), FIRES(2), Perceptron(), scores=names, keep_weights=True)
+    )
+    assert tuple(steps[-1].scores) == names
+    assert steps[-1].weights.shape == (8,)
+
+
+def test_what_cannot_be_is_said_in_one_line():
+    X, y = data(100)
+    with pytest.raises(ValueError, match="order must be one of"):
+        next(prequential(from_arrays(X, y), FIRES(2), order="train-then-test"))
+    with pytest.raises(ValueError, match="label_delay must be a whole number"):
+        next(prequential(from_arrays(X, y), FIRES(2), label_delay=-1))

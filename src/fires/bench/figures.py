@@ -18,7 +18,7 @@ from fires.core.errors import MissingExtra
 from fires.core.optional import require
 from fires.core.storage import replace_file
 from fires.core.version import __version__
-from fires.evaluation.honest import prequential
+from fires.evaluation.prequential import prequential
 from fires.evaluation.records import Step
 from fires.streams import datasets
 

@@ -145,8 +145,8 @@ def command(
     started = time.perf_counter()
     began = datetime.now(UTC).isoformat(timespec="seconds")
     from fires import FIRES
+    from fires.evaluation.following import follow
     from fires.evaluation.predictors import Perceptron
-    from fires.evaluation.prequential import prequential
     from fires.evaluation.store import RunFolder
     from fires.evaluation.tally import Tally
     from fires.streams.base import InputError
@@ -178,7 +178,7 @@ def command(
         folder = stack.enter_context(RunFolder(out)) if out is not None else None
         try:
             with source, _progress(stream) as show:
-                for step in prequential(source, selector, predictor, batch_size=batch_size):
+                for step in follow(source, selector, predictor, batch_size=batch_size):
                     tally.add(step)
                     if folder is not None:
                         folder.record(step)

@@ -1,7 +1,25 @@
 """How good a selection is, honestly: test on a batch first, then learn from it."""
 
-from fires.evaluation.predictors import Perceptron
+from fires.evaluation.following import follow
+from fires.evaluation.pipeline import OnlinePipeline
+from fires.evaluation.predictors import (
+    Perceptron,
+    RiverPredictor,
+    as_predictor,
+    boosting,
+    hoeffding_tree,
+)
 from fires.evaluation.prequential import prequential
 from fires.evaluation.records import Step
 
-__all__ = ["Perceptron", "Step", "prequential"]
+__all__ = [
+    "OnlinePipeline",
+    "Perceptron",
+    "RiverPredictor",
+    "Step",
+    "as_predictor",
+    "boosting",
+    "follow",
+    "hoeffding_tree",
+    "prequential",
+]

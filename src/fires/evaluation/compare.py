@@ -14,8 +14,8 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.core.randomness import generator
 from fires.core.settings import check_choice, check_count
-from fires.evaluation.honest import prequential
 from fires.evaluation.predictors import Perceptron
+from fires.evaluation.prequential import prequential
 from fires.metrics.stability import stability
 from fires.selectors.baselines import AllFeatures, RandomFeatures
 from fires.streams.base import Batch, InputError, Schema, Stream, check_batch_size

@@ -1,19 +1,22 @@
-"""Test, then train: what the predictor was shown, anyone can see."""
+"""Test, then train: what was known before a batch, and nothing else, is what it is tested with."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fires.evaluation.lookahead import Lookahead, Outcome
+from fires.evaluation.pipeline import OnlinePipeline, Scaled
 from fires.evaluation.records import Step
-from fires.evaluation.shown import Shown
+from fires.metrics.prediction import Metric, Scores
 from fires.metrics.stability import StabilityWindow
-from fires.streams.base import Batch, Stream
+from fires.streams.base import Stream
+
+ORDERS = ("test-then-train", "as-published")
 
 
 def prequential(
@@ -22,31 +25,49 @@ def prequential(
     predictor: Any = None,
     *,
     batch_size: int = 100,
+    order: str = "test-then-train",
+    preprocess: str | None = "standard",
+    scores: Iterable[Metric] = ("accuracy",),
     window: int = 10,
+    label_delay: int = 0,
+    keep_weights: bool = False,
 ) -> Iterator[Step]:
-    """Run a selector over a stream, and a predictor on what it selects.
+    """Evaluate a selector and a predictor on a stream, batch by batch.
 
-    Each batch is predicted with the set and the model learnt before it, and then learnt from. The
-    predictor sees rows of full width: standardised by what the batches before have shown, missing
-    entries and unselected features zero, in test and in training alike.
+    What is evaluated is an :class:`fires.OnlinePipeline` of the two: one scale feeds both. Each
+    batch is predicted with the set, the model and the scale learnt before it, and then learnt
+    from. Rows without a label (None or NaN) are predicted, and neither scored nor learnt from.
 
     Parameters
     ----------
     stream : Stream
         Where the batches come from.
     selector : OnlineSelector
-        Learns from every batch as it comes.
-    predictor : object with partial_fit and predict, optional
-        Scored by its accuracy; left out where the selector has found the target to be numeric.
+        What chooses features.
+    predictor : object, optional
+        A classifier, see :func:`fires.evaluation.predictors.as_predictor`. Without one, nothing
+        is scored.
     batch_size : int
         Rows of a batch.
+    order : {"test-then-train", "as-published"}
+        ``"as-published"`` is the order of the paper's own code: the selector sees a batch and its
+        labels before the batch is tested, the predictor after. Its scores are a little too good.
+    preprocess : {"standard", "minmax", None}
+        The scale of the pipeline.
+    scores : iterable of str or callable
+        See :class:`fires.metrics.prediction.Scores`.
     window : int
         How many of the last selected sets make up the stability.
+    label_delay : int
+        By how many batches the labels come later than the rows.
+    keep_weights : bool
+        Put the weight of every feature into the records.
 
     Yields
     ------
     Step
-        One record per batch. Nothing of a batch is kept but what is learnt from it.
+        One record per batch. Nothing of a batch is kept but what is learnt from it, and the
+        batches whose labels are still to come. Nothing is read that is not asked for.
 
     Examples
     --------
@@ -54,51 +75,81 @@ def prequential(
     >>> from fires.evaluation.predictors import Perceptron
     >>> from fires.streams.synthetic import DriftingFeatures
     >>> stream = DriftingFeatures(1000, n_features=20, random_state=0)
-    >>> steps = list(prequential(stream, FIRES(5), Perceptron()))
-    >>> len(steps), bool(np.mean([step.scores["accuracy"] for step in steps[1:]]) > 0.6)
-    (10, True)
+    >>> steps = list(prequential(stream, FIRES(5), Perceptron(), scores=["accuracy", "f1"]))
+    >>> len(steps), sorted(steps[-1].scores)
+    (10, ['accuracy', 'f1'])
     """
-    shown = None if predictor is None else Shown(predictor, stream.schema.n_features)
-    lookahead = Lookahead(selector)
-    stabilities: StabilityWindow | None = None
-    selected = np.empty(0, dtype=np.intp)
-    for index, batch in enumerate(stream.batches(batch_size)):
-        outcome = lookahead.outcome(batch, selected, shown) if index else None
-        if outcome is None:
-            outcome = _test_then_train(batch, selector, shown, selected)
-        if shown is not None and not outcome.scores:
-            shown = None  # a numeric target: there is nothing to be accurate about
-        if stabilities is None:
-            stabilities = StabilityWindow(window, selector.n_features_in_)
-        selected = outcome.selected
-        yield Step(
-            index=index,
-            position=batch.position,
-            n_rows=batch.n_rows,
-            scores=outcome.scores,
-            selected=selected,
-            stability=stabilities.update(selected),
-            seconds_select=outcome.seconds_select,
-            seconds_train=outcome.seconds_train,
-        )
+    if order not in ORDERS:
+        raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}; got {order!r}.")
+    if isinstance(label_delay, bool) or not isinstance(label_delay, int) or label_delay < 0:
+        raise ValueError(f"label_delay must be a whole number of batches; got {label_delay!r}.")
+    pipeline = OnlinePipeline(selector, predictor, preprocess)
+    totals = Scores(scores) if predictor is not None else None
+    published, waiting = order == "as-published", deque[Scaled]()
+    classes, stabilities = stream.schema.classes, StabilityWindow(window, stream.schema.n_features)
+    names = np.array(stream.schema.feature_names, dtype=object)
+    learnt, selected = False, np.empty(0, dtype=np.intp)
+    with closing(_closable(stream.batches(batch_size))) as batches:
+        for index, batch in enumerate(batches):
+            scaled, learn_scale = pipeline.scale(batch.X)
+            labelled = _labelled(batch.y)
+            waiting.append(Scaled(scaled.X[labelled], batch.y[labelled], names=names))
+            now = waiting.popleft() if len(waiting) > label_delay else None
+            if now is not None and len(now.y) == 0:  # type: ignore[arg-type]
+                now = None
+            seconds = [0.0, 0.0]
+            if published and now is not None:
+                selected, seconds[0] = pipeline.select(now, classes)
+                learnt = True
+            found = {} if totals is None else dict.fromkeys(totals.names, np.nan)
+            if totals is not None and learnt and _can_predict(pipeline.predictor):
+                shown, truth = scaled.X[labelled], batch.y[labelled]
+                if len(truth):
+                    found = _tested(totals, pipeline.predictor, pipeline.masked(shown), truth)
+            if now is not None:
+                if not published:
+                    selected, seconds[0] = pipeline.select(now, classes)
+                seconds[1] = pipeline.train(now, pipeline.masked(now.X), classes)
+                learnt = True
+            learn_scale()
+            selected = selector.get_support(indices=True) if learnt else np.empty(0, dtype=np.intp)
+            yield Step(
+                index=index,
+                position=batch.position,
+                n_rows=batch.n_rows,
+                scores=found,
+                selected=selected,
+                stability=stabilities.update(selected) if learnt else np.nan,
+                seconds_select=seconds[0],
+                seconds_train=seconds[1],
+                weights=selector.weights_ if keep_weights and learnt else None,
+            )
 
 
-def _test_then_train(
-    batch: Batch, selector: Any, shown: Shown | None, selected: npt.NDArray[np.intp]
-) -> Outcome:
-    """One batch: tested with the set selected before, learnt from with the set selected after."""
-    scores: dict[str, float] = {}
-    if shown is not None:
-        shown.look(batch.X)
-        tested = len(selected) > 0
-        scores["accuracy"] = shown.test(batch.X, batch.y, selected) if tested else np.nan
+def _tested(totals: Scores, predictor: Any, rows: Any, y: npt.NDArray[Any]) -> dict[str, float]:
+    if not totals.needs_probabilities:
+        return totals.update(y, predictor.predict(rows))
+    probabilities = predictor.predict_proba(rows)
+    return totals.update(y, predictor.predict(rows), probabilities, predictor.classes_)
 
-    started = time.perf_counter()
-    selector.partial_fit(batch.X, batch.y)
-    selected = selector.get_support(indices=True)
-    trained = time.perf_counter()
-    if not hasattr(selector, "classes_"):
-        scores.clear()
-    elif shown is not None:
-        shown.train(batch.X, batch.y, selected)
-    return Outcome(scores, selected, trained - started, time.perf_counter() - trained)
+
+def _can_predict(predictor: Any) -> bool:
+    return hasattr(predictor, "classes_")
+
+
+def _labelled(y: npt.NDArray[Any]) -> Any:
+    """The rows that have a label; all of them, in the usual case."""
+    if y.dtype.kind == "f":
+        missing = np.isnan(y)
+    elif y.dtype == object:
+        missing = np.array([label is None or label != label for label in y], dtype=bool)
+    else:
+        return slice(None)
+    return ~missing if missing.any() else slice(None)
+
+
+def _closable(batches: Iterator[Any]) -> Any:
+    """An iterator that can be closed, so that a reader stops when nobody asks any more."""
+    if hasattr(batches, "close"):
+        return batches
+    return (batch for batch in batches)

@@ -13,11 +13,20 @@ from fires.core.belief import Floats
 from fires.evaluation.predictors import Perceptron
 from fires.kernels import read_only
 from fires.kernels.features import merge
-from fires.kernels.perceptron import SHOWN, column_sums, mask_rows, perceptron_steps
+from fires.kernels.perceptron import (
+    SHOWN,
+    column_sums,
+    mask_rows,
+    perceptron_steps,
+    perceptron_steps_plain,
+)
 from fires.models.online_linear import first_scale
 from fires.models.scaling import ROUNDING
 
 Indices = npt.NDArray[np.intp]
+
+_PLAIN = 50
+"""So many batches are learnt from without what would have to be compiled first."""
 
 
 class Shown:
@@ -40,14 +49,14 @@ class Shown:
         self.predictor = predictor
         self._state = np.zeros((len(SHOWN), n_features))
         self._sums = np.empty((2, n_features))
-        self._first = True
+        self._n_batches = 0
         self._masked: tuple[Indices, Floats] | None = None
 
     def look(self, X: Floats) -> None:
         """Check a batch before anything learns from it; the first one gives its own scale."""
         if sp.issparse(X):
             raise ValueError("A predictor needs dense batches: scaled, sparse rows would fill up.")
-        if self._first:
+        if self._n_batches == 0:
             scale = first_scale(X, missing=True)
             self._state[1:] = scale.count, scale.shift, scale.spread, scale.gain
 
@@ -64,26 +73,27 @@ class Shown:
 
     def train(self, X: Floats, y: npt.NDArray[Any], selected: Indices) -> None:
         """Learn from a batch, with these features; then let it count for the scale."""
-        codes = self._codes(X, y, first=self._first)
+        codes = self._codes(X, y, first=self._n_batches == 0)
         if codes is not None:
             states, biases = packed = self.packed(1)
-            sets, weight = selected[None], float(not self._first)
+            sets, weight = selected[None], float(self._n_batches > 0)
             self.steps(X, codes, sets, sets, packed, tests=False, weight=weight)
             self.adopt(states[1], biases[1])
         else:
             if self._masked is None or not np.array_equal(self._masked[0], selected):
                 self._masked = selected, self._mask(X, selected)
             self.predictor.partial_fit(self._masked[1], y)
-            if not self._first:
+            if self._n_batches:
                 (p, q), (_, count, shift, spread, gain) = self._sums, self._state
                 column_sums(*read_only(X), shift, count, p, q)
                 merge(count, shift, spread, gain, p, q, ROUNDING)
-        self._first, self._masked = False, None
+        self._n_batches, self._masked = self._n_batches + 1, None
 
-    def knows(self, classes: npt.NDArray[Any]) -> bool:
-        """Whether the predictor is the built-in perceptron, and these are its classes."""
+    def goes_fast(self, classes: npt.NDArray[Any]) -> bool:
+        """Whether the predictor is the built-in perceptron of these classes, and compiled."""
         model = self.predictor
-        return type(model) is Perceptron and np.array_equal(model.classes_, classes)
+        fast = type(model) is Perceptron and self._n_batches >= _PLAIN
+        return fast and np.array_equal(model.classes_, classes)
 
     def _codes(self, X: Floats, y: npt.NDArray[Any], first: bool = False) -> Indices | None:
         """The labels as 0 and 1, if they are the two classes of the built-in perceptron.
@@ -132,7 +142,8 @@ class Shown:
         n_batches, k = before.shape
         right = np.empty(n_batches, dtype=np.intp)
         rows = np.empty((len(codes) // n_batches + 1, k))
-        perceptron_steps(
+        early = self._n_batches < _PLAIN
+        (perceptron_steps_plain if early else perceptron_steps)(
             *read_only(X),
             codes,
             before,
