@@ -223,7 +223,7 @@ def test_a_state_that_cannot_be_written_is_one_line_that_names_it(tmp_path, monk
     def denied(path, header, arrays):
         raise PermissionError(13, "Permission denied", ".fires-0.tmp")
 
-    monkeypatch.setattr("fires.selectors.base.write_state", denied)
+    monkeypatch.setattr("fires.selectors.selector.write_state", denied)
     result = run("--out", tmp_path)
     assert result.exit_code == 2
     assert result.stderr == f"Error: {tmp_path / 'state.safetensors'}: Permission denied\n"
