@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from fires.cli import completion, demo, select
+from fires.cli import bench, compare, completion, data, demo, select
 from fires.cli.text import printable
 from fires.core.version import __version__
 
@@ -87,5 +87,5 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")
 
 
-for module in (select, demo, completion):
+for module in (select, compare, demo, data, bench, completion):
     main.add_command(module.command)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.kernels._compile import compiled, released
+from fires.kernels.features import merge_plain
 
 Indices = npt.NDArray[np.intp]
 
@@ -111,6 +112,42 @@ def perceptron_steps(
             variance = new[3, j] / count
             spreads = variance > max(tiny * centre * centre, 1e-300)
             new[4, j] = 1.0 / np.sqrt(variance) if spreads else 0.0
+
+
+def perceptron_steps_plain(
+    X: Floats,
+    codes: Indices,
+    before: Indices,
+    after: Indices,
+    tests: bool,
+    trains: bool,
+    weight: float,
+    states: Floats,
+    biases: Floats,
+    tiny: float,
+    rows: Floats,
+    sums: Floats,
+    right: Indices,
+) -> None:
+    """The definition of :func:`perceptron_steps`; it needs no scratch space."""
+    n_rows = len(codes) // len(right)
+    for batch, (one, other) in enumerate(zip(before, after, strict=True)):
+        coef, count, shift, spread, gain = states[batch].copy()
+        bias, part = biases[batch].copy(), slice(batch * n_rows, (batch + 1) * n_rows)
+        T, y = X[part] - shift, np.where(codes[part], 1.0, -1.0)
+        scaled = np.nan_to_num(T * gain)
+        right[batch] = 0
+        if tests:
+            score = scaled[:, one] @ coef[one] + bias
+            right[batch] = np.count_nonzero((score > 0.0) == (y > 0.0))
+        if trains:
+            learnt = perceptron_pass_plain(scaled[:, other], y[None], coef[None, other], bias)
+            coef[other], biases[batch + 1] = learnt[0][0], learnt[1]
+            there = ~np.isnan(T)
+            T = np.where(there, T, 0.0)
+            count += weight * there.sum(axis=0)
+            p, q = weight * T.sum(axis=0), weight * np.einsum("bj,bj->j", T, T)
+            states[batch + 1] = coef, count, *merge_plain(count, shift, spread, p, q, tiny)
 
 
 @compiled

@@ -1,0 +1,167 @@
+"""The experiments of Haug et al. (KDD 2020): which cells there are, and what is needed for them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from fires.bench.cells import (
+    BATCH_SIZES,
+    BOOSTED_FEATURES,
+    BOOSTED_ROWS,
+    DATASETS,
+    FRACTIONS,
+    METHODS,
+    PROTOCOLS,
+    Cell,
+)
+from fires.core.errors import MissingExtra
+from fires.core.storage import replace_file
+from fires.core.version import __version__
+from fires.streams import datasets
+from fires.streams.base import InputError
+
+QUICK_ROWS, QUICK_BATCH_SIZES, QUICK_FRACTIONS = 3_000, (100,), (0.1,)
+# Ten thousand columns cost more time than all other data sets together.
+USUAL_DATASETS = tuple(name for name in DATASETS if name != "RBF")
+RUNS = "runs.json"
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "polars", "torch", "river")
+_SLOW = ("VFDT", "OnlineBoosting")
+
+
+def plan(
+    names: Sequence[str] = USUAL_DATASETS,
+    methods: Sequence[str] = tuple(METHODS),
+    protocols: Sequence[str] = PROTOCOLS,
+    *,
+    quick: bool = False,
+    seed: int = 0,
+) -> list[Cell]:
+    """All cells, data set by data set; the methods that learn row by row come last.
+
+    Methods that select nothing do not depend on the fraction: they are run once for each batch
+    size.
+
+    Parameters
+    ----------
+    names, methods, protocols : sequence of str
+        Out of ``DATASETS``, ``METHODS`` and ``PROTOCOLS`` of :mod:`fires.bench.cells`.
+    quick : bool
+        One batch size, one fraction, at most 3,000 rows; boosting on at most 500 rows, and not on
+        data sets with more than 1,000 features.
+    seed : int
+        Of everything random.
+
+    Examples
+    --------
+    >>> len(plan(["Madelon"])), len(plan(["Madelon"], ["OFS", "VFDT"], ["honest"]))
+    (192, 16)
+    >>> [cell.n_rows for cell in plan(["RTG"], ["OFS", "OnlineBoosting"], ["honest"], quick=True)]
+    [3000, 500]
+    """
+    sizes = QUICK_BATCH_SIZES if quick else BATCH_SIZES
+    fractions = QUICK_FRACTIONS if quick else FRACTIONS
+    cells = []
+    for name, protocol in product(names, protocols):
+        for method in sorted(methods, key=lambda m: _SLOW.index(m) if m in _SLOW else -1):
+            boosted = quick and method == "OnlineBoosting"
+            if boosted and datasets.describe(name).n_features > BOOSTED_FEATURES:
+                continue
+            n_rows = None if not quick else BOOSTED_ROWS if boosted else QUICK_ROWS
+            shares = fractions if METHODS[method].selects else (None,)
+            cells += [
+                Cell(name, method, size, share, protocol, seed, n_rows)
+                for size, share in product(sizes, shares)
+            ]
+    return cells
+
+
+def named_method(name: str) -> str:
+    """A method by its name, in upper or lower case, with - or a space.
+
+    Examples
+    --------
+    >>> named_method("fires-glm"), named_method("all-features")
+    ('FIRES-GLM', 'all features')
+    >>> named_method("OSF")
+    Traceback (most recent call last):
+    ...
+    fires.streams.base.InputError: there is no method "OSF"; did you mean OFS?
+    """
+    known = {_plain(method): method for method in METHODS}
+    if _plain(name) not in known:
+        near = difflib.get_close_matches(_plain(name), known, n=1)
+        hint = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(METHODS)}"
+        raise InputError(f'there is no method "{name}"; {hint}')
+    return known[_plain(name)]
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace(" ", "-")
+
+
+def missing(cells: Iterable[Cell]) -> dict[str, str]:
+    """The data sets and methods of these cells that cannot be had here, with one line each."""
+    why = {}
+    for name in dict.fromkeys(cell.method for cell in cells):
+        needs = METHODS[name].needs
+        if needs is not None and find_spec(needs) is None:
+            why[name] = str(MissingExtra(name, needs, needs))
+    for name in dict.fromkeys(cell.dataset for cell in cells):
+        try:
+            datasets.load(name, n_rows=1)
+        except InputError as error:
+            why[name] = str(error)
+    return why
+
+
+def note_run(folder: Path, command: str, jobs: int) -> None:
+    """Add to ``runs.json`` what the tables have to say about how their numbers were made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    facts = {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "command": command,
+        "jobs": jobs,
+        "cores": cores(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "versions": {"fires": __version__, "python": platform.python_version()}
+        | {name: found for name in _LIBRARIES if (found := _version(name))},
+    }
+    runs = read_runs(folder)
+    if facts not in runs:
+        text = json.dumps([*runs, facts], indent=1, ensure_ascii=False) + "\n"
+        replace_file(folder / RUNS, text.encode())
+
+
+def read_runs(folder: Path) -> list[dict[str, Any]]:
+    """What :func:`note_run` wrote."""
+    try:
+        runs: list[dict[str, Any]] = json.loads((folder / RUNS).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    except ValueError as error:
+        raise InputError(f"{folder / RUNS} was not written by fires bench: {error}") from error
+    return runs
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _version(library: str) -> str | None:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,257 @@
+"""Cells over processes: each result is on the disk before the next begins, none is run twice."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from multiprocessing import connection
+from pathlib import Path
+from typing import IO, Any, Protocol, Self
+
+from fires.bench.worker import Worker
+from fires.core.version import __version__
+from fires.streams.base import InputError
+
+Record = dict[str, Any]
+
+CELLS = "cells.jsonl"
+
+
+class AnyCell(Protocol):
+    """A frozen dataclass of texts, numbers and None; says what to run, and prints as one line."""
+
+    __dataclass_fields__: Any
+
+    @property
+    def group(self) -> Hashable:
+        """Cells of one group load the same data, and are run by one process if possible."""
+
+
+class Progress(Protocol):
+    """Who is told how a run goes on; in the process that called :func:`run_cells`."""
+
+    def began(self, cell: Any) -> object:
+        """A cell is being run."""
+
+    def ended(self, cell: Any, record: Record) -> object:
+        """A cell has been run, now or by an earlier run; a record with an ``error`` failed."""
+
+
+class _Silent:
+    def began(self, cell: Any) -> None:
+        pass
+
+    def ended(self, cell: Any, record: Record) -> None:
+        pass
+
+
+def run_cells(
+    cells: Sequence[Any],
+    folder: Path,
+    jobs: int = 1,
+    progress: Progress | None = None,
+    *,
+    work: Callable[[Any], Record] | None = None,
+    file: str = CELLS,
+) -> list[Record]:
+    """Run cells that have not been run yet, and keep each result as soon as it is there.
+
+    Parameters
+    ----------
+    cells : sequence of AnyCell
+        What to run, such as :class:`fires.bench.cells.Cell`. Those of a group go to one process,
+        one after the other, which then loads their data once; a process that has nothing left to
+        do takes some from the others.
+    folder : Path
+        Where the results go, as lines of JSON: the settings of a cell, its results and the version
+        of fires. A cell that is there, without an error and with this version, is not run again.
+        A line is on the disk before it counts; so whatever ends a run, even ``kill -9``, costs no
+        more than the cells that were being run.
+    jobs : int
+        How many processes; each of them computes with one thread.
+    progress : Progress, optional
+        Told what begins and ends.
+    work : callable, optional
+        ``work(cell)`` is the result, as JSON values; default: :func:`fires.bench.cells.run`. It
+        must be importable, as processes are spawned.
+    file : str
+        The name of the file.
+
+    Returns
+    -------
+    list of dict
+        The record of every cell, in the order given. Where a cell raised an exception, or its
+        process died, the record has an ``error``, one line; the other cells are run nevertheless.
+
+    Raises
+    ------
+    InputError
+        If another run is writing to the folder, or its file holds something else.
+    KeyboardInterrupt
+        If Ctrl-C was pressed; no process is left then.
+    """
+    if work is None:
+        from fires.bench.cells import run
+
+        work = run
+    progress = progress or _Silent()
+    cells = list(dict.fromkeys(cells))
+    with _Results(folder, file) as results:
+        before = finished(cells, results.records)
+        for cell, record in before.items():
+            progress.ended(cell, record)
+        todo = [cell for cell in cells if cell not in before]
+        with contextlib.closing(_run(todo, jobs, work, progress)) as running:
+            for cell, record in running:
+                results.append(record)
+                before[cell] = record
+                progress.ended(cell, record)
+    return [before[cell] for cell in cells]
+
+
+def finished(cells: Iterable[Any], records: Iterable[Record]) -> dict[Any, Record]:
+    """The cells that were run by this version of fires without an error, with what came out."""
+    done = [r for r in records if r.get("fires") == __version__ and "error" not in r]
+    found = {}
+    for names, alike in groupby(cells, key=lambda cell: tuple(asdict(cell))):
+        known = {tuple(record.get(name) for name in names): record for record in done}
+        for cell in alike:
+            if (settings := tuple(asdict(cell).values())) in known:
+                found[cell] = known[settings]
+    return found
+
+
+def read_records(folder: Path, file: str = CELLS) -> list[Record]:
+    """All lines of a file of results, but one that was being written when the run was killed."""
+    try:
+        content = (folder / file).read_bytes()
+    except FileNotFoundError:
+        return []
+    return _parsed(content, folder / file)[0]
+
+
+def _parsed(content: bytes, path: Path) -> tuple[list[Record], int]:
+    """The records, and how many bytes they take: what lies behind was never finished."""
+    records, end = [], 0
+    lines = content.splitlines(keepends=True)
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+            whole = isinstance(record, dict) and line.endswith(b"\n")
+        except ValueError:
+            whole = False
+        if not whole:
+            if number < len(lines):
+                raise InputError(f"{path}: line {number} is not a result of fires bench")
+            break
+        records.append(record)
+        end += len(line)
+    return records, end
+
+
+class _Results:
+    """The file of results, to which one process appends."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / name
+        self._file: IO[bytes] = self._path.open("a+b", buffering=0)
+        try:
+            self._lock()
+            self._file.seek(0)
+            self.records, end = _parsed(self._file.read(), self._path)
+            self._file.truncate(end)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def append(self, record: Record) -> None:
+        """Bring a record to the disk."""
+        line = json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        try:
+            while line:  # a disk that fills up takes a part
+                line = line[self._file.write(line) :]
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self._path)) from error
+
+    def _lock(self) -> None:
+        if sys.platform == "win32":
+            return
+        import fcntl
+
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise InputError(f"{self._path}: another run is writing to it") from error
+
+
+def _run(
+    cells: Sequence[Any], jobs: int, work: Callable[[Any], Record], progress: Progress
+) -> Generator[tuple[Any, Record]]:
+    """Run all cells over processes; hand out each with its record as soon as it is there."""
+    waiting = _Waiting(cells)
+    workers = [Worker(work) for _ in range(min(jobs, len(cells)))]
+    busy: dict[Any, int] = {}  # by pipe, which of the workers
+
+    def occupy(which: int, group: Hashable = None) -> None:
+        """Let a process go on with the next cell, or end if there is none."""
+        cell = waiting.take(group)
+        if cell is None:
+            workers[which].end()
+            return
+        if workers[which].ended:
+            workers[which] = Worker(work)
+        progress.began(cell)
+        workers[which].give(cell)
+        busy[workers[which].pipe] = which
+
+    try:
+        for which in range(len(workers)):
+            occupy(which)
+        while busy:
+            for pipe in connection.wait(list(busy)):
+                which = busy.pop(pipe)
+                cell, found = workers[which].cell, workers[which].answer()
+                yield cell, asdict(cell) | {"fires": __version__} | found
+                occupy(which, cell.group)
+    finally:
+        for worker in workers:
+            worker.end(at_once=True)
+
+
+class _Waiting:
+    """The cells still to be run, by what they load."""
+
+    def __init__(self, cells: Sequence[Any]) -> None:
+        self._groups: dict[Hashable, deque[Any]] = {}
+        for cell in cells:
+            self._groups.setdefault(cell.group, deque()).append(cell)
+        self._begun: set[Hashable] = set()
+
+    def take(self, group: Hashable) -> Any:
+        """The next cell for a process that has the data of a group; None if there is none.
+
+        One of the same group, or else of a group that nobody has begun, or else of the group with
+        most cells left: then another process loads the data once more, and no core is idle.
+        """
+        left = {name: cells for name, cells in self._groups.items() if cells}
+        if not left:
+            return None
+        if group not in left:
+            fresh = [name for name in left if name not in self._begun]
+            group = fresh[0] if fresh else max(left, key=lambda name: len(left[name]))
+        self._begun.add(group)
+        return left[group].popleft()

@@ -1,0 +1,177 @@
+"""The paper's grid search for FIRES, on any data set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from fires import FIRES
+from fires.bench.cells import evaluate, kept_dataset
+from fires.bench.runner import Record
+from fires.bench.tables import NONE, Table
+from fires.evaluation.predictors import Perceptron
+from fires.streams.base import Batch, InputError, Schema, Stream
+from fires.streams.files import from_file
+
+TRIALS = "trials.jsonl"
+LEARNING_RATES = (0.01, 0.025, 0.1, 1.0, 10.0)
+UNCERTAINTY_PENALTIES = tuple(10.0**power for power in range(-4, 5))
+PAPER_S_CHOICE = 0.01, 0.01
+ABOUT = (
+    "trade-off: the harmonic mean 2 a s / (a + s) of accuracy a and stability s, 0 where the "
+    "stability is not above 0. weight_penalty (lambda_r) is not searched: it scales all weights "
+    "alike, and never changes which features are selected."
+)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One point of the grid.
+
+    Parameters
+    ----------
+    dataset : str
+        A data set of the paper, or a file.
+    target : str or None
+        The column to predict, of a file; None for a data set of the paper.
+    learning_rate, uncertainty_penalty : float
+        alpha and lambda_s.
+    batch_size, fraction, protocol, seed, n_rows
+        As in :class:`fires.bench.cells.Cell`. A file is only read from the beginning to the end,
+        and so ``"honest"``.
+    """
+
+    dataset: str
+    target: str | None
+    learning_rate: float
+    uncertainty_penalty: float
+    batch_size: int = 100
+    fraction: float = 0.1
+    protocol: str = "honest"
+    seed: int = 0
+    n_rows: int | None = None
+
+    def __str__(self) -> str:
+        rates = f"rate {self.learning_rate:g}, uncertainty penalty {self.uncertainty_penalty:g}"
+        return f"{self.dataset}, {rates}"
+
+    @property
+    def group(self) -> Hashable:
+        """Trials of one group load the same data."""
+        return self.dataset, self.protocol, self.seed, self.n_rows
+
+
+def grid(dataset: str, target: str | None = None, **settings: Any) -> list[Trial]:
+    """All trials of the paper's search: 5 learning rates and 9 uncertainty penalties.
+
+    Examples
+    --------
+    >>> trials = grid("Spambase", protocol="as-published")
+    >>> len(trials), trials[0].learning_rate, trials[-1].uncertainty_penalty
+    (45, 0.01, 10000.0)
+    """
+    if target is not None and settings.get("protocol", "honest") != "honest":
+        raise InputError("a file is not looked at as a whole beforehand: its protocol is honest")
+    return [
+        Trial(dataset, target, rate, penalty, **settings)
+        for rate, penalty in product(LEARNING_RATES, UNCERTAINTY_PENALTIES)
+    ]
+
+
+def run(trial: Trial) -> Record:
+    """Evaluate FIRES-GLM with the settings of one trial; JSON values."""
+    make = FIRES.as_published if trial.protocol == "as-published" else FIRES
+    selector = make(
+        trial.fraction,
+        model="probit",
+        learning_rate=trial.learning_rate,
+        uncertainty_penalty=trial.uncertainty_penalty,
+    )
+    stream = _stream(trial)
+    found = evaluate(
+        stream, selector, Perceptron(), batch_size=trial.batch_size, protocol=trial.protocol
+    )
+    return found | {"trade_off": trade_off(found["accuracy"], found["stability"])}
+
+
+def check_file(path: str, target: str) -> None:
+    """Raise if a file cannot be read, has no such column, or no classes in it; reads little."""
+    for batch in from_file(path, target).batches(100):
+        if batch.y.dtype.kind == "f" and (batch.y % 1 != 0).any():
+            raise InputError(
+                f'the target "{target}" of {path} holds numbers that are not whole; what is tuned '
+                "here tells classes apart"
+            )
+        return
+
+
+def trade_off(accuracy: float | None, stability: float | None) -> float | None:
+    r"""How good accuracy a and stability s are together: :math:`2 a s / (a + s)`.
+
+    The paper only says that it "maximized the tradeoff"; this is ours.
+
+    Examples
+    --------
+    >>> trade_off(0.75, 0.75), round(trade_off(1.0, 0.5), 3), trade_off(0.9, -0.1)
+    (0.75, 0.667, 0.0)
+    """
+    if accuracy is None or stability is None:
+        return None
+    if accuracy <= 0.0 or stability <= 0.0:
+        return 0.0
+    return 2.0 * accuracy * stability / (accuracy + stability)
+
+
+def table(records: Sequence[Record]) -> Table:
+    """All trials, the best trade-off first."""
+    rows = [
+        [
+            f"{record['learning_rate']:g}",
+            f"{record['uncertainty_penalty']:g}",
+            *(
+                NONE if record.get(name) is None else f"{record[name]:.3f}"
+                for name in ("accuracy", "stability", "trade_off")
+            ),
+            "paper" if _choice(record) == PAPER_S_CHOICE else record.get("error", ""),
+        ]
+        for record in sorted(records, key=_order)
+    ]
+    columns = ["learning rate", "uncertainty penalty", "accuracy", "stability", "trade-off", ""]
+    return Table("tune", "Trials", columns, rows, 0)
+
+
+def _order(record: Record) -> tuple[float, float, float]:
+    """Best first; equally good ones by their settings."""
+    value = record.get("trade_off")
+    return (math.inf if value is None else -value, *_choice(record))
+
+
+def _choice(record: Record) -> tuple[float, float]:
+    return record["learning_rate"], record["uncertainty_penalty"]
+
+
+def _stream(trial: Trial) -> Stream:
+    if trial.target is None:
+        return kept_dataset(trial.dataset, trial.protocol, trial.n_rows, trial.seed)[1]
+    stream = from_file(trial.dataset, trial.target)
+    return stream if trial.n_rows is None else _Beginning(stream, trial.n_rows)
+
+
+class _Beginning:
+    """The first rows of a stream, up to the batch in which there are enough of them."""
+
+    def __init__(self, stream: Stream, n_rows: int) -> None:
+        self._stream, self._n_rows = stream, n_rows
+
+    @property
+    def schema(self) -> Schema:
+        return self._stream.schema
+
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        for batch in self._stream.batches(batch_size):
+            yield batch
+            if batch.position.rows >= self._n_rows:
+                return

@@ -1,0 +1,134 @@
+"""A process that runs cells; it imports nothing but what its work does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from multiprocessing import connection, resource_tracker
+from typing import Any
+
+# Several pools in as many processes as there are cores slow each other down: FSDS takes 10 to 20
+# times as long with two threads that fight for one core.
+_ONE_THREAD = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+
+
+class Worker:
+    """A process of one thread that runs one cell after the other.
+
+    Parameters
+    ----------
+    work : callable
+        ``work(cell)`` is the result, as JSON values. It must be importable.
+    """
+
+    def __init__(self, work: Callable[[Any], dict[str, Any]]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, other = context.Pipe()
+        self._process = context.Process(target=_serve, args=(other, work), daemon=True)
+        self.cell: Any = None
+        self.ended = False
+        with _one_thread(), _without_interrupts():
+            self._process.start()
+        other.close()
+
+    def give(self, cell: Any) -> None:
+        """Let it run a cell."""
+        self.cell = cell
+        with contextlib.suppress(OSError):  # it has died: the answer will say so
+            self.pipe.send(cell)
+
+    def answer(self) -> dict[str, Any]:
+        """What came out, or the error in one line; waits for it."""
+        try:
+            found: dict[str, Any] = json.loads(self.pipe.recv_bytes())
+            return found
+        except (EOFError, OSError):
+            self.end()
+            return {"error": f"its process {_how(self._process.exitcode)}"}
+
+    def end(self, *, at_once: bool = False) -> None:
+        """Wait for the process to end, which is when it sees that the pipe is closed."""
+        if not self.ended:
+            if at_once:
+                self._process.kill()
+            self.pipe.close()
+            self._process.join()
+            self.ended = True
+
+
+def _serve(pipe: connection.Connection, work: Callable[[Any], dict[str, Any]]) -> None:
+    """What a process does: run the cells that come, until nobody is there any more."""
+    threading.Thread(target=_follow_the_parent, daemon=True).start()
+    while True:
+        try:
+            cell = pipe.recv()
+        except EOFError:
+            return
+        try:
+            text = json.dumps(work(cell), allow_nan=False)
+        except Exception as error:
+            line = " ".join(f"{type(error).__name__}: {error}".split())
+            text = json.dumps({"error": line, "traceback": traceback.format_exc()})
+        with contextlib.suppress(OSError):
+            pipe.send_bytes(text.encode())
+
+
+def _follow_the_parent() -> None:
+    """End with the process that started this one, however it ends, and in the middle of a cell."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _how(code: int | None) -> str:
+    if code is not None and code < 0:
+        name = signal.Signals(-code).name
+        reason = "; the memory may have run out" if name == "SIGKILL" else ""
+        return f"was ended by {name}{reason}"
+    return f"ended with code {code}"
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Processes started here compute with one thread: libraries look at these when they load."""
+    before = {name: os.environ.get(name) for name in _ONE_THREAD}
+    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Processes started here do not hear Ctrl-C, which a terminal sends to all of them.
+
+    It is for the first one to say what becomes of it; here it is heard a little later.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # which would let interrupts through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,238 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from fires.bench import cells, tune
+from fires.cli import main
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["bench", *map(str, arguments)])
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch):
+    """No data set is at hand."""
+    for name in ("DATA", "CACHE"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setenv(f"FIRES_{name}_DIR", str(tmp_path / name))
+    return tmp_path
+
+
+def records_in(folder, name="cells.jsonl"):
+    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
+
+
+def test_quick_runs_what_is_at_hand_writes_tables_and_runs_nothing_twice(empty):
+    out = empty / "out"
+    command = ("kdd2020", "--quick", "--datasets", "usenet,RTG", "--methods", "OFS,all-features")
+    result = run(*command, "--jobs", 1, "--out", out)
+    assert result.exit_code == 0, result.output
+    left_out, count = result.stderr.splitlines()
+    assert left_out.startswith("Left out: Usenet is not at hand: there is no usenet.parquet in ")
+    assert count == f"4 cells; results go to {out}"
+    assert len(records_in(out)) == 4
+    assert {record["dataset"] for record in records_in(out)} == {"RTG"}
+    assert {record["rows"] for record in records_in(out)} == {3000}
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert [line[0] for line in lines if line[:1] == ["OFS"]] == ["OFS", "OFS"]  # two protocols
+    assert "tables.md, reproduction.md, datasets.csv" in lines_with(result.stdout, "written to")
+    page = (out / "tables.md").read_text()
+    assert "kdd2020 --quick --jobs 1 --datasets usenet,RTG --methods OFS,all-features`" in page
+    assert str(empty) not in page
+
+    again = run(*command, "--out", out)
+    assert again.exit_code == 0
+    assert f"4 cells, 4 of them done before; results go to {out}" in again.stderr
+    assert len(records_in(out)) == 4
+    assert (out / "tables.md").read_text() == page
+
+    (out / "tables.md").unlink()
+    anew = run("kdd2020", "--no-run", "--out", out)
+    assert (anew.exit_code, anew.stderr) == (0, "")
+    assert anew.stdout == again.stdout
+    assert (out / "tables.md").read_text() == page
+
+
+def lines_with(text, start):
+    (line,) = [line for line in text.splitlines() if line.startswith(start)]
+    return line
+
+
+def test_cells_that_fail_are_named_and_the_code_is_1(empty, monkeypatch):
+    failing = ("kdd2020", "--quick", "--datasets", "rtg", "--methods", "ofs,fires-glm")
+    # A damaged numba would do; in the process that runs the cell, the environment is what we have.
+    monkeypatch.setenv("PYTHONPATH", str(empty))
+    (empty / "sitecustomize.py").write_text(
+        "import fires.selectors.ofs as m\n"
+        "def fail(*a, **k):\n    raise RuntimeError('worn\\nout')\n"
+        "m.OFS.partial_fit = fail\n"
+    )
+    result = run(*failing, "--protocol", "honest", "--jobs", 1, "--out", empty / "out")
+    assert result.exit_code == 1, result.output
+    assert result.stderr.splitlines() == [
+        f"2 cells; results go to {empty / 'out'}",
+        "Failed: RTG, OFS, batch 100, 10 %, honest: RuntimeError: worn out",
+        f"1 cell failed; {empty / 'out' / 'cells.jsonl'} has the whole story",
+    ]
+    page = (empty / "out" / "tables.md").read_text()
+    assert "- RTG, OFS: failed in 1 of its settings: RuntimeError: worn out" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--datasets", "mnits"], 'Error: there is no data set "mnits"; did you mean MNIST?'),
+        (["--methods", "efs,ofz"], 'Error: there is no method "ofz"; did you mean OFS?'),
+        (["--methods", " , "], "Error: a list of names, separated by commas, must hold one at"),
+        (["--jobs", "0"], "Error: Invalid value for '--jobs' / '-j': 0 is not in the range x>=1."),
+        (["--datasets", "kdd", "--all-datasets"], "Error: --datasets and --all-datasets do not"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line_with_code_2(arguments, message, empty):
+    result = run("kdd2020", *arguments, "--out", empty / "out")
+    assert result.exit_code == 2
+    assert result.output.splitlines()[-1].startswith(message)
+    assert not (empty / "out").exists()
+
+
+def test_without_any_result_there_are_no_tables(empty):
+    for arguments in (["--no-run"], ["--datasets", "usenet"]):
+        result = run("kdd2020", *arguments, "--out", empty / "out")
+        assert result.exit_code == 1
+        assert result.output.splitlines()[-1] == f"Error: there are no results in {empty / 'out'}"
+
+
+def test_a_folder_that_is_a_file_is_an_error(empty):
+    (empty / "out").write_text("")
+    result = run("kdd2020", "--datasets", "rtg", "--out", empty / "out")
+    assert result.exit_code == 2
+    assert "is a file" in result.output
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(empty):
+    command = [sys.executable, "-m", "fires.cli", "bench", "kdd2020", "--quick", "--jobs", "2"]
+    command += ["--datasets", "rtg", "--methods", "ofs,vfdt", "--out", str(empty / "out")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not (empty / "out" / "cells.jsonl").exists() or not records_in(empty / "out"):
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    said = errors.splitlines()
+    assert said[0] == f"4 cells; results go to {empty / 'out'}"
+    assert re.fullmatch(r"[0-3] of 4 done; the same command goes on from here", said[1])
+    assert said[2:] == ["Interrupted."]
+
+
+def test_the_bars_show_data_sets_and_their_cells(empty, monkeypatch):
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from fires.cli.bench import _Watch
+
+    console = Console(width=60, force_terminal=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    jobs = [cells.Cell(name, "OFS", size, 0.1) for name in ("KDD", "RTG") for size in (25, 50)]
+    with console.file, Progress(console=console) as progress:
+        watch = _Watch(progress, jobs)
+
+        def shown():
+            return {task.description: (task.completed, task.total) for task in progress.tasks}
+
+        watch.ended(jobs[0], {})  # by an earlier run
+        assert shown() == {"data sets": (0, 2)}
+        watch.began(jobs[1])
+        watch.began(jobs[2])
+        assert shown() == {"data sets": (0, 2), "KDD": (1, 2), "RTG": (0, 2)}
+        watch.ended(jobs[1], {})
+        watch.ended(jobs[2], {"error": "no"})
+        assert shown() == {"data sets": (1, 2), "RTG": (1, 2)}
+
+
+def test_the_command_is_there_and_loads_nothing_before_it_runs():
+    assert "bench " in CliRunner().invoke(main, ["--help"]).output
+    code = "import sys, fires.cli.bench; print({'numpy', 'polars', 'rich'} & set(sys.modules))"
+    output = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout
+    assert output.strip() == "set()"
+
+
+# --- tune -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def file(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 10))
+    frame = pl.DataFrame({f"x{j}": X[:, j] for j in range(10)})
+    frame = frame.with_columns(pl.Series("label", np.where(X[:, 3] > 0, "yes", "no")))
+    frame.write_csv(tmp_path / "events.csv")
+    return tmp_path / "events.csv"
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """A smaller grid."""
+    monkeypatch.setattr(tune, "LEARNING_RATES", (0.01, 1.0))
+    monkeypatch.setattr(tune, "UNCERTAINTY_PENALTIES", (0.01, 100.0))
+
+
+def test_tune_orders_the_trials_on_a_file_and_writes_them(file, few, tmp_path):
+    out = tmp_path / "out"
+    result = run("tune", file, "--target", "label", "--out", out, "--jobs", 1, "--batch-size", 50)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    records = records_in(out, "trials.jsonl")
+    assert {record["protocol"] for record in records} == {"honest"}
+    best = max(records, key=lambda record: record["trade_off"])
+    body = re.split(r"─+\n", result.stdout)[1]
+    rows = [line.split() for line in body.splitlines()[:4]]
+    assert rows[0][:2] == [f"{best['learning_rate']:g}", f"{best['uncertainty_penalty']:g}"]
+    values = [float(row[4]) for row in rows]
+    assert values == sorted(values, reverse=True)
+    assert [row[:2] for row in rows if row[-1] == "paper"] == [["0.01", "0.01"]]
+    assert "harmonic mean 2 a s / (a + s)" in result.stdout
+    assert "weight_penalty (lambda_r) is not searched" in result.stdout
+    assert (out / "tune.csv").read_text().count("\n") == 5
+    assert "# FIRES on events: learning rate" in (out / "tune.md").read_text()
+
+
+def test_tune_takes_a_data_set_by_name(few, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run("tune", "rtg", "--quick", "--jobs", 1)
+    assert result.exit_code == 0, result.output
+    records = records_in(tmp_path / "fires-tune-rtg", "trials.jsonl")
+    assert {(r["dataset"], r["protocol"], r["n_rows"]) for r in records} == {
+        ("RTG", "as-published", 3000)
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["usnet"], 'Error: there is no data set "usnet"; did you mean Usenet?'),
+        (["usenet"], "Error: Usenet is not at hand: there is no usenet.parquet in "),
+        (["{file}"], "is a file: name the column to predict, --target."),
+        (["{file}", "-t", "nothing"], '"nothing"'),
+        (["{file}", "-t", "x1"], "holds numbers that are not whole"),
+        (["nowhere.csv", "-t", "y"], "nowhere.csv: No such file or directory"),
+        (["{file}", "-t", "label", "--protocol", "as-published"], "its protocol is honest"),
+    ],
+)
+def test_tune_refuses_in_one_line_with_code_2(arguments, message, file, empty):
+    result = run("tune", *(a.format(file=file) for a in arguments), "--out", empty / "out")
+    assert result.exit_code == 2, result.output
+    assert message in result.output.splitlines()[-1]
+    assert not (empty / "out").exists()
