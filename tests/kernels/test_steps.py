@@ -6,10 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fires.evaluation.predictors import Perceptron
-from fires.evaluation.shown import Shown
-from fires.kernels.features import merge_plain
-from fires.kernels.perceptron import perceptron_pass_plain
+from fires.kernels.perceptron import perceptron_steps, perceptron_steps_plain
 from fires.models.online_linear import OnlineLinear, Rates
 from fires.models.scaling import ROUNDING
 
@@ -117,47 +114,36 @@ def test_it_stops_before_a_step_that_has_to_be_shortened():
     n_features=st.integers(1, 9),
     missing=st.sampled_from([0.0, 0.2]),
 )
-def test_the_perceptron_s_loop_is_its_parts(seed, n_batches, n_rows, n_features, missing):
+def test_the_perceptron_s_loop_is_its_definition(seed, n_batches, n_rows, n_features, missing):
     rng = np.random.default_rng(seed)
     X, y = problem(seed, n_batches, n_rows, n_features)
-    complete = X[:n_rows].copy()
     X[rng.random(X.shape) < missing] = np.nan
     k = int(rng.integers(1, n_features + 1))
     sets = np.sort([rng.permutation(n_features)[:k] for _ in range(n_batches + 1)], axis=1)
-    model = Perceptron()
-    model.classes_, model.coef_ = np.array([0, 1]), rng.normal(size=(1, n_features))
-    model.intercept_ = rng.normal(size=1)
-    shown = Shown(model, n_features)
-    shown.look(complete)
-    coef, bias = model.coef_.copy(), model.intercept_.copy()
-    _, count, shift, spread, gain = shown._state.copy()
+    states, biases = np.empty((n_batches + 1, 5, n_features)), rng.normal(size=(n_batches + 1, 1))
+    states[0] = rng.normal(size=(5, n_features))
+    states[0, 1], states[0, 3] = rng.integers(1, 50), 100.0
+    rows, sums = np.empty((n_rows + 1, k)), np.empty((2, n_features))
+    X.flags.writeable = False
 
-    many = shown.packed(n_batches)
-    right = shown.steps(X, y, sets[:-1], sets[1:], many)
-    assert_array_equal(model.coef_, coef)
+    def step(kernel, X, y, sets, states, biases, tests=True, trains=True):
+        right = np.empty(len(sets) - 1, dtype=np.intp)
+        weight = float(seed % 2)
+        before, after, scratch = sets[:-1], sets[1:], (rows, sums, right)
+        states[1:], biases[1:] = states[0], biases[0]
+        kernel(X, y, before, after, tests, trains, weight, states, biases, ROUNDING, *scratch)
+        return right
 
-    for i, (rows, labels) in enumerate(parts(X, y, n_rows)):
-        before, after = sets[i : i + 1], sets[i + 1 : i + 2]
-        one = shown.packed(1)
-        assert shown.steps(rows, labels, before, after, one, trains=False).tolist() == [right[i]]
-        shown.steps(rows, labels, before, after, one, tests=False)
-        shown.adopt(one[0][1], one[1][1])
-        assert_array_equal(one[0][1], many[0][i + 1])
-        assert_array_equal(one[1][1], many[1][i + 1])
-
-        scaled = np.nan_to_num((rows - shift) * gain)
-        masks = [np.isin(np.arange(n_features), chosen) for chosen in (before, after)]
-        score = (scaled * masks[0]) @ coef[0] + bias
-        if np.abs(score).min() > 1e-9:
-            assert right[i] == ((score > 0) == labels).sum()
-        signs = np.where(labels, 1.0, -1.0)[None]
-        coef, bias = perceptron_pass_plain(scaled * masks[1], signs, coef, bias)
-        T = rows - shift
-        count = count + (~np.isnan(T)).sum(axis=0)
-        sums = np.nansum(T, axis=0), np.nansum(T**2, axis=0)
-        shift, spread, gain = merge_plain(count, shift, spread, *sums, ROUNDING)
-        assert_allclose(model.coef_, coef, rtol=1e-9, atol=1e-9)
-        for array, expected in zip(shown._state[1:], (count, shift, spread, gain), strict=True):
-            assert_allclose(array, expected, rtol=1e-9, atol=1e-9)
-        coef, bias = model.coef_.copy(), model.intercept_.copy()
-        _, count, shift, spread, gain = shown._state.copy()
+    right = step(perceptron_steps, X, y, sets, states, biases)
+    for i, (x, labels) in enumerate(parts(X, y, n_rows)):
+        now = slice(i, i + 2)
+        one = states[now].copy(), biases[now].copy()
+        assert step(perceptron_steps, x, labels, sets[now], *one, trains=False) == right[i]
+        assert_array_equal(one[0][1], states[i])
+        assert step(perceptron_steps, x, labels, sets[now], *one, tests=False) == 0
+        assert_array_equal(one[0], states[now])
+        assert_array_equal(one[1], biases[now])
+        plain = states[now].copy(), biases[now].copy()
+        assert step(perceptron_steps_plain, x, labels, sets[now], *plain) == right[i]
+        assert_allclose(plain[0], states[now], rtol=1e-9, atol=1e-9)
+        assert_allclose(plain[1], biases[now])

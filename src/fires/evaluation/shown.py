@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,8 @@ class Shown:
         right = np.empty(n_batches, dtype=np.intp)
         rows = np.empty((len(codes) // n_batches + 1, k))
         early = self._n_batches < _PLAIN
-        (perceptron_steps_plain if early else perceptron_steps)(
+        kernel: Callable[..., None] = perceptron_steps_plain if early else perceptron_steps
+        kernel(
             *read_only(X),
             codes,
             before,
