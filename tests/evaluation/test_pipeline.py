@@ -148,3 +148,9 @@ def test_what_cannot_be_is_said_in_one_line():
         model.partial_fit(X, y)
     with pytest.raises(AttributeError, match="no probabilities"):
         model.predict_proba(X)
+
+
+def test_sparse_rows_are_refused_by_the_perceptron_in_one_line():
+    X = sp.random(40, 5, density=0.5, format="csr", rng=np.random.default_rng(0))
+    with pytest.raises(ValueError, match="Perceptron needs dense rows"):
+        OnlinePipeline(FIRES(2), Perceptron()).partial_fit(X, np.resize([0, 1], 40))

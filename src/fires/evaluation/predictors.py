@@ -120,6 +120,10 @@ class Perceptron(_Classes):
         sample_weight : array-like of whole numbers, optional
             How often each row is learnt.
         """
+        if sp.issparse(X):
+            raise ValueError(
+                "This Perceptron needs dense rows; scikit-learn's SGDClassifier takes sparse ones."
+            )
         X, y = repeated(X, y, as_weights(sample_weight, len(y)), "Perceptron")
         before = getattr(self, "classes_", None)
         known, codes = self._take(y, classes)
