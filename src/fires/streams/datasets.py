@@ -95,10 +95,10 @@ def load(
     into the cache. A file must hold what the catalogue says, value by value where it has a
     checksum.
 
-    Text becomes codes in order of first appearance (KDD's protocol, service and flag); numbers that
-    stand for categories stay as they are. Rows keep the order of the file, except those of
-    Spambase, which is sorted by class: they are shuffled. KDD and Dota are samples of 100,000 rows,
-    in file order.
+    Text becomes codes in order of first appearance in the file (KDD's protocol, service and flag);
+    numbers that stand for categories stay as they are. Rows keep the order of the file, except
+    those of Spambase, which is sorted by class: they are shuffled. KDD and Dota are samples of
+    100,000 rows, in random order: in its file, KDD consists of long runs of one label.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def load(
         paper's, whatever ``n_rows`` says; only a generated stream is as long as is asked for, and
         is then kept in memory as float32.
     n_rows : int, optional
-        At most so many rows: the first, or of KDD and Dota so many of the sample.
+        At most so many rows: the first.
     seed : int
         Decides the sample, the shuffling, or the generated stream.
     positive : label, optional
@@ -164,6 +164,8 @@ def load(
     notes = [info.note] if info.note else []
     if table is info.part:
         notes.append(f"incomplete: {table.n_rows:,} of {info.n_rows:,} rows")
+    codes = [_codes(column) for column in frame.drop("target")]
+    frame = frame.with_columns(codes)
     if labels is not None:
         frame = frame.filter(_text(frame["target"]).is_in([str(label) for label in labels]))
         notes.append(f"only rows labelled {_list(labels)}")
@@ -171,9 +173,9 @@ def load(
     rng = generator(seed, "data set", info.name)
     if info.sampled and frame.height > info.n_rows:
         notes.append(
-            f"{info.n_rows:,} of {frame.height:,} rows, drawn with seed {seed}, in file order"
+            f"{info.n_rows:,} of {frame.height:,} rows, drawn with seed {seed}, in random order"
         )
-        frame = frame[_drawn(rng, frame.height, info.n_rows)]
+        frame = frame[rng.permutation(frame.height)[: info.n_rows]]
     if info.sorted_by_class:
         notes.append(f"shuffled with seed {seed}, as the file is sorted by class")
         frame = frame[rng.permutation(frame.height)]
@@ -184,14 +186,12 @@ def load(
         notes.append(f"1 is {positive}, 0 the rest")
     y = target.to_numpy().astype(np.int64)
     frame = frame.drop("target")
-    X = frame.select(_codes(column) for column in frame).to_numpy(order="c")
+    X = frame.to_numpy(order="c")
     low_and_span = _low_and_span(X) if scaled else None
     n_samples = min(n_rows or len(y), len(y))
     if n_samples < len(y):
         notes.append(f"cut to {n_samples:,} rows")
-        # KDD consists of long runs of one label: the beginning is nothing like the whole.
-        kept = _drawn(rng, len(y), n_samples) if info.sampled else slice(n_samples)
-        X, y = X[kept], y[kept]
+        X, y = X[:n_samples], y[:n_samples]
     stream = from_arrays(X, y, frame.columns, classes=classes)
     return Dataset(info, n_samples, tuple(notes), table is info.table, path, stream, low_and_span)
 
@@ -241,11 +241,6 @@ def _check_labels(info: Info, positive: Any, labels: Sequence[Any] | None) -> No
         raise InputError(f"labels must be two or more of those of {info.name}, not {chosen}")
     if positive is not None and str(positive) not in chosen:
         raise InputError(f"the positive label, {positive}, is not one of {_list(chosen)}")
-
-
-def _drawn(rng: np.random.Generator, n_rows: int, n_drawn: int) -> npt.NDArray[np.int64]:
-    """So many different rows, ascending; more of them with the same seed include these."""
-    return np.sort(rng.permutation(n_rows)[:n_drawn])
 
 
 def _text(column: pl.Series) -> pl.Series:
