@@ -7,6 +7,7 @@ import pytest
 from fires import FIRES
 from fires.bench import published
 from fires.bench.cells import BATCH_SIZES, FRACTIONS, METHODS, PROTOCOLS, Cell, evaluate, run
+from fires.core.errors import Diverged
 from fires.evaluation.predictors import Perceptron
 from fires.streams import from_arrays
 
@@ -87,6 +88,25 @@ def test_what_is_not_defined_is_none():
         "milliseconds_per_step": None,
         "steps": 1,
     }
+
+
+class Bursting(FIRES):
+    """Ceases to be finite with the third batch."""
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        if getattr(self, "n_samples_seen_", 0) >= 200:
+            raise Diverged("no number")
+        return super().partial_fit(X, y, classes, sample_weight)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_of_a_method_that_ceases_to_be_finite_the_row_is_told_and_no_score(protocol):
+    stream = Spy(np.random.default_rng(0))
+    found = evaluate(stream, Bursting(2), Perceptron(), batch_size=100, protocol=protocol)
+    assert (found.pop("diverged_at"), found.pop("steps")) == (200, 2)
+    whole = evaluate(stream, FIRES(2), Perceptron(), batch_size=100, protocol=protocol)
+    assert found.keys() == whole.keys() - {"steps"}
+    assert set(found.values()) == {None}
 
 
 def means_of(dataset):

@@ -262,7 +262,6 @@ def test_only_numbers_that_differ_are_listed(folder):
         ("Spambase", "FIRES-SDT", {}, "other updates"),
         ("Usenet", "OFS", {}, "ties"),
         ("Spambase", "OFS", {}, "other shuffling"),
-        ("KDD", "FSDS", {"notes": ["drawn with seed 0, in file order"]}, "row order"),
         ("KDD", "FSDS", {}, "not found"),
         ("MNIST", "FSDS", {}, "sketch"),
         ("RTG", "FIRES-GLM", {}, "other stream"),
@@ -292,6 +291,30 @@ def test_an_honest_number_is_told_apart_into_protocol_and_the_rest(folder):
         ("accuracy", "Usenet", "EFS"): "protocol, other EFS",
     }
     assert "\n- protocol: ours, honest, less ours as published" in text
+
+
+def test_what_ceased_to_be_finite_counts_for_nothing_and_is_named(folder):
+    def burst(dataset, size, row):
+        empty = {"accuracy": None, "stability": None, "milliseconds_per_step": None}
+        return record(dataset, "FIRES-ANN", batch_size=size, diverged_at=row, **empty)
+
+    where = folder(
+        record("Spambase", "FIRES-ANN", 0.7),
+        burst("Spambase", 50, 4_000),
+        burst("Madelon", 25, 375),
+        burst("Madelon", 50, 1_500),
+        record("Madelon", "OFS", 0.5),
+    )
+    accuracy = table_of(where, "accuracy-as-published")
+    assert accuracy["Spambase", "ours"]["FIRES-ANN"] == "0.700"
+    assert accuracy["Madelon", "ours"]["FIRES-ANN"] == ""
+    page = tables.markdown(Summary(where))
+    assert (
+        "- Madelon, FIRES-ANN: its parameters ceased to be finite in 2 of 2 settings, first behind "
+        "row 375; these do not count." in page
+    )
+    assert "- Spambase, FIRES-ANN: a mean over 1 of 2 settings only." in page
+    assert "in every setting: FIRES-ANN on Madelon.\n" in reproduction.text(Summary(where))
 
 
 def test_few_settings_are_a_reason_too(folder):

@@ -18,6 +18,7 @@ from fires import (
     AllFeatures,
     RandomFeatures,
 )
+from fires.core.errors import Diverged
 from fires.core.version import __version__
 from fires.evaluation.predictors import Perceptron, boosting, hoeffding_tree
 from fires.evaluation.prequential import prequential
@@ -29,6 +30,13 @@ BATCH_SIZES = (25, 50, 75, 100)
 FRACTIONS = (0.1, 0.15, 0.2)
 DATASETS = ("HAR", "Spambase", "Usenet", "Gisette", "Madelon", "Dota", "KDD", "MNIST", "RBF", "RTG")
 PROTOCOLS = ("as-published", "honest")
+_MEANS = (
+    "accuracy",
+    "stability",
+    "milliseconds_select",
+    "milliseconds_train",
+    "milliseconds_per_step",
+)
 # River learns row by row, at 3 to 28 ms a row for boosting: more than this, nobody waits for.
 BOOSTED_ROWS, BOOSTED_FEATURES = 500, 1_000
 
@@ -195,7 +203,8 @@ def evaluate(
     Accuracy and stability are means over the steps, as in the paper; steps in which they are not
     defined (the first) do not count. Milliseconds are those of selecting and training, as in the
     paper; the first step, in which loops are compiled, does not count. What is not defined at all
-    is None.
+    is None. So is everything where a method ceases to be finite, with the row at which it does as
+    ``diverged_at``: scores of the rows before it could not be compared with anything.
 
     Examples
     --------
@@ -205,27 +214,29 @@ def evaluate(
     (5, True)
     """
     published = protocol == "as-published"
-    accuracy, stability, seconds = [], [], []
-    for step in prequential(
+    accuracy, stability, seconds, rows = [], [], [], 0
+    steps = prequential(
         stream,
         selector,
         predictor,
         batch_size=batch_size,
         order="as-published" if published else "test-then-train",
         preprocess=None if published else "minmax",
-    ):
-        accuracy.append(step.scores["accuracy"])
-        stability.append(step.stability)
-        seconds.append((step.seconds_select, step.seconds_train))
+    )
+    try:
+        for step in steps:
+            accuracy.append(step.scores["accuracy"])
+            stability.append(step.stability)
+            seconds.append((step.seconds_select, step.seconds_train))
+            rows = step.position.rows
+    except Diverged:
+        nothing = dict.fromkeys((*_MEANS, "accuracy_variance"))
+        return nothing | {"steps": len(accuracy), "diverged_at": rows}
     select, train = (1e3 * np.array(seconds)[1:].T) if len(seconds) > 1 else ([], [])
     scored = np.array(accuracy)[~np.isnan(accuracy)]
-    return {
-        "accuracy": _mean(accuracy),
+    means = map(_mean, (accuracy, stability, select, train, np.add(select, train)))
+    return dict(zip(_MEANS, means, strict=True)) | {
         "accuracy_variance": float(scored.var()) if len(scored) else None,
-        "stability": _mean(stability),
-        "milliseconds_select": _mean(select),
-        "milliseconds_train": _mean(train),
-        "milliseconds_per_step": _mean(np.add(select, train)),
         "steps": len(accuracy),
     }
 

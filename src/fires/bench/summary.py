@@ -56,7 +56,7 @@ class Summary:
         """What there is under (protocol, data set, method)."""
         cells: dict[tuple[str, str, str], list[Record]] = {}
         for record in self.records:
-            if "error" not in record:
+            if "error" not in record and "diverged_at" not in record:
                 cells.setdefault(_place(record), []).append(record)
         return {
             place: Entry(
@@ -98,6 +98,15 @@ class Summary:
         sizes = {record["batch_size"] for record in of_it}
         shares = {record["fraction"] for record in of_it} - {None}
         return len(sizes) * (len(shares) if METHODS[method].selects else 1)
+
+    def divergences(self, protocol: str) -> dict[tuple[str, str], list[int]]:
+        """The rows at which a method ceased to be finite, under (data set, method)."""
+        rows: dict[tuple[str, str], list[int]] = {}
+        for record in self.records:
+            if "diverged_at" in record and record["protocol"] == protocol:
+                place = record["dataset"], record["method"]
+                rows.setdefault(place, []).append(record["diverged_at"])
+        return rows
 
     def failures(self, protocol: str) -> dict[tuple[str, str, str], int]:
         """How often it went wrong, under (data set, method, message)."""

@@ -270,6 +270,12 @@ def protocol_notes(summary: Summary, protocol: str) -> list[str]:
             notes.append(f"{dataset}, {method}: a mean over {have} only.")
         if entry is not None and entry.rows < summary.rows(dataset):
             notes.append(f"{dataset}, {method}: {entry.rows:,} rows only.")
+    for (dataset, method), rows in summary.divergences(protocol).items():
+        expected = summary.expected(protocol, method)
+        notes.append(
+            f"{dataset}, {method}: its parameters ceased to be finite in {len(rows)} of "
+            f"{expected} settings, first behind row {min(rows):,}; these do not count."
+        )
     for (dataset, method, error), n in summary.failures(protocol).items():
         notes.append(f"{dataset}, {method}: failed in {n} of its settings: {error}")
     return notes

@@ -7,6 +7,10 @@ class StateError(ValueError):
     """A file that should hold saved state does not, or no longer does."""
 
 
+class Diverged(ValueError):  # noqa: N818 - it says what happened
+    """A step led to numbers that are not finite; what was learnt before it is as it was."""
+
+
 class MissingExtra(ImportError):  # noqa: N818 - it names what to install
     """An optional library is not installed.
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Belief, Floats
+from fires.core.errors import Diverged
 from fires.models.base import BaseModel
 from fires.models.batch_scaling import BatchScaler
 from fires.models.online_linear import Rates
@@ -46,7 +47,7 @@ class OnlineModel:
             belief = self.belief.step(gradient, rates.mu * share, rates.sigma * share)
             numbers = [belief.mu, belief.sigma, *belief.point.values()]
             if not all(np.isfinite(part).all() for part in numbers):
-                raise ValueError(
+                raise Diverged(
                     f"The gradient of {type(self.model).__name__} is not finite on this batch."
                 )
         except BaseException:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Belief, Floats
+from fires.core.errors import Diverged
 from fires.models.batch_scaling import BatchScaler
 from fires.models.monte_carlo import INPUTS, MonteCarlo, Parameters, Slopes, draw, slopes
 from fires.models.online import OnlineModel
@@ -100,7 +101,7 @@ class OnlineMonteCarlo(OnlineModel):
         )
         lacking = model.best(self.parameters.point) / share - float(found.value)
         if not math.isfinite(promised) or math.isnan(lacking):
-            raise ValueError(
+            raise Diverged(
                 f"The gradient of {model.name} is not finite on this batch: X or y holds values "
                 f"too large for {model.dtype}, or the learning rate is too high."
             )
