@@ -19,6 +19,7 @@ from fires.kernels import (
     touched_columns,
 )
 from fires.kernels.rows import probit_slopes
+from fires.kernels.scaled import rescale, rescale_plain, widen, widen_plain
 from fires.kernels.select import top_k_plain
 from fires.models.families import FAMILIES
 
@@ -141,6 +142,26 @@ def test_merging_equals_its_definition(seed, per_column, n_columns):
     features.merge(count, shift, spread, gain, p, q, 1e-30)
     for got, wanted in zip((shift, spread, gain), expected, strict=True):
         assert_allclose(got, wanted, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@given(seed=st.integers(0, 2**16), n_rows=st.integers(0, 9), n_columns=st.sampled_from([1, 7, 300]))
+def test_scaling_equals_its_definition(layout, dtype, seed, n_rows, n_columns):
+    X, _, (weight, _), shift = problem(seed, n_rows, n_columns, None, dtype)
+    before = X.copy()
+    gain = np.random.default_rng(seed).choice([0.0, 0.5, 3.0, 1e300, 1e308], size=n_columns)
+    scaled = rescale(LAYOUTS[layout](X), shift, gain)
+    assert scaled.dtype == np.float64
+    assert np.isfinite(scaled).all()
+    assert_allclose(scaled, rescale_plain(X, shift, gain), rtol=1e-12)
+    edges = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
+    weight = np.maximum(weight, 0.0)
+    for _ in range(2):  # from nothing, and once more from what the other half has shown
+        wanted = widen_plain(X, weight, *edges)
+        np.testing.assert_array_equal(widen(LAYOUTS[layout](X), weight, *edges), wanted)
+        edges, X, weight = wanted, 2.0 * X, weight[::-1]
+    np.testing.assert_array_equal(before, X / 4.0)
 
 
 def test_probit_slopes_equal_the_family_far_into_both_tails():

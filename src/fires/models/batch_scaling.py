@@ -10,8 +10,11 @@ import scipy.sparse as sp
 
 from fires.core.belief import Floats
 from fires.kernels import accumulate
+from fires.kernels.scaled import rescale
 from fires.models.scaling import DENSE, State, restore_scaler
 from fires.models.sparse_scaling import SPARSE, Touched
+
+_NO_SUMS = np.empty(0), np.empty(0)
 
 
 class BatchScaler:
@@ -58,7 +61,8 @@ class BatchScaler:
         if scaler.kind is None:
             return (np.nan_to_num(X) if missing else X), lambda: None
         if scaler.ready:
-            sums = accumulate(X, w, w, scaler.shift)
+            # The range needs no sums.
+            sums = accumulate(X, w, w, scaler.shift) if scaler.kind == "standard" else _NO_SUMS
             return _applied(scaler, X), lambda: scaler.absorb(X, *sums, w, missing)
         scaler = DENSE[self.scale](self.n_features)
         scaler.begin(X, w, missing)
@@ -97,6 +101,4 @@ class BatchScaler:
 
 
 def _applied(scaler: Any, X: Any) -> Any:
-    scaled = X - scaler.shift
-    scaled *= scaler.gain
-    return np.nan_to_num(scaled, copy=False)
+    return rescale(X, scaler.shift, scaler.gain)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.kernels import accumulate
 from fires.kernels.features import merge
+from fires.kernels.scaled import widen
 
 State = dict[str, npt.NDArray[Any]]
 
@@ -128,9 +129,7 @@ class MinMax:
 
     def absorb(self, X: Any, p: Floats, q: Floats, weight: Floats, missing: bool) -> None:
         """Widen the range by a batch; a row of weight 0 was not there."""
-        X = X[weight > 0]
-        self.low = np.fmin(self.low, np.fmin.reduce(X, axis=0))
-        self.high = np.fmax(self.high, np.fmax.reduce(X, axis=0))
+        self.low, self.high = widen(X, weight, self.low, self.high)
         self.refresh()
 
     def refresh(self) -> None:

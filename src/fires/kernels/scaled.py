@@ -1,0 +1,90 @@
+"""A dense batch put to scale, and the range of its columns: one pass over the rows each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.belief import Floats
+from fires.kernels._compile import compiled
+
+Dense = npt.NDArray[np.floating[Any]]
+
+_GREATEST = np.finfo(np.float64).max
+
+
+def rescale(X: Dense, shift: Floats, gain: Floats) -> Floats:
+    r""":math:`(x_{bj} - \text{shift}_j) \, \text{gain}_j`, and 0 where :math:`x_{bj}` is missing.
+
+    What would overflow is the greatest number there is.
+
+    Examples
+    --------
+    >>> rescale(np.array([[1.0, 5.0], [np.nan, 1e308]]), np.array([0.0, 5.0]), np.array([2.0, 3.0]))
+    array([[2.00000000e+000, 0.00000000e+000],
+           [0.00000000e+000, 1.79769313e+308]])
+    """
+    if not X.flags.c_contiguous:
+        return rescale_plain(X, shift, gain)
+    rows, out = X.view(), np.empty(X.shape)
+    rows.flags.writeable = False  # one compiled form serves writable and read-only callers
+    _rescale(rows, shift, gain, out)
+    return out
+
+
+def rescale_plain(X: Dense, shift: Floats, gain: Floats) -> Floats:
+    """The definition of :func:`rescale`."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled: Floats = (X - shift) * gain
+    return np.nan_to_num(scaled, copy=False)
+
+
+def widen(X: Dense, weight: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """The least and the greatest value of every column, in this batch or before.
+
+    Missing entries, and rows of weight 0, are not there.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, np.nan], [3.0, 2.0], [9.0, 9.0]])
+    >>> widen(X, np.array([1.0, 1.0, 0.0]), np.array([2.0, 2.5]), np.array([2.0, 2.5]))
+    (array([1., 2.]), array([3. , 2.5]))
+    """
+    if not X.flags.c_contiguous:
+        return widen_plain(X, weight, low, high)
+    rows = X.view()
+    rows.flags.writeable = False
+    low, high = low.copy(), high.copy()
+    _widen(rows, weight, low, high)
+    return low, high
+
+
+def widen_plain(X: Dense, weight: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """The definition of :func:`widen`."""
+    there = X[weight > 0]
+    return (
+        np.fmin(low, np.fmin.reduce(there, axis=0, initial=np.inf)),
+        np.fmax(high, np.fmax.reduce(there, axis=0, initial=-np.inf)),
+    )
+
+
+@compiled
+def _rescale(X: Dense, shift: Floats, gain: Floats, out: Floats) -> None:
+    for b in range(X.shape[0]):
+        x, t = X[b], out[b]
+        for j in range(len(shift)):
+            value = (x[j] - shift[j]) * gain[j]
+            value = value if value == value else 0.0
+            t[j] = min(max(value, -_GREATEST), _GREATEST)
+
+
+@compiled
+def _widen(X: Dense, weight: Floats, low: Floats, high: Floats) -> None:
+    for b in range(X.shape[0]):
+        if weight[b] > 0.0:
+            x = X[b]
+            for j in range(len(low)):
+                low[j] = x[j] if x[j] < low[j] else low[j]  # no comparison with NaN is true
+                high[j] = x[j] if x[j] > high[j] else high[j]
