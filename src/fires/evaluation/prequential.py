@@ -55,7 +55,7 @@ def prequential(
     preprocess : {"standard", "minmax", None}
         The scale of the pipeline.
     scores : iterable of str or callable
-        See :class:`fires.metrics.prediction.Scores`.
+        See :class:`fires.metrics.prediction.Scores`. With none, nothing is predicted either.
     window : int
         How many of the last selected sets make up the stability.
     label_delay : int
@@ -84,7 +84,8 @@ def prequential(
     if isinstance(label_delay, bool) or not isinstance(label_delay, int) or label_delay < 0:
         raise ValueError(f"label_delay must be a whole number of batches; got {label_delay!r}.")
     pipeline = OnlinePipeline(selector, predictor, preprocess)
-    totals = Scores(scores) if predictor is not None else None
+    running = Scores(scores)
+    totals = running if predictor is not None and running.names else None
     published, waiting = order == "as-published", deque[Scaled]()
     classes, stabilities = stream.schema.classes, StabilityWindow(window, stream.schema.n_features)
     names = np.array(stream.schema.feature_names, dtype=object)
