@@ -13,6 +13,7 @@ from fires.core.version import __version__
 from fires.selectors import HOME as _SELECTORS
 
 if TYPE_CHECKING:
+    from fires.evaluation.load import load
     from fires.evaluation.pipeline import OnlinePipeline
     from fires.metrics.stability import stability
     from fires.selectors.alpha_investing import AlphaInvesting
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from fires.selectors.ftrl import FTRL
     from fires.selectors.grafting import Grafting
     from fires.selectors.leverage import LeverageScores
-    from fires.selectors.load import load
     from fires.selectors.ofs import OFS, OFSPartial, PEtrun
     from fires.selectors.osfs import OSFS, FastOSFS
     from fires.selectors.saola import SAOLA, GroupSAOLA
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fires.selectors.second_order import AROW, SCW
 
 _HOME = {
-    "load": "fires.selectors.load",
+    "load": "fires.evaluation.load",
     "stability": "fires.metrics.stability",
     "OnlinePipeline": "fires.evaluation.pipeline",
 } | dict.fromkeys(_SELECTORS, "fires.selectors")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
@@ -11,12 +12,18 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
+from fires import selectors
 from fires.core import validation
 from fires.core.belief import Floats
+from fires.core.learnt import Arrays, State, part_of, under
+from fires.core.storage import write_state
+from fires.core.version import __version__
 from fires.evaluation.predictors import as_predictor
+from fires.evaluation.predictors.saved import predictor_state, revived_predictor
 from fires.kernels import scan
 from fires.models.batch_scaling import BatchScaler
 from fires.models.scaling import DENSE
+from fires.selectors.load import revive
 
 
 class Scaled(NamedTuple):
@@ -187,6 +194,75 @@ class OnlinePipeline:
                 "with a batch first."
             )
         return self.predictor
+
+    # --- state --------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything needed to go on to a file, for :func:`fires.load`.
+
+        No code is in the file. It is written beside and moved into place, so a crash leaves the
+        old file whole. The built-in ``Perceptron`` comes back by itself; an estimator of
+        scikit-learn, or a predictor of your own that has ``state()`` and
+        ``restore(header, arrays)``, is passed to :func:`fires.load` again, with its settings. A
+        model of River cannot be saved.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import fires
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> X, y = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]]), ["a", "a", "b"]
+        >>> model = OnlinePipeline(fires.FIRES(1), GaussianNB()).partial_fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/model.fires")
+        ...     again = fires.load(f"{folder}/model.fires", predictor=GaussianNB())
+        >>> again.predict(X)
+        array(['a', 'a', 'b'], dtype='<U1')
+        """
+        write_state(path, *self._saved())
+
+    def _saved(self) -> State:
+        if self._scaler is None:
+            raise NotFittedError(
+                "This OnlinePipeline has not learnt anything to save yet: call partial_fit with a "
+                "batch first."
+            )
+        kind = type(self.selector)
+        if getattr(selectors, kind.__name__, None) is not kind:
+            raise ValueError(f"{kind.__name__} cannot be saved: it is no selector of fires itself.")
+        header: dict[str, Any] = {
+            "class": "OnlinePipeline",
+            "fires": __version__,
+            "preprocess": self.preprocess,
+            "feature_names": None if self._names is None else self._names.tolist(),
+            "predictor": None,
+        }
+        arrays = under("scaler", self._scaler.state())
+        header["selector"], learnt = self.selector._saved()
+        arrays |= under("selector", learnt)
+        if self.predictor is not None:
+            header["predictor"], learnt = predictor_state(self.predictor)
+            arrays |= under("predictor", learnt)
+        return header, arrays
+
+    @classmethod
+    def _revived(
+        cls, header: dict[str, Any], arrays: Arrays, model: Any, predictor: Any, where: str
+    ) -> Self:
+        """The pipeline whose :meth:`_saved` this is."""
+        selector = revive(header["selector"], part_of("selector", arrays), model, where)
+        saved = header["predictor"]
+        if saved is not None:
+            learnt = part_of("predictor", arrays)
+            predictor = revived_predictor(saved, learnt, predictor, where)
+        elif predictor is not None:
+            raise ValueError(f"The pipeline in {where} was saved without a predictor: pass none.")
+        pipeline = cls(selector, predictor, header["preprocess"])
+        pipeline._scaler = BatchScaler(pipeline.preprocess, selector.n_features_in_)
+        pipeline._scaler.restore(part_of("scaler", arrays))
+        if header["feature_names"] is not None:
+            pipeline._names = np.array(header["feature_names"], dtype=object)
+        return pipeline
 
 
 @lru_cache(maxsize=8)

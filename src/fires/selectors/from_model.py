@@ -13,15 +13,13 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from fires.core.belief import Floats
-from fires.core.randomness import check_seed, generator, generator_state, restore_generator
+from fires.core.learnt import learnt_state, random_states, take_up
+from fires.core.randomness import check_seed, generator
 from fires.core.settings import plain
 from fires.core.validation import as_numbers
 from fires.selectors.base import OnlineSelector, repeated
 from fires.selectors.screening import whole_labels
 from fires.selectors.selector import State, same_kind
-
-# Objects that scikit-learn makes anew with every step: nothing is lost if they are not saved.
-_MADE_ANEW = {"_loss_function_"}
 
 
 class FromModel(OnlineSelector):
@@ -163,7 +161,7 @@ class FromModel(OnlineSelector):
         rng = generator(self.random_state, "from model")
         seeds = {
             name: int(rng.integers(2**31 - 1))
-            for name, value in sorted(_random_states(estimator).items())
+            for name, value in sorted(random_states(estimator).items())
             if value is None
         }
         return estimator.set_params(**seeds)
@@ -200,44 +198,12 @@ class FromModel(OnlineSelector):
         return same_kind(model, found, value["estimator"], "an estimator of yours")
 
     def _state(self) -> State:
-        learnt: dict[str, Any] = {}
-        arrays: dict[str, npt.NDArray[Any]] = {}
-        settings = self.estimator_.get_params(deep=False)
-        named: dict[int, str] = {}  # two names of one array stay two names of one array
-        for name, value in vars(self.estimator_).items():
-            if name in settings or name in _MADE_ANEW:
-                continue
-            if id(value) in named and isinstance(value, np.ndarray):
-                learnt[name] = {"same": named[id(value)]}
-            else:
-                learnt[name] = _written(value, f"learnt.{name}", arrays)
-            named[id(value)] = name
-            if learnt[name] is None:
-                raise ValueError(
-                    f"{type(self.estimator_).__name__} cannot be saved: its {name} is a "
-                    f"{type(value).__name__}, and not an array, number or text."
-                )
-        states = {name: _written(v, "", {}) for name, v in _random_states(self.estimator_).items()}
-        return {"learnt": learnt, "random_states": states}, arrays
+        return learnt_state(self.estimator_)
 
     def _restore(
         self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
     ) -> None:
-        estimator = clone(self.estimator)
-        states = {name: _read(v, "", {}) for name, v in header["random_states"].items()}
-        estimator.set_params(**states)
-        for name, value in header["learnt"].items():
-            if "same" in value:
-                value = getattr(estimator, value["same"])
-            else:
-                value = _read(value, f"learnt.{name}", arrays)
-            given = getattr(self.estimator, name, None)
-            if isinstance(given, np.ndarray) and given.shape != np.shape(value):
-                raise ValueError(
-                    f"This state was learnt with {name} of shape {np.shape(value)}; that of model "
-                    f"has shape {given.shape}."
-                )
-            setattr(estimator, name, value)
+        estimator = take_up(self.estimator, header, arrays)
         weights_of(estimator, self.n_features_in_)
         self.estimator_ = estimator
 
@@ -282,47 +248,3 @@ def _ready(X: Any, missing: bool) -> Any:
         indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
         X = type(X)((X.data, indices, indptr), shape=X.shape)
     return X
-
-
-def _random_states(estimator: Any) -> dict[str, Any]:
-    """The settings called random_state, those of estimators within the estimator too."""
-    settings = estimator.get_params(deep=True)
-    return {n: v for n, v in settings.items() if n.split("__")[-1] == "random_state"}
-
-
-def _written(value: Any, name: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
-    """A learnt value as JSON, with numbers in ``arrays``; None if it is neither."""
-    if value is None or type(value) in (bool, int, float, str):
-        return {"value": value}
-    if isinstance(value, np.random.RandomState):
-        return {"RandomState": plain(value.get_state(legacy=False))}
-    if isinstance(value, np.random.Generator):
-        return {"Generator": generator_state(value)}
-    if not _is_numpy(value):
-        return None
-    if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
-        arrays[name] = np.asarray(value)
-        return {"numbers": isinstance(value, np.ndarray)}
-    if value.dtype.kind in "UO" and all(isinstance(part, str) for part in value.ravel()):
-        return {"text": [value.dtype.str, value.tolist()]}
-    return None
-
-
-def _read(written: dict[str, Any], name: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
-    """What :func:`_written` wrote."""
-    if "value" in written:
-        return written["value"]
-    if "numbers" in written:
-        return arrays[name] if written["numbers"] else arrays[name][()]
-    if "text" in written:
-        kind, values = written["text"]
-        return np.array(values, dtype=object if kind == "|O" else kind)
-    if "RandomState" in written:
-        state = np.random.RandomState()
-        state.set_state(written["RandomState"])
-        return state
-    return restore_generator(written["Generator"])
-
-
-def _is_numpy(value: Any) -> bool:
-    return type(value) is np.ndarray or isinstance(value, np.generic)
