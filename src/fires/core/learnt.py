@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
 from fires.core.randomness import generator_state, restore_generator
 from fires.core.settings import plain
-
-Arrays = dict[str, npt.NDArray[Any]]
-State = tuple[dict[str, Any], Arrays]
-"""What was learnt, as JSON values and arrays."""
+from fires.core.storage import Arrays, State
 
 # Objects that scikit-learn makes anew with every step: nothing is lost if they are not saved.
 _MADE_ANEW = {"_loss_function_"}

@@ -25,6 +25,8 @@ from safetensors.numpy import load, save
 from fires.core.errors import StateError
 
 Arrays = dict[str, npt.NDArray[Any]]
+State = tuple[dict[str, Any], Arrays]
+"""What was learnt, as JSON values and arrays."""
 
 _FORMAT = "fires-state"
 _VERSION = 1

@@ -15,8 +15,8 @@ from sklearn.exceptions import NotFittedError
 from fires import selectors
 from fires.core import validation
 from fires.core.belief import Floats
-from fires.core.learnt import Arrays, State, part_of, under
-from fires.core.storage import write_state
+from fires.core.learnt import part_of, under
+from fires.core.storage import Arrays, State, write_state
 from fires.core.version import __version__
 from fires.evaluation.predictors import as_predictor
 from fires.evaluation.predictors.saved import predictor_state, revived_predictor

@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.settings import check_number
+from fires.core.storage import State
 from fires.selectors.arriving import (
     ArrivingFeatures,
     Columns,
     as_numbers,
     centred,
 )
-from fires.selectors.selector import State
 
 # Norms relative to where they began: what rounding leaves of a column that the model explains
 # already, and of a target that it explains whole.

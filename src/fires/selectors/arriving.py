@@ -15,8 +15,9 @@ import scipy.sparse as sp
 from fires.core import labels, validation
 from fires.core.belief import Floats
 from fires.core.settings import how_many
+from fires.core.storage import State
 from fires.kernels import scan
-from fires.selectors.selector import Selector, State
+from fires.selectors.selector import Selector
 
 Columns = Iterator[tuple[int, Floats]]
 

@@ -16,9 +16,10 @@ from sklearn.base import TransformerMixin
 from fires.core import labels, validation
 from fires.core.belief import Floats
 from fires.core.settings import check_choice, check_count, how_many
+from fires.core.storage import State
 from fires.core.weighting import rank
 from fires.kernels import scan, top_k
-from fires.selectors.selector import Selector, State
+from fires.selectors.selector import Selector
 
 _SIGNS: Floats = np.array([-1.0, 1.0])
 

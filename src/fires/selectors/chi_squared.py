@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from fires.core.belief import Floats
 from fires.core.settings import check_choice
+from fires.core.storage import State
 from fires.selectors.base import OnlineSelector
 from fires.selectors.screening import (
     check_forgetting,
@@ -18,7 +19,6 @@ from fires.selectors.screening import (
     rows_by_class,
     whole_labels,
 )
-from fires.selectors.selector import State
 
 _LONGEST_UNIT = 1e100  # beyond it, the unit that counts are kept in is put back to 1
 

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.settings import check_number
+from fires.core.storage import State
 from fires.kernels import top_k, winnow
 from fires.selectors.row_by_row import RowByRowSelector, Rows
-from fires.selectors.selector import State
 
 _START = (2.0, 1.0)  # of u and v, the authors' choice
 

@@ -12,6 +12,7 @@ from fires import models
 from fires.core.belief import Belief, Floats
 from fires.core.randomness import check_seed, generator, generator_state, restore_generator
 from fires.core.settings import check_choice, check_number, plain
+from fires.core.storage import State
 from fires.core.validation import as_numbers
 from fires.kernels.features import weigh
 from fires.models.base import BaseModel
@@ -25,7 +26,7 @@ from fires.models.online_monte_carlo import OnlineMonteCarlo
 from fires.models.scaling import DENSE
 from fires.models.soft_tree import SoftTree
 from fires.selectors.base import OnlineSelector
-from fires.selectors.selector import State, same_kind
+from fires.selectors.selector import same_kind
 
 # Models that a file describes whole: they need not be passed to load again.
 BUILT_IN = (Linear, NeuralNet, SoftTree)

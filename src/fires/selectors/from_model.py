@@ -16,10 +16,11 @@ from fires.core.belief import Floats
 from fires.core.learnt import learnt_state, random_states, take_up
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import plain
+from fires.core.storage import State
 from fires.core.validation import as_numbers
 from fires.selectors.base import OnlineSelector, repeated
 from fires.selectors.screening import whole_labels
-from fires.selectors.selector import State, same_kind
+from fires.selectors.selector import same_kind
 
 
 class FromModel(OnlineSelector):

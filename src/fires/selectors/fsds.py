@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 from fires.core.belief import Floats
 from fires.core.settings import check_count, check_number, is_count
+from fires.core.storage import State
 from fires.selectors.base import OnlineSelector
-from fires.selectors.selector import State
 
 _BLOCK = 1024  # rows taken up at once, so that a batch of any length needs bounded memory
 _EPS = float(np.finfo(np.float64).eps)

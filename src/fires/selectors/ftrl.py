@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.settings import check_choice, check_number
+from fires.core.storage import State
 from fires.kernels import ftrl
 from fires.selectors.row_by_row import RowByRowSelector, Rows
-from fires.selectors.selector import State
 
 
 class FTRL(RowByRowSelector):

@@ -11,9 +11,9 @@ from scipy.special import expit
 from fires.core.belief import Floats
 from fires.core.labels import take
 from fires.core.settings import check_choice, check_number
+from fires.core.storage import State
 from fires.core.validation import as_numbers
 from fires.selectors.arriving import ArrivingFeatures, Columns
-from fires.selectors.selector import State
 
 # Slopes are of columns within [-1, 1]: so far from its place may one be where the search ends.
 _TOLERANCE = 1e-10

@@ -11,8 +11,8 @@ from scipy.linalg.blas import dger
 from fires.core.belief import Floats
 from fires.core.randomness import check_seed, generator, generator_state, restore_generator
 from fires.core.settings import check_number
+from fires.core.storage import State
 from fires.selectors.arriving import ArrivingFeatures, Columns
-from fires.selectors.selector import State
 
 
 class LeverageScores(ArrivingFeatures):

@@ -6,7 +6,7 @@ from typing import Any
 
 from fires import selectors
 from fires.core.errors import StateError
-from fires.core.learnt import Arrays
+from fires.core.storage import Arrays
 
 
 def revive(header: dict[str, Any], arrays: Arrays, model: Any, where: str) -> Any:

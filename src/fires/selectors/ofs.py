@@ -11,9 +11,9 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.core.randomness import check_seed, generator, generator_state, restore_generator
 from fires.core.settings import check_choice, check_number
+from fires.core.storage import State
 from fires.kernels import sequential
 from fires.selectors.row_by_row import RowByRowSelector, Rows
-from fires.selectors.selector import State
 
 _DRAWS = 1 << 20  # random numbers held at once
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fires.core.labels import take
 from fires.core.settings import check_choice, check_count, check_number
+from fires.core.storage import State
 from fires.selectors.arriving import (
     ArrivingFeatures,
     Columns,
@@ -16,7 +17,6 @@ from fires.selectors.arriving import (
     scaled,
 )
 from fires.selectors.independence import Contingency, FisherZ, as_codes
-from fires.selectors.selector import State
 
 
 class OSFS(ArrivingFeatures):

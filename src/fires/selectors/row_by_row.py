@@ -11,9 +11,9 @@ import numpy.typing as npt
 from sklearn.utils import ClassifierTags
 
 from fires.core.belief import Floats
+from fires.core.storage import State
 from fires.kernels import read_only
 from fires.selectors.base import OnlineSelector, repeated
-from fires.selectors.selector import State
 
 Rows = tuple[npt.NDArray[Any], ...]
 """A batch as compiled loops take it: one dense array, or data, indices and indptr."""

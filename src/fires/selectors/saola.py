@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fires.core.labels import take
 from fires.core.settings import check_choice, check_number
+from fires.core.storage import State
 from fires.selectors.arriving import (
     ArrivingFeatures,
     Columns,
@@ -23,7 +24,6 @@ from fires.selectors.independence import (
     surprise_of_z,
     uncertainties,
 )
-from fires.selectors.selector import State
 
 Column = npt.NDArray[Any]
 

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from fires.core.belief import Floats
 from fires.core.labels import encode
 from fires.core.settings import check_choice, check_number
+from fires.core.storage import State
 from fires.core.validation import as_numbers
 from fires.models.scaling import ROUNDING
 from fires.selectors.base import OnlineSelector
-from fires.selectors.selector import State
 
 _EPS = float(np.finfo(np.float64).eps)
 

@@ -14,11 +14,8 @@ from sklearn.exceptions import NotFittedError
 
 from fires.core import validation
 from fires.core.settings import plain
-from fires.core.storage import write_state
+from fires.core.storage import State, write_state
 from fires.core.version import __version__
-
-State = tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]
-"""What was learnt, as JSON values and arrays."""
 
 
 class Selector(BaseEstimator, ABC):  # type: ignore[misc]

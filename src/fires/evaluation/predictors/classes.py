@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core import labels
-from fires.core.learnt import Arrays, State
+from fires.core.storage import Arrays, State
 from fires.core.validation import as_classes
 
 Labels = npt.NDArray[Any]

@@ -8,7 +8,8 @@ from typing import Any, Self
 from sklearn.utils.metaestimators import available_if
 
 from fires.core.belief import Floats
-from fires.core.learnt import Arrays, State, learnt_state, part_of, take_up, under
+from fires.core.learnt import learnt_state, part_of, take_up, under
+from fires.core.storage import Arrays, State
 from fires.core.validation import as_weights
 from fires.evaluation.predictors.classes import Classes, Labels
 from fires.selectors.base import repeated

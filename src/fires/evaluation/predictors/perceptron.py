@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from fires.core import labels
 from fires.core.belief import Floats
-from fires.core.learnt import Arrays, State
+from fires.core.storage import Arrays, State
 from fires.core.validation import as_weights
 from fires.evaluation.predictors.classes import Classes, Labels
 from fires.kernels.perceptron import perceptron_pass

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fires.core.learnt import Arrays, State
+from fires.core.storage import Arrays, State
 from fires.evaluation.predictors.estimators import SklearnPredictor, has_state
 from fires.evaluation.predictors.perceptron import Perceptron
 from fires.evaluation.predictors.river import RiverPredictor
