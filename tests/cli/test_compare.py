@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+import click
 import numpy as np
 import polars as pl
 import pytest
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 from fires import FIRES
 from fires.cli import compare as command
 from fires.cli import main
+from fires.core.optional import require
 from fires.evaluation.compare import compare as compare_streams
 from fires.streams.files import from_file
 
@@ -215,6 +217,33 @@ def test_few_pieces_come_with_a_caution(tmp_path):
     assert "Caution: there are only 2 pieces" in result.stdout
 
 
+def test_baselines_alone_are_compared_with_each_other(csv_file):
+    result = run(csv_file, "-t", "label", "-s", "all", "--top", 2, "--seeds", 1)
+    assert {row["name"] for row in ROW.finditer(result.stdout)} == {"all", "random"}
+    assert "At the 5% level, worse than all: random." in result.stdout
+
+
+def test_where_nothing_is_selected_there_is_a_caution_and_no_verdict(csv_file):
+    result = run(csv_file, "-t", "label", "-s", "ofs", "--top", 50, "--seeds", 1)
+    assert "Caution: every selector takes all features" in result.stdout
+    assert "5% level" not in result.stdout
+
+
+def test_efs_on_another_scale_comes_with_a_caution(csv_file):
+    options = ("-t", "label", "--top", 3, "--seeds", 1)
+    standard = run(csv_file, *options, "-s", "efs", "--scale", "standard")
+    assert "Caution: efs is made for columns in [0, 1]" in standard.stdout
+    for others in (("-s", "efs"), ("-s", "ofs", "--scale", "standard")):
+        assert "Caution: efs" not in run(csv_file, *options, *others).stdout
+
+
+def test_f1_says_whose_it_is(csv_file, tmp_path):
+    options = ("-s", "fires", "--top", 3, "--seeds", 1, "--score", "f1")
+    assert "f1 is that of ham." in run(csv_file, "-t", "label", *options).stdout
+    three = write(tmp_path / "third.csv", "third")
+    assert "f1 is the mean over the classes." in run(three, "-t", "third", *options).stdout
+
+
 # What goes wrong
 
 
@@ -252,7 +281,9 @@ def test_an_unknown_column_is_one_line(csv_file):
 
 def test_one_batch_is_one_line(csv_file):
     (_,) = assert_fails(
-        run(csv_file, "-t", "label", "--batch-size", 5_000, "-s", "ofs"), "one batch of 5,000"
+        run(csv_file, "-t", "label", "--batch-size", 5_000, "-s", "ofs"),
+        "one batch of 5,000",
+        "smaller batches",
     )
 
 
@@ -275,13 +306,48 @@ def test_a_file_is_no_folder_to_write_to(csv_file):
     assert csv_file.read_bytes() == before
 
 
-def test_a_missing_library_is_one_line(csv_file, monkeypatch):
-    import fires.core.optional as optional
+WITHOUT = """
+import sys
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] not in ("river", "torch"):
+            return self.finder.find_spec(name, path, target)
+sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
+from fires.cli import main
+for options in (["-s", "ofs", "--predictor", "tree"], ["-s", "ofs,fires-sdt"]):
+    try: main(["compare", *sys.argv[1:], *options])
+    except SystemExit as end: print(end.code)
+"""
 
-    monkeypatch.setattr(optional, "find_spec", lambda name: None)
-    (_,) = assert_fails(
-        run(csv_file, "-t", "label", "-s", "ofs", "--predictor", "tree"), "fires[river]"
+
+def test_a_library_that_is_not_installed_is_one_line(csv_file):
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, csv_file, "-t", "label"], capture_output=True, text=True
     )
+    assert done.stdout == "2\n2\n"
+    assert done.stderr.splitlines() == [
+        "Error: hoeffding_tree needs river: pip install 'fires[river]'",
+        "Error: SoftTree needs torch: pip install 'fires[torch]'",
+    ]
+
+
+@pytest.mark.parametrize("name", main.commands)
+def test_a_missing_library_is_one_line_whatever_the_command(name, monkeypatch):
+    def needs_more(**options):
+        require("no_such_library", "This command", extra="plot")
+
+    command, arguments = main.commands[name], [name]
+    while isinstance(command, click.Group):
+        part, command = next(iter(command.commands.items()))
+        arguments.append(part)
+    monkeypatch.setattr(command, "callback", needs_more)
+    monkeypatch.setattr(command, "params", [])
+    result = CliRunner().invoke(main, arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    said = "Error: This command needs no_such_library: pip install 'fires[plot]'\n"
+    assert result.stderr == said
 
 
 # On a terminal

@@ -10,8 +10,9 @@ from scipy.stats import wilcoxon
 import fires
 from fires import EFS, FIRES, FSDS, OFS, AllFeatures, FixedFeatures, RandomFeatures
 from fires.evaluation import compare as module
-from fires.evaluation.compare import Comparison, compare, holm, prequential
+from fires.evaluation.compare import Comparison, compare, holm
 from fires.evaluation.predictors import Perceptron
+from fires.evaluation.prequential import prequential
 from fires.streams import DriftingFeatures, from_arrays
 from fires.streams.base import InputError
 
@@ -383,6 +384,25 @@ def test_a_selection_that_is_not_worth_it_is_called_so():
     wide = from_arrays(np.hstack([X, noise]), Y)
     found = compare(lambda: wide, PAIR, seeds=1, preprocess="standard")
     assert not any("best" in note for note in found.cautions)
+
+
+def test_rows_sorted_by_class_are_called_so():
+    order = np.argsort(Y, kind="stable")
+    found = compare(lambda: from_arrays(X[order], Y[order]), PAIR, seeds=1)
+    assert "in runs of 600 rows on average; by chance it would be 2.0." in found.cautions[0]
+
+
+@pytest.mark.parametrize("run", [1, 2, 15])
+def test_short_runs_of_one_label_are_nothing_to_be_wary_of(run):
+    y = np.where(np.arange(N_ROWS) // run % 2, "yes", "no")
+    found = compare(lambda: from_arrays(X, y), PAIR, seeds=1)
+    assert not any("runs of" in note for note in found.cautions)
+
+
+def test_a_rare_class_is_not_taken_for_a_sorted_file():
+    rare = np.where(np.arange(N_ROWS) % 100 == 50, "yes", "no")
+    found = compare(lambda: from_arrays(X, rare), PAIR, seeds=1)
+    assert not any("runs of" in note for note in found.cautions)
 
 
 def test_to_take_all_features_is_called_so():

@@ -15,6 +15,7 @@ import click
 
 from fires.cli import bench, compare, completion, data, demo, select
 from fires.cli.text import printable
+from fires.core.errors import MissingExtra
 from fires.core.version import __version__
 
 
@@ -29,7 +30,7 @@ class _Commands(click.Group):
         try:
             with _no_interrupt_lost():
                 return super().invoke(ctx)
-        except (OSError, ValueError, MemoryError) as error:
+        except (OSError, ValueError, MemoryError, MissingExtra) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # whoever read the output has seen enough
             if ctx.meta.get("fires.debug"):

@@ -11,13 +11,14 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fires.cli.select import _Top
+from fires.cli import options
 from fires.cli.text import printable
 
 if TYPE_CHECKING:
@@ -81,14 +82,7 @@ class _Selectors(click.ParamType[tuple[str, ...]]):
     help=f"What to compare, out of {', '.join(_SELECTORS)}. The first named is what the others are "
     "tested against; all (features) and random are always there.",
 )
-@click.option(
-    "--top",
-    "-k",
-    type=_Top(),
-    default=10,
-    show_default=True,
-    help="How many features to select: a number, or a fraction such as 0.1.",
-)
+@options.top
 @click.option(
     "--batch-size",
     type=click.IntRange(min=1),
@@ -126,23 +120,15 @@ class _Selectors(click.ParamType[tuple[str, ...]]):
     show_default=True,
     help="How columns are scaled while the stream flows, for all alike; efs needs minmax.",
 )
-@click.option(
-    "--exclude", metavar="COL,...", help="Columns to leave out, separated by commas.", default=""
-)
+@options.exclude
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="Folder for compare.json and compare.md.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, not as a table.")
-@click.option(
-    "--debug",
-    is_flag=True,
-    expose_value=False,
-    callback=lambda ctx, option, value: ctx.meta.update({"fires.debug": value}),
-    help="Show where in the program an error arose.",
-)
+@options.as_json
+@options.debug
 def command(
     file: str,
     target: str,
@@ -161,7 +147,8 @@ def command(
 
     FILE is a CSV, TSV or Parquet file as for fires select, and is read several times. Each
     selector learns from its batches in their order; a predictor that sees nothing but the
-    selected features is tested on each batch before both learn from it.
+    selected features is tested on each batch before both learn from it. Missing values are
+    zeros once columns are scaled.
 
     The table shows, for each selector, how well its features predict, with the spread over
     repeated runs; its stability while the stream flows; whether repeated runs agree on the
@@ -171,8 +158,7 @@ def command(
     started = time.perf_counter()
     began = datetime.now(UTC).isoformat(timespec="seconds")
     _refuse_pipes(file)
-    from fires.core.errors import MissingExtra
-    from fires.evaluation.compare import compare
+    from fires.evaluation.compare import BASELINES, compare
     from fires.streams.base import InputError
     from fires.streams.files import from_file
 
@@ -185,7 +171,7 @@ def command(
         with _progress() as show:
             found = compare(
                 lambda: stream,
-                {name: _maker(name, top) for name in selectors},
+                {name: _maker(name, top) for name in dict.fromkeys([*selectors, *BASELINES])},
                 predictor=_predictor(predictor),
                 batch_size=batch_size,
                 seeds=seeds,
@@ -193,12 +179,13 @@ def command(
                 preprocess=scale,
                 progress=show,
             )
-    except MissingExtra as error:
-        raise ValueError(str(error)) from error
     except InputError:
         raise
     except ValueError as error:  # it knows the column, but not the file
         raise InputError(f"{file}: {error}") from error
+    if scale != "minmax" and "efs" in selectors:
+        caution = "Caution: efs is made for columns in [0, 1], as --scale minmax gives them."
+        found = replace(found, cautions=(*found.cautions, caution))
     facts = _facts(stream, began, started) | {
         "settings": {
             "file": file,

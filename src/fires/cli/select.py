@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fires.cli import options
 from fires.cli.text import printable
 
 if TYPE_CHECKING:
@@ -36,34 +37,10 @@ Examples:
 _MODELS = ("auto", "probit", "logistic", "gaussian", "poisson")
 
 
-class _Top(click.ParamType[int | float]):
-    """A number of features, or a fraction of them."""
-
-    name = "K"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int | float:
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]
-        try:
-            top = int(value) if value.isdigit() else float(value)
-        except ValueError:
-            top = -1
-        if not (0 < top < 1 if isinstance(top, float) else top >= 1):
-            self.fail(f"{value!r} is neither a number of features nor a fraction below 1.", param)
-        return top
-
-
 @click.command("select", epilog=_EXAMPLES)
 @click.argument("file", metavar="FILE")
 @click.option("--target", "-t", required=True, metavar="COL", help="The column to predict.")
-@click.option(
-    "--top",
-    "-k",
-    type=_Top(),
-    default=10,
-    show_default=True,
-    help="How many features to select: a number, or a fraction such as 0.1.",
-)
+@options.top
 @click.option(
     "--batch-size",
     type=click.IntRange(min=1),
@@ -79,9 +56,7 @@ class _Top(click.ParamType[int | float]):
     show_default=True,
     help="What the target is: classes (probit, logistic), numbers (gaussian) or counts (poisson).",
 )
-@click.option(
-    "--exclude", metavar="COL,...", help="Columns to leave out, separated by commas.", default=""
-)
+@options.exclude
 @click.option(
     "--max-categories",
     type=click.IntRange(min=1),
@@ -96,7 +71,7 @@ class _Top(click.ParamType[int | float]):
     metavar="DIR",
     help="Folder for features.csv, state.safetensors, run.json and steps.jsonl.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, not as a table.")
+@options.as_json
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -110,13 +85,7 @@ class _Top(click.ParamType[int | float]):
     is_flag=True,
     help="The paper to the letter: no scaling, no intercept, a probit.",
 )
-@click.option(
-    "--debug",
-    is_flag=True,
-    expose_value=False,
-    callback=lambda ctx, option, value: ctx.meta.update({"fires.debug": value}),
-    help="Show where in the program an error arose.",
-)
+@options.debug
 def command(
     file: str,
     target: str,

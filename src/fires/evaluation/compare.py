@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,184 +15,18 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.core.randomness import generator
 from fires.core.settings import check_choice, check_count
+from fires.evaluation.comparison import FEWEST_PIECES, Comparison, Outcome
+from fires.evaluation.paired import holm, paired
 from fires.evaluation.predictors import Perceptron
 from fires.evaluation.prequential import prequential
 from fires.metrics.stability import stability
 from fires.selectors.baselines import AllFeatures, RandomFeatures
 from fires.streams.base import Batch, InputError, Schema, Stream, check_batch_size
 
+__all__ = ["BASELINES", "FEWEST_PIECES", "SCORES", "Comparison", "Outcome", "compare", "holm"]
+
 BASELINES = ("all", "random")
 SCORES = ("accuracy", "balanced_accuracy", "f1")
-FEWEST_PIECES = 6
-"""With fewer, no two-sided signed-rank test falls below 0.05, whatever the differences are."""
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """How one selector did.
-
-    Parameters
-    ----------
-    name : str
-        What the selector is called.
-    score, spread : float
-        The mean over the runs, each over all rows tested, and the standard deviation; NaN of one
-        run.
-    stability, stability_spread : float
-        The same of the stability within a run: the mean over its steps.
-    agreement : float
-        The stability of the last sets of all runs: whether other rows lead to the same choice.
-    milliseconds : float
-        What the selector takes to learn from a batch, the median over all batches.
-    pieces : ndarray
-        The score in each piece of the stream, the mean over the runs.
-    difference : float
-        The mean over the pieces of the score less that of the reference; NaN for itself.
-    won, lost : int
-        In how many pieces it was better, or worse, than the reference.
-    p_value : float
-        Of the paired test against the reference, corrected; NaN for the reference itself.
-    """
-
-    name: str
-    score: float
-    spread: float
-    stability: float
-    stability_spread: float
-    agreement: float
-    milliseconds: float
-    pieces: Floats
-    difference: float = math.nan
-    won: int = 0
-    lost: int = 0
-    p_value: float = math.nan
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """What :func:`compare` found.
-
-    Parameters
-    ----------
-    outcomes : tuple of Outcome
-        One per selector, the best first.
-    reference : str
-        The selector that the others are tested against.
-    score : str
-        What is compared.
-    preprocess : str or None
-        How columns are scaled.
-    seeds, batch_size, n_pieces : int
-        Runs of each selector, rows of a batch, pieces that the paired test looks at.
-    n_rows, n_features : int
-        Of the stream.
-    classes : dict
-        How many rows each label has.
-    left_out : dict of str to str
-        Selectors that could not take part, and why.
-    cautions : tuple of str
-        What to keep in mind when reading the numbers.
-    """
-
-    outcomes: tuple[Outcome, ...]
-    reference: str
-    score: str
-    preprocess: str | None
-    seeds: int
-    batch_size: int
-    n_pieces: int
-    n_rows: int
-    n_features: int
-    classes: dict[Any, int]
-    left_out: dict[str, str]
-    cautions: tuple[str, ...]
-
-    def __getitem__(self, name: str) -> Outcome:
-        return {outcome.name: outcome for outcome in self.outcomes}[name]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything as JSON values; NaN is None."""
-        facts = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        facts["classes"] = {str(label): count for label, count in self.classes.items()}
-        facts["cautions"] = list(self.cautions)
-        facts["outcomes"] = [
-            {name: _plain(value) for name, value in asdict(outcome).items()}
-            for outcome in self.outcomes
-        ]
-        return facts
-
-    def markdown(self) -> str:
-        """A table with what is to be known about it."""
-        head = ("selector", self.score, "stability", "agreement", *_TESTED, "ms per batch")
-        lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
-        lines += ["| " + " | ".join(row) + " |" for row in self.rows()]
-        return "\n".join([*lines, "", *(f"- {note}" for note in self.notes())]) + "\n"
-
-    def rows(self) -> Iterator[tuple[str, ...]]:
-        """The table, as text."""
-        for one in self.outcomes:
-            if one.name == self.reference:
-                tested = ("reference", "", "")
-            else:
-                tested = (
-                    f"{one.difference:+.3f}",
-                    f"{one.won}/{self.n_pieces}",
-                    "<0.001" if one.p_value < 0.0005 else f"{one.p_value:.3f}",
-                )
-            yield (
-                one.name,
-                _with_spread(one.score, one.spread),
-                _or_dash(one.stability),
-                _or_dash(one.agreement),
-                *tested,
-                f"{one.milliseconds:.2f}",
-            )
-
-    def notes(self) -> Iterator[str]:
-        """What the numbers say, and how they came about, line by line."""
-        if self.n_pieces >= FEWEST_PIECES:
-            yield self._verdict()
-        common = max(self.classes.values()) / sum(self.classes.values())
-        yield (
-            f"{self.n_rows:,} rows of {self.n_features:,} features, {len(self.classes)} classes; "
-            f"the most common one makes up {common:.1%}. {_SCALED[self.preprocess]}"
-        )
-        if self.seeds > 1:
-            yield (
-                f"± is the standard deviation over {self.seeds} runs. Each leaves out another "
-                "tenth of the rows, keeps the order of the rest, and seeds what is random in a "
-                "selector."
-            )
-        else:
-            yield "One run over all rows: how much hangs on single rows and on seeds is not known."
-        yield (
-            f"Differences, pieces won and p are against {self.reference}, in {self.n_pieces} "
-            "consecutive pieces of the stream: Wilcoxon's signed-rank test, two-sided, with Holm's "
-            "correction."
-        )
-        yield from self.cautions
-        for why in dict.fromkeys(self.left_out.values()):
-            names = [name for name, reason in self.left_out.items() if reason == why]
-            yield f"Left out: {', '.join(names)}; {why}."
-
-    def _verdict(self) -> str:
-        others = [one for one in self.outcomes if one.name != self.reference]
-        told = [one for one in others if one.p_value < 0.05]
-        parts = {
-            f"better than {self.reference}": [one.name for one in told if one.difference > 0],
-            f"worse than {self.reference}": [one.name for one in told if one.difference < 0],
-            f"not told from {self.reference}": [one.name for one in others if one not in told],
-        }
-        said = [f"{what}: {', '.join(names)}" for what, names in parts.items() if names]
-        return f"At the 5% level, {'; '.join(said)}."
-
-
-_TESTED = ("difference", "won", "p")
-_SCALED = {
-    "minmax": "Columns are brought to [0, 1] while the stream flows.",
-    "standard": "Columns are standardised while the stream flows.",
-    None: "Columns are not scaled.",
-}
 
 
 def compare(
@@ -280,7 +115,7 @@ def compare(
         check_count(name, value)
     check_batch_size(batch_size)
     check_choice("score", score, SCORES)
-    schema, classes, n_rows = _look(stream_factory(), batch_size)
+    schema, classes, n_rows, n_runs = _look(stream_factory(), batch_size)
     takes, left_out = _takes(selectors, len(classes))
     runs: dict[str, list[_Run]] = {}
     total, first_error = n_rows * len(takes) * seeds, None
@@ -312,11 +147,10 @@ def compare(
     n_batches = len(next(iter(runs.values()))[0].scores)
     if n_batches < 2:
         raise ValueError(
-            f"{n_rows:,} rows are one batch of {batch_size:,}: nothing is left to be tested on"
+            f"{n_rows:,} rows are one batch of {batch_size:,}: nothing is left to be tested on; "
+            "take smaller batches"
         )
-    outcomes = _tested(
-        {name: _outcome(name, found, schema, pieces) for name, found in runs.items()}
-    )
+    outcomes = paired({name: _outcome(name, found, schema, pieces) for name, found in runs.items()})
     n_pieces = len(next(iter(outcomes.values())).pieces)
     ranked = sorted(outcomes.values(), key=lambda one: (-one.score, one.name))
     return Comparison(
@@ -331,7 +165,7 @@ def compare(
         n_features=schema.n_features,
         classes=dict(classes),
         left_out=left_out,
-        cautions=tuple(_cautions(outcomes, n_pieces, score)),
+        cautions=(*_in_runs(classes, n_runs), *_cautions(outcomes, n_pieces, score)),
     )
 
 
@@ -380,13 +214,17 @@ class _Part:
             yield Batch(batch.X[kept], batch.y[kept], batch.position)
 
 
-def _look(stream: Stream, batch_size: int) -> tuple[Schema, Counter[Any], int]:
+def _look(stream: Stream, batch_size: int) -> tuple[Schema, Counter[Any], int, int]:
     """Read the labels once: predictors must know all of them, and not every target has some."""
     counts: Counter[Any] = Counter()
-    n_rows = 0
+    n_rows = n_runs = 0
+    last = None
     name = f'the target "{stream.schema.target}"'
     for batch in stream.batches(max(batch_size, 1_000)):
-        counts.update(label for label in batch.y.tolist() if label is not None and label == label)
+        labels = [label for label in batch.y.tolist() if label is not None and label == label]
+        counts.update(labels)
+        n_runs += sum(now != before for before, now in pairwise([last, *labels]))
+        last = labels[-1] if labels else last
         if any(isinstance(label, float) and label % 1.0 for label in counts):
             part = next(label for label in counts if label % 1.0)
             raise ValueError(
@@ -402,9 +240,8 @@ def _look(stream: Stream, batch_size: int) -> tuple[Schema, Counter[Any], int]:
     if len(counts) < 2:
         only = f"one value only, {next(iter(counts))!r}" if counts else "no label at all"
         raise ValueError(f"{name} holds {only}: there is nothing to tell apart")
-    labels = sorted(counts)
-    known = Counter({label: counts[label] for label in labels})
-    return replace(stream.schema, classes=tuple(labels)), known, n_rows
+    known = Counter({label: counts[label] for label in sorted(counts)})
+    return replace(stream.schema, classes=tuple(known)), known, n_rows, n_runs
 
 
 def _takes(
@@ -448,50 +285,16 @@ def _outcome(name: str, runs: list[_Run], schema: Schema, pieces: int) -> Outcom
     )
 
 
-def _tested(outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
-    """The same with a paired test of all but the first against the first."""
-    # In a piece without the positive class, f1 is undefined.
-    defined = ~np.isnan([one.pieces for one in outcomes.values()]).any(axis=0)
-    compared = {name: replace(one, pieces=one.pieces[defined]) for name, one in outcomes.items()}
-    (first, reference), *others = compared.items()
-    p_values = holm([_signed_rank(one.pieces - reference.pieces) for _, one in others])
-    found = {first: reference}
-    for (name, one), p in zip(others, p_values.tolist(), strict=True):
-        difference = one.pieces - reference.pieces
-        found[name] = replace(
-            one,
-            difference=float(difference.mean()) if len(difference) else math.nan,
-            won=int((difference > 0).sum()),
-            lost=int((difference < 0).sum()),
-            p_value=p,
+def _in_runs(classes: Counter[Any], n_runs: int) -> Iterator[str]:
+    """A caution if one can repeat the last label and be right, whatever the features say."""
+    n_rows = classes.total()
+    by_chance = n_rows - sum(count**2 for count in classes.values()) / n_rows
+    if by_chance > 10 * n_runs:
+        yield (
+            f"Caution: labels come in runs of {n_rows / n_runs:,.0f} rows on average; by chance it "
+            f"would be {n_rows / by_chance:,.1f}. To repeat the last label is enough here, and "
+            "scores say little about features: if the rows are sorted by class, shuffle them."
         )
-    return found
-
-
-def _signed_rank(difference: Floats) -> float:
-    if not difference.any():
-        return 1.0  # there is nothing to rank
-    from scipy.stats import wilcoxon
-
-    return float(wilcoxon(difference).pvalue)
-
-
-def holm(p_values: npt.ArrayLike) -> Floats:
-    """The p-values of several tests, corrected for their number as Holm did (1979).
-
-    If no difference is real, one of them is below alpha with a probability of alpha at most.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    array([0.03, 0.06, 0.06])
-    """
-    p = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(p, kind="stable")
-    corrected = np.empty_like(p)
-    factors = np.arange(len(p), 0, -1)
-    corrected[order] = np.minimum(1.0, np.maximum.accumulate(factors * p[order]))
-    return corrected
 
 
 def _cautions(outcomes: Mapping[str, Outcome], n_pieces: int, score: str) -> Iterator[str]:
@@ -519,17 +322,3 @@ def _defined_mean(values: list[float]) -> float:
 
 def _deviation(values: Floats) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else math.nan
-
-
-def _with_spread(value: float, spread: float) -> str:
-    return f"{value:.3f}" if math.isnan(spread) else f"{value:.3f} ± {spread:.3f}"
-
-
-def _or_dash(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.3f}"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,137 +7,21 @@ own, so that memory does not grow with the stream.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from scipy import sparse
 
 from fires.core.belief import Floats
 from fires.core.randomness import generator
-from fires.streams.base import Batch, Position, Schema, check_batch_size
+from fires.streams.sparse_wide import SparseWide
+from fires.streams.synthetic_base import BLOCK, Columns, Labels, Synthetic, check_rate, directions
 
-# Rows drawn at a time, fewer where they are wide: part of what a seed means, never to be changed.
-_BLOCK, _BLOCK_VALUES = 1_000, 1_000_000
-
-Labels = npt.NDArray[np.int64]
-Columns = npt.NDArray[np.intp]
-Block = tuple[Any, Labels]
+__all__ = ["DriftingFeatures", "KnownTruth", "SignProduct", "SparseWide"]
 
 
-class _Synthetic(ABC):
-    """What the streams share: sets of relevant features that take turns, and blocks of rows.
-
-    Set 0 decides the labels up to the first drift, and after every drift another one does: a new
-    one, or, with ``recurring``, set 1 and set 0 in turn. Over the rows that a drift takes, each row
-    belongs to the new set with a probability that grows from 0 to 1.
-    """
-
-    def __init__(
-        self,
-        n_samples: int,
-        n_features: int,
-        n_relevant: int,
-        drift_at: float | Sequence[float],
-        drift_width: float,
-        recurring: bool,
-    ) -> None:
-        for name, value in (
-            ("n_samples", n_samples),
-            ("n_features", n_features),
-            ("n_relevant", n_relevant),
-        ):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}.")
-        shares = np.atleast_1d(np.asarray(drift_at, dtype=np.float64))
-        if shares.ndim > 1 or not ((shares > 0.0) & (shares <= 1.0)).all():
-            raise ValueError(f"drift_at must lie in (0, 1], not {drift_at}.")
-        if not 0.0 <= drift_width < 1.0:
-            raise ValueError(f"drift_width must lie in [0, 1), not {drift_width}.")
-        self.n_samples = int(n_samples)
-        self._starts = np.round(shares * n_samples).astype(np.intp)
-        self._width = round(drift_width * n_samples)
-        ends = self._starts[self._starts < n_samples] + self._width
-        if (np.diff(self._starts) < max(self._width, 1)).any() or (ends > n_samples).any():
-            raise ValueError(
-                f"drift_at={drift_at} must ascend, each drift ending before the next one and "
-                f"before the stream does; with drift_width={drift_width} one takes "
-                f"{self._width} rows."
-            )
-        self._turns = np.arange(len(self._starts) + 1)
-        if recurring:
-            self._turns %= 2
-        self._n_sets = int(self._turns.max()) + 1
-        self._relevant: Columns = np.empty((self._n_sets, n_relevant), dtype=np.intp)
-        self._block_rows = min(_BLOCK, max(_BLOCK_VALUES // n_features, 1))
-        names = tuple(f"x{column}" for column in range(n_features))
-        self.schema = Schema(names, target="label", classes=(0, 1))
-
-    @property
-    def drifts(self) -> tuple[int, ...]:
-        """The rows from which on other features begin to decide."""
-        return tuple(self._starts[self._starts < self.n_samples].tolist())
-
-    def relevant_at(self, row: int) -> Columns:
-        """The columns that decide the label of this row, ascending.
-
-        While a gradual drift lasts, the columns of both sets.
-        """
-        if not 0 <= row < self.n_samples:
-            raise IndexError(f"The stream has rows 0 to {self.n_samples - 1}; there is no {row}.")
-        turn = int(np.searchsorted(self._starts, row, side="right"))
-        lasts = turn > 0 and row < self._starts[turn - 1] + self._width
-        return np.unique(self._relevant[self._turns[turn - lasts : turn + 1]])
-
-    def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the rows in order; the last batch may be shorter."""
-        batch_size = check_batch_size(batch_size)
-        block = lru_cache(maxsize=1)(self._block)
-        for start in range(0, self.n_samples, batch_size):
-            stop = min(start + batch_size, self.n_samples)
-            yield Batch(*self._rows(start, stop, block), Position(rows=stop, offset=stop))
-
-    def _rows(self, start: int, stop: int, block: Callable[[int], Block]) -> Block:
-        size = self._block_rows
-        parts = []
-        for number in range(start // size, (stop - 1) // size + 1):
-            X, y = block(number)
-            within = slice(max(start - number * size, 0), stop - number * size)
-            parts.append((X[within], y[within]))
-        Xs, ys = zip(*parts, strict=True)
-        # Always a copy: what is done to a batch must not reach the next one.
-        return _stacked(Xs), np.concatenate(ys)
-
-    @abstractmethod
-    def _block(self, number: int) -> Block:
-        """Rows from ``number * _block_rows`` on, drawn whole even where the stream ends before."""
-
-    def _numbers(self, number: int) -> npt.NDArray[np.intp]:
-        return number * self._block_rows + np.arange(self._block_rows)
-
-    def _sets(self, number: int, rng: np.random.Generator) -> Columns:
-        """Which set decides each row of a block."""
-        rows = self._numbers(number)
-        turn = np.searchsorted(self._starts, rows, side="right")
-        since = rows - np.append(self._starts, -self.n_samples)[turn - 1]  # long ago for turn 0
-        is_old = rng.random(len(rows)) >= (since + 1) / (self._width + 1)
-        sets: Columns = self._turns[turn - is_old]
-        return sets
-
-    def _by_set(self, sets: Columns, margin: Callable[[int], Floats]) -> Floats:
-        """For each row the margin that its own set gives it."""
-        out = np.empty(len(sets))
-        for chosen in np.unique(sets).tolist():
-            rows = sets == chosen
-            out[rows] = margin(chosen)[rows]
-        return out
-
-
-class KnownTruth(_Synthetic):
+class KnownTruth(Synthetic):
     r"""Two classes told apart by a few of many features, some of which have twins.
 
     With independent standard normal :math:`z_j`, the relevant features :math:`R`, coefficients
@@ -230,7 +114,7 @@ class KnownTruth(_Synthetic):
             )
         if not 0.0 < twin_correlation < 1.0:
             raise ValueError(f"twin_correlation must lie between 0 and 1, not {twin_correlation}.")
-        _check_rate(positive_rate)
+        check_rate(positive_rate)
         if not 0.0 <= noise < np.inf:
             raise ValueError(f"noise must be finite and not negative, not {noise}.")
         rng = generator(random_state, self._purpose)
@@ -242,7 +126,7 @@ class KnownTruth(_Synthetic):
             self._scale, self._offset = np.ones(n_features), np.zeros(n_features)
         order = rng.permutation(n_features)
         self._relevant = np.sort(order[:n_ever].reshape(self._relevant.shape), axis=1)
-        self._beta = _directions(rng, self._relevant.shape)
+        self._beta = directions(rng, self._relevant.shape)
         self._noise = noise
         self._threshold = NormalDist(0.0, float(np.hypot(1.0, noise))).inv_cdf(1.0 - positive_rate)
         self._twins: Columns = order[n_ever : n_ever + n_twins]
@@ -338,11 +222,11 @@ class DriftingFeatures(KnownTruth):
             noise=noise,
             random_state=random_state,
         )
-        self._block_rows = _BLOCK
+        self._block_rows = BLOCK
         self.change = int(self._starts[0])
 
 
-class SignProduct(_Synthetic):
+class SignProduct(Synthetic):
     r"""The label is the product of some features' signs: a linear model sees nothing.
 
     With independent standard normal :math:`x_j` and the relevant features :math:`R`:
@@ -407,136 +291,3 @@ class SignProduct(_Synthetic):
             self._sets(number, rng), lambda s: np.sign(X[:, self._relevant[s]]).prod(axis=1)
         )
         return X, ((product > 0) != flipped).astype(np.int64)
-
-
-class SparseWide(_Synthetic):
-    r"""Short texts as counts of words: very many features, few of them in a row, as CSR batches.
-
-    A row has Poisson(``length``) words, each of which is the one of rank r with probability
-    :math:`p_r \propto r^{-a}` (Zipf's law), where :math:`a` is ``exponent``; the columns have their
-    ranks at random. So :math:`x_j`, how often word j is there, is Poisson with mean
-    :math:`m_j = \text{length} \cdot p_{r(j)}`, independently of all others, and
-
-    .. math::
-        y = \Big[ \sum_{j \in R} \beta_j \frac{x_j - m_j}{\sqrt{m_j}} + \varepsilon > c \Big]
-
-    with :math:`\beta` and :math:`\varepsilon` as in :class:`KnownTruth`. The threshold :math:`c`
-    of each set is a quantile over 100,000 drawn rows, from which the share of positives inherits a
-    standard error of 0.0016 (0.0003 at a rate of 0.01).
-
-    Parameters
-    ----------
-    n_samples, n_features : int
-        The size of the stream.
-    n_relevant : int
-        How many features matter at a time.
-    head : int
-        The relevant features are among this many most frequent ones. With the other defaults, the
-        last of 100 is in one row of 25.
-    length : float
-        The expected number of words in a row.
-    exponent : float
-        Of Zipf's law; 0 makes all words equally frequent.
-    positive_rate, drift_at, drift_width, recurring, random_state
-        As in :class:`KnownTruth`.
-    noise : float
-        Standard deviation of what no feature explains, beside a signal of 1; above 0, since the
-        rows in which no relevant word occurs would all be on one side of the threshold.
-
-    Examples
-    --------
-    >>> stream = SparseWide(1_000, n_features=100_000)
-    >>> batch = next(stream.batches(100))
-    >>> batch.X.shape, batch.X.format, batch.X.nnz
-    ((100, 100000), 'csr', 3839)
-    """
-
-    def __init__(
-        self,
-        n_samples: int = 20_000,
-        n_features: int = 100_000,
-        n_relevant: int = 10,
-        *,
-        head: int = 100,
-        length: float = 50.0,
-        exponent: float = 1.1,
-        positive_rate: float = 0.5,
-        drift_at: float | Sequence[float] = (),
-        drift_width: float = 0.0,
-        recurring: bool = False,
-        noise: float = 0.5,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(n_samples, n_features, n_relevant, drift_at, drift_width, recurring)
-        if not self._relevant.size <= head <= n_features:
-            raise ValueError(
-                f"head must lie between the {self._n_sets} x {n_relevant} relevant features and "
-                f"n_features={n_features}, not be {head}."
-            )
-        if not 0.0 < length < np.inf:
-            raise ValueError(f"length must be finite and above 0, not {length}.")
-        if not 0.0 <= exponent < np.inf:
-            raise ValueError(f"exponent must be finite and not negative, not {exponent}.")
-        _check_rate(positive_rate)
-        if not 0.0 < noise < np.inf:
-            raise ValueError(f"noise must be finite and above 0, not {noise}.")
-        self._block_rows = _BLOCK  # wide, but not full
-        rng = generator(random_state, "sparse wide")
-        self._seed = int(rng.integers(2**63))
-        frequency = np.arange(1.0, n_features + 1.0) ** -exponent
-        frequency /= frequency.sum()
-        self._cumulated = np.cumsum(frequency)
-        self._cumulated[-1] = 1.0  # of the numbers drawn from [0, 1), none lies beyond
-        self._column = rng.permutation(n_features).astype(np.int32)  # of every rank
-        ranks = rng.permutation(head)[: self._relevant.size].reshape(self._relevant.shape)
-        self._relevant = self._column[ranks].astype(np.intp)
-        self._mean = length * frequency[ranks]
-        self._beta = _directions(rng, self._relevant.shape)
-        self._length, self._noise = length, noise
-        self._threshold = np.array(
-            [
-                np.quantile(
-                    self._signal(rng.poisson(self._mean[s], (100_000, n_relevant)), s)
-                    + noise * rng.standard_normal(100_000),
-                    1.0 - positive_rate,
-                )
-                for s in range(self._n_sets)
-            ]
-        )
-
-    def _signal(self, counts: npt.NDArray[Any], s: int) -> Floats:
-        mean = self._mean[s]
-        signal: Floats = ((counts - mean) / np.sqrt(mean)) @ self._beta[s]
-        return signal
-
-    def _block(self, number: int) -> tuple[Any, Labels]:
-        rng = generator(self._seed, "block", str(number))
-        shape = self._block_rows, self.schema.n_features
-        ends = np.append(0, np.cumsum(rng.poisson(self._length, self._block_rows))).astype(np.int32)
-        ranks = np.searchsorted(self._cumulated, rng.random(ends[-1]), side="right")
-        X = sparse.csr_array((np.ones(ends[-1]), self._column[ranks], ends), shape=shape)
-        X.sum_duplicates()
-        unexplained = self._noise * rng.standard_normal(self._block_rows)
-        margin = self._by_set(
-            self._sets(number, rng),
-            lambda s: self._signal(X[:, self._relevant[s]].toarray(), s) - self._threshold[s],
-        )
-        return X, (margin + unexplained > 0.0).astype(np.int64)
-
-
-def _directions(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-    """Coefficients of random sign and similar size; each row has length 1."""
-    signed = rng.choice([-1.0, 1.0], shape) * rng.uniform(0.7, 1.3, shape)
-    directions: Floats = signed / np.linalg.norm(signed, axis=1, keepdims=True)
-    return directions
-
-
-def _check_rate(positive_rate: float) -> None:
-    if not 0.0 < positive_rate < 1.0:
-        raise ValueError(f"positive_rate must lie between 0 and 1, not {positive_rate}.")
-
-
-def _stacked(parts: Sequence[Any]) -> Any:
-    if sparse.issparse(parts[0]):
-        return sparse.vstack(parts, format="csr")
-    return np.concatenate(parts)

@@ -1,0 +1,54 @@
+"""Options that several commands have, spelt once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+class Top(click.ParamType[int | float]):
+    """A number of features, or a fraction of them.
+
+    Examples
+    --------
+    >>> Top().convert("20", None, None), Top().convert("0.1", None, None)
+    (20, 0.1)
+    """
+
+    name = "K"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int | float:
+        """The number that a text stands for."""
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]
+        try:
+            top = int(value) if value.isdigit() else float(value)
+        except ValueError:
+            top = -1
+        if not (0 < top < 1 if isinstance(top, float) else top >= 1):
+            self.fail(f"{value!r} is neither a number of features nor a fraction below 1.", param)
+        return top
+
+
+top = click.option(
+    "--top",
+    "-k",
+    type=Top(),
+    default=10,
+    show_default=True,
+    help="How many features to select: a number, or a fraction such as 0.1.",
+)
+exclude = click.option(
+    "--exclude", metavar="COL,...", help="Columns to leave out, separated by commas.", default=""
+)
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print the result as JSON, not as a table."
+)
+debug = click.option(
+    "--debug",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, option, value: ctx.meta.update({"fires.debug": value}),
+    help="Show where in the program an error arose.",
+)

@@ -1,0 +1,58 @@
+"""The README and every page: the code they show runs, and prints what they say."""
+
+import re
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fires.core.errors import MissingExtra
+from fires.streams import datasets
+from fires.streams.data_files import DataUnavailable, not_at_hand
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SAID = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
+CODE = {page: BLOCK.findall(page.read_text(encoding="utf-8")) for page in PAGES}
+
+
+def some_stream():
+    """What the README's first lines learn from."""
+    X = np.random.default_rng(0).normal(size=(40, 25))
+    return [(X, X[:, 0] > 0)]
+
+
+def case(page):
+    trains_a_net = page.name == "models.md"
+    return pytest.param(page, id=page.name, marks=[pytest.mark.slow] if trains_a_net else [])
+
+
+@pytest.mark.parametrize("page", [case(page) for page in PAGES if CODE[page]])
+def test_the_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):
+    def fetch(info):
+        raise not_at_hand(info, "tests do not download")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(datasets, "fetch", fetch)
+    names = {"stream": some_stream()}
+    for block in CODE[page]:  # each goes on where the one before it has ended
+        printed = StringIO()
+        try:
+            with redirect_stdout(printed):
+                exec(compile(block, page.name, "exec"), names)
+        except (DataUnavailable, MissingExtra) as error:
+            pytest.skip(str(error))
+        lines = list(dict.fromkeys(printed.getvalue().splitlines()))  # a loop may print it again
+        assert lines == SAID.findall(block)
+
+
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page):
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
