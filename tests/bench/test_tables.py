@@ -263,6 +263,7 @@ def test_only_numbers_that_differ_are_listed(folder):
         ("Usenet", "OFS", {}, "ties"),
         ("Spambase", "OFS", {}, "other shuffling"),
         ("KDD", "FSDS", {}, "not found"),
+        ("Dota", "OFS", {}, "other sample"),
         ("MNIST", "FSDS", {}, "sketch"),
         ("RTG", "FIRES-GLM", {}, "other stream"),
         ("Gisette", "FIRES-GLM", {"rows": 1000}, "fewer rows"),
