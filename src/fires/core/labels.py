@@ -107,3 +107,29 @@ def class_rows(old: Labels, new: Labels) -> list[tuple[int, float] | None]:
             # Two classes share a row: the new, greater one is what the old one is not.
             sources.append((0, -1.0) if len(new) == 2 else None)
     return sources
+
+
+def are_numbers(y: Labels, classes: Any, target: str = "auto") -> bool:
+    """Whether a target holds numbers to be predicted, and not labels.
+
+    ``target`` decides, unless it is "auto": then fractions are numbers, and few different whole
+    numbers are labels.
+
+    Examples
+    --------
+    >>> are_numbers(np.array([0.5, 2.0]), classes=None), are_numbers(np.array([1, 2]), classes=None)
+    (True, False)
+    """
+    if target != "auto":
+        return target == "numbers"
+    if classes is not None or y.dtype.kind not in "iuf":
+        return False
+    if y.dtype.kind == "f" and (y != np.floor(y)).any():
+        return True
+    n_distinct = len(np.unique(y))
+    if n_distinct > max(20, len(y) / 2):
+        raise ValueError(
+            f"y holds {n_distinct} different whole numbers in {len(y)} rows: say whether they are "
+            "numbers (target='numbers') or classes (target='classes')."
+        )
+    return False

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Floats
-from fires.core.labels import encode
+from fires.core.labels import are_numbers, encode
 from fires.core.optional import require
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, check_number, is_count, plain
@@ -191,7 +191,7 @@ class CancelOut(OnlineSelector):
         w = np.ones(len(rows)) if weight is None else weight
         started = hasattr(self, "_net_")
         if not started:
-            self._numeric_ = self._is_numeric(y, classes)
+            self._numeric_ = are_numbers(y, classes, self.target)
             self._target_ = Target("gaussian", 1, scaled=True, levelled=False)
         if self._numeric_:
             if classes is not None:
@@ -209,21 +209,6 @@ class CancelOut(OnlineSelector):
             self._net_ = net
         if self._numeric_:
             self._target_.count(y, w)
-
-    def _is_numeric(self, y: Any, classes: Any) -> bool:
-        if self.target != "auto":
-            return self.target == "numbers"
-        if classes is not None or y.dtype.kind not in "iuf":
-            return False
-        if y.dtype.kind == "f" and (y != np.floor(y)).any():
-            return True
-        n_distinct = len(np.unique(y))
-        if n_distinct > max(20, len(y) / 2):
-            raise ValueError(
-                f"y holds {n_distinct} different whole numbers in {len(y)} rows: say whether they "
-                "are numbers (target='numbers') or classes (target='classes')."
-            )
-        return False
 
     @contextmanager
     def _started(self, n_outputs: int) -> Iterator[Net]:

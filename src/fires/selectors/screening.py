@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Floats
-from fires.core.labels import encode
+from fires.core.labels import are_numbers, encode
 from fires.core.settings import check_choice, check_number
 from fires.core.storage import State
 from fires.core.validation import as_numbers
@@ -144,7 +144,7 @@ class Screening(OnlineSelector):
 
     def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
         if not hasattr(self, "_moments_"):
-            self._numeric_ = self._is_numeric(y, classes)
+            self._numeric_ = are_numbers(y, classes, self.target)
         mass, keep = faded(weight, X.shape[0], self.forgetting)
         before: Moments | None = getattr(self, "_moments_", None)
         if self._numeric_:
@@ -163,21 +163,6 @@ class Screening(OnlineSelector):
         if not all(np.isfinite(part).all() for part in merged):
             raise ValueError("Input X or y holds values so large that sums overflow; rescale them.")
         self._moments_ = merged
-
-    def _is_numeric(self, y: Any, classes: Any) -> bool:
-        if self.target != "auto":
-            return self.target == "numbers"
-        if classes is not None or y.dtype.kind not in "iuf":
-            return False
-        if y.dtype.kind == "f" and (y != np.floor(y)).any():
-            return True
-        n_distinct = len(np.unique(y))
-        if n_distinct > max(20, len(y) / 2):
-            raise ValueError(
-                f"y holds {n_distinct} different whole numbers in {len(y)} rows: say whether they "
-                "are numbers (target='numbers') or classes (target='classes')."
-            )
-        return False
 
     def _check_parameters(self) -> None:
         check_choice("measure", self.measure, ("correlation", "f"))
