@@ -37,15 +37,17 @@ def test_quick_runs_what_is_at_hand_writes_tables_and_runs_nothing_twice(empty):
     command = ("kdd2020", "--quick", "--datasets", "usenet,RTG", "--methods", "OFS,all-features")
     result = run(*command, "--jobs", 1, "--out", out)
     assert result.exit_code == 0, result.output
-    left_out, count = result.stderr.splitlines()
+    left_out, count, no_figures = result.stderr.splitlines()
     assert left_out.startswith("Left out: Usenet is not at hand: there is no usenet.parquet in ")
     assert count == f"4 cells; results go to {out}"
+    assert no_figures == "Left out: figures: they are of Gisette, MNIST or Madelon"
     assert len(records_in(out)) == 4
     assert {record["dataset"] for record in records_in(out)} == {"RTG"}
     assert {record["rows"] for record in records_in(out)} == {3000}
     lines = [line.split() for line in result.stdout.splitlines()]
     assert [line[0] for line in lines if line[:1] == ["OFS"]] == ["OFS", "OFS"]  # two protocols
-    assert "tables.md, reproduction.md, datasets.csv" in lines_with(result.stdout, "written to")
+    written = "tables.md, reproduction.md, 7 tables as .csv and .tex"
+    assert lines_with(result.stdout, "written to") == f"written to {out}: {written}"
     page = (out / "tables.md").read_text()
     assert "kdd2020 --quick --jobs 1 --datasets usenet,RTG --methods OFS,all-features`" in page
     assert str(empty) not in page
@@ -57,7 +59,7 @@ def test_quick_runs_what_is_at_hand_writes_tables_and_runs_nothing_twice(empty):
     assert (out / "tables.md").read_text() == page
 
     (out / "tables.md").unlink()
-    anew = run("kdd2020", "--no-run", "--out", out)
+    anew = run("kdd2020", "--no-run", "--no-figures", "--out", out)
     assert (anew.exit_code, anew.stderr) == (0, "")
     assert anew.stdout == again.stdout
     assert (out / "tables.md").read_text() == page
@@ -77,7 +79,8 @@ def test_cells_that_fail_are_named_and_the_code_is_1(empty, monkeypatch):
         "def fail(*a, **k):\n    raise RuntimeError('worn\\nout')\n"
         "m.OFS.partial_fit = fail\n"
     )
-    result = run(*failing, "--protocol", "honest", "--jobs", 1, "--out", empty / "out")
+    options = ("--protocol", "honest", "--jobs", 1, "--no-figures")
+    result = run(*failing, *options, "--out", empty / "out")
     assert result.exit_code == 1, result.output
     assert result.stderr.splitlines() == [
         f"2 cells; results go to {empty / 'out'}",
@@ -93,7 +96,8 @@ def test_cells_that_fail_are_named_and_the_code_is_1(empty, monkeypatch):
     [
         (["--datasets", "mnits"], 'Error: there is no data set "mnits"; did you mean MNIST?'),
         (["--methods", "efs,ofz"], 'Error: there is no method "ofz"; did you mean OFS?'),
-        (["--methods", " , "], "Error: a list of names, separated by commas, must hold one at"),
+        (["--methods", " , "], "Error: --methods needs one name at least; commas go between"),
+        (["--datasets", ""], "Error: --datasets needs one name at least; commas go between"),
         (["--jobs", "0"], "Error: Invalid value for '--jobs' / '-j': 0 is not in the range x>=1."),
         (["--datasets", "kdd", "--all-datasets"], "Error: --datasets and --all-datasets do not"),
     ],
@@ -105,11 +109,23 @@ def test_what_cannot_be_meant_is_one_line_with_code_2(arguments, message, empty)
     assert not (empty / "out").exists()
 
 
-def test_without_any_result_there_are_no_tables(empty):
-    for arguments in (["--no-run"], ["--datasets", "usenet"]):
-        result = run("kdd2020", *arguments, "--out", empty / "out")
-        assert result.exit_code == 1
-        assert result.output.splitlines()[-1] == f"Error: there are no results in {empty / 'out'}"
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--no-run"], "there are no results in {out}"),
+        (["--datasets", "usenet"], "there is nothing to run"),
+        (
+            ["--quick", "--datasets", "rbf", "--methods", "onlineboosting"],
+            "there is nothing to run: --quick leaves OnlineBoosting out where features are many",
+        ),
+    ],
+)
+def test_without_any_result_there_are_no_tables(arguments, message, empty):
+    result = run("kdd2020", *arguments, "--out", empty / "out")
+    assert result.exit_code == 1
+    line = f"Error: {message.format(out=empty / 'out')}"
+    assert result.output.splitlines()[-1] == line
+    assert not (empty / "out").exists()
 
 
 def test_a_folder_that_is_a_file_is_an_error(empty):
@@ -140,12 +156,12 @@ def test_the_bars_show_data_sets_and_their_cells(empty, monkeypatch):
     from rich.console import Console
     from rich.progress import Progress
 
-    from fires.cli.bench import _Watch
+    from fires.cli.bars import Watch
 
     console = Console(width=60, force_terminal=True, file=open(os.devnull, "w"))  # noqa: SIM115
     jobs = [cells.Cell(name, "OFS", size, 0.1) for name in ("KDD", "RTG") for size in (25, 50)]
     with console.file, Progress(console=console) as progress:
-        watch = _Watch(progress, jobs)
+        watch = Watch(progress, jobs)
 
         def shown():
             return {task.description: (task.completed, task.total) for task in progress.tasks}
@@ -167,6 +183,118 @@ def test_the_command_is_there_and_loads_nothing_before_it_runs():
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout
     assert output.strip() == "set()"
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def results(tmp_path):
+    """A folder with the results of one cell."""
+    settings = {"dataset": "Madelon", "method": "OFS", "batch_size": 100, "fraction": 0.1}
+    settings |= {"protocol": "as-published", "seed": 0, "n_rows": 3000, "fires": "1"}
+    names = ("accuracy", "stability", "milliseconds_per_step", "accuracy_variance")
+    names += ("milliseconds_select", "milliseconds_train")
+    found = dict.fromkeys(names, 0.5) | {"rows": 2600, "steps": 26, "notes": [], "complete": True}
+    (tmp_path / "cells.jsonl").write_text(json.dumps(settings | found) + "\n")
+    return tmp_path
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The names of the figures that were drawn; to draw takes longer than all the rest."""
+    pytest.importorskip("matplotlib")
+    from fires.bench import drawing
+
+    names = []
+
+    def save(figure, folder, name):
+        names.append(name)
+        return [folder / f"{name}.{kind}" for kind in ("png", "svg")]
+
+    monkeypatch.setattr(drawing, "save", save)
+    return names
+
+
+def test_figures_are_drawn_from_what_is_kept_and_nothing_is_run(results, drawn):
+    kept = {"dataset": "Madelon", "method": "OFS", "penalty": None, "digit": None, "fires": "1"}
+    kept |= {"seen": [100, 200], "accuracy": [None, 0.5], "stability": [None, 0.5]}
+    kept |= {"rows": 2600, "majority": 0.5}
+    (results / "figures.jsonl").write_text(json.dumps(kept) + "\n")
+    before = (results / "figures.jsonl").read_bytes()
+    result = run("kdd2020", "--no-run", "--out", results)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert drawn == ["over-time", "accuracy-stability"]
+    line = lines_with(result.stdout, "written to")
+    assert line.endswith(" as .csv and .tex, 2 figures as .png and .svg in figures")
+    assert (results / "figures.jsonl").read_bytes() == before
+
+    drawn.clear()
+    result = run("kdd2020", "--no-run", "--no-figures", "--out", results)
+    assert (result.exit_code, result.stderr, drawn) == (0, "", [])
+    assert lines_with(result.stdout, "written to").endswith(" tables as .csv and .tex")
+
+
+def test_where_no_figure_is_kept_one_line_says_so(results, drawn):
+    result = run("kdd2020", "--no-run", "--out", results)
+    assert result.exit_code == 0
+    line = f"Left out: figures: there are no runs for them in {results / 'figures.jsonl'}\n"
+    assert (result.stderr, drawn) == (line, [])
+
+
+def test_without_matplotlib_there_are_tables(results, monkeypatch):
+    from fires.core import optional
+
+    monkeypatch.setattr(optional, "find_spec", lambda name: None)
+    result = run("kdd2020", "--no-run", "--out", results)
+    assert result.exit_code == 0
+    needs = "drawing them needs matplotlib: pip install 'fires[plot]'"
+    assert result.stderr == f"Left out: figures: {needs}\n"
+    assert (results / "tables.md").exists()
+
+
+@pytest.mark.skipif("FIRES_DATA_DIR" not in os.environ, reason="needs Madelon")
+def test_figures_are_of_the_data_sets_and_methods_that_are_run(tmp_path, drawn):
+    command = ("kdd2020", "--quick", "--datasets", "madelon", "--methods", "ofs", "--jobs", 1)
+    result = run(*command, "--protocol", "as-published", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    count, digits, penalty, runs = result.stderr.splitlines()
+    assert count == f"1 cell; results go to {tmp_path}"
+    assert digits.startswith("Left out: discriminative-features: it is of MNIST")
+    assert penalty.startswith("Left out: uncertainty-penalty: it is of ")
+    assert runs == "1 run, for the figures"
+    assert drawn == ["over-time", "accuracy-stability"]
+    (record,) = records_in(tmp_path, "figures.jsonl")
+    assert (record["dataset"], record["method"], record["rows"]) == ("Madelon", "OFS", 2600)
+    again = run(*command, "--protocol", "as-published", "--out", tmp_path)
+    assert again.stderr.splitlines()[-1] == "1 run, 1 of them done before, for the figures"
+    assert records_in(tmp_path, "figures.jsonl") == [record]
+
+
+def test_a_run_for_the_figures_that_fails_is_named_and_the_code_is_1(results, drawn, monkeypatch):
+    from fires.bench import runner
+
+    def fail(cells, folder, jobs, progress, **options):
+        if options:  # those for the figures
+            progress.ended(cells[0], {"error": "RuntimeError: worn out"})
+        return [{"error": "RuntimeError: worn out"}] * len(options)
+
+    monkeypatch.setattr(runner, "run_cells", fail)
+    monkeypatch.setattr("fires.bench.kdd2020.missing", lambda cells: {})
+    monkeypatch.setattr("fires.bench.figures._is_whole", lambda name: True)
+    result = run("kdd2020", "--datasets", "madelon", "--methods", "ofs", "--out", results)
+    assert result.exit_code == 1
+    said = result.stderr.splitlines()
+    line = "Failed: figure: Madelon, OFS, batch 100, 10 %, as-published: RuntimeError: worn out"
+    assert line in said
+    assert said[-1] == f"2 cells failed; {results / 'figures.jsonl'} has the whole story"
+
+
+def test_the_help_names_every_method():
+    shown = " ".join(run("kdd2020", "--help").output.replace("-\n", "-").split())
+    shown = shown.replace("- ", "-")
+    for method in cells.METHODS:
+        assert method.replace(" ", "-") in shown
 
 
 # --- tune -----------------------------------------------------------------------------------------

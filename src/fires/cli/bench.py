@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fires.cli.bars import bars
 from fires.cli.text import printable
 
 if TYPE_CHECKING:
+    from fires.bench.figures import Plan
     from fires.bench.runner import Record
     from fires.bench.summary import Summary
     from fires.bench.tables import Table
 
 _OUT = click.Path(path_type=Path, file_okay=False)
+_METHODS = (  # what makes them takes long to import
+    "OnlineBoosting, VFDT, FIRES-GLM, FIRES-ANN, FIRES-SDT, OFS, EFS, FSDS, all-features, "
+    "random-features"
+)
 _JOBS_HELP = "Processes, with one thread each; by default as many as there are cores."
 
 
@@ -34,12 +39,16 @@ def command() -> None:
     "--out",
     type=_OUT,
     metavar="DIR",
-    help="Folder for results and tables.  [default: fires-kdd2020, with --quick "
+    help="Folder for results, tables and figures.  [default: fires-kdd2020, with --quick "
     "fires-kdd2020-quick]",
 )
-@click.option("--datasets", metavar="A,B", help="Only these data sets; default: all but RBF.")
+@click.option(
+    "--datasets",
+    metavar="A,B",
+    help="Only these of the data sets that `fires data list` shows.  [default: all but RBF]",
+)
 @click.option("--all-datasets", is_flag=True, help="RBF too, which takes longest.")
-@click.option("--methods", metavar="X,Y", help="Only these methods.")
+@click.option("--methods", metavar="X,Y", help=f"Only these of {_METHODS}.  [default: all]")
 @click.option(
     "--protocol",
     type=click.Choice(["as-published", "honest", "both"]),
@@ -47,7 +56,8 @@ def command() -> None:
     show_default=True,
     help="The paper's order and scaling, or tested before learnt from, or one after the other.",
 )
-@click.option("--no-run", is_flag=True, help="Only write the tables anew, from what was run.")
+@click.option("--no-figures", is_flag=True, help="Tables only.")
+@click.option("--no-run", is_flag=True, help="Write tables and figures anew, from what was run.")
 @click.pass_context
 def _kdd2020(
     ctx: click.Context,
@@ -58,17 +68,23 @@ def _kdd2020(
     all_datasets: bool,
     methods: str | None,
     protocol: str,
+    no_figures: bool,
     no_run: bool,
 ) -> None:
-    """Run the experiments and write tables, ours beside the published.
+    """Run the experiments; write tables, ours beside the published, and figures.
 
     Four batch sizes and three fractions of selected features, for each data set and method. Every
     result is kept in DIR/cells.jsonl as soon as it is there: a run that was stopped goes on when
     the same command is given again. Boosting and VFDT learn row by row, and take hours.
+
+    The figures, in DIR/figures, are the paper's, and as published: the pixels that tell MNIST's
+    3, 8 and 9 apart; accuracy and stability over time and against each other, and with several
+    penalties, on Gisette or, where a part of it is missing, on MNIST or else Madelon. They show
+    those of the methods that are run, but Boosting and VFDT. They need matplotlib, the extra plot.
     """
-    from fires.bench import kdd2020, tables
+    from fires.bench import figures, kdd2020, tables
     from fires.bench.cells import DATASETS, METHODS, PROTOCOLS
-    from fires.bench.runner import finished, read_records, run_cells
+    from fires.bench.runner import CELLS, finished, read_records, run_cells
     from fires.bench.summary import Summary
     from fires.streams.datasets import describe
 
@@ -76,36 +92,40 @@ def _kdd2020(
         raise click.UsageError("--datasets and --all-datasets do not go together.")
     out = out or Path("fires-kdd2020-quick" if quick else "fires-kdd2020")
     jobs = jobs or kdd2020.cores()
-    usual = DATASETS if all_datasets else kdd2020.USUAL_DATASETS
-    cells = kdd2020.plan(
-        usual if datasets is None else [describe(name).name for name in _names(datasets)],
-        list(METHODS) if methods is None else [kdd2020.named_method(m) for m in _names(methods)],
-        PROTOCOLS if protocol == "both" else (protocol,),
-        quick=quick,
-    )
-    cells = list(dict.fromkeys(cells))
-    n_failed = 0
+    names, chosen = [*(DATASETS if all_datasets else kdd2020.USUAL_DATASETS)], [*METHODS]
+    if datasets is not None:
+        names = [describe(name).name for name in _names(datasets, "--datasets")]
+    if methods is not None:
+        chosen = [kdd2020.named_method(name) for name in _names(methods, "--methods")]
+    protocols = PROTOCOLS if protocol == "both" else (protocol,)
+    cells = list(dict.fromkeys(kdd2020.plan(names, chosen, protocols, quick=quick)))
+    missing: dict[str, str] = {}
+    n_failed: dict[str, int] = {}
     if not no_run:
         done = finished(cells, read_records(out))
-        todo = [cell for cell in cells if cell not in done]
-        missing = kdd2020.missing(todo)
-        for line in missing.values():
-            click.echo(printable(f"Left out: {line}"), err=True)
-        todo = [c for c in todo if c.dataset not in missing and c.method not in missing]
-        known = f", {len(done):,} of them done before" if done else ""
-        click.echo(f"{len(done) + len(todo):,} cells{known}; results go to {out}", err=True)
-        if todo:
+        missing = kdd2020.missing([cell for cell in cells if cell not in done])
+        _say_left_out(why if name in why else f"{name}: {why}" for name, why in missing.items())
+        cells = [c for c in cells if c in done or not {c.dataset, c.method} & missing.keys()]
+        if not cells:
+            why = "" if missing else ": --quick leaves OnlineBoosting out where features are many"
+            raise click.ClickException(f"there is nothing to run{why}")
+        click.echo(f"{_count('cell', cells, done)}; results go to {out}", err=True)
+        if len(cells) > len(done):
             kdd2020.note_run(out, _command(ctx), jobs)
-        with _bars([*done, *todo]) as progress:
-            records = run_cells([*done, *todo], out, jobs, progress)
-        n_failed = _n_failed(records)
+        with bars(cells) as progress:
+            n_failed[CELLS] = _n_failed(run_cells(cells, out, jobs, progress))
     summary = Summary(out)
     if not summary.records:
         raise click.ClickException(f"there are no results in {out}")
     written = tables.write(out)
+    drawn: list[Path] = []
+    if not no_figures:
+        names, chosen = ([w for w in words if w not in missing] for words in (names, chosen))
+        plan = None if no_run else figures.plan(names, chosen, protocols, quick=quick)
+        drawn, n_failed[figures.RUNS] = _draw(plan, out, jobs)
     _print_summary(summary)
-    click.echo(f"\nwritten to {out}: {', '.join(path.name for path in written)}")
-    _exit(n_failed, out / "cells.jsonl")
+    click.echo(f"\nwritten to {out}: {_listed(written, drawn)}")
+    _exit(n_failed, out)
 
 
 @command.command("tune")
@@ -183,7 +203,7 @@ def _tune(
         protocol=protocol,
         n_rows=n_rows,
     )
-    with _bars(trials) as progress:
+    with bars(trials) as progress:
         records = run_cells(
             trials, out, jobs or kdd2020.cores(), progress, work=tune.run, file=tune.TRIALS
         )
@@ -200,13 +220,13 @@ def _tune(
         shown.add_row(*row, end_section=number == len(best))
     Console().print(shown)
     click.echo(f"\n{about}\nwritten to {out}: tune.md, tune.csv")
-    _exit(_n_failed(records), out / tune.TRIALS)
+    _exit({tune.TRIALS: _n_failed(records)}, out)
 
 
-def _names(text: str) -> list[str]:
+def _names(text: str, option: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise click.UsageError("a list of names, separated by commas, must hold one at least.")
+        raise click.UsageError(f"{option} needs one name at least; commas go between several.")
     return names
 
 
@@ -233,11 +253,68 @@ def _n_failed(records: Sequence[Record]) -> int:
     return sum("error" in record for record in records)
 
 
-def _exit(n_failed: int, where: Path) -> None:
-    if n_failed:
-        were = "cell" if n_failed == 1 else "cells"
-        click.echo(f"{n_failed:,} {were} failed; {where} has the whole story", err=True)
+def _exit(n_failed: Mapping[str, int], folder: Path) -> None:
+    """End with code 1 if something failed, and say in which file of the folder it stands."""
+    for name, count in n_failed.items():
+        if count:
+            were = "cell" if count == 1 else "cells"
+            click.echo(f"{count:,} {were} failed; {folder / name} has the whole story", err=True)
+    if any(n_failed.values()):
         sys.exit(1)
+
+
+def _say_left_out(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(printable(f"Left out: {line}"), err=True)
+
+
+def _count(what: str, cells: Sequence[Any], done: Collection[Any]) -> str:
+    known = f", {len(done):,} of them done before" if done else ""
+    return f"{len(cells):,} {what}{'s' * (len(cells) != 1)}{known}"
+
+
+def _draw(plan: Plan | None, out: Path, jobs: int) -> tuple[list[Path], int]:
+    """Run what the figures need, and draw them: the files, and how many runs failed.
+
+    Without a plan they are drawn from what was run before.
+    """
+    from fires.bench import figure_data, figures
+    from fires.bench.runner import finished, read_records, run_cells
+    from fires.core.errors import MissingExtra
+    from fires.core.optional import require
+
+    try:
+        require("matplotlib", "drawing them", "plot")
+    except MissingExtra as error:
+        _say_left_out([f"figures: {error}"])
+        return [], 0
+    n_failed = 0
+    if plan is not None:
+        _say_left_out(plan.left_out)
+        if not plan.cells:
+            return [], 0
+        done = finished(plan.cells, read_records(out, figures.RUNS))
+        click.echo(f"{_count('run', plan.cells, done)}, for the figures", err=True)
+        with bars(plan.cells) as progress:
+            records = run_cells(
+                plan.cells, out, jobs, progress, work=figure_data.run, file=figures.RUNS
+            )
+        n_failed = _n_failed(records)
+    drawn = figures.draw(out)
+    _say_left_out(drawn.left_out)
+    return drawn.files, n_failed
+
+
+def _listed(tables: Sequence[Path], figures: Sequence[Path]) -> str:
+    """What was written, in one line: pages by their names, the rest by its number."""
+    parts = [path.name for path in tables if path.suffix == ".md"]
+    for files, what in ((tables, "tables"), (figures, "figures")):
+        kinds = dict.fromkeys(path.suffix for path in files if path.suffix != ".md")
+        if kinds:
+            n = sum(path.suffix != ".md" for path in files) // len(kinds)
+            where = f" in {files[-1].parent.name}" if what == "figures" else ""
+            parts.append(f"{n} {what if n > 1 else what[:-1]} as {' and '.join(kinds)}{where}")
+    return ", ".join(parts)
 
 
 def _print_summary(summary: Summary) -> None:
@@ -277,69 +354,3 @@ def _means(table: Table) -> dict[str, list[str]]:
     start = next(number for number, row in enumerate(table.rows) if row[0] == "mean")
     block = table.rows[start : start + 3]
     return {name: [row[place] for row in block] for place, name in enumerate(table.columns)}
-
-
-@contextmanager
-def _bars(cells: Sequence[Any]) -> Iterator[Any]:
-    """Bars on standard error, if that is a terminal: the data sets, and the cells of each."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    status = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=status,
-        expand=True,
-        transient=True,
-        disable=not status.is_terminal,
-    ) as progress:
-        watch = _Watch(progress, cells)
-        try:
-            yield watch
-        except KeyboardInterrupt:
-            watch.say(
-                f"{watch.n_ended:,} of {len(cells):,} done; the same command goes on from here"
-            )
-            raise
-
-
-class _Watch:
-    """Moves the bars, and says what failed."""
-
-    def __init__(self, progress: Any, cells: Sequence[Any]) -> None:
-        self._progress = progress
-        self._left: dict[str, int] = {}
-        for cell in cells:
-            self._left[cell.dataset] = self._left.get(cell.dataset, 0) + 1
-        self._total = dict(self._left)
-        self._tasks: dict[str, Any] = {}
-        self._all = progress.add_task("data sets", total=len(self._left))
-        self.n_ended = 0
-
-    def say(self, line: str) -> None:
-        """Print a line above the bars."""
-        console = self._progress.console
-        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
-
-    def began(self, cell: Any) -> None:
-        if cell.dataset not in self._tasks:
-            total = self._total[cell.dataset]
-            done = total - self._left[cell.dataset]
-            name = printable(Path(cell.dataset).name)
-            self._tasks[cell.dataset] = self._progress.add_task(name, total=total, completed=done)
-
-    def ended(self, cell: Any, record: Record) -> None:
-        self.n_ended += 1
-        self._left[cell.dataset] -= 1
-        if "error" in record:
-            self.say(f"Failed: {cell}: {record['error']}")
-        task = self._tasks.get(cell.dataset)
-        if task is not None:
-            self._progress.update(task, advance=1)
-        if not self._left[cell.dataset]:
-            self._progress.advance(self._all)
-            if task is not None:
-                self._progress.remove_task(task)

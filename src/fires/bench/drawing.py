@@ -1,0 +1,307 @@
+"""How the paper's figures look: nothing is computed here but what the eye needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fires.bench.figure_data import DIGITS, WINDOW, Pixels, Run
+from fires.core.belief import Floats
+from fires.core.optional import require
+
+
+class Look(NamedTuple):
+    """The colour, dashes and mark of a method, and what to say of it besides."""
+
+    colour: str
+    dashes: str
+    mark: str
+    note: str = ""
+
+
+# Colours that stay apart for the colour-blind (Okabe and Ito); dashes and marks in grey print too.
+LOOKS = {
+    "FIRES-GLM": Look("#0072b2", "-", "o"),
+    "FIRES-ANN": Look("#d55e00", "-", "s"),
+    "FIRES-SDT": Look("#009e73", "-", "^"),
+    "OFS": Look("#cc79a7", "--", "D"),
+    "EFS": Look("#b8860b", "--", "v"),
+    "FSDS": Look("#56b4e9", "--", "P"),
+    "random features": Look("#808080", ":", "*", "drawn once"),
+    "all features": Look("#000000", ":", "", "no stability"),
+}
+_DPI = 130  # a PNG of the busiest figure stays below 200 KB
+_SMALL: dict[str, Any] = {"loc": "left", "fontsize": 8, "color": "#555555"}
+_LARGEST = 900.0  # the area of a circle, in square points
+_STYLE = {
+    "font.size": 9.0,
+    "axes.titlesize": 9.0,
+    "figure.titlesize": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e4e4e4",
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.5,
+    "legend.frameon": False,
+    "svg.hashsalt": "fires",  # else the names inside an SVG are random
+    "image.interpolation": "nearest",
+}
+
+
+def save(figure: Any, folder: Path, name: str) -> list[Path]:
+    """Write a figure as PNG and as SVG; the same figure gives the same bytes."""
+    paths = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
+    with _style():
+        for path in paths:
+            metadata = {"Date": None} if path.suffix == ".svg" else {}
+            figure.savefig(path, dpi=_DPI, metadata=metadata)
+    return paths
+
+
+def discriminative_features(
+    pixels: Mapping[str, Sequence[Pixels]], means: Sequence[Sequence[Any]], settings: str
+) -> Any:
+    """Weights and selected pixels of several methods for several digits, as images.
+
+    Parameters
+    ----------
+    pixels : mapping of str to sequence of Pixels
+        Of each method, for each of :data:`fires.bench.figure_data.DIGITS`.
+    means : sequence of pairs of arrays
+        For each digit the mean image of its rows, and of the rows of the others.
+    settings : str
+        What the title says besides.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    with _style():
+        figure = _figure(7.0, 1.15 * (len(pixels) + 1) + 1.1)
+        figure.suptitle(f"Which pixels tell a digit from two others\n{settings}")
+        widths = [1.0, 1.0, 0.1] * len(DIGITS)
+        panels = figure.subplots(
+            len(pixels) + 1, len(widths) - 1, width_ratios=widths[:-1], squeeze=False
+        )
+        for gap in panels[:, 2::3].flat:
+            gap.set_axis_off()
+        for row, name in enumerate(["mean image", *pixels]):
+            panels[row, 0].set_ylabel(name)
+            for place, digit in enumerate(DIGITS):
+                pair = panels[row, 3 * place : 3 * place + 2]
+                shown = means[place] if row == 0 else pixels[name][place]
+                for panel, values in zip(pair, shown, strict=True):
+                    panel.set(xticks=[], yticks=[])
+                    panel.spines[:].set(visible=True, color="#bbbbbb")
+                    panel.imshow(np.reshape(values, (28, 28)), cmap="Greys")
+                if row < 2:
+                    others = " and ".join(str(other) for other in DIGITS if other != digit)
+                    heads = (f"all {digit}", f"all {others}") if row == 0 else Pixels._fields
+                    for panel, head in zip(pair, heads, strict=True):
+                        panel.set_title(head)
+        notes = ["Each panel goes from white, its least value, to black, its greatest."]
+        if "FSDS" in pixels:
+            notes.append("FSDS does not look at the labels: it shows the same for every digit.")
+        figure.supxlabel("\n".join(notes), fontsize=8)
+    return figure
+
+
+def over_time(runs: Mapping[str, Run], settings: str, majority: float) -> Any:
+    """Accuracy and stability of several methods while the stream flows.
+
+    Parameters
+    ----------
+    runs : mapping of str to Run
+        Of each method.
+    settings : str
+        What the title says besides.
+    majority : float
+        The share of the greater class: what an accuracy must be above.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    with _style():
+        figure = _figure(7.0, 5.6)
+        figure.suptitle(f"Accuracy and stability over time\n{settings}")
+        upper, lower = figure.subplots(2, 1, sharex=True)
+        # Not more points than the eye can follow; each stands for the steps before it.
+        every = max(1, round(max(len(run.seen) for run in runs.values()) / 35))
+        n_accuracies = max(WINDOW, every)
+        for place, (name, run) in enumerate(runs.items()):
+            shown = np.arange(len(run.seen))[::-every][::-1]  # the last step is always there
+            accuracy = _moving_mean(run.accuracy, n_accuracies)
+            for axes, values in ((upper, accuracy), (lower, _moving_mean(run.stability, every))):
+                if np.isnan(values).all():  # the stability of all features
+                    continue
+                look = _line(name, place, len(shown))
+                axes.plot(run.seen[shown], values[shown], label=_named(name, run), **look)
+                if run.diverged_at is not None:
+                    axes.plot(run.seen[-1], values[-1], "x", color=look["color"], markersize=10)
+        _majority(upper, majority)
+        upper.set_ylabel("accuracy")
+        upper.set_title(
+            f"mean of the last {n_accuracies} batches, or of as many as there are", **_SMALL
+        )
+        lower.set_ylabel("stability")
+        mean = f"; mean of the last {every}" if every > 1 else ""
+        lower.set_title(f"of the sets selected in the last {WINDOW} batches{mean}", **_SMALL)
+        lower.set_xlabel("rows seen")
+        lower.set_xlim(left=0)
+        lower.xaxis.set_major_formatter("{x:,.0f}")
+        figure.align_ylabels()
+        handles = upper.get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower center", ncols=3, fontsize=8)
+    return figure
+
+
+def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority: float) -> Any:
+    """Mean accuracy against mean stability; the area of a circle is the variance of the accuracy.
+
+    A run that did not come to the end has no means that could be compared with those of others:
+    only the legend names it. Parameters are those of :func:`over_time`.
+    """
+    with _style():
+        figure = _figure(7.0, 5.2)
+        figure.suptitle(f"Accuracy against stability\n{settings}")
+        axes = figure.subplots()
+        named = {name: _named(name, run).replace(" (", "\n(") for name, run in runs.items()}
+        ended = {name: run for name, run in runs.items() if run.diverged_at is None}
+        points = {
+            name: (_mean(run.stability), _mean(run.accuracy), float(np.nanvar(run.accuracy)))
+            for name, run in ended.items()
+            if not np.isnan(run.stability).all()
+        }
+        unit, largest = _circles([variance for *_, variance in points.values()])
+        for name, (x, y, variance) in points.items():
+            look = LOOKS[name]
+            axes.scatter(x, y, s=unit * variance, color=look.colour, alpha=0.35, linewidth=0)
+            axes.scatter(x, y, s=16, color=look.colour, marker=look.mark, label=named[name])
+        for name in (name for name in ended if name not in points):  # all features: no stability
+            level = {"color": LOOKS[name].colour, "linestyle": LOOKS[name].dashes}
+            axes.axhline(_mean(runs[name].accuracy), **level, label=named[name])
+        _majority(axes, majority)
+        for name in (name for name in runs if name not in ended):
+            axes.plot([], [], "x", color=LOOKS[name].colour, label=named[name])
+        axes.margins(0.12, 0.15)
+        axes.set_xlabel(f"stability (window of {WINDOW} batches, mean over steps)")
+        axes.set_ylabel("accuracy (mean over steps)")
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", fontsize=8)
+        shown = [share * largest for share in (0.1, 0.5, 1.0)]
+        grey = {"color": "#808080", "alpha": 0.35, "linewidth": 0}
+        figure.legend(
+            [axes.scatter([], [], s=unit * variance, **grey) for variance in shown],
+            [f"{variance:.2g}" for variance in shown],
+            loc="outside lower center",
+            title="area of the circles: variance of the accuracy over steps",
+            title_fontsize=8,
+            fontsize=8,
+            ncols=len(shown),
+            handleheight=4.0,
+            handletextpad=1.5,
+            scatteryoffsets=[0.15],
+        )
+    return figure
+
+
+def effect_of_penalty(runs: Mapping[float, Run], settings: str) -> Any:
+    r"""Mean accuracy and stability of FIRES-GLM against :math:`\lambda_s`, the penalty.
+
+    Parameters
+    ----------
+    runs : mapping of float to Run
+        With each penalty, in ascending order.
+    settings : str
+        What the title says besides.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    with _style():
+        figure = _figure(7.0, 4.4)
+        figure.suptitle(f"FIRES-GLM: effect of the penalty on uncertainty\n{settings}")
+        parts = figure.subplots(2, 1, sharex=True)
+        for axes, what, colour, mark in zip(
+            parts, ("accuracy", "stability"), ("#d55e00", "#0072b2"), "os", strict=True
+        ):
+            means = [_mean(getattr(run, what)) for run in runs.values()]
+            axes.plot(list(runs), means, color=colour, marker=mark, markersize=4)
+            axes.axvline(0.01, color="#808080", linestyle=":", label="default, 0.01")
+            axes.set_ylabel(f"{what}\n(mean over steps)")
+            # Differences in the third digit must not look like cliffs.
+            low, high = np.nanmin(means), np.nanmax(means)
+            room = max(0.005, 0.025 - (high - low) / 2)
+            axes.set_ylim(low - room, min(high + room, 1.003))
+        parts[0].legend()
+        parts[1].set_xscale("log")
+        parts[1].minorticks_off()
+        parts[1].set_xlabel(r"$\lambda_s$, the penalty on uncertainty")
+        figure.align_ylabels()
+    return figure
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    """Our look and nobody else's, for as long as it lasts."""
+    style = require("matplotlib.style", "drawing figures", "plot")
+    with style.context(["default", _STYLE]):
+        yield
+
+
+def _figure(width: float, height: float) -> Any:
+    figure = require("matplotlib.figure", "drawing figures", "plot")
+    return figure.Figure(figsize=(width, height), layout="constrained")
+
+
+def _majority(axes: Any, share: float) -> None:
+    axes.axhline(share, color="#999999", linewidth=0.8, label="majority class")
+
+
+def _named(name: str, run: Run) -> str:
+    end, note = run.diverged_at, LOOKS[name].note
+    note = note if end is None else f"not finite behind row {end:,}"
+    return f"{name} ({note})" if note else name
+
+
+def _line(name: str, place: int, n_steps: int) -> dict[str, Any]:
+    look, every = LOOKS[name], max(1, n_steps // 8)
+    # Marks of different lines at different steps, so that lines that coincide can be told apart.
+    start = place * every // len(LOOKS)
+    return {
+        "color": look.colour,
+        "linestyle": look.dashes,
+        "marker": look.mark,
+        "markersize": 4,
+        "markevery": (start, every),
+    }
+
+
+def _circles(variances: Sequence[float]) -> tuple[float, float]:
+    """The area of a circle per unit of variance, and a round variance for the legend."""
+    widest = max(variances, default=0.0) or 1.0
+    power = 10.0 ** np.floor(np.log10(widest))
+    largest = max(digit * power for digit in (1, 2, 5) if digit * power <= widest)
+    return _LARGEST / widest, largest
+
+
+def _mean(values: Floats) -> float:
+    """Of what is defined; NaN if nothing is."""
+    return float("nan") if np.isnan(values).all() else float(np.nanmean(values))
+
+
+def _moving_mean(values: Floats, size: int) -> Floats:
+    """The mean of the last ``size`` values at each place, as far as they are there and defined.
+
+    Examples
+    --------
+    >>> _moving_mean(np.array([np.nan, 1.0, 3.0, 5.0]), 2)
+    array([nan,  1.,  2.,  4.])
+    """
+    return np.array([_mean(values[max(0, end - size) : end]) for end in range(1, len(values) + 1)])
