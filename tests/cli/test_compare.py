@@ -209,6 +209,13 @@ def test_binary_selectors_are_left_out_of_many_classes_in_one_line(tmp_path):
         "random",
     }
     assert "Left out: ofs, efs; for two classes only, and there are 3." in result.stdout
+    assert "named first" not in result.stdout
+    other = run(path, "-t", "third", "-s", "ofs,fires", "--top", 3, "--seeds", 1)
+    said = " ".join(other.stdout.split())
+    assert (
+        "Caution: ofs, named first, is left out; what the others are tested against is fires"
+        in said
+    )
 
 
 def test_few_pieces_come_with_a_caution(tmp_path):

@@ -6,11 +6,12 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wilcoxon
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 
 import fires
 from fires import EFS, FIRES, FSDS, OFS, AllFeatures, FixedFeatures, RandomFeatures
 from fires.evaluation import compare as module
-from fires.evaluation.compare import Comparison, compare, holm
+from fires.evaluation.compare import Comparison, compare, fewest_pieces, holm
 from fires.evaluation.predictors import Perceptron
 from fires.evaluation.prequential import prequential
 from fires.streams import DriftingFeatures, from_arrays
@@ -85,7 +86,7 @@ def test_every_run_leaves_out_another_tenth_and_keeps_the_order():
     compare(lambda: from_arrays(numbered, y), {"one": spy, "two": spy}, seeds=2)
     runs = [np.concatenate(seen)[:, 0] for seen in SEEN if seen]
     assert [len(seen[0]) for seen in SEEN if seen] == [100] * 4
-    assert [len(run) for run in runs] == [1_000] * 4
+    assert [len(run) for run in runs] == [999] * 4
     # Columns are scaled by what came before, so the order within a batch is what is left.
     for seen in SEEN:
         assert all((np.diff(batch[:, 0]) > 0).all() for batch in seen)
@@ -106,9 +107,37 @@ def test_what_is_left_of_a_stream_is_in_order_and_belongs_together(n_rows, batch
         np.testing.assert_array_equal(batch.X[:, 0], batch.y)
         assert 1 <= batch.n_rows <= batch_size
     assert all(batch.n_rows == batch_size for batch in batches[:-1])
-    if batch_size >= 9:
-        assert 0.85 * n_rows - 2 <= len(kept) <= 0.95 * n_rows + 2
+    assert len(kept) == n_rows - n_rows // 10
     assert batches[-1].position.rows == n_rows
+    whole = np.concatenate([b.y for b in module._Part(source, source.schema, seed).batches(1_000)])
+    np.testing.assert_array_equal(kept, whole)  # the size of a batch does not decide on rows
+
+
+def test_rows_left_out_are_drawn_evenly():
+    source = from_arrays(np.zeros((2_000, 1)), np.arange(2_000))
+    left_out = np.concatenate(
+        [
+            np.setdiff1d(
+                np.arange(2_000),
+                np.concatenate([b.y for b in module._Part(source, source.schema, s).batches(100)]),
+            )
+            for s in range(5)
+        ]
+    )
+    assert len(left_out) == 5 * 200
+    assert (np.bincount(left_out % 10) > 60).all()
+
+
+def test_sparse_rows_are_left_out_likewise():
+    dense = np.where(np.abs(X) > 1.0, X, 0.0)
+    parts = [
+        module._Part(from_arrays(rows, Y), stream().schema, 3).batches(70)
+        for rows in (dense, sp.csr_array(dense))
+    ]
+    for one, other in zip(*parts, strict=True):
+        assert other.X.format == "csr"
+        np.testing.assert_array_equal(one.X, other.X.toarray())
+        np.testing.assert_array_equal(one.y, other.y)
 
 
 def test_the_same_comparison_gives_the_same_numbers():
@@ -238,6 +267,24 @@ def test_a_short_stream_has_fewer_pieces_and_a_caution():
     assert not any("pieces" in note for note in enough.cautions)
 
 
+def test_there_is_no_verdict_where_the_correction_leaves_no_room_for_one():
+    """Of six pieces, five corrected p-values are 5 * 2 / 2**6 = 0.16 at the least."""
+    many = PAIR | {f"bad{i}": bad for i in range(3)}
+    found = compare(stream, many, seeds=1, pieces=6)
+    assert min(found[name].p_value for name in many if name != "good") > 0.05
+    assert not any("5% level" in note for note in found.notes())
+    assert any("only 6 pieces" in note and "fewer than 8" in note for note in found.cautions)
+    two = compare(stream, {"good": good, "all": bad}, seeds=1, pieces=6)
+    assert "worse than good: all" in next(two.notes())
+    assert not any("pieces" in note for note in two.cautions)
+
+
+@given(n_comparisons=st.integers(1, 500))
+def test_so_many_pieces_are_needed_for_a_difference_to_show(n_comparisons):
+    n_pieces = fewest_pieces(n_comparisons)
+    assert n_comparisons * 2 / 2**n_pieces < 0.05 <= n_comparisons * 2 / 2 ** (n_pieces - 1)
+
+
 @pytest.mark.slow
 def test_chance_is_seldom_taken_for_a_difference():
     p_values = []
@@ -275,6 +322,67 @@ def test_spread_is_the_deviation_over_runs():
         single.append(np.average([step.scores["accuracy"] for step in steps], weights=weights))
     assert found["good"].score == pytest.approx(np.mean(single))
     assert found["good"].spread == pytest.approx(np.std(single, ddof=1))
+
+
+class Constant:
+    """Takes every row for the first class."""
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        self.classes_ = np.asarray(classes)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_a_constant_prediction_has_a_balanced_accuracy_of_one_half(seeds):
+    rare = np.where(np.arange(N_ROWS) % 150 == 120, "yes", "no")
+    found = compare(lambda: from_arrays(X, rare), {"good": good}, predictor=Constant, seeds=seeds,
+                    score="balanced_accuracy")  # fmt: skip
+    assert found["good"].score == 0.5
+
+
+POOLED = {
+    "accuracy": accuracy_score,
+    "balanced_accuracy": balanced_accuracy_score,
+    "f1": lambda y, taken: (
+        f1_score(y, taken, pos_label="yes")
+        if len(set(y)) == 2
+        else f1_score(y, taken, average="macro")
+    ),
+}
+
+
+@pytest.mark.parametrize("score", POOLED)
+@pytest.mark.parametrize("labels", ["rare", "three", "missing"])
+def test_a_score_is_that_of_all_rows_tested_at_once(score, labels):
+    taken = []
+
+    class Logged(Perceptron):
+        def predict(self, X):
+            taken.append(super().predict(X))
+            return taken[-1]
+
+    y = {
+        "rare": np.where(X[:, 0] > 1.7, "yes", "no"),
+        "three": arrays_of(n_classes=3)[1],
+        "missing": Y.astype(object),
+    }[labels]
+    if labels == "missing":  # one row of the third batch has a label, and half of the fifth
+        y[200:299] = None
+        y[400:450] = np.nan
+    found = compare(lambda: from_arrays(X, y), {"all": lambda seed: AllFeatures()}, seeds=1,
+                    predictor=Logged, score=score, pieces=3)  # fmt: skip
+    lengths = [len(rows) for rows in taken]
+    tested = np.array([label for label in y[100:] if isinstance(label, str)])
+    predicted = np.concatenate(taken)
+    assert found["all"].score == pytest.approx(POOLED[score](tested, predicted))
+    ends = np.cumsum(lengths)[[3, 7]]
+    for piece, truth, said in zip(
+        found["all"].pieces, np.split(tested, ends), np.split(predicted, ends), strict=True
+    ):
+        assert piece == pytest.approx(POOLED[score](truth, said))
 
 
 def test_other_scores_can_be_compared():
@@ -326,6 +434,9 @@ def test_a_selector_that_fails_is_left_out_and_the_others_run():
     assert found.left_out == {"failing": "the gradient is not finite"}
     assert found.reference == "good"
     assert {one.name for one in found.outcomes} == {"good", "all"}
+    assert any("failing, named first, is left out" in note for note in found.cautions)
+    behind = compare(stream, {"good": good, "failing": lambda seed: Failing()}, seeds=1)
+    assert not any("named first" in note for note in behind.cautions)
 
 
 def test_if_all_fail_the_error_is_the_first():
@@ -377,6 +488,16 @@ def test_rows_without_a_label_do_not_count():
     assert found.classes == {"no": (y == "no").sum(), "yes": (y == "yes").sum()}
 
 
+def test_every_kind_of_missing_label_is_one():
+    pd = pytest.importorskip("pandas")
+    y = Y.astype(object)
+    y[::7], y[1::7], y[2::7] = pd.NA, np.nan, pd.NaT
+    none = np.where([isinstance(label, str) for label in y], y, None)
+    first, second = (compare(lambda y=y: from_arrays(X, y), PAIR, seeds=2) for y in (y, none))
+    assert first.classes == second.classes == {k: (none == k).sum() for k in ("no", "yes")}
+    assert first["good"].score == second["good"].score
+
+
 def test_a_selection_that_is_not_worth_it_is_called_so():
     found = compare(stream, {"bad": bad}, seeds=1)
     assert any("all features have the best accuracy" in note for note in found.cautions)
@@ -421,8 +542,9 @@ def test_to_take_all_features_is_called_so():
         (np.arange(N_ROWS), ["different values", "no classes"]),
         (np.array([f"id{i}" for i in range(N_ROWS)]), ["different values"]),
         (np.full(N_ROWS, None), ["no label at all"]),
+        (np.array([1, "one"] * (N_ROWS // 2), dtype=object), ["such as text and numbers"]),
     ],
-    ids=["one class", "numbers", "whole numbers", "names", "none"],
+    ids=["one class", "numbers", "whole numbers", "names", "none", "mixed"],
 )
 def test_a_target_without_classes_is_refused_in_one_line(y, words):
     with pytest.raises(ValueError) as caught:

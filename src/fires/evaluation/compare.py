@@ -11,19 +11,23 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from fires.core.belief import Floats
 from fires.core.randomness import generator
 from fires.core.settings import check_choice, check_count
-from fires.evaluation.comparison import FEWEST_PIECES, Comparison, Outcome
+from fires.core.validation import is_missing
+from fires.evaluation.comparison import Comparison, Outcome, fewest_pieces
 from fires.evaluation.paired import holm, paired
 from fires.evaluation.predictors import Perceptron
 from fires.evaluation.prequential import prequential
+from fires.evaluation.records import Step
+from fires.metrics.prediction import Scores
 from fires.metrics.stability import stability
 from fires.selectors.baselines import AllFeatures, RandomFeatures
-from fires.streams.base import Batch, InputError, Schema, Stream, check_batch_size
+from fires.streams.base import Batch, InputError, Position, Schema, Stream, check_batch_size
 
-__all__ = ["BASELINES", "FEWEST_PIECES", "SCORES", "Comparison", "Outcome", "compare", "holm"]
+__all__ = ["BASELINES", "SCORES", "Comparison", "Outcome", "compare", "fewest_pieces", "holm"]
 
 BASELINES = ("all", "random")
 SCORES = ("accuracy", "balanced_accuracy", "f1")
@@ -51,10 +55,10 @@ def compare(
 
     *What changes with the seed.* Most selectors have nothing random in them, and a stream has one
     order: to shuffle it would remove the drift that selectors have to follow. So run s leaves out
-    one row in ten, drawn with seed s and the same for all selectors, keeps the others in their
-    order, and hands s to the selector. The spread over runs says how much the result hangs on
-    single rows and on random numbers; as the runs share most rows, it is no confidence interval.
-    One run uses all rows.
+    one of every ten consecutive rows, drawn with seed s and the same for all selectors, keeps the
+    others in their order, and hands s to the selector. The spread over runs says how much the
+    result hangs on single rows and on random numbers; as the runs share most rows, it is no
+    confidence interval. One run uses all rows.
 
     *The paired test.* All batches but the first, which nobody can be tested on, are cut into
     consecutive pieces. With the score :math:`a_i` of a selector and :math:`b_i` of the reference
@@ -66,9 +70,10 @@ def compare(
     .. math::
         \tilde p_{(i)} = \max_{j \le i} \min\bigl(1, (m - j + 1)\, p_{(j)}\bigr)
 
-    The reference is the first selector named, which is decided before any result is seen.
-    Neighbouring pieces are not quite independent: take a p-value just below a limit for what it
-    is.
+    As no p-value of n pieces is below :math:`m\, 2 / 2^n` then, there is no verdict unless that is
+    below 0.05. The reference is the first selector named, which is decided before any result is
+    seen; if that one cannot take part, the next is, and a caution says so. Neighbouring pieces are
+    not quite independent: take a p-value just below a limit for what it is.
 
     Parameters
     ----------
@@ -87,8 +92,9 @@ def compare(
         How many pieces; fewer if there are not enough batches.
     score : str
         ``"accuracy"``, ``"balanced_accuracy"`` or ``"f1"``, see
-        :class:`fires.metrics.prediction.Scores`; of many rows the mean over their batches, as far
-        as it is defined there.
+        :class:`fires.metrics.Scores`. That of a run, or of a piece, comes from the counts of all
+        rows tested in it, and is not a mean over batches, in most of which a rare class may not
+        occur. In a piece, balanced accuracy is the mean over those classes that occur in it.
     preprocess : {"minmax", "standard", None}
         The scale of the columns. ``"minmax"``, which EFS needs, is fair to all; others may find
         ``"standard"`` easier. It can change who is best.
@@ -116,25 +122,34 @@ def compare(
     check_batch_size(batch_size)
     check_choice("score", score, SCORES)
     schema, classes, n_rows, n_runs = _look(stream_factory(), batch_size)
+    n_kept = n_rows if seeds == 1 else n_rows - n_rows // 10
+    n_tested = math.ceil(n_kept / batch_size) - 1
+    if n_tested < 1:
+        raise ValueError(
+            f"the {n_kept:,} rows of a run are one batch of {batch_size:,}: nothing is left to be "
+            "tested on; take smaller batches"
+        )
     takes, left_out = _takes(selectors, len(classes))
     runs: dict[str, list[_Run]] = {}
     total, first_error = n_rows * len(takes) * seeds, None
     for place, (name, make) in enumerate(takes.items()):
         try:
             for seed in range(seeds):
-                run, done = _Run(), n_rows * (place * seeds + seed)
+                done = n_rows * (place * seeds + seed)
+                run = _Run(score, tuple(classes), min(pieces, n_tested), batch_size, n_kept)
                 for step in prequential(
                     _Part(stream_factory(), schema, None if seeds == 1 else seed),
                     make(seed),
                     predictor(),
                     batch_size=batch_size,
                     preprocess=preprocess,
-                    scores=(score,),
+                    scores=(run.count,),
                     window=window,
                 ):
-                    run.add(step, score)
+                    run.add(step)
                     if progress is not None:
                         progress(f"{name}, run {seed + 1}", done + step.position.rows, total)
+                run.end()
                 runs.setdefault(name, []).append(run)
         except InputError:
             raise
@@ -144,18 +159,12 @@ def compare(
             runs.pop(name, None)
     if not runs:
         raise first_error or ValueError("there is no selector to compare")
-    n_batches = len(next(iter(runs.values()))[0].scores)
-    if n_batches < 2:
-        raise ValueError(
-            f"{n_rows:,} rows are one batch of {batch_size:,}: nothing is left to be tested on; "
-            "take smaller batches"
-        )
-    outcomes = paired({name: _outcome(name, found, schema, pieces) for name, found in runs.items()})
+    outcomes = paired({name: _outcome(name, found, schema) for name, found in runs.items()})
     n_pieces = len(next(iter(outcomes.values())).pieces)
     ranked = sorted(outcomes.values(), key=lambda one: (-one.score, one.name))
     return Comparison(
         outcomes=tuple(ranked),
-        reference=next(iter(outcomes)),
+        reference=(reference := next(iter(outcomes))),
         score=score,
         preprocess=preprocess,
         seeds=seeds,
@@ -165,34 +174,45 @@ def compare(
         n_features=schema.n_features,
         classes=dict(classes),
         left_out=left_out,
-        cautions=(*_in_runs(classes, n_runs), *_cautions(outcomes, n_pieces, score)),
+        cautions=(
+            *_in_runs(classes, n_runs),
+            *_other_reference(next(iter(selectors)), reference),
+            *_cautions(outcomes, n_pieces, score),
+        ),
     )
 
 
 class _Run:
-    """One pass: what the steps say, and the last set."""
+    """One pass: its score, as a whole and in each piece, what the steps say, and the last set."""
 
-    def __init__(self) -> None:
-        self.scores: list[float] = []
-        self.rows: list[int] = []
+    def __init__(
+        self, score: str, classes: tuple[Any, ...], n_pieces: int, n_first: int, n_rows: int
+    ) -> None:
+        self._whole, *self._pieces = (Scores((score,), classes) for _ in range(n_pieces + 1))
+        self._n_first, self._n_rows, self._n_before = n_first, n_rows, 0
         self.stability: list[float] = []
         self.seconds: list[float] = []
         self.selected: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
 
-    def add(self, step: Any, score: str) -> None:
-        self.scores.append(step.scores[score])
-        self.rows.append(step.n_rows)
+    def count(self, y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> float:
+        """Take a tested batch into account, as a score that prequential is given."""
+        # The first batch is learnt from only: the rows after it are cut into pieces.
+        n_pieces, n_done = len(self._pieces), max(self._n_before - self._n_first, 0)
+        piece = min(n_pieces * n_done // (self._n_rows - self._n_first), n_pieces - 1)
+        self._pieces[piece].update(y, predicted)
+        return _only(self._whole.update(y, predicted))
+
+    def add(self, step: Step) -> None:
+        self._n_before += step.n_rows
         self.stability.append(step.stability)
         self.seconds.append(step.seconds_select)
         self.selected = step.selected
 
-    def mean(self, steps: slice | npt.NDArray[np.intp] = slice(None)) -> float:
-        """The score over all rows of some steps, as far as it is defined."""
-        scores, rows = np.array(self.scores)[steps], np.array(self.rows)[steps]
-        defined = ~np.isnan(scores)
-        if not defined.any():
-            return math.nan
-        return float(np.average(scores[defined], weights=rows[defined]))
+    def end(self) -> None:
+        """Score what was counted. Counts, which many classes make large, are not kept."""
+        self.score = _only(self._whole.total)
+        self.pieces = np.array([_only(piece.total) for piece in self._pieces])
+        del self._whole, self._pieces
 
 
 class _Part:
@@ -206,12 +226,28 @@ class _Part:
             yield from self._stream.batches(batch_size)
             return
         rng = generator(self._seed, "compare")
-        # Read a ninth more than is asked for, so that batches have the size asked for.
-        size = batch_size + max(1, round(batch_size / 9))
-        for batch in self._stream.batches(size):
-            n_kept = max(1, round(batch.n_rows * batch_size / size))
-            kept = np.sort(rng.permutation(batch.n_rows)[:n_kept])
-            yield Batch(batch.X[kept], batch.y[kept], batch.position)
+        X: Any = None
+        y, position = np.empty(0), Position()
+        # Whole tens are read, of which nine each are left: for one batch at the least.
+        for batch in self._stream.batches(10 * math.ceil(batch_size / 9)):
+            tens = 10 * np.arange(batch.n_rows // 10)
+            kept = np.delete(np.arange(batch.n_rows), tens + rng.integers(10, size=len(tens)))
+            rows, labels, position = batch.X[kept], batch.y[kept], batch.position
+            if len(y):
+                stack = sp.vstack if sp.issparse(rows) else np.vstack
+                rows, labels = stack([X, rows]), np.concatenate([y, labels])
+            n_whole = len(labels) - len(labels) % batch_size
+            for start in range(0, n_whole, batch_size):
+                part = slice(start, start + batch_size)
+                yield Batch(rows[part], labels[part], position)
+            X, y = rows[n_whole:], labels[n_whole:]
+        if len(y):
+            yield Batch(X, y, position)
+
+
+def _only(scores: Mapping[str, float]) -> float:
+    (value,) = scores.values()
+    return value
 
 
 def _look(stream: Stream, batch_size: int) -> tuple[Schema, Counter[Any], int, int]:
@@ -221,7 +257,9 @@ def _look(stream: Stream, batch_size: int) -> tuple[Schema, Counter[Any], int, i
     last = None
     name = f'the target "{stream.schema.target}"'
     for batch in stream.batches(max(batch_size, 1_000)):
-        labels = [label for label in batch.y.tolist() if label is not None and label == label]
+        labels = batch.y.tolist()
+        if batch.y.dtype.kind in "fO":  # in others, none can be missing
+            labels = [label for label in labels if not is_missing(label)]
         counts.update(labels)
         n_runs += sum(now != before for before, now in pairwise([last, *labels]))
         last = labels[-1] if labels else last
@@ -240,7 +278,12 @@ def _look(stream: Stream, batch_size: int) -> tuple[Schema, Counter[Any], int, i
     if len(counts) < 2:
         only = f"one value only, {next(iter(counts))!r}" if counts else "no label at all"
         raise ValueError(f"{name} holds {only}: there is nothing to tell apart")
-    known = Counter({label: counts[label] for label in sorted(counts)})
+    try:
+        known = Counter({label: counts[label] for label in sorted(counts)})
+    except TypeError:
+        raise ValueError(
+            f"{name} mixes labels that have no order, such as text and numbers"
+        ) from None
     return replace(stream.schema, classes=tuple(known)), known, n_rows, n_runs
 
 
@@ -265,23 +308,21 @@ def _takes(
     return takes, left_out
 
 
-def _outcome(name: str, runs: list[_Run], schema: Schema, pieces: int) -> Outcome:
-    means = np.array([run.mean() for run in runs])
+def _outcome(name: str, runs: list[_Run], schema: Schema) -> Outcome:
+    scores = np.array([run.score for run in runs])
     stabilities = np.array([_defined_mean(run.stability) for run in runs])
     supports = np.zeros((len(runs), schema.n_features), dtype=bool)
     for mask, run in zip(supports, runs, strict=True):
         mask[run.selected] = True
-    steps = np.arange(1, len(runs[0].scores))  # the first batch is learnt from only
-    parts = np.array_split(steps, min(pieces, max(len(steps), 1)))
     return Outcome(
         name=name,
-        score=float(means.mean()),
-        spread=_deviation(means),
+        score=float(scores.mean()),
+        spread=_deviation(scores),
         stability=float(stabilities.mean()),
         stability_spread=_deviation(stabilities),
         agreement=stability(supports),
         milliseconds=1e3 * float(np.median([s for run in runs for s in run.seconds])),
-        pieces=np.array([np.mean([run.mean(part) for run in runs]) for part in parts]),
+        pieces=np.mean([run.pieces for run in runs], axis=0),
     )
 
 
@@ -297,11 +338,21 @@ def _in_runs(classes: Counter[Any], n_runs: int) -> Iterator[str]:
         )
 
 
-def _cautions(outcomes: Mapping[str, Outcome], n_pieces: int, score: str) -> Iterator[str]:
-    if n_pieces < FEWEST_PIECES:
+def _other_reference(first: str, reference: str) -> Iterator[str]:
+    if reference != first:
         yield (
-            f"Caution: there are only {n_pieces} pieces, and with fewer than {FEWEST_PIECES} no "
-            "difference can be told from chance; take a longer stream or smaller batches."
+            f"Caution: {first}, named first, is left out; what the others are tested against is "
+            f"{reference} instead."
+        )
+
+
+def _cautions(outcomes: Mapping[str, Outcome], n_pieces: int, score: str) -> Iterator[str]:
+    n_comparisons = len(outcomes) - 1
+    if n_pieces < (fewest := fewest_pieces(n_comparisons)):
+        yield (
+            f"Caution: there are only {n_pieces} pieces, and with fewer than {fewest} of them "
+            f"{n_comparisons} comparisons cannot tell a difference from chance; take a longer "
+            "stream or smaller batches."
         )
     if all(math.isnan(one.stability) for one in outcomes.values()):
         yield "Caution: every selector takes all features; ask for fewer of them."

@@ -11,8 +11,20 @@ import numpy as np
 
 from fires.core.belief import Floats
 
-FEWEST_PIECES = 6
-"""With fewer, no two-sided signed-rank test falls below 0.05, whatever the differences are."""
+
+def fewest_pieces(n_comparisons: int) -> int:
+    r"""With how many pieces a p-value can fall below 0.05, once it is corrected.
+
+    If one selector wins all n pieces, the two-sided signed-rank test gives :math:`2 / 2^n`, and
+    Holm's correction for m comparisons :math:`m\, 2 / 2^n`. With fewer pieces that is 0.05 or
+    more, whatever the differences are.
+
+    Examples
+    --------
+    >>> fewest_pieces(1), fewest_pieces(5)
+    (6, 8)
+    """
+    return (40 * n_comparisons).bit_length()  # the least n for which 2**n > 40 m
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +36,8 @@ class Outcome:
     name : str
         What the selector is called.
     score, spread : float
-        The mean over the runs, each over all rows tested, and the standard deviation; NaN of one
-        run.
+        The mean over the runs, each scored over all its rows tested, and the standard deviation;
+        NaN of one run.
     stability, stability_spread : float
         The same of the stability within a run: the mean over its steps.
     agreement : float
@@ -140,7 +152,7 @@ class Comparison:
         """What the numbers say, and how they came about, line by line."""
         others = [one for one in self.outcomes if one.name != self.reference]
         selects = any(not math.isnan(one.stability) for one in self.outcomes)
-        if self.n_pieces >= FEWEST_PIECES and others and selects:
+        if self.n_pieces >= fewest_pieces(len(others)) and others and selects:
             yield self._verdict(others)
         yield from self.cautions
         common = max(self.classes.values()) / sum(self.classes.values())

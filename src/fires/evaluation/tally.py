@@ -30,6 +30,13 @@ class Tally:
     ...     tally.add(Step(index, Position(10 * index), 10, scores, selected, 0.5, 0.0, 0.0))
     >>> tally.n_rows, tally.scores, tally.share_selected
     (30, {'accuracy': 0.75}, array([0.33333333, 0.33333333, 0.33333333]))
+
+    Of a batch in which some rows have no label, fewer rows count:
+
+    >>> step = Step(3, Position(40), 10, {"accuracy": 0.0}, np.array([0]), 0.5, 0.0, 0.0)
+    >>> tally.add(step, n_scored=5)
+    >>> tally.n_rows, tally.scores, tally.recent_scores
+    (40, {'accuracy': 0.6}, {'accuracy': 0.6})
     """
 
     def __init__(self, n_features: int, recent: int = 100) -> None:
@@ -40,8 +47,9 @@ class Tally:
         self._scores: dict[str, list[float]] = {}
         self._recent: deque[tuple[dict[str, float], int]] = deque(maxlen=recent)
 
-    def add(self, step: Step) -> None:
-        """Count one step in."""
+    def add(self, step: Step, n_scored: int | None = None) -> None:
+        """Count one step in; ``n_scored`` of its rows have a label, all of them by default."""
+        n_scored = step.n_rows if n_scored is None else n_scored
         self.n_batches += 1
         self.n_rows += step.n_rows
         self.seconds_select += step.seconds_select
@@ -50,23 +58,27 @@ class Tally:
         if step.stability == step.stability:
             self._stability[0] += step.stability
             self._stability[1] += 1
-        self._recent.append((step.scores, step.n_rows))
+        self._recent.append((step.scores, n_scored))
         for name, value in step.scores.items():
             total = self._scores.setdefault(name, [0.0, 0.0])
             if value == value:
-                total[0] += value * step.n_rows
-                total[1] += step.n_rows
+                total[0] += value * n_scored
+                total[1] += n_scored
 
     @property
     def scores(self) -> dict[str, float]:
-        """Each score over all rows that were tested."""
+        """The mean of each score over the steps, weighted by rows scored.
+
+        Of accuracy that is the accuracy over all rows; of f1 or balanced accuracy, which
+        :class:`fires.metrics.Scores` adds up by counts, it is not.
+        """
         return {
             name: total / rows if rows else np.nan for name, (total, rows) in self._scores.items()
         }
 
     @property
     def recent_scores(self) -> dict[str, float]:
-        """Each score over the rows of the last steps."""
+        """The same of the last steps."""
         means = {}
         for name in self._scores:
             found = ((scores.get(name, np.nan), n) for scores, n in self._recent)
