@@ -179,6 +179,12 @@ def test_runs_of_another_version_do_not_count(shown, tmp_path):
     assert "EFS" not in shown["over-time"]
 
 
+def test_runs_of_other_code_do_not_count(shown, tmp_path):
+    keep(tmp_path, over(method="EFS"), over(method="FSDS", code="a"), over(code="b"))
+    assert "OFS" in shown["over-time"]
+    assert not {"EFS", "FSDS"} & set(shown["over-time"].split("\n"))
+
+
 def test_failures_and_digits_that_are_not_all_there_are_passed_over(shown, tmp_path):
     failed = {"dataset": "MNIST", "method": "EFS", "digit": 3, "penalty": None, "error": "no"}
     drawn = keep(tmp_path, *DIGITS, failed | {"fires": "1"}, digit(8, "EFS"), digit(9, "EFS"))

@@ -6,6 +6,7 @@ import pytest
 
 from fires.bench import kdd2020, published
 from fires.bench.cells import DATASETS, METHODS, PROTOCOLS
+from fires.core import version
 from fires.streams.base import InputError
 from fires.streams.catalogue import CATALOGUE
 
@@ -71,14 +72,24 @@ def test_what_cannot_be_had_is_one_line_each(monkeypatch, tmp_path):
     assert all("\n" not in line for line in lines.values())
 
 
+def test_a_data_set_whose_library_is_missing_is_named(monkeypatch):
+    monkeypatch.setattr("fires.core.optional.find_spec", lambda name: None)
+    line = "RTG: RandomTree needs river.datasets.synth: pip install 'fires[river]'"
+    assert kdd2020.missing(kdd2020.plan(["RTG"], ["OFS"])) == {"RTG": line}
+    assert kdd2020.why_not("RTG") == line
+
+
 def test_how_results_were_made_is_noted_once(tmp_path, monkeypatch):
     kdd2020.note_run(tmp_path / "new", "fires bench kdd2020", 2)
     kdd2020.note_run(tmp_path / "new", "fires bench kdd2020", 2)
     (run,) = kdd2020.read_runs(tmp_path / "new")
     assert run["command"] == "fires bench kdd2020"
     assert {"fires", "python", "numpy"} <= set(run["versions"])
+    assert run["code"] == version.code()
     kdd2020.note_run(tmp_path / "new", "fires bench kdd2020 --quick", 2)
-    assert len(kdd2020.read_runs(tmp_path / "new")) == 2
+    monkeypatch.setattr(kdd2020, "code", lambda: "another")
+    kdd2020.note_run(tmp_path / "new", "fires bench kdd2020 --quick", 2)
+    assert len(kdd2020.read_runs(tmp_path / "new")) == 3
     (tmp_path / "new" / "runs.json").write_text("[")
     with pytest.raises(InputError, match=r"runs.json was not written by fires bench"):
         kdd2020.read_runs(tmp_path / "new")

@@ -6,6 +6,7 @@ import sys
 import textwrap
 import time
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fires.bench import runner
-from fires.bench.runner import finished, read_records, run_cells
+from fires.bench.cells import Cell
+from fires.bench.runner import finished, outdated, read_records, run_cells
+from fires.core import version
 from fires.streams.base import InputError
+from fires.streams.catalogue import CATALOGUE
 
 # Processes are spawned, and import what they work on: it must lie in a file.
 JOBS = """
@@ -183,8 +187,77 @@ def test_another_version_of_fires_runs_everything_again(jobs, log, tmp_path, mon
     assert [record["fires"] for record in read_records(tmp_path)][1] == "99"
 
 
+def rewrite(folder, change):
+    """Change every record of a folder."""
+    records = [change(record) for record in read_records(folder)]
+    (folder / runner.CELLS).write_text("".join(json.dumps(r) + "\n" for r in records))
+
+
+@pytest.mark.parametrize("code", ["another", None])
+def test_other_code_of_the_same_version_runs_everything_again(code, jobs, log, tmp_path):
+    cells = [jobs.Job("job")]
+    (first,) = run_cells(cells, tmp_path, 1, work=jobs.work)
+    assert first["code"] == version.code()
+    rewrite(tmp_path, lambda record: record | {"code": code})
+    assert outdated(cells, read_records(tmp_path)) == {"the code has changed": 1}
+    (again,) = run_cells(cells, tmp_path, 1, work=jobs.work)
+    assert again["code"] == version.code()
+    assert log() == {"job": 2}
+    assert outdated(cells, read_records(tmp_path)) == {}
+
+
+def test_records_from_before_there_was_a_code_are_run_again(jobs, log, tmp_path):
+    run_cells([jobs.Job("job")], tmp_path, 1, work=jobs.work)
+    rewrite(tmp_path, lambda record: {n: v for n, v in record.items() if n != "code"})
+    run_cells([jobs.Job("job")], tmp_path, 1, work=jobs.work)
+    assert log() == {"job": 2}
+
+
+def test_back_at_the_code_that_ran_them_its_records_are_the_last(jobs, log, tmp_path):
+    cells = [jobs.Job("job1"), jobs.Job("job2")]
+    ours = run_cells(cells, tmp_path, 1, work=jobs.work)
+    with (tmp_path / runner.CELLS).open("a") as file:
+        file.writelines(json.dumps(r | {"code": "another", "value": 9}) + "\n" for r in ours)
+    assert run_cells(cells, tmp_path, 1, work=jobs.work) == ours
+    assert set(log().values()) == {1}
+    assert read_records(tmp_path)[-1]["code"] == version.code()
+    n_lines = len(lines_of(tmp_path))
+    run_cells(cells, tmp_path, 1, work=jobs.work)
+    assert len(lines_of(tmp_path)) == n_lines
+
+
+def test_a_cell_is_run_again_when_the_whole_of_its_data_set_is_there(tmp_path, monkeypatch):
+    for name in ("DATA", "CACHE"):
+        monkeypatch.setenv(f"FIRES_{name}_DIR", str(tmp_path))
+    cell = Cell("Gisette", "OFS", 25, 0.1)
+    whole = asdict(cell) | {"fires": runner.__version__, "code": version.code(), "complete": True}
+    part = whole | {"complete": False}
+    (tmp_path / CATALOGUE["gisette"].part.file).touch()
+    assert finished([cell], [part]) == {cell: part}
+    (tmp_path / CATALOGUE["gisette"].table.file).touch()
+    assert finished([cell], [part]) == {}
+    assert outdated([cell], [part]) == {"the whole data set is at hand now": 1}
+    assert finished([cell], [part, whole]) == {cell: whole}
+    assert outdated([cell], [whole, part]) == {}
+
+
+def test_the_code_is_known_by_the_sources_and_nothing_else(tmp_path):
+    def digest(**files):
+        for path in tmp_path.iterdir():
+            path.unlink()
+        for name, text in files.items():
+            (tmp_path / name.replace("_", ".")).write_text(text)
+        return version._digest(tmp_path)
+
+    one = digest(a_py="x = 1", b_py="")
+    assert one == digest(a_py="x = 1", b_py="", a_pyc="old", c_json="{}")
+    others = [digest(a_py="x = 2", b_py=""), digest(a_py="", b_py="x = 1"), digest(a_py="x = 1")]
+    assert len({one, *others}) == 4
+
+
 def test_other_settings_are_another_cell(jobs, tmp_path):
-    record = {"name": "job", "group": "a", "seconds": 0.0, "fires": runner.__version__}
+    record = {"name": "job", "group": "a", "seconds": 0.0}
+    record |= {"fires": runner.__version__, "code": version.code()}
     assert list(finished([jobs.Job("job")], [record])) == [jobs.Job("job")]
     assert finished([jobs.Job("job", "b")], [record]) == {}
     assert finished([jobs.Job("job")], [record | {"error": "no"}]) == {}

@@ -159,6 +159,52 @@ def test_versions_are_not_mixed(folder):
     assert table_of(where, "accuracy-as-published")["KDD", "ours"] == {"OFS": "0.300"}
 
 
+def test_code_of_the_same_version_is_not_mixed_and_its_runs_are_named(folder):
+    old, new = RUN | {"command": "fires old"}, RUN | {"command": "fires new", "code": "b"}
+    records = [record("KDD", "OFS", 0.1), record("KDD", "OFS", 0.3, batch_size=50, code="b")]
+    summary = Summary(folder(*records, runs=[old, new]))
+    assert summary.value("accuracy", "as-published", "KDD", "OFS") == 0.3
+    page = tables.markdown(summary)
+    assert "`fires new`" in page
+    assert "`fires old`" not in page
+
+    summary = Summary(folder(*reversed(records), runs=[old, new]))  # the last has no code
+    assert summary.value("accuracy", "as-published", "KDD", "OFS") == 0.1
+    assert [run["command"] for run in summary.runs] == ["fires old"]
+
+
+def test_numbers_over_few_rows_and_over_many_are_not_averaged(folder):
+    cut = {"n_rows": 3000, "rows": 3000, "batch_size": 100}
+    where = folder(
+        record("MNIST", "OFS", 0.5, **cut),
+        record("MNIST", "OFS", 0.5, **cut | {"fraction": 0.2}),
+        record("MNIST", "OFS", 0.9, rows=70_000),
+        record("MNIST", "EFS", 0.9, rows=70_000),
+        record("MNIST", "EFS", None, **cut, diverged_at=100),
+        record("MNIST", "FSDS", 0.4, **cut),
+    )
+    accuracy = table_of(where, "accuracy-as-published")["MNIST", "ours"]
+    assert accuracy == {"OFS": "0.900", "EFS": "0.900", "FSDS": "0.400"}
+    summary = Summary(where)
+    entry = summary.entries["as-published", "MNIST", "OFS"]
+    assert (entry.rows, entry.n_settings) == (70_000, 1)
+    notes = tables.protocol_notes(summary, "as-published")
+    left_out = [note for note in notes if "do not count" in note or "does not count" in note]
+    assert left_out == [
+        "MNIST, OFS: 2 settings that were run over fewer rows than others do not count.",
+        "MNIST, EFS: 1 setting that was run over fewer rows than others does not count.",
+    ]
+    assert "MNIST, FSDS: 3,000 rows only." in notes
+
+
+def test_a_cut_that_cuts_nothing_off_is_no_difference(folder):
+    where = folder(
+        record("Madelon", "OFS", 0.4, rows=2600),
+        record("Madelon", "OFS", 0.6, rows=2600, n_rows=3000, batch_size=100),
+    )
+    assert table_of(where, "accuracy-as-published")["Madelon", "ours"] == {"OFS": "0.500"}
+
+
 def test_the_text_depends_on_the_results_and_not_on_their_order(folder):
     records = [
         record(name, method, 0.5 + 0.01 * size / 25, batch_size=size, protocol=protocol)

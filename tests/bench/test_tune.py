@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -61,6 +63,29 @@ def test_a_file_is_read_up_to_the_rows_that_are_asked_for(file):
     found = tune.run(Trial(file, "label", 1.0, 0.01, batch_size=50, n_rows=200))
     assert found["steps"] == 4
     assert found["accuracy"] > 0.8
+
+
+def test_other_content_of_a_file_is_another_trial(file):
+    before = grid(file, "label")
+    assert grid(file, "label") == before
+    assert len({trial.content for trial in before}) == 1
+    text = Path(file).read_text()
+    Path(file).write_text(text.replace("yes", "NO").replace("no", "yes").replace("NO", "no"))
+    assert not set(grid(file, "label")) & set(before)
+    assert {trial.content for trial in grid("Spambase")} == {None}
+
+
+def test_a_trial_says_whether_its_data_set_was_whole(file):
+    assert tune.run(Trial("RTG", None, 0.01, 0.01, n_rows=200))["complete"]
+    assert "complete" not in tune.run(Trial(file, "label", 0.01, 0.01, n_rows=200))
+
+
+def test_a_target_is_looked_at_to_its_end(file):
+    labels = pl.Series("late", [0.0, 1.0] * 249 + [1.0, 0.5])
+    pl.read_csv(file).with_columns(labels).write_csv(file)
+    with pytest.raises(InputError, match=r'"late" of .* holds numbers that are not whole'):
+        tune.check_file(file, "late")
+    tune.check_file(file, "late", n_rows=400)  # as far as it will be read
 
 
 def test_files_that_cannot_be_tuned_on_are_refused_beforehand(file):

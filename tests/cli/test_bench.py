@@ -11,8 +11,9 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from fires.bench import cells, tune
+from fires.bench import cells, runner, tune
 from fires.cli import main
+from fires.core import version
 
 
 def run(*arguments):
@@ -63,6 +64,41 @@ def test_quick_runs_what_is_at_hand_writes_tables_and_runs_nothing_twice(empty):
     assert (anew.exit_code, anew.stderr) == (0, "")
     assert anew.stdout == again.stdout
     assert (out / "tables.md").read_text() == page
+
+
+@pytest.fixture
+def aged(monkeypatch):
+    """Make the records of a file those of other code; then nothing is run any more."""
+
+    def kept(cells, folder, *options, file="cells.jsonl", **work):
+        return runner.read_records(folder, file)
+
+    def age(path):
+        records = [json.loads(line) | {"code": "another"} for line in path.read_text().splitlines()]
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+        monkeypatch.setattr(runner, "run_cells", kept)
+
+    return age
+
+
+def test_cells_of_other_code_are_run_again_and_counted(results):
+    before = records_in(results)
+    command = ("kdd2020", "--quick", "--datasets", "rtg", "--methods", "ofs", "--jobs", 1)
+    command += ("--protocol", "as-published", "--no-figures", "--out", results)
+    old = before[0] | {"dataset": "RTG", "fires": version.__version__}  # it has no code
+    (results / "cells.jsonl").write_text(json.dumps(old) + "\n")
+    assert run("kdd2020", "--no-run", "--no-figures", "--out", results).stderr == ""
+    assert "| RTG | ours | 0.500 |" in (results / "tables.md").read_text()
+
+    again = run(*command)
+    assert again.stderr.splitlines() == [
+        "1 cell is run again: the code has changed",
+        f"1 cell; results go to {results}",
+    ]
+    first, new = records_in(results)
+    assert (first, new["code"]) == (old, version.code())
+    assert f"| RTG | ours | {new['accuracy']:.3f} |" in (results / "tables.md").read_text()
+    assert run(*command).stderr == f"1 cell, 1 of them done before; results go to {results}\n"
 
 
 def lines_with(text, start):
@@ -254,7 +290,7 @@ def test_without_matplotlib_there_are_tables(results, monkeypatch):
 
 
 @pytest.mark.skipif("FIRES_DATA_DIR" not in os.environ, reason="needs Madelon")
-def test_figures_are_of_the_data_sets_and_methods_that_are_run(tmp_path, drawn):
+def test_figures_are_of_the_data_sets_and_methods_that_are_run(tmp_path, drawn, aged):
     command = ("kdd2020", "--quick", "--datasets", "madelon", "--methods", "ofs", "--jobs", 1)
     result = run(*command, "--protocol", "as-published", "--out", tmp_path)
     assert result.exit_code == 0, result.output
@@ -269,11 +305,15 @@ def test_figures_are_of_the_data_sets_and_methods_that_are_run(tmp_path, drawn):
     again = run(*command, "--protocol", "as-published", "--out", tmp_path)
     assert again.stderr.splitlines()[-1] == "1 run, 1 of them done before, for the figures"
     assert records_in(tmp_path, "figures.jsonl") == [record]
+    aged(tmp_path / "figures.jsonl")
+    *_, line, runs = run(
+        *command, "--protocol", "as-published", "--out", tmp_path
+    ).stderr.splitlines()
+    assert line == "1 run is run again: the code has changed"
+    assert runs == "1 run, for the figures"
 
 
 def test_a_run_for_the_figures_that_fails_is_named_and_the_code_is_1(results, drawn, monkeypatch):
-    from fires.bench import runner
-
     def fail(cells, folder, jobs, progress, **options):
         if options:  # those for the figures
             progress.ended(cells[0], {"error": "RuntimeError: worn out"})
@@ -335,6 +375,40 @@ def test_tune_orders_the_trials_on_a_file_and_writes_them(file, few, tmp_path):
     assert "weight_penalty (lambda_r) is not searched" in result.stdout
     assert (out / "tune.csv").read_text().count("\n") == 5
     assert "# FIRES on events: learning rate" in (out / "tune.md").read_text()
+
+
+def test_tune_tries_again_what_was_of_other_content_or_other_code(file, few, aged, tmp_path):
+    command = ("tune", file, "--target", "label", "--out", tmp_path / "out", "--jobs", 1)
+    first = run(*command)
+    assert run(*command).stdout == first.stdout
+    assert len(records_in(tmp_path / "out", "trials.jsonl")) == 4
+    frame = pl.read_csv(file)
+    frame.with_columns(label=frame["label"].shuffle(seed=1)).write_csv(file)
+    other = run(*command)
+    assert (other.exit_code, other.stderr) == (0, "")
+    assert other.stdout != first.stdout
+    assert len(records_in(tmp_path / "out", "trials.jsonl")) == 8
+
+    aged(tmp_path / "out" / "trials.jsonl")
+    assert run(*command).stderr == "4 trials are run again: the code has changed\n"
+
+
+def test_tune_names_the_data_set_whose_library_is_missing(empty, monkeypatch):
+    monkeypatch.setattr("fires.core.optional.find_spec", lambda name: None)
+    result = run("tune", "rtg", "--out", empty / "out")
+    assert result.exit_code == 2
+    line = "Error: RTG: RandomTree needs river.datasets.synth: pip install 'fires[river]'"
+    assert result.output.splitlines()[-1] == line
+    assert not (empty / "out").exists()
+
+
+def test_tune_refuses_fractions_behind_the_first_rows_in_one_line(file, empty):
+    frame = pl.read_csv(file)
+    frame.with_columns(label=pl.Series([0.0, 1.0] * 199 + [0.5, 1.0])).write_csv(file)
+    result = run("tune", file, "--target", "label", "--out", empty / "out")
+    assert result.exit_code == 2
+    assert "holds numbers that are not whole" in result.output.splitlines()[-1]
+    assert not (empty / "out").exists()
 
 
 def test_tune_takes_a_data_set_by_name(few, tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from fires.bench import drawing
 from fires.bench.cells import METHODS, PROTOCOLS
 from fires.bench.figure_data import DIGITS, FigureCell, Pixels, Run
-from fires.bench.runner import Record, read_records
+from fires.bench.runner import Record, made_by, read_records
 from fires.core.optional import require
 from fires.streams import datasets
 
@@ -108,8 +108,9 @@ def plan(
 def draw(folder: Path) -> Drawn:
     """Draw all figures for which a folder keeps runs, into ``figures`` within, as PNG and SVG.
 
-    Only runs of the version of fires that made the last one count. Where data sets or numbers of
-    rows differ, the paper's data set counts, or what comes next to it, and the most rows.
+    Only runs of the version and code of fires that made the last one count. Where data sets or
+    numbers of rows differ, the paper's data set counts, or what comes next to it, and the most
+    rows.
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ def draw(folder: Path) -> Drawn:
     """
     require("matplotlib", "drawing figures", "plot")
     kept = [r for r in read_records(folder, RUNS) if "rows" in r or "diverged_at" in r]
-    kept = [record for record in kept if record["fires"] == kept[-1]["fires"]]
+    kept = [record for record in kept if made_by(record) == made_by(kept[-1])]
     if not kept:
         return Drawn([], [f"figures: there are no runs for them in {folder / RUNS}"])
 

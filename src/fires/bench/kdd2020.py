@@ -26,7 +26,7 @@ from fires.bench.cells import (
 )
 from fires.core.errors import MissingExtra
 from fires.core.storage import replace_file
-from fires.core.version import __version__
+from fires.core.version import __version__, code
 from fires.streams import datasets
 from fires.streams.base import InputError
 
@@ -117,11 +117,18 @@ def missing(cells: Iterable[Cell]) -> dict[str, str]:
         if needs is not None and find_spec(needs) is None:
             why[name] = str(MissingExtra(name, needs, needs))
     for name in dict.fromkeys(cell.dataset for cell in cells):
-        try:
-            datasets.load(name, n_rows=1)
-        except InputError as error:
-            why[name] = str(error)
+        if line := why_not(name):
+            why[name] = line
     return why
+
+
+def why_not(dataset: str) -> str | None:
+    """One line that says why a data set cannot be had here; None if it can."""
+    try:
+        datasets.load(dataset, n_rows=1)
+    except InputError as error:
+        return str(error) if dataset in str(error) else f"{dataset}: {error}"
+    return None
 
 
 def note_run(folder: Path, command: str, jobs: int) -> None:
@@ -129,6 +136,7 @@ def note_run(folder: Path, command: str, jobs: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     facts = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "code": code(),
         "command": command,
         "jobs": jobs,
         "cores": cores(),

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from dataclasses import asdict
 from itertools import groupby
@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import IO, Any, Protocol, Self
 
 from fires.bench.worker import Worker
-from fires.core.version import __version__
+from fires.core.version import __version__, code
 from fires.streams.base import InputError
+from fires.streams.data_files import find
+from fires.streams.datasets import describe
 
 Record = dict[str, Any]
 
@@ -69,8 +71,8 @@ def run_cells(
         one after the other, which then loads their data once; a process that has nothing left to
         do takes some from the others.
     folder : Path
-        Where the results go, as lines of JSON: the settings of a cell, its results and the version
-        of fires. A cell that is there, without an error and with this version, is not run again.
+        Where the results go, as lines of JSON: the settings of a cell, its results, the version of
+        fires and a digest of its code. A cell that is :func:`finished` there is not run again.
         A line is on the disk before it counts; so whatever ends a run, even ``kill -9``, costs no
         more than the cells that were being run.
     jobs : int
@@ -104,6 +106,8 @@ def run_cells(
     cells = list(dict.fromkeys(cells))
     with _Results(folder, file) as results:
         before = finished(cells, results.records)
+        if before and made_by(results.records[-1]) != made_by(done := next(iter(before.values()))):
+            results.append(done)  # whoever reads the file goes by the code of its last line
         for cell, record in before.items():
             progress.ended(cell, record)
         todo = [cell for cell in cells if cell not in before]
@@ -116,8 +120,41 @@ def run_cells(
 
 
 def finished(cells: Iterable[Any], records: Iterable[Record]) -> dict[Any, Record]:
-    """The cells that were run by this version of fires without an error, with what came out."""
-    done = [r for r in records if r.get("fires") == __version__ and "error" not in r]
+    """The cells that need not be run, with what came out.
+
+    They were run without an error by this very code, and not on a part of a data set that is at
+    hand as a whole now.
+    """
+    now = __version__, code()
+    return _last(cells, (record for record in records if _outdated(record, now) is None))
+
+
+def outdated(cells: Sequence[Any], records: Sequence[Record]) -> Counter[str]:
+    """How many cells were run before and yet are not :func:`finished`, for each reason."""
+    now, done = (__version__, code()), finished(cells, records)
+    left = [cell for cell in cells if cell not in done]
+    return Counter(why for r in _last(left, records).values() if (why := _outdated(r, now)))
+
+
+def made_by(record: Record) -> tuple[str | None, str | None]:
+    """The version of fires that made a record, and its code: None in those of old."""
+    return record.get("fires"), record.get("code")
+
+
+def _outdated(record: Record, now: tuple[str, str]) -> str | None:
+    """Why a record does not count any more; None if it does."""
+    if made_by(record) != now:
+        return "the code has changed"
+    if record.get("complete") is False:
+        info = describe(record["dataset"])
+        if (at_hand := find(info)) is not None and at_hand[1] is info.table:
+            return "the whole data set is at hand now"
+    return None
+
+
+def _last(cells: Iterable[Any], records: Iterable[Record]) -> dict[Any, Record]:
+    """The last record without an error of each cell that has one."""
+    done = [record for record in records if "error" not in record]
     found = {}
     for names, alike in groupby(cells, key=lambda cell: tuple(asdict(cell))):
         known = {tuple(record.get(name) for name in names): record for record in done}
@@ -202,7 +239,7 @@ def _run(
     cells: Sequence[Any], jobs: int, work: Callable[[Any], Record], progress: Progress
 ) -> Generator[tuple[Any, Record]]:
     """Run all cells over processes; hand out each with its record as soon as it is there."""
-    waiting = _Waiting(cells)
+    waiting, ours = _Waiting(cells), {"fires": __version__, "code": code()}
     workers = [Worker(work) for _ in range(min(jobs, len(cells)))]
     busy: dict[Any, int] = {}  # by pipe, which of the workers
 
@@ -225,7 +262,7 @@ def _run(
             for pipe in connection.wait(list(busy)):
                 which = busy.pop(pipe)
                 cell, found = workers[which].cell, workers[which].answer()
-                yield cell, asdict(cell) | {"fires": __version__} | found
+                yield cell, asdict(cell) | ours | found
                 occupy(which, cell.group)
     finally:
         for worker in workers:

@@ -11,7 +11,7 @@ from typing import Any
 from fires.bench import published
 from fires.bench.cells import DATASETS, METHODS, PROTOCOLS
 from fires.bench.kdd2020 import read_runs
-from fires.bench.runner import Record, read_records
+from fires.bench.runner import Record, made_by, read_records
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,9 @@ class Entry:
 class Summary:
     """The results in a folder.
 
-    Only results of the version of fires that wrote the last one count. Where a setting was run
-    several times, the run over most rows counts, and of these the last.
+    Only results of the version and code of fires that wrote the last one count. Where a setting
+    was run several times, the run over most rows counts, and of these the last. Of a data set and
+    a method under one protocol, only the settings with the most rows count.
 
     Parameters
     ----------
@@ -46,10 +47,10 @@ class Summary:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.runs = read_runs(folder)
         records = [r for r in read_records(folder) if r.get("method") in METHODS]
-        self.version = records[-1]["fires"] if records else None
-        self.records = _that_count(r for r in records if r["fires"] == self.version)
+        last = made_by(records[-1]) if records else None
+        self.runs = [run for run in read_runs(folder) if _code_of(run) == last]
+        self.records, self.left_out = _that_count(r for r in records if made_by(r) == last)
 
     @cached_property
     def entries(self) -> dict[tuple[str, str, str], Entry]:
@@ -99,6 +100,10 @@ class Summary:
         shares = {record["fraction"] for record in of_it} - {None}
         return len(sizes) * (len(shares) if METHODS[method].selects else 1)
 
+    def n_left_out(self, protocol: str, dataset: str, method: str) -> int:
+        """How many settings do not count, as others were run over more rows."""
+        return sum(_place(record) == (protocol, dataset, method) for record in self.left_out)
+
     def divergences(self, protocol: str) -> dict[tuple[str, str], list[int]]:
         """The rows at which a method ceased to be finite, under (data set, method)."""
         rows: dict[tuple[str, str], list[int]] = {}
@@ -134,8 +139,16 @@ def _place(record: Record) -> tuple[str, str, str]:
     return record["protocol"], record["dataset"], record["method"]
 
 
-def _that_count(records: Iterable[Record]) -> list[Record]:
-    """One record for each setting, in the order of the settings and not of the file."""
+def _code_of(run: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    return run["versions"].get("fires"), run.get("code")
+
+
+def _that_count(records: Iterable[Record]) -> tuple[list[Record], list[Record]]:
+    """One record for each setting, in the order of the settings and not of the file.
+
+    Apart from these, those of settings that were run over fewer rows than others of their place.
+    Which failed is told in any case: how many rows they would have had is not known.
+    """
     best: dict[tuple[Any, ...], Record] = {}
     for record in records:
         share = record["fraction"]
@@ -143,7 +156,15 @@ def _that_count(records: Iterable[Record]) -> list[Record]:
         before = best.get(setting)
         if before is None or _rows(record) >= _rows(before):
             best[setting] = record
-    return [best[setting] for setting in sorted(best)]
+    found = [best[setting] for setting in sorted(best)]
+    most: dict[tuple[str, str, str], int] = {}
+    for record in found:
+        most[_place(record)] = max(most.get(_place(record), 0), record.get("rows", 0))
+
+    def has_most(record: Record) -> bool:
+        return bool(record.get("rows", most[_place(record)]) == most[_place(record)])
+
+    return [r for r in found if has_most(r)], [r for r in found if not has_most(r)]
 
 
 def _rows(record: Record) -> float:

@@ -157,7 +157,7 @@ def markdown(summary: Summary) -> str:
 def run_lines(summary: Summary) -> list[str]:
     """How the results were made: one line for each command."""
     if not summary.runs:
-        return ["- No runs.json: date, command and versions are not known."]
+        return ["- Not in runs.json: date, command and versions are not known."]
     return [
         f"- {run['date']}: `{run['command']}`, {run['jobs']} processes of one thread each, "
         f"{run['cores']} cores, {run['machine']}; "
@@ -270,6 +270,11 @@ def protocol_notes(summary: Summary, protocol: str) -> list[str]:
             notes.append(f"{dataset}, {method}: a mean over {have} only.")
         if entry is not None and entry.rows < summary.rows(dataset):
             notes.append(f"{dataset}, {method}: {entry.rows:,} rows only.")
+        if n := summary.n_left_out(protocol, dataset, method):
+            were, do = ("setting that was", "does") if n == 1 else ("settings that were", "do")
+            notes.append(
+                f"{dataset}, {method}: {n} {were} run over fewer rows than others {do} not count."
+            )
     for (dataset, method), rows in summary.divergences(protocol).items():
         expected = summary.expected(protocol, method)
         notes.append(

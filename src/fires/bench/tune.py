@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from fires import FIRES
@@ -42,6 +44,8 @@ class Trial:
     batch_size, fraction, protocol, seed, n_rows
         As in :class:`fires.bench.cells.Cell`. A file is only read from the beginning to the end,
         and so ``"honest"``.
+    content : str or None
+        A digest of the file, so that a trial on what it held before is another one.
     """
 
     dataset: str
@@ -53,6 +57,7 @@ class Trial:
     protocol: str = "honest"
     seed: int = 0
     n_rows: int | None = None
+    content: str | None = None
 
     def __str__(self) -> str:
         rates = f"rate {self.learning_rate:g}, uncertainty penalty {self.uncertainty_penalty:g}"
@@ -75,8 +80,9 @@ def grid(dataset: str, target: str | None = None, **settings: Any) -> list[Trial
     """
     if target is not None and settings.get("protocol", "honest") != "honest":
         raise InputError("a file is not looked at as a whole beforehand: its protocol is honest")
+    content = None if target is None else _digest(Path(dataset))
     return [
-        Trial(dataset, target, rate, penalty, **settings)
+        Trial(dataset, target, rate, penalty, content=content, **settings)
         for rate, penalty in product(LEARNING_RATES, UNCERTAINTY_PENALTIES)
     ]
 
@@ -90,22 +96,33 @@ def run(trial: Trial) -> Record:
         learning_rate=trial.learning_rate,
         uncertainty_penalty=trial.uncertainty_penalty,
     )
-    stream = _stream(trial)
+    if trial.target is None:
+        data, stream = kept_dataset(trial.dataset, trial.protocol, trial.n_rows, trial.seed)
+        more = {"complete": data.complete}
+    else:
+        stream, more = _beginning(trial.dataset, trial.target, trial.n_rows), {}
     found = evaluate(
         stream, selector, Perceptron(), batch_size=trial.batch_size, protocol=trial.protocol
     )
-    return found | {"trade_off": trade_off(found["accuracy"], found["stability"])}
+    return found | more | {"trade_off": trade_off(found["accuracy"], found["stability"])}
 
 
-def check_file(path: str, target: str) -> None:
-    """Raise if a file cannot be read, has no such column, or no classes in it; reads little."""
-    for batch in from_file(path, target).batches(100):
+def check_file(path: str, target: str, n_rows: int | None = None) -> None:
+    """Raise if a file cannot be read, has no such column, or no classes in it.
+
+    All rows that will be used are read: it is one line then, and not one for each trial.
+    """
+    for batch in _beginning(path, target, n_rows).batches(100):
         if batch.y.dtype.kind == "f" and (batch.y % 1 != 0).any():
             raise InputError(
                 f'the target "{target}" of {path} holds numbers that are not whole; what is tuned '
                 "here tells classes apart"
             )
-        return
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def trade_off(accuracy: float | None, stability: float | None) -> float | None:
@@ -153,11 +170,9 @@ def _choice(record: Record) -> tuple[float, float]:
     return record["learning_rate"], record["uncertainty_penalty"]
 
 
-def _stream(trial: Trial) -> Stream:
-    if trial.target is None:
-        return kept_dataset(trial.dataset, trial.protocol, trial.n_rows, trial.seed)[1]
-    stream = from_file(trial.dataset, trial.target)
-    return stream if trial.n_rows is None else _Beginning(stream, trial.n_rows)
+def _beginning(path: str, target: str, n_rows: int | None) -> Stream:
+    stream = from_file(path, target)
+    return stream if n_rows is None else _Beginning(stream, n_rows)
 
 
 class _Beginning:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from multiprocessing import connection, resource_tracker
 from typing import Any
 
+from fires.core.version import code
+
 # Several pools in as many processes as there are cores slow each other down: FSDS takes 10 to 20
 # times as long with two threads that fight for one core.
 _ONE_THREAD = (
@@ -51,7 +53,7 @@ class Worker:
             self.pipe.send(cell)
 
     def answer(self) -> dict[str, Any]:
-        """What came out, or the error in one line; waits for it."""
+        """What came out, with the code that made it, or the error in one line; waits for it."""
         try:
             found: dict[str, Any] = json.loads(self.pipe.recv_bytes())
             return found
@@ -72,16 +74,17 @@ class Worker:
 def _serve(pipe: connection.Connection, work: Callable[[Any], dict[str, Any]]) -> None:
     """What a process does: run the cells that come, until nobody is there any more."""
     threading.Thread(target=_follow_the_parent, daemon=True).start()
+    made_by = {"code": code()}  # which may have been changed since the first process began
     while True:
         try:
             cell = pipe.recv()
         except EOFError:
             return
         try:
-            text = json.dumps(work(cell), allow_nan=False)
+            text = json.dumps(made_by | work(cell), allow_nan=False)
         except Exception as error:
             line = " ".join(f"{type(error).__name__}: {error}".split())
-            text = json.dumps({"error": line, "traceback": traceback.format_exc()})
+            text = json.dumps(made_by | {"error": line, "traceback": traceback.format_exc()})
         with contextlib.suppress(OSError):
             pipe.send_bytes(text.encode())
 

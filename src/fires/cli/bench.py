@@ -84,7 +84,7 @@ def _kdd2020(
     """
     from fires.bench import figures, kdd2020, tables
     from fires.bench.cells import DATASETS, METHODS, PROTOCOLS
-    from fires.bench.runner import CELLS, finished, read_records, run_cells
+    from fires.bench.runner import CELLS, finished, outdated, read_records, run_cells
     from fires.bench.summary import Summary
     from fires.streams.datasets import describe
 
@@ -102,13 +102,14 @@ def _kdd2020(
     missing: dict[str, str] = {}
     n_failed: dict[str, int] = {}
     if not no_run:
-        done = finished(cells, read_records(out))
+        done = finished(cells, records := read_records(out))
         missing = kdd2020.missing([cell for cell in cells if cell not in done])
-        _say_left_out(why if name in why else f"{name}: {why}" for name, why in missing.items())
+        _say_left_out(missing.values())
         cells = [c for c in cells if c in done or not {c.dataset, c.method} & missing.keys()]
         if not cells:
             why = "" if missing else ": --quick leaves OnlineBoosting out where features are many"
             raise click.ClickException(f"there is nothing to run{why}")
+        _say_again("cell", outdated(cells, records))
         click.echo(f"{_count('cell', cells, done)}; results go to {out}", err=True)
         if len(cells) > len(done):
             kdd2020.note_run(out, _command(ctx), jobs)
@@ -179,22 +180,24 @@ def _tune(
     from rich.table import Table as RichTable
 
     from fires.bench import kdd2020, tune
-    from fires.bench.runner import run_cells
+    from fires.bench.runner import outdated, read_records, run_cells
     from fires.core.storage import replace_file
-    from fires.streams.datasets import describe, load
+    from fires.streams.base import InputError
+    from fires.streams.datasets import describe
 
+    n_rows = kdd2020.QUICK_ROWS if quick else None
     if target is None:
         if Path(dataset).is_file():
             raise click.UsageError(f"{dataset} is a file: name the column to predict, --target.")
         dataset, name = describe(dataset).name, describe(dataset).name.lower()
         protocol = protocol or "as-published"
-        load(dataset, n_rows=1)  # one line now, and not one for each trial
+        if why := kdd2020.why_not(dataset):  # one line now, and not one for each trial
+            raise InputError(why)
     else:
-        tune.check_file(dataset, target)
+        tune.check_file(dataset, target, n_rows)
         dataset, name = str(Path(dataset).resolve()), Path(dataset).stem
         protocol = protocol or "honest"
     out = out or Path(f"fires-tune-{name}")
-    n_rows = kdd2020.QUICK_ROWS if quick else None
     trials = tune.grid(
         dataset,
         target,
@@ -203,6 +206,7 @@ def _tune(
         protocol=protocol,
         n_rows=n_rows,
     )
+    _say_again("trial", outdated(trials, read_records(out, tune.TRIALS)))
     with bars(trials) as progress:
         records = run_cells(
             trials, out, jobs or kdd2020.cores(), progress, work=tune.run, file=tune.TRIALS
@@ -268,6 +272,12 @@ def _say_left_out(lines: Iterable[str]) -> None:
         click.echo(printable(f"Left out: {line}"), err=True)
 
 
+def _say_again(what: str, counts: Mapping[str, int]) -> None:
+    for why, n in counts.items():
+        are = f"{what} is" if n == 1 else f"{what}s are"
+        click.echo(f"{n:,} {are} run again: {why}", err=True)
+
+
 def _count(what: str, cells: Sequence[Any], done: Collection[Any]) -> str:
     known = f", {len(done):,} of them done before" if done else ""
     return f"{len(cells):,} {what}{'s' * (len(cells) != 1)}{known}"
@@ -279,7 +289,7 @@ def _draw(plan: Plan | None, out: Path, jobs: int) -> tuple[list[Path], int]:
     Without a plan they are drawn from what was run before.
     """
     from fires.bench import figure_data, figures
-    from fires.bench.runner import finished, read_records, run_cells
+    from fires.bench.runner import finished, outdated, read_records, run_cells
     from fires.core.errors import MissingExtra
     from fires.core.optional import require
 
@@ -293,7 +303,8 @@ def _draw(plan: Plan | None, out: Path, jobs: int) -> tuple[list[Path], int]:
         _say_left_out(plan.left_out)
         if not plan.cells:
             return [], 0
-        done = finished(plan.cells, read_records(out, figures.RUNS))
+        done = finished(plan.cells, kept := read_records(out, figures.RUNS))
+        _say_again("run", outdated(plan.cells, kept))
         click.echo(f"{_count('run', plan.cells, done)}, for the figures", err=True)
         with bars(plan.cells) as progress:
             records = run_cells(
