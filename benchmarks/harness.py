@@ -25,7 +25,7 @@ from fires.evaluation.prequential import prequential
 from fires.metrics import Scores
 from fires.streams import from_arrays
 
-N_FEATURES, SHARE = 500, 0.1
+N_FEATURES, N_STEPS, SHARE = 500, 64, 0.1
 N_ROWS, N_BATCHES, ASKED = 100, 16, 50e-6
 NAMES = ("accuracy", "balanced_accuracy", "f1")
 LABELS: dict[str, Any] = {
@@ -113,7 +113,7 @@ class Nothing:
 
 def measure_loop() -> list[Row]:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(N_BATCHES * N_ROWS, N_FEATURES))
+    X = rng.normal(size=(N_STEPS * N_ROWS, N_FEATURES))
     y = (X[:, 0] > X[:, 1]).astype(int)
     stream, perceptron = from_arrays(X, y, classes=(0, 1)), Perceptron()
 
@@ -129,9 +129,9 @@ def measure_loop() -> list[Row]:
         return evaluate
 
     things = {"their step": theirs, "loop": loop(None), "scaling": loop("standard")}
-    assert loop(None)(0) == loop("standard")(0) == N_BATCHES
-    seconds = take_turns(things, rounds=60)
-    step, plain, scaling = (taken / N_BATCHES for taken in seconds.values())
+    assert loop(None)(0) == loop("standard")(0) == N_STEPS
+    seconds = take_turns(things, rounds=30)
+    step, plain, scaling = (taken / N_STEPS for taken in seconds.values())
     size = f"J = {N_FEATURES}"
     share = float(plain.min() / step.min())
     figure = (f"< {SHARE:g}", share < SHARE)

@@ -537,7 +537,7 @@ def test_a_file_that_lacks_any_part_is_refused(saved, name):
     for lost in arrays:
         write_state(path, header, {n: array for n, array in arrays.items() if n != lost})
         fault(path, predictor=given)
-    needed = {"selector", "predictor", "preprocess", "feature_names"}
+    needed = {"selector", "predictor", "preprocess", "feature_names", "n_missing"}
     assert needed == set(header) - {"class", "fires"}
     for lost in needed:
         write_state(path, {n: value for n, value in header.items() if n != lost}, arrays)

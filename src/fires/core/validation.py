@@ -261,7 +261,7 @@ def as_target(y: Any, n_rows: int, owner: str) -> npt.NDArray[Any]:
     if target.dtype.kind == "c":
         raise ValueError("Complex data not supported: y holds complex numbers.")
     if target.dtype.kind == "O":
-        gaps = [i for i, label in enumerate(target) if _is_missing(label)]
+        gaps = [i for i, label in enumerate(target) if is_missing(label)]
         if gaps:
             raise ValueError(f"Input y contains NaN or None (first in row {gaps[0]}).")
     return plain_labels(target)
@@ -270,7 +270,7 @@ def as_target(y: Any, n_rows: int, owner: str) -> npt.NDArray[Any]:
 def as_classes(classes: Any) -> npt.NDArray[Any]:
     """The labels a caller announces, in the order given."""
     known = column_or_1d(_unmixed(classes))
-    if known.dtype.kind in "Of" and any(_is_missing(label) for label in known):
+    if known.dtype.kind in "Of" and any(is_missing(label) for label in known):
         raise ValueError("classes must not hold a missing label.")
     return plain_labels(known)
 
@@ -292,7 +292,8 @@ def plain_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return labels
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN or one of pandas' own kinds of nothing."""
     # pandas.NA is neither equal nor unequal to itself, and says so with an error.
     if label is None or type(label).__name__ in ("NAType", "NaTType"):
         return True

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from fires import selectors
-from fires.core import validation
+from fires.core import labels, validation
 from fires.core.belief import Floats
 from fires.core.learnt import part_of, under
 from fires.core.storage import Arrays, State, write_state
@@ -53,7 +53,19 @@ class OnlinePipeline:
         River; used itself too.
     preprocess : {"standard", "minmax", None}, default="standard"
         The scale. Sparse batches are divided by the root mean square or the range of their
-        columns, and not centred.
+        columns, and not centred. Rows of the other kind, dense or sparse, than the first batch are
+        brought to its kind.
+
+    Attributes
+    ----------
+    n_missing_ : int
+        Missing entries seen. The selector sees none; where its ``missing`` is "error" they are
+        refused.
+
+    Notes
+    -----
+    A batch that selector or predictor refuse changes nothing. Only an error that an estimator
+    finds in the midst of its own learning comes when the selector has learnt already.
 
     Examples
     --------
@@ -82,8 +94,10 @@ class OnlinePipeline:
         self.selector = selector
         self.predictor = None if predictor is None else as_predictor(predictor)
         self.preprocess = preprocess
+        self.n_missing_ = 0
         self._scaler: BatchScaler | None = None
         self._names: npt.NDArray[np.object_] | None = None
+        self._trained = False
 
     def __repr__(self) -> str:
         return f"OnlinePipeline({self.selector!r}, {self.predictor!r}, {self.preprocess!r})"
@@ -98,6 +112,7 @@ class OnlinePipeline:
         Parameters are those of ``OnlineSelector.partial_fit``.
         """
         batch, learn_scale = self.scale(X, y, sample_weight)
+        self.check(batch, classes)
         self.select(batch, classes)
         self.train(batch, self.masked(batch.X), classes)
         learn_scale()
@@ -108,33 +123,57 @@ class OnlinePipeline:
         owner = type(self).__name__
         names = validation.column_names(X)
         matrix = validation.as_matrix(X, owner)
-        if self._scaler is None:
-            n_features, known = matrix.shape[1], names
-        else:
+        if self._scaler is not None:
             n_features, known = self._scaler.n_features, self._names
+        else:  # the selector may have learnt before
+            n_features = getattr(self.selector, "n_features_in_", matrix.shape[1])
+            known = names if names is None else getattr(self.selector, "feature_names_in_", names)
         order = validation.match_columns(names, matrix.shape[1], known, n_features, owner)
         if order is not None:
             matrix = matrix[:, order]
-        counts = scan(matrix.data if sp.issparse(matrix) else matrix)
-        if any(counts):
-            validation.refuse(matrix, counts, known, missing="ignore", owner=owner)
+        n_missing = self._refuse(matrix, known)
         n_rows = matrix.shape[0]
         weight = validation.as_weights(sample_weight, n_rows)
         target = None if y is None else validation.as_target(y, n_rows, owner)
         scaler = self._scaler or BatchScaler(self.preprocess, n_features)
         w = _ones(n_rows) if weight is None else weight
-        scaled, learn = scaler.scaled(matrix, w, counts[0] > 0)
+        scaled, learn = scaler.scaled(matrix, w, n_missing > 0)
 
         def learn_scale() -> None:
             learn()
             self._scaler, self._names = scaler, known
+            self.n_missing_ += n_missing
 
         return Scaled(scaled, target, weight, known), learn_scale
 
+    def _refuse(self, matrix: Any, names: npt.NDArray[np.object_] | None) -> int:
+        """Raise if there are entries that cannot be used; the number of missing ones."""
+        counts = scan(matrix.data if sp.issparse(matrix) else matrix)
+        if any(counts):
+            missing, owner = getattr(self.selector, "missing", "ignore"), type(self).__name__
+            validation.refuse(matrix, counts, names, missing=missing, owner=owner)
+        return counts[0]
+
+    def check(self, batch: Scaled, classes: Any = None) -> None:
+        """Raise what the predictor would refuse, before the selector learns from a batch."""
+        if self.predictor is None:
+            return
+        if batch.y is None:
+            raise ValueError(f"{type(self).__name__} requires y, for its predictor to learn from.")
+        if not hasattr(self.predictor, "check_batch"):
+            return
+        known = getattr(self.selector, "classes_", None)
+        if classes is None and known is not None:  # what the selector will know then
+            fixed = getattr(self.selector, "_classes_given_", False)
+            classes = known if fixed else labels.merge_classes(known, batch.y)
+        self.predictor.check_batch(batch.X, batch.y, classes, batch.weight)
+
     def select(self, batch: Scaled, classes: Any = None) -> tuple[npt.NDArray[np.intp], float]:
         """Let the selector learn from a scaled batch; its choice, and the seconds both took."""
-        if batch.names is not None and not hasattr(self.selector, "n_features_in_"):
-            self.selector.name_features(batch.names)
+        if batch.names is not None and not getattr(self.selector, "_named_apart_", False):
+            known = getattr(self.selector, "feature_names_in_", None)
+            if known is None or np.array_equal(known, batch.names):
+                self.selector.name_features(batch.names)  # what it is shown are plain arrays
         started = time.perf_counter()
         self.selector.partial_fit(batch.X, batch.y, classes, batch.weight)
         selected = self.selector.get_support(indices=True)
@@ -147,6 +186,7 @@ class OnlinePipeline:
             if classes is None:
                 classes = getattr(self.selector, "classes_", None)
             self.predictor.partial_fit(rows, batch.y, classes, batch.weight)
+            self._trained = True
         return time.perf_counter() - started
 
     def masked(self, X: Any) -> Any:
@@ -185,7 +225,14 @@ class OnlinePipeline:
             self._scaler.n_features,
             owner,
         )
-        return self.masked(self._scaler.applied(matrix if order is None else matrix[:, order]))
+        matrix = matrix if order is None else matrix[:, order]
+        self._refuse(matrix, self._names)
+        return self.masked(self._scaler.applied(matrix))
+
+    @property
+    def can_predict(self) -> bool:
+        """Whether the predictor has learnt, here or before it came here."""
+        return self._trained or hasattr(self.predictor, "classes_")
 
     def _ready(self) -> Any:
         if self._scaler is None or self.predictor is None:
@@ -234,6 +281,7 @@ class OnlinePipeline:
             "class": "OnlinePipeline",
             "fires": __version__,
             "preprocess": self.preprocess,
+            "n_missing": self.n_missing_,
             "feature_names": None if self._names is None else self._names.tolist(),
             "predictor": None,
         }
@@ -260,6 +308,7 @@ class OnlinePipeline:
         pipeline = cls(selector, predictor, header["preprocess"])
         pipeline._scaler = BatchScaler(pipeline.preprocess, selector.n_features_in_)
         pipeline._scaler.restore(part_of("scaler", arrays))
+        pipeline.n_missing_, pipeline._trained = header["n_missing"], True
         if header["feature_names"] is not None:
             pipeline._names = np.array(header["feature_names"], dtype=object)
         return pipeline

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fires.core.validation import is_missing
 from fires.evaluation.pipeline import OnlinePipeline, Scaled
 from fires.evaluation.records import Step
 from fires.metrics.prediction import Metric, Scores
@@ -31,12 +33,13 @@ def prequential(
     window: int = 10,
     label_delay: int = 0,
     keep_weights: bool = False,
+    classes: Iterable[Any] | None = None,
 ) -> Iterator[Step]:
     """Evaluate a selector and a predictor on a stream, batch by batch.
 
     What is evaluated is an :class:`fires.OnlinePipeline` of the two: one scale feeds both. Each
     batch is predicted with the set, the model and the scale learnt before it, and then learnt
-    from. Rows without a label (None or NaN) are predicted, and neither scored nor learnt from.
+    from. Rows without a label (None or NaN) are neither scored nor learnt from.
 
     Parameters
     ----------
@@ -57,11 +60,15 @@ def prequential(
     scores : iterable of str or callable
         See :class:`fires.metrics.prediction.Scores`. With none, nothing is predicted either.
     window : int
-        How many of the last selected sets make up the stability.
+        How many of the last selected sets make up the stability; one for each batch that was
+        learnt from.
     label_delay : int
         By how many batches the labels come later than the rows.
     keep_weights : bool
         Put the weight of every feature into the records.
+    classes : iterable, optional
+        All labels there will ever be, which most estimators of scikit-learn have to know from
+        their first batch on. By default those that the stream says it has, if it does.
 
     Yields
     ------
@@ -81,15 +88,47 @@ def prequential(
     """
     if order not in ORDERS:
         raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}; got {order!r}.")
-    if isinstance(label_delay, bool) or not isinstance(label_delay, int) or label_delay < 0:
+    if isinstance(label_delay, bool) or not isinstance(label_delay, Integral) or label_delay < 0:
         raise ValueError(f"label_delay must be a whole number of batches; got {label_delay!r}.")
+    known = stream.schema.classes if classes is None else tuple(classes)
     pipeline = OnlinePipeline(selector, predictor, preprocess)
-    running = Scores(scores)
-    totals = running if predictor is not None and running.names else None
+    totals = None
+    if predictor is not None:
+        totals = _running(scores, known, pipeline.predictor)
+    return _steps(
+        stream, pipeline, totals, known, batch_size, order, window, int(label_delay), keep_weights
+    )
+
+
+def _running(
+    scores: Iterable[Metric], classes: tuple[Any, ...] | None, predictor: Any
+) -> Scores | None:
+    """The scores, if there are any that this predictor can have."""
+    totals = Scores(scores, classes)
+    if totals.needs_probabilities and not hasattr(predictor, "predict_proba"):
+        raise ValueError(
+            f"{predictor!r} gives no probabilities, which one of these scores needs: "
+            f"{', '.join(totals.names)}."
+        )
+    return totals if totals.names else None
+
+
+def _steps(
+    stream: Stream,
+    pipeline: OnlinePipeline,
+    totals: Scores | None,
+    classes: tuple[Any, ...] | None,
+    batch_size: int,
+    order: str,
+    window: int,
+    label_delay: int,
+    keep_weights: bool,
+) -> Iterator[Step]:
+    selector = pipeline.selector
     published, waiting = order == "as-published", deque[Scaled]()
-    classes, stabilities = stream.schema.classes, StabilityWindow(window, stream.schema.n_features)
+    stabilities = StabilityWindow(window, stream.schema.n_features)
     names = np.array(stream.schema.feature_names, dtype=object)
-    learnt, selected = False, np.empty(0, dtype=np.intp)
+    learnt, selected, stable = False, np.empty(0, dtype=np.intp), np.nan
     with closing(_closable(stream.batches(batch_size))) as batches:
         for index, batch in enumerate(batches):
             scaled, learn_scale = pipeline.scale(batch.X)
@@ -99,11 +138,13 @@ def prequential(
             if now is not None and len(now.y) == 0:  # type: ignore[arg-type]
                 now = None
             seconds = [0.0, 0.0]
+            if now is not None:
+                pipeline.check(now, classes)
             if published and now is not None:
                 selected, seconds[0] = pipeline.select(now, classes)
                 learnt = True
             found = {} if totals is None else dict.fromkeys(totals.names, np.nan)
-            if totals is not None and learnt and _can_predict(pipeline.predictor):
+            if totals is not None and learnt and pipeline.can_predict:
                 shown, truth = scaled.X[labelled], batch.y[labelled]
                 if len(truth):
                     found = _tested(totals, pipeline.predictor, pipeline.masked(shown), truth)
@@ -113,14 +154,15 @@ def prequential(
                 seconds[1] = pipeline.train(now, pipeline.masked(now.X), classes)
                 learnt = True
             learn_scale()
-            selected = selector.get_support(indices=True) if learnt else np.empty(0, dtype=np.intp)
+            if now is not None:  # a set that nothing was done to is not stable, but the same
+                stable = stabilities.update(selected)
             yield Step(
                 index=index,
                 position=batch.position,
                 n_rows=batch.n_rows,
                 scores=found,
                 selected=selected,
-                stability=stabilities.update(selected) if learnt else np.nan,
+                stability=stable,
                 seconds_select=seconds[0],
                 seconds_train=seconds[1],
                 weights=selector.weights_ if keep_weights and learnt else None,
@@ -134,16 +176,12 @@ def _tested(totals: Scores, predictor: Any, rows: Any, y: npt.NDArray[Any]) -> d
     return totals.update(y, predictor.predict(rows), probabilities, predictor.classes_)
 
 
-def _can_predict(predictor: Any) -> bool:
-    return hasattr(predictor, "classes_")
-
-
 def _labelled(y: npt.NDArray[Any]) -> Any:
     """The rows that have a label; all of them, in the usual case."""
     if y.dtype.kind == "f":
         missing = np.isnan(y)
     elif y.dtype == object:
-        missing = np.array([label is None or label != label for label in y], dtype=bool)
+        missing = np.array([is_missing(label) for label in y], dtype=bool)
     else:
         return slice(None)
     return ~missing if missing.any() else slice(None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -94,6 +95,8 @@ class Scores:
             name: _scorer(metric) for name, metric in metrics.items() if name not in _FROM_COUNTS
         }
         self.needs_probabilities = any(needed for _, needed in self._scorers.values())
+        # Numbers to be predicted are no classes, each of which would have its place in the matrix.
+        self._counts = self.needs_probabilities or len(self._scorers) < len(metrics)
         # A sum over rows and their number, of what is no matter of counts.
         self._sums = dict.fromkeys(self._scorers, (0.0, 0))
         self.classes_: npt.NDArray[Any] | None = None
@@ -135,10 +138,12 @@ class Scores:
                 "y and predicted must be two rows of labels of one length; their shapes are "
                 f"{y.shape} and {predicted.shape}."
             )
-        classes, truth = self._take(self.classes_, y, "y")
-        merged, taken = self._take(classes, predicted, "predicted")
-        if merged is not classes:  # a place may have moved
-            classes, truth = self._take(merged, y, "y")
+        classes, truth, taken = self.classes_, None, None
+        if self._counts:
+            classes, truth = self._take(self.classes_, y, "y")
+            merged, taken = self._take(classes, predicted, "predicted")
+            if merged is not classes:  # a place may have moved
+                classes, truth = self._take(merged, y, "y")
         columns = classes if columns is None else np.asarray(columns)
         P = _checked(probabilities, len(y), columns)
         others = {
@@ -147,14 +152,16 @@ class Scores:
         }
 
         # Nothing has changed up to here, where nothing can fail any more.
-        self._grow(classes)
-        n_classes = len(self.matrix)
-        # A view of the matrix, in which cells are numbered.
-        np.add.at(self.matrix.reshape(-1), truth * n_classes + taken, 1)
         for name, value in others.items():
             if value == value:
                 total, rows = self._sums[name]
                 self._sums[name] = total + value * len(y), rows + len(y)
+        if truth is None or taken is None:
+            return self._named([], others)
+        self._grow(classes)
+        n_classes = len(self.matrix)
+        # A view of the matrix, in which cells are numbered.
+        np.add.at(self.matrix.reshape(-1), truth * n_classes + taken, 1)
         right = truth[truth == taken]
         # As lists: the classes are few, and on them Python is faster than NumPy.
         counts = [np.bincount(c, minlength=n_classes).tolist() for c in (right, truth, taken)]
@@ -227,8 +234,11 @@ class Scores:
             return known, codes
         if not len(found):
             return known, np.empty(0, dtype=np.intp)
-        if found.dtype.kind in "fO" and any(v is None or v != v for v in found.tolist()):
-            raise ValueError(f"{name} holds a missing label: leave out the rows without one.")
+        if found.dtype.kind in "fO":
+            from fires.core.validation import is_missing  # loads scikit-learn
+
+            if any(is_missing(label) for label in found.tolist()):
+                raise ValueError(f"{name} holds a missing label: leave out the rows without one.")
         if self._fixed and known is not None:
             unknown = next(v for v in found.tolist() if v not in known.tolist())
             raise ValueError(
@@ -318,7 +328,8 @@ def _scorer(metric: Metric) -> tuple[Scorer, bool]:
     """A score that is no matter of counts, and whether it needs probabilities."""
     if metric == _LOG_LOSS:
         return _log_loss, True
-    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.base import BaseEstimator
+    from sklearn.exceptions import UndefinedMetricWarning
     from sklearn.metrics import get_scorer, get_scorer_names
 
     if isinstance(metric, str) and metric not in get_scorer_names():
@@ -330,13 +341,18 @@ def _scorer(metric: Metric) -> tuple[Scorer, bool]:
     if not isinstance(scorer, type(get_scorer("accuracy"))):
         return lambda y, predicted, P, columns: scorer(y, predicted), False
 
-    class Told(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-        """A classifier that says what it was told, since a scorer wants to ask one itself."""
+    class Told(BaseEstimator):  # type: ignore[misc]
+        """An estimator that says what it was told, since a scorer wants to ask one itself."""
 
         asked = False
 
         def __init__(self, predicted: Any, P: Any, columns: Any) -> None:
             self.predicted, self.P, self.classes_ = predicted, P, columns
+
+        def __sklearn_tags__(self) -> Any:
+            tags = super().__sklearn_tags__()
+            tags.estimator_type = "regressor" if self.classes_ is None else "classifier"
+            return tags
 
         def predict(self, X: Any) -> Any:
             return self.predicted
@@ -348,7 +364,14 @@ def _scorer(metric: Metric) -> tuple[Scorer, bool]:
             return self.P
 
     def score(y: Any, predicted: Any, P: Floats | None, columns: Any) -> float:
-        return float(scorer(Told(predicted, P, columns), y, y))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UndefinedMetricWarning)
+                return float(scorer(Told(predicted, P, columns), y, y))
+        except ValueError:
+            if len(y) == 0 or (y[1:] != y[0]).any():
+                raise
+            return math.nan  # of one class alone, many scores are not defined
 
     # Which answer a scorer wants is nowhere to be read: it is asked for a score and watched.
     half = np.full((4, 2), 0.5)

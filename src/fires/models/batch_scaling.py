@@ -22,7 +22,8 @@ class BatchScaler:
 
     Dense batches are standardised or brought to [0, 1]; sparse ones are divided by the root mean
     square or the range of their columns and not centred, since that would fill them. The first
-    batch is scaled by its own values.
+    batch is scaled by its own values. What was learnt from dense batches does not fit sparse ones:
+    those of the other kind than the first batch are brought to its kind.
 
     Parameters
     ----------
@@ -54,6 +55,7 @@ class BatchScaler:
 
     def scaled(self, X: Any, weight: Floats, missing: bool) -> tuple[Any, Callable[[], None]]:
         """The batch by the scale before it, and how to learn from it: nothing is learnt yet."""
+        X = self._alike(X)
         return (self._sparse if sp.issparse(X) else self._dense)(X, weight, missing)
 
     def _dense(self, X: Any, w: Floats, missing: bool) -> tuple[Any, Callable[[], None]]:
@@ -80,10 +82,19 @@ class BatchScaler:
 
     def applied(self, X: Any) -> Any:
         """X by the scale as it is; what has not been seen yet is 0."""
+        X = self._alike(X)
         if not sp.issparse(X):
             return _applied(self.dense, X)
         batch = self._touched(X, np.ones(X.shape[0]), True)
         return batch.scaled(self.sparse.gain(batch.columns))
+
+    def _alike(self, X: Any) -> Any:
+        """X dense or sparse, as the batches learnt from."""
+        if self.scale is None or self.dense.ready == self.sparse.ready:
+            return X
+        if self.dense.ready:
+            return X.toarray() if sp.issparse(X) else X
+        return X if sp.issparse(X) else sp.csr_array(X)
 
     def _touched(self, X: Any, w: Floats, missing: bool) -> Touched:
         slot = np.zeros(self.n_features, dtype=np.int32)

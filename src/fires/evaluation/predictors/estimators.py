@@ -50,33 +50,49 @@ class SklearnPredictor(Classes):
         self, X: Any, y: Labels, classes: Any = None, sample_weight: Any = None
     ) -> Self:
         """Learn from a batch; ``classes`` are all labels there will ever be."""
-        name = type(self.estimator).__name__
         takes = inspect.signature(self.estimator.partial_fit).parameters
         options: dict[str, Any] = {}
         weight = as_weights(sample_weight, len(y))
         if "sample_weight" not in takes:
-            X, y = repeated(X, y, weight, name)
+            X, y = repeated(X, y, weight, type(self.estimator).__name__)
         elif weight is not None:
             options["sample_weight"] = weight
         if "classes" in takes:
-            before = getattr(self, "classes_", None)
-            known, _ = self._take(y, classes)
-            if len(known) < 2:
-                raise ValueError(
-                    f"{name} must know all classes from its first batch on, which holds only "
-                    f"{known.tolist()[0]!r}: give them as classes=."
-                )
-            if before is not None and len(before) < len(known):
-                new = next(label for label in known.tolist() if label not in before.tolist())
-                raise ValueError(
-                    f"{name} has started with the classes {before.tolist()} and cannot add "
-                    f"{new!r}: give all of them with the first batch, as classes=."
-                )
-            if before is None:
+            known = self._all_classes(y, classes)
+            if not hasattr(self, "classes_"):
                 options["classes"] = known
             self._keep(known, classes)
         self.estimator.partial_fit(X, y, **options)
         return self
+
+    def check_batch(
+        self, X: Any, y: Labels, classes: Any = None, sample_weight: Any = None
+    ) -> None:
+        """Raise what :meth:`partial_fit` would refuse by itself; the estimator is not asked."""
+        takes = inspect.signature(self.estimator.partial_fit).parameters
+        weight = as_weights(sample_weight, len(y))
+        if "sample_weight" not in takes:
+            repeated(y, None, weight, type(self.estimator).__name__)
+        if "classes" in takes:
+            self._all_classes(y, classes)
+
+    def _all_classes(self, y: Labels, classes: Any) -> Labels:
+        """The classes, which the estimator has to know from its first batch on."""
+        name = type(self.estimator).__name__
+        before = getattr(self, "classes_", None)
+        known, _ = self._take(y, classes)
+        if len(known) < 2:
+            raise ValueError(
+                f"{name} must know all classes from its first batch on, which holds only "
+                f"{known.tolist()[0]!r}: give them as classes=."
+            )
+        if before is not None and len(before) < len(known):
+            new = next(label for label in known.tolist() if label not in before.tolist())
+            raise ValueError(
+                f"{name} has started with the classes {before.tolist()} and cannot add "
+                f"{new!r}: give all of them with the first batch, as classes=."
+            )
+        return known
 
     def predict(self, X: Any) -> Labels:
         """The label of each row."""

@@ -47,10 +47,7 @@ class Perceptron(Classes):
         sample_weight : array-like of whole numbers, optional
             How often each row is learnt.
         """
-        if sp.issparse(X):
-            raise ValueError(
-                "This Perceptron needs dense rows; scikit-learn's SGDClassifier takes sparse ones."
-            )
+        _refuse_sparse(X)
         X, y = repeated(X, y, as_weights(sample_weight, len(y)), "Perceptron")
         before = getattr(self, "classes_", None)
         known, codes = self._take(y, classes)
@@ -62,6 +59,14 @@ class Perceptron(Classes):
             self._take_rows(labels.class_rows(before, self.classes_))
         perceptron_pass(X, self._signs(codes), self.coef_, self.intercept_)
         return self
+
+    def check_batch(
+        self, X: Any, y: Labels, classes: Any = None, sample_weight: Any = None
+    ) -> None:
+        """Raise what :meth:`partial_fit` would refuse; nothing is learnt."""
+        _refuse_sparse(X)
+        repeated(y, None, as_weights(sample_weight, len(y)), "Perceptron")
+        self._take(y, classes)
 
     def predict(self, X: Floats) -> Labels:
         """The label of each row."""
@@ -114,3 +119,10 @@ class Perceptron(Classes):
         ]
         self.coef_ = np.array([coefficients for coefficients, _ in rows])
         self.intercept_ = np.array([intercept for _, intercept in rows])
+
+
+def _refuse_sparse(X: Any) -> None:
+    if sp.issparse(X):
+        raise ValueError(
+            "This Perceptron needs dense rows; scikit-learn's SGDClassifier takes sparse ones."
+        )

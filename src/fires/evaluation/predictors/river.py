@@ -83,11 +83,11 @@ class RiverPredictor(Classes):
             How often each row appears.
         """
         weight = as_weights(sample_weight, len(y))
-        weighs = "w" in inspect.signature(self.model.learn_one).parameters
-        if not weighs or self.mini_batches:
+        if self._repeats():
             X, y = repeated(X, y, weight, type(self.model).__name__)
             weight = None
         known, _ = self._take(y, classes)
+        self._refuse_many(known)
         told = self._told(known, y)
         self._keep(known, classes)
         if self.mini_batches:
@@ -100,6 +100,28 @@ class RiverPredictor(Classes):
                 if w:
                     self.model.learn_one(x, label, w=w)
         return self
+
+    def check_batch(
+        self, X: Any, y: Labels, classes: Any = None, sample_weight: Any = None
+    ) -> None:
+        """Raise what :meth:`partial_fit` would refuse by itself; the model is not asked."""
+        weight = as_weights(sample_weight, len(y))
+        if self._repeats():
+            repeated(y, None, weight, type(self.model).__name__)
+        known, _ = self._take(y, classes)
+        self._refuse_many(known)
+
+    def _repeats(self) -> bool:
+        """Whether a row is learnt as often as it weighs."""
+        weighs = "w" in inspect.signature(self.model.learn_one).parameters
+        return not weighs or self.mini_batches
+
+    def _refuse_many(self, known: Labels) -> None:
+        if not self.model._multiclass and len(known) > 2:
+            raise ValueError(
+                f"{type(self.model).__name__} of River tells two classes apart; these are "
+                f"{known.tolist()}: wrap it in river.multiclass.OneVsRestClassifier."
+            )
 
     def predict(self, X: Any) -> Labels:
         """The label of each row."""
@@ -137,12 +159,6 @@ class RiverPredictor(Classes):
         """The labels as the model is told them."""
         if self.model._multiclass:
             return list(y.tolist())
-        name = type(self.model).__name__
-        if len(known) > 2:
-            raise ValueError(
-                f"{name} of River tells two classes apart; these are {known.tolist()}: wrap it in "
-                "river.multiclass.OneVsRestClassifier."
-            )
         for label in known.tolist()[::-1]:
             if label not in self._sides:
                 self._sides[label] = not any(self._sides.values())

@@ -51,7 +51,7 @@ def revived_predictor(header: dict[str, Any], arrays: Arrays, given: Any, where:
         What errors call the place that the state was read from.
     """
     wanted = header["class"]
-    if given is None and wanted == _OURS:
+    if wanted == _OURS and (given is None or type(given) is Perceptron):
         given = Perceptron()
     if given is None:
         raise ValueError(
