@@ -260,6 +260,14 @@ def test_batches_in_which_a_scorer_says_nothing_are_left_out_of_its_mean():
     assert scores.total["roc_auc"] == value
 
 
+def test_a_function_does_not_pass_for_a_built_in_score():
+    def f1(y, predicted):
+        return 7.0
+
+    with pytest.raises(ValueError, match="'f1' is a built-in score"):
+        Scores([f1])
+
+
 def test_names_go_by_the_order_given_and_functions_by_their_own():
     scores = Scores(("f1", reference.zero_one_loss, "accuracy"))
     assert scores.names == ("f1", "zero_one_loss", "accuracy")

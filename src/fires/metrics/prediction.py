@@ -90,6 +90,9 @@ class Scores:
         metrics = dict(given)
         if len(metrics) < len(given):
             raise ValueError(f"Two scores have one name: {', '.join(name for name, _ in given)}.")
+        taken = [name for name, m in given if name in _FROM_COUNTS and not isinstance(m, str)]
+        if taken:
+            raise ValueError(f"{taken[0]!r} is a built-in score: give your function another name.")
         self.names = tuple(metrics)
         self._scorers = {
             name: _scorer(metric) for name, metric in metrics.items() if name not in _FROM_COUNTS
