@@ -122,7 +122,8 @@ _REASONS = (
 _PROTOCOL = (
     "protocol",
     "ours, honest, less ours as published: each batch is tested before anything is learnt from it, "
-    "columns are scaled while the stream flows, and FIRES standardises and has an intercept.",
+    "columns are scaled while the stream flows, and FIRES has its own defaults: it standardises, "
+    "has an intercept, and its nets and trees are in the scaled form of docs/models.md.",
 )
 _FEWER_ROWS = "fewer rows", "less of the stream than in the paper, and so less time to learn."
 _FEWER_SETTINGS = "fewer settings", "a mean over less than the paper's batch sizes and fractions."

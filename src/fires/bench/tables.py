@@ -20,8 +20,8 @@ _PROTOCOLS = {
     "as-published": "As published: each column scaled to [0, 1] over the whole set beforehand, "
     "and the selector sees a batch, with its labels, before the batch is tested.",
     "honest": "Honest: scaled to [0, 1] by what the batches before have shown, and each batch "
-    "tested before anything is learnt from it. FIRES with its own defaults: it standardises, and "
-    "learns an intercept.",
+    "tested before anything is learnt from it. FIRES with its own defaults: it standardises, "
+    "learns an intercept, and its nets and trees are in the scaled form of docs/models.md.",
 }
 _TITLES = {
     "accuracy": "Accuracy",

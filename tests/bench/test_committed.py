@@ -1,0 +1,56 @@
+"""The results in docs/results: its tables and pages are what the code makes of its runs."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fires.bench import published, tables
+from fires.bench.summary import Summary
+
+DOCS = Path(__file__).parents[2] / "docs"
+FOLDERS = sorted(path.parent for path in (DOCS / "results").glob("*/cells.jsonl"))
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_the_tables_are_those_of_the_runs(folder, tmp_path):
+    for name in ("cells.jsonl", "runs.json"):
+        shutil.copy(folder / name, tmp_path)
+    for path in tables.write(tmp_path):
+        committed = (folder / path.name).read_text(encoding="utf-8")
+        assert committed == path.read_text(encoding="utf-8"), path.name
+
+
+def test_the_page_on_reproduction_is_that_of_the_runs():
+    page = (DOCS / "reproduction.md").read_text(encoding="utf-8")
+    assert page == (DOCS / "results" / "kdd2020" / "reproduction.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("dataset", "accuracy", "stability"),
+    [
+        ("Spambase", 0.02, 0.05),
+        ("Usenet", 0.02, 0.05),
+        ("KDD", 0.02, 0.05),
+        ("MNIST", 0.02, 0.05),
+        ("Madelon", 0.03, 0.07),
+        ("Dota", 0.03, 0.07),
+    ],
+)
+def test_fires_glm_is_near_the_published(dataset, accuracy, stability):
+    summary = Summary(DOCS / "results" / "kdd2020")
+    entry = summary.entries["as-published", dataset, "FIRES-GLM"]
+    assert entry.n_settings == 12
+    for name, tolerance in (("accuracy", accuracy), ("stability", stability)):
+        wanted = published.value(name, dataset, "FIRES-GLM")
+        assert entry.values[name] == pytest.approx(wanted, abs=tolerance)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_every_run_says_when_and_how_it_was_made(folder):
+    runs = json.loads((folder / "runs.json").read_text(encoding="utf-8"))
+    assert runs
+    for run in runs:
+        assert run["command"].startswith("fires bench kdd2020")
+        assert {"date", "jobs", "cores", "machine", "versions"} <= run.keys()
