@@ -47,6 +47,30 @@ def test_fires_glm_is_near_the_published(dataset, accuracy, stability):
         assert entry.values[name] == pytest.approx(wanted, abs=tolerance)
 
 
+def test_the_means_on_the_page_are_those_of_the_tables():
+    page = (DOCS / "evaluation.md").read_text(encoding="utf-8")
+    found = {t.name: t for t in tables.all_tables(Summary(DOCS / "results" / "kdd2020"))}
+
+    def mean(name, side, method):
+        table = found[name]
+        start = next(place for place, row in enumerate(table.rows) if row[0] == "mean")
+        (row,) = [row for row in table.rows[start : start + 3] if row[1] == side]
+        return dict(zip(table.columns, row, strict=True)).get(method, tables.NONE)
+
+    places = [
+        (f"{quantity}-{protocol}", side)
+        for quantity in ("accuracy", "stability")
+        for protocol, side in (
+            ("as-published", "published"),
+            ("as-published", "ours"),
+            ("honest", "ours"),
+        )
+    ]
+    for method in ("all features", "FIRES-GLM", "EFS", "OFS", "random features", "FSDS"):
+        numbers = " | ".join(mean(*place, method) for place in places)
+        assert f"| {method} | {numbers} |" in page
+
+
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_every_run_says_when_and_how_it_was_made(folder):
     runs = json.loads((folder / "runs.json").read_text(encoding="utf-8"))
