@@ -1,10 +1,12 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -64,6 +66,17 @@ def test_quick_runs_what_is_at_hand_writes_tables_and_runs_nothing_twice(empty):
     assert (anew.exit_code, anew.stderr) == (0, "")
     assert anew.stdout == again.stdout
     assert (out / "tables.md").read_text() == page
+
+
+def test_what_ceased_to_be_finite_is_named(tmp_path):
+    """With the committed results, in which the paper's net does."""
+    committed = Path(__file__).parents[2] / "docs" / "results" / "kdd2020"
+    for name in ("cells.jsonl", "runs.json"):
+        shutil.copy(committed / name, tmp_path)
+    result = run("kdd2020", "--no-run", "--no-figures", "--out", tmp_path)
+    (line,) = [line for line in result.stdout.splitlines() if "ceased to be finite" in line]
+    assert line.startswith("ceased to be finite, see tables.md: FIRES-ANN on ")
+    assert "FIRES-ANN on Madelon" in line
 
 
 @pytest.fixture

@@ -358,6 +358,8 @@ def _print_summary(summary: Summary) -> None:
             shown.add_row(method, *(t for part in parts for t in part.get(method, ["–"] * 3)))
         click.echo()
         Console().print(shown)
+        if burst := [f"{method} on {name}" for name, method in summary.divergences(protocol)]:
+            click.echo(f"ceased to be finite, see tables.md: {', '.join(burst)}")
 
 
 def _means(table: Table) -> dict[str, list[str]]:
