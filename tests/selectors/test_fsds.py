@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import fires
 from fires import FSDS
 from fires.core.storage import read_state
+from fires.selectors import fsds
 from fires.selectors.fsds import directions, directions_plain
 
 KINDS = {
@@ -93,6 +94,49 @@ def test_weights_are_a_ridge_regression_of_the_first_directions(seed, k, ridge):
     expected = np.linalg.solve(Y @ Y.T + alpha * np.eye(7), Y @ Vt[:k].T)
     selector = FSDS(2, n_directions=k, sketch_size=20, ridge=ridge).partial_fit(Y.T)
     assert_allclose(selector.weights_, np.abs(expected).max(axis=1), rtol=1e-9)
+
+
+@given(
+    seed=st.integers(0, 2**16),
+    n_kept=st.integers(0, 12),
+    n_rows=st.integers(1, 20),
+    decades=st.floats(0.0, 9.0),
+    mean=st.sampled_from([0.0, 1.0, 1e4]),
+    sparse=st.booleans(),
+)
+def test_directions_are_those_of_the_decomposition_of_the_rows(
+    seed, n_kept, n_rows, decades, mean, sparse
+):
+    """Whether the Gram matrix has the digits, or has not, as with a large mean."""
+    rng = np.random.default_rng(seed)
+    n = n_kept + n_rows
+    sizes = 10.0 ** -np.linspace(0.0, decades, n)
+    A = (rng.normal(size=(n, n)) * sizes) @ rng.normal(size=(n, 60)) + mean * rng.random(60)
+    A[rng.random(A.shape) < 0.3] = 0.0
+    sketch, rows = A[:n_kept], A[n_kept:]
+    found = directions(sketch, sp.csr_array(rows) if sparse else rows, n)
+    wanted = directions_plain(sketch, rows, n)
+    scale = wanted[0][0]
+    assert_allclose(found[0], wanted[0], rtol=1e-10, atol=1e-13 * scale)
+    whole = (found[0][:, None] * found[1]).T @ (found[0][:, None] * found[1])
+    assert_allclose(whole, A.T @ A, atol=1e-12 * scale**2)
+    clear = found[0] > 1e-11 * scale
+    assert_allclose(found[1][clear] @ found[1][clear].T, np.eye(clear.sum()), atol=1e-11)
+    # A direction is told from its neighbours as far as their lengths differ.
+    gaps = np.minimum(np.diff(-wanted[0], prepend=-np.inf), np.diff(-wanted[0], append=0.0))
+    told = clear & (gaps > 1e-3 * wanted[0])
+    alike = np.abs(np.einsum("ij,ij->i", found[1], wanted[1]))
+    assert_allclose(alike[told], 1.0, atol=1e-9)
+
+
+def test_rows_with_a_large_mean_need_no_decomposition_of_all_of_them(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 300)) + 1e4 * rng.random(300)
+    wanted = directions_plain(X[:10], X[10:], 20)
+    monkeypatch.setattr(fsds, "directions_plain", None)
+    lengths, right = fsds.directions(X[:10], X[10:], 20)
+    assert_allclose(lengths, wanted[0], rtol=1e-11)
+    assert_allclose(np.abs(right @ wanted[1].T), np.eye(20), atol=1e-8)
 
 
 @given(
