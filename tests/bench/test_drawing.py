@@ -208,8 +208,8 @@ def test_nothing_lies_over_anything_else(n_steps):
         ]
         whole = figure.bbox
         for place, box in enumerate(found):
-            assert box.x0 >= whole.x0 - 1 and box.x1 <= whole.x1 + 1  # noqa: PT018
-            assert box.y0 >= whole.y0 - 1 and box.y1 <= whole.y1 + 1  # noqa: PT018
+            assert whole.x0 - 1 <= box.x0 <= box.x1 <= whole.x1 + 1
+            assert whole.y0 - 1 <= box.y0 <= box.y1 <= whole.y1 + 1
             assert not any(box.overlaps(other) for other in found[:place])
 
 

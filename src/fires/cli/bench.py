@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fires.cli import options
 from fires.cli.bars import bars
 from fires.cli.text import printable
 
@@ -139,14 +140,7 @@ def _kdd2020(
 @click.option(
     "--out", type=_OUT, metavar="DIR", help="Folder for results.  [default: fires-tune-DATASET]"
 )
-@click.option(
-    "--batch-size",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="Rows to learn from at once.",
-)
+@options.batch_size()
 @click.option(
     "--fraction",
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),

@@ -83,14 +83,7 @@ class _Selectors(click.ParamType[tuple[str, ...]]):
     "tested against; all (features) and random are always there.",
 )
 @options.top
-@click.option(
-    "--batch-size",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="Rows to test on and to learn from at once.",
-)
+@options.batch_size("test on and to learn from")
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),

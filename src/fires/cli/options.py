@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Top(click.ParamType[int | float]):
@@ -39,6 +42,20 @@ top = click.option(
     show_default=True,
     help="How many features to select: a number, or a fraction such as 0.1.",
 )
+
+
+def batch_size(what: str = "learn from") -> Callable[[Command], Command]:
+    """How many rows a command takes at once, and what it does with them."""
+    return click.option(
+        "--batch-size",
+        type=click.IntRange(min=1),
+        default=100,
+        show_default=True,
+        metavar="N",
+        help=f"Rows to {what} at once.",
+    )
+
+
 exclude = click.option(
     "--exclude", metavar="COL,...", help="Columns to leave out, separated by commas.", default=""
 )

@@ -41,14 +41,7 @@ _MODELS = ("auto", "probit", "logistic", "gaussian", "poisson")
 @click.argument("file", metavar="FILE")
 @click.option("--target", "-t", required=True, metavar="COL", help="The column to predict.")
 @options.top
-@click.option(
-    "--batch-size",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="Rows to learn from at once.",
-)
+@options.batch_size()
 @click.option(
     "--model",
     type=click.Choice(_MODELS),

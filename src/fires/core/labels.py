@@ -109,6 +109,23 @@ def class_rows(old: Labels, new: Labels) -> list[tuple[int, float] | None]:
     return sources
 
 
+def as_text(labels: Labels) -> list[Any]:
+    """Labels that are text as JSON values, with the type of their array; see :func:`from_text`.
+
+    Examples
+    --------
+    >>> from_text(as_text(np.array(["no", "yes"])))
+    array(['no', 'yes'], dtype='<U3')
+    """
+    return [labels.dtype.str, labels.tolist()]
+
+
+def from_text(written: list[Any]) -> Labels:
+    """The labels of :func:`as_text`."""
+    kind, values = written
+    return np.array(values, dtype=object if kind == "|O" else kind)
+
+
 def are_numbers(y: Labels, classes: Any, target: str = "auto") -> bool:
     """Whether a target holds numbers to be predicted, and not labels.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from fires.core.labels import as_text, from_text
 from fires.core.randomness import generator_state, restore_generator
 from fires.core.settings import plain
 from fires.core.storage import Arrays, State
@@ -95,7 +96,7 @@ def _written(value: Any, name: str, arrays: Arrays) -> Any:
         # Products of arrays in another order may differ in their last bits.
         return {"numbers": isinstance(value, np.ndarray), "fortran": value.flags.fnc}
     if value.dtype.kind in "UO" and all(isinstance(part, str) for part in value.ravel()):
-        return {"text": [value.dtype.str, value.tolist()]}
+        return {"text": as_text(value)}
     return None
 
 
@@ -107,8 +108,7 @@ def _read(written: dict[str, Any], name: str, arrays: Arrays) -> Any:
         array = np.asarray(arrays[name], order="F" if written.get("fortran") else "C")
         return array if written["numbers"] else array[()]
     if "text" in written:
-        kind, values = written["text"]
-        return np.array(values, dtype=object if kind == "|O" else kind)
+        return from_text(written["text"])
     if "RandomState" in written:
         state = np.random.RandomState()
         state.set_state(written["RandomState"])

@@ -30,13 +30,6 @@ class Tally:
     ...     tally.add(Step(index, Position(10 * index), 10, scores, selected, 0.5, 0.0, 0.0))
     >>> tally.n_rows, tally.scores, tally.share_selected
     (30, {'accuracy': 0.75}, array([0.33333333, 0.33333333, 0.33333333]))
-
-    Of a batch in which some rows have no label, fewer rows count:
-
-    >>> step = Step(3, Position(40), 10, {"accuracy": 0.0}, np.array([0]), 0.5, 0.0, 0.0)
-    >>> tally.add(step, n_scored=5)
-    >>> tally.n_rows, tally.scores, tally.recent_scores
-    (40, {'accuracy': 0.6}, {'accuracy': 0.6})
     """
 
     def __init__(self, n_features: int, recent: int = 100) -> None:
@@ -47,9 +40,8 @@ class Tally:
         self._scores: dict[str, list[float]] = {}
         self._recent: deque[tuple[dict[str, float], int]] = deque(maxlen=recent)
 
-    def add(self, step: Step, n_scored: int | None = None) -> None:
-        """Count one step in; ``n_scored`` of its rows have a label, all of them by default."""
-        n_scored = step.n_rows if n_scored is None else n_scored
+    def add(self, step: Step) -> None:
+        """Count one step in, all rows of which have a label."""
         self.n_batches += 1
         self.n_rows += step.n_rows
         self.seconds_select += step.seconds_select
@@ -58,16 +50,16 @@ class Tally:
         if step.stability == step.stability:
             self._stability[0] += step.stability
             self._stability[1] += 1
-        self._recent.append((step.scores, n_scored))
+        self._recent.append((step.scores, step.n_rows))
         for name, value in step.scores.items():
             total = self._scores.setdefault(name, [0.0, 0.0])
             if value == value:
-                total[0] += value * n_scored
-                total[1] += n_scored
+                total[0] += value * step.n_rows
+                total[1] += step.n_rows
 
     @property
     def scores(self) -> dict[str, float]:
-        """The mean of each score over the steps, weighted by rows scored.
+        """The mean of each score over the steps, weighted by rows.
 
         Of accuracy that is the accuracy over all rows; of f1 or balanced accuracy, which
         :class:`fires.metrics.Scores` adds up by counts, it is not.

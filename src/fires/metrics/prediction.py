@@ -199,7 +199,7 @@ class Scores:
             "sums": np.array(list(self._sums.values()), dtype=np.float64).reshape(-1, 2),
         }
         if self.classes_ is not None and self.classes_.dtype.kind in "OUS":
-            text = json.dumps([self.classes_.dtype.str, self.classes_.tolist()])
+            text = json.dumps(labels.as_text(self.classes_))
             state["text_classes"] = np.frombuffer(text.encode(), dtype=np.uint8)
         elif self.classes_ is not None:
             state["classes"] = self.classes_.copy()
@@ -213,8 +213,7 @@ class Scores:
         scores = cls(names)
         classes = state.get("classes")
         if "text_classes" in state:
-            kind, values = json.loads(state["text_classes"].tobytes())
-            classes = np.array(values, dtype=object if kind == "|O" else kind)
+            classes = labels.from_text(json.loads(state["text_classes"].tobytes()))
         matrix, sums = state["matrix"].astype(np.int64, order="C"), state["sums"]
         n_classes = 0 if classes is None else len(classes)
         if matrix.shape != (n_classes, n_classes) or len(sums) != len(scores._sums):

@@ -364,7 +364,7 @@ class OnlineSelector(TransformerMixin, Selector):  # type: ignore[misc]
             header["feature_names"] = names.tolist()
         if hasattr(self, "classes_"):
             if self.classes_.dtype.kind in "OUS":
-                header["classes"] = [self.classes_.dtype.str, self.classes_.tolist()]
+                header["classes"] = labels.as_text(self.classes_)
             else:
                 arrays["classes"] = self.classes_
         return header, arrays
@@ -377,8 +377,7 @@ class OnlineSelector(TransformerMixin, Selector):  # type: ignore[misc]
         if "feature_names" in header:
             self.feature_names_in_ = np.array(header["feature_names"], dtype=object)
         if "classes" in header:
-            kind, values = header["classes"]
-            self.classes_ = np.array(values, dtype=object if kind == "|O" else kind)
+            self.classes_ = labels.from_text(header["classes"])
         elif "classes" in arrays:
             self.classes_ = arrays.pop("classes")
         if header["classes_given"]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from fires.core import labels
@@ -53,7 +52,7 @@ class Classes:
             return {"classes": None}, {}
         textual = known.dtype.kind in "OUS"
         header = {
-            "classes": [known.dtype.str, known.tolist() if textual else None],
+            "classes": labels.as_text(known) if textual else "in an array",
             "classes_given": self._given is not None,
         }
         return header, {} if textual else {"classes": known.copy()}
@@ -64,10 +63,7 @@ class Classes:
         vars(self).pop("_given", None)
         if header["classes"] is None:
             return
-        kind, values = header["classes"]
-        if values is None:
-            self.classes_ = arrays["classes"].copy()
-        else:
-            self.classes_ = np.array(values, dtype=object if kind == "|O" else kind)
+        textual = isinstance(header["classes"], list)
+        self.classes_ = labels.from_text(header["classes"]) if textual else arrays["classes"].copy()
         if header["classes_given"]:
             self._given = self.classes_
