@@ -27,9 +27,9 @@ import json, sys, time
 import polars as pl
 from benchmarks.timing import take_turns
 from fires import FIRES
-from fires.evaluation.predictors import Perceptron
+from fires.predictors import Perceptron
 from fires.evaluation.following import follow
-from fires.evaluation.tally import Tally
+from fires.evaluation.totals import Tally
 from fires.streams.files import from_file
 path, size = sys.argv[1], int(sys.argv[2])
 def polars(_): pl.read_csv(path)

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fires.bench.datasets import loading as datasets
+from fires.bench.datasets.files import DataUnavailable, not_at_hand
 from fires.core.errors import MissingExtra
-from fires.streams import datasets
-from fires.streams.data_files import DataUnavailable, not_at_hand
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -13,33 +13,33 @@ from fires.core.version import __version__
 from fires.selectors import HOME as _SELECTORS
 
 if TYPE_CHECKING:
-    from fires.evaluation.load import load
-    from fires.evaluation.pipeline import OnlinePipeline
+    from fires.loading import load
     from fires.metrics.stability import stability
-    from fires.selectors.alpha_investing import AlphaInvesting
+    from fires.pipeline import OnlinePipeline
+    from fires.selectors.arriving.alpha_investing import AlphaInvesting
+    from fires.selectors.arriving.grafting import Grafting
+    from fires.selectors.arriving.leverage import LeverageScores
+    from fires.selectors.arriving.osfs import OSFS, FastOSFS
+    from fires.selectors.arriving.saola import SAOLA, GroupSAOLA
     from fires.selectors.baselines import AllFeatures, FixedFeatures, RandomFeatures
     from fires.selectors.cancelout import CancelOut
     from fires.selectors.chi_squared import ChiSquared
-    from fires.selectors.efs import EFS
     from fires.selectors.fires import FIRES
     from fires.selectors.from_model import FromModel
     from fires.selectors.fsds import FSDS
-    from fires.selectors.ftrl import FTRL
-    from fires.selectors.grafting import Grafting
-    from fires.selectors.leverage import LeverageScores
-    from fires.selectors.ofs import OFS, OFSPartial, PEtrun
-    from fires.selectors.osfs import OSFS, FastOSFS
-    from fires.selectors.saola import SAOLA, GroupSAOLA
+    from fires.selectors.rows.efs import EFS
+    from fires.selectors.rows.ftrl import FTRL
+    from fires.selectors.rows.ofs import OFS, OFSPartial, PEtrun
+    from fires.selectors.rows.second_order import AROW, SCW
     from fires.selectors.screening import Screening
-    from fires.selectors.second_order import AROW, SCW
 
 _HOME = {
-    "load": "fires.evaluation.load",
+    "load": "fires.loading",
     "stability": "fires.metrics.stability",
-    "OnlinePipeline": "fires.evaluation.pipeline",
+    "OnlinePipeline": "fires.pipeline",
 } | dict.fromkeys(_SELECTORS, "fires.selectors")
 
-_PARTS = ("evaluation", "metrics", "models", "selectors", "streams")
+_PARTS = ("evaluation", "metrics", "models", "predictors", "selectors", "streams")
 
 __all__ = [
     "AROW",

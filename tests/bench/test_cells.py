@@ -8,7 +8,7 @@ from fires import FIRES
 from fires.bench import published
 from fires.bench.cells import BATCH_SIZES, FRACTIONS, METHODS, PROTOCOLS, Cell, evaluate, run
 from fires.core.errors import Diverged
-from fires.evaluation.predictors import Perceptron
+from fires.predictors import Perceptron
 from fires.streams import from_arrays
 
 TIMES = {"milliseconds_select", "milliseconds_train", "milliseconds_per_step", "seconds"}

@@ -9,10 +9,10 @@ from hypothesis.extra import numpy as arrays
 from fires import OFS
 from fires.bench import cells, figure_data
 from fires.bench.cells import METHODS, Method
+from fires.bench.datasets import loading as datasets
 from fires.bench.figure_data import DIGITS, FigureCell, Run
 from fires.core.errors import Diverged
 from fires.evaluation.records import Step
-from fires.streams import datasets
 from fires.streams.arrays import from_arrays
 from fires.streams.base import Position
 

@@ -6,9 +6,9 @@ import pytest
 
 from fires.bench import drawing, figure_data, figures
 from fires.bench.cells import METHODS
+from fires.bench.datasets import loading as datasets
 from fires.bench.runner import run_cells
 from fires.core.errors import MissingExtra
-from fires.streams import datasets
 
 pytest.importorskip("matplotlib")
 

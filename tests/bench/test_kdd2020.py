@@ -6,9 +6,9 @@ import pytest
 
 from fires.bench import kdd2020, published
 from fires.bench.cells import DATASETS, METHODS, PROTOCOLS
+from fires.bench.datasets.catalogue import CATALOGUE
 from fires.core import version
 from fires.streams.base import InputError
-from fires.streams.catalogue import CATALOGUE
 
 
 def test_there_are_twelve_settings_for_each_method_that_selects_and_four_for_the_others():

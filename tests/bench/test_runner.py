@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from fires.bench import runner
 from fires.bench.cells import Cell
+from fires.bench.datasets.catalogue import CATALOGUE
 from fires.bench.runner import finished, outdated, read_records, run_cells
 from fires.core import version
 from fires.streams.base import InputError
-from fires.streams.catalogue import CATALOGUE
 
 # Processes are spawned, and import what they work on: it must lie in a file.
 JOBS = """

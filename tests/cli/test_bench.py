@@ -124,7 +124,7 @@ def test_cells_that_fail_are_named_and_the_code_is_1(empty, monkeypatch):
     # A damaged numba would do; in the process that runs the cell, the environment is what we have.
     monkeypatch.setenv("PYTHONPATH", str(empty))
     (empty / "sitecustomize.py").write_text(
-        "import fires.selectors.ofs as m\n"
+        "import fires.selectors.rows.ofs as m\n"
         "def fail(*a, **k):\n    raise RuntimeError('worn\\nout')\n"
         "m.OFS.partial_fit = fail\n"
     )
@@ -205,7 +205,7 @@ def test_the_bars_show_data_sets_and_their_cells(empty, monkeypatch):
     from rich.console import Console
     from rich.progress import Progress
 
-    from fires.cli.bars import Watch
+    from fires.cli.progress import Watch
 
     console = Console(width=60, force_terminal=True, file=open(os.devnull, "w"))  # noqa: SIM115
     jobs = [cells.Cell(name, "OFS", size, 0.1) for name in ("KDD", "RTG") for size in (25, 50)]

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
+from fires.bench.datasets.catalogue import CATALOGUE, Info, Table
+from fires.bench.datasets.download import Remote
+from fires.bench.datasets.files import digest
 from fires.cli import main
-from fires.streams.catalogue import CATALOGUE, Info, Table
-from fires.streams.data_files import digest
-from fires.streams.download import Remote
 
 BODY = b"3,1\n4,0\n5,1\n"
 

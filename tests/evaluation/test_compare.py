@@ -12,8 +12,8 @@ import fires
 from fires import EFS, FIRES, FSDS, OFS, AllFeatures, FixedFeatures, RandomFeatures
 from fires.evaluation import compare as module
 from fires.evaluation.compare import Comparison, compare, fewest_pieces, holm
-from fires.evaluation.predictors import Perceptron
 from fires.evaluation.prequential import prequential
+from fires.predictors import Perceptron
 from fires.streams import DriftingFeatures, from_arrays
 from fires.streams.base import InputError
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from fires import FIRES
 from fires.evaluation.following import follow
-from fires.evaluation.predictors import Perceptron
+from fires.predictors import Perceptron
 from fires.streams.arrays import from_arrays
 
 

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 from fires import FIRES
 from fires.evaluation import lookahead, shown
 from fires.evaluation.following import follow
-from fires.evaluation.predictors import Perceptron
+from fires.predictors import Perceptron
 from fires.streams.arrays import from_arrays
 
 

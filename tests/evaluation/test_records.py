@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fires.evaluation.records import Step
-from fires.evaluation.tally import Tally
+from fires.evaluation.totals import Tally
 from fires.streams.base import Position
 
 NAN = float("nan")

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fires.kernels.perceptron import perceptron_steps, perceptron_steps_plain
 from fires.models.online_linear import OnlineLinear, Rates
-from fires.models.scaling import ROUNDING
+from fires.scaling.dense import ROUNDING
 
 RATES = Rates(0.05, 0.05)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as reference
 
-from fires.core.storage import read_state, write_state
+from fires.core.state import read_state, write_state
 from fires.metrics import Scores
 
 BUILT_IN = ("accuracy", "balanced_accuracy", "f1")

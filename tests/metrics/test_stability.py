@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from fires.core.storage import read_state, write_state
+from fires.core.state import read_state, write_state
 from fires.metrics import StabilityWindow, stability, stability_interval
 
 Z1 = np.array([[1, 1, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0], [1, 0, 1, 0, 0, 0], [1, 1, 0, 1, 0, 0]])

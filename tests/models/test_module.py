@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fires
 from fires import FIRES
 from fires.core.belief import Belief
-from fires.core.storage import read_state
+from fires.core.state import read_state
 from fires.models import TorchModel
 
 torch = pytest.importorskip("torch")

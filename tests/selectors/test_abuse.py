@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 
 from fires import FIRES
 from fires.core.belief import Belief
-from fires.core.storage import read_state
+from fires.core.state import read_state
 
 KINDS = {"dense": np.asarray, "sparse": sp.csr_array}
 SCALES = ["standard", "minmax", None]

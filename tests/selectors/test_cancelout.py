@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fires
 from fires import CancelOut
-from fires.core.storage import read_state
+from fires.core.state import read_state
 
 torch = pytest.importorskip("torch")
 
@@ -486,7 +486,7 @@ def test_state_that_lacks_something_is_an_error(tmp_path):
     learn(SELECTORS[0], stream()).save(tmp_path / "state")
     header, arrays = read_state(tmp_path / "state")
     del header["n_steps"]
-    fires.core.storage.write_state(tmp_path / "state", header, arrays)
+    fires.core.state.write_state(tmp_path / "state", header, arrays)
     with pytest.raises(fires.core.errors.StateError, match="n_steps"):
         fires.load(tmp_path / "state")
 

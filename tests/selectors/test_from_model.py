@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fires
 from fires import FromModel
-from fires.core.storage import read_state
+from fires.core.state import read_state
 from fires.selectors.from_model import weights_of
 
 NAMES = np.array(["a", "b", "c"])

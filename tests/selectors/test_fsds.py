@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fires
 from fires import FSDS
-from fires.core.storage import read_state
+from fires.core.state import read_state
 from fires.selectors import fsds
 from fires.selectors.fsds import directions, directions_plain
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fires import FIRES
-from fires.core.storage import read_state
+from fires.core.state import read_state
 
 
 def two_classes(n_batches=8, n_rows=20, seed=0):

@@ -17,7 +17,7 @@ import fires
 from fires import FIRES
 from fires.core.belief import Belief
 from fires.core.errors import StateError
-from fires.core.storage import read_state, write_state
+from fires.core.state import read_state, write_state
 from fires.models.linear import Linear
 
 NAMES = ["age", "größe", "日本", "a b\n", "'\"\\", "\U0001f525"]

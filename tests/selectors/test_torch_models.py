@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 import fires
 from fires import FIRES
 from fires.core.errors import StateError
-from fires.core.storage import read_state, write_state
+from fires.core.state import read_state, write_state
 from fires.models import NeuralNet, SoftTree, TorchModel
 
 torch = pytest.importorskip("torch")

@@ -492,5 +492,5 @@ def test_a_batch_size_must_be_a_count():
 
 
 def test_polars_is_loaded_only_when_a_file_is_read():
-    code = "import sys, fires.streams.files; sys.exit('polars' in sys.modules)"
+    code = "import sys, fires.streams.files.stream; sys.exit('polars' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

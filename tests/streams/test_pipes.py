@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fires.streams import text_blocks
-from fires.streams.files import LEAST_ROWS, SAMPLE_ROWS, from_file
-from fires.streams.sources import Unpacked, read_header
-from fires.streams.text_blocks import blocks
+from fires.streams.files import text_blocks
+from fires.streams.files.sources import Unpacked, read_header
+from fires.streams.files.stream import LEAST_ROWS, SAMPLE_ROWS, from_file
+from fires.streams.files.text_blocks import blocks
 
 SECONDS = 30  # until a test that waits in vain gives up
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fires.streams import text_blocks
 from fires.streams.base import InputError, Position
-from fires.streams.tables import open_table
-from fires.streams.text_blocks import UNCLOSED, blocks, walk
+from fires.streams.files import text_blocks
+from fires.streams.files.tables import open_table
+from fires.streams.files.text_blocks import UNCLOSED, blocks, walk
 
 BIG = 1 << 20
 HEADER = "one,two,three"

@@ -18,11 +18,11 @@ from fires import (
     AllFeatures,
     RandomFeatures,
 )
+from fires.bench.datasets import loading as datasets
 from fires.core.errors import Diverged
 from fires.core.version import __version__
-from fires.evaluation.predictors import Perceptron, boosting, hoeffding_tree
 from fires.evaluation.prequential import prequential
-from fires.streams import datasets
+from fires.predictors import Perceptron, boosting, hoeffding_tree
 from fires.streams.arrays import from_arrays
 from fires.streams.base import Stream
 

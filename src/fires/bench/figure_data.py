@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from fires.bench.cells import METHODS, Cell, kept_dataset
+from fires.bench.datasets import loading as datasets
 from fires.bench.runner import Record
 from fires.core.belief import Floats
 from fires.core.errors import Diverged
 from fires.evaluation.prequential import prequential
 from fires.evaluation.records import Step
-from fires.streams import datasets
 
 WINDOW = 10
 DIGITS = (3, 8, 9)

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from fires.bench import drawing
 from fires.bench.cells import METHODS, PROTOCOLS
+from fires.bench.datasets import loading as datasets
 from fires.bench.figure_data import DIGITS, FigureCell, Pixels, Run
 from fires.bench.runner import Record, made_by, read_records
 from fires.core.optional import require
-from fires.streams import datasets
 
 RUNS, FOLDER = "figures.jsonl", "figures"
 BATCH_SIZE, FRACTION, QUICK_ROWS = 100, 0.1, 3_000

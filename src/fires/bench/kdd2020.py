@@ -24,10 +24,10 @@ from fires.bench.cells import (
     PROTOCOLS,
     Cell,
 )
+from fires.bench.datasets import loading as datasets
 from fires.core.errors import MissingExtra
-from fires.core.storage import replace_file
+from fires.core.state import replace_file
 from fires.core.version import __version__, code
-from fires.streams import datasets
 from fires.streams.base import InputError
 
 QUICK_ROWS, QUICK_BATCH_SIZES, QUICK_FRACTIONS = 3_000, (100,), (0.1,)

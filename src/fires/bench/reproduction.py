@@ -8,8 +8,8 @@ from itertools import product
 
 from fires.bench import published
 from fires.bench.cells import METHODS
+from fires.bench.datasets.loading import describe
 from fires.bench.summary import Summary
-from fires.streams.datasets import describe
 
 TOLERANCE = 0.03
 NOT_FOUND = "not found"

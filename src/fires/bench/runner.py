@@ -14,11 +14,11 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import IO, Any, Protocol, Self
 
+from fires.bench.datasets.files import find
+from fires.bench.datasets.loading import describe
 from fires.bench.worker import Worker
 from fires.core.version import __version__, code
 from fires.streams.base import InputError
-from fires.streams.data_files import find
-from fires.streams.datasets import describe
 
 Record = dict[str, Any]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from fires.bench import published, reproduction
 from fires.bench.cells import DATASETS, METHODS
+from fires.bench.datasets.loading import describe
 from fires.bench.summary import Summary, mean
-from fires.core.storage import replace_file
-from fires.streams.datasets import describe
+from fires.core.state import replace_file
 
 NONE = "–"
 _PROTOCOLS = {

@@ -14,7 +14,7 @@ from fires import FIRES
 from fires.bench.cells import evaluate, kept_dataset
 from fires.bench.runner import Record
 from fires.bench.tables import NONE, Table
-from fires.evaluation.predictors import Perceptron
+from fires.predictors import Perceptron
 from fires.streams.base import Batch, InputError, Schema, Stream
 from fires.streams.files import from_file
 

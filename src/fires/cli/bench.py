@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options
-from fires.cli.bars import bars
+from fires.cli.progress import bars
 from fires.cli.text import printable
 
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ def _kdd2020(
     """
     from fires.bench import figures, kdd2020, tables
     from fires.bench.cells import DATASETS, METHODS, PROTOCOLS
+    from fires.bench.datasets.loading import describe
     from fires.bench.runner import CELLS, finished, outdated, read_records, run_cells
     from fires.bench.summary import Summary
-    from fires.streams.datasets import describe
 
     if datasets is not None and all_datasets:
         raise click.UsageError("--datasets and --all-datasets do not go together.")
@@ -174,10 +174,10 @@ def _tune(
     from rich.table import Table as RichTable
 
     from fires.bench import kdd2020, tune
+    from fires.bench.datasets.loading import describe
     from fires.bench.runner import outdated, read_records, run_cells
-    from fires.core.storage import replace_file
+    from fires.core.state import replace_file
     from fires.streams.base import InputError
-    from fires.streams.datasets import describe
 
     n_rows = kdd2020.QUICK_ROWS if quick else None
     if target is None:

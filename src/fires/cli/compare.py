@@ -234,7 +234,7 @@ def _maker(name: str, top: int | float) -> Callable[[int], Any]:
 
 
 def _predictor(name: str) -> Callable[[], Any]:
-    from fires.evaluation import predictors
+    from fires import predictors
 
     if name == "nb":
         return _naive_bayes
@@ -270,7 +270,7 @@ def _facts(stream: FileStream, began: str, started: float) -> dict[str, Any]:
 
 
 def _write(out: Path, document: str, page: str) -> None:
-    from fires.core.storage import replace_file
+    from fires.core.state import replace_file
 
     for name, content in (("compare.json", document + "\n"), ("compare.md", page)):
         try:

@@ -9,7 +9,7 @@ import click
 from fires.cli.text import printable
 
 if TYPE_CHECKING:
-    from fires.streams.catalogue import Info
+    from fires.bench.datasets.catalogue import Info
 
 
 @click.group("data")
@@ -29,8 +29,8 @@ def _list() -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from fires.streams.catalogue import CATALOGUE
-    from fires.streams.data_files import cache_folder, data_folder
+    from fires.bench.datasets.catalogue import CATALOGUE
+    from fires.bench.datasets.files import cache_folder, data_folder
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for title in ("name", "rows", "features", "source", "licence"):
@@ -51,7 +51,7 @@ def _at_hand(info: Info) -> str:
     """In a few words, whether a data set can be used without a network."""
     from importlib.util import find_spec
 
-    from fires.streams.data_files import data_folder, find
+    from fires.bench.datasets.files import data_folder, find
 
     if info.table is None:
         return "made when used" if find_spec("river") else "needs fires[river]"
@@ -71,8 +71,8 @@ def _get(name: str) -> None:
     What is there is checked: its size, its classes and, where they are known, its checksums. A
     damaged file in the cache is downloaded again; a data folder is never written to.
     """
-    from fires.streams.data_files import get
-    from fires.streams.datasets import describe
+    from fires.bench.datasets.files import get
+    from fires.bench.datasets.loading import describe
 
     info = describe(name)
     if info.table is None:

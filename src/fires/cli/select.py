@@ -24,7 +24,7 @@ from fires.cli.text import printable
 
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
-    from fires.evaluation.tally import Tally
+    from fires.evaluation.totals import Tally
     from fires.streams.base import Batch
     from fires.streams.files import FileStream
 
@@ -108,9 +108,9 @@ def command(
     began = datetime.now(UTC).isoformat(timespec="seconds")
     from fires import FIRES
     from fires.evaluation.following import follow
-    from fires.evaluation.predictors import Perceptron
-    from fires.evaluation.store import RunFolder
-    from fires.evaluation.tally import Tally
+    from fires.evaluation.run_folder import RunFolder
+    from fires.evaluation.totals import Tally
+    from fires.predictors import Perceptron
     from fires.streams.base import InputError
     from fires.streams.files import from_file
 
@@ -210,7 +210,7 @@ def _run_facts(
 
 
 def _print_json(selector: Any, names: tuple[str, ...], tally: Tally, run: dict[str, Any]) -> None:
-    from fires.evaluation.store import feature_rows
+    from fires.evaluation.run_folder import feature_rows
 
     chosen = [row for row in feature_rows(selector, names, tally) if row["selected"]]
     click.echo(json.dumps({"features": chosen} | run | tally.as_dict(), ensure_ascii=False))

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 
+class InputError(ValueError):
+    """Something the user gave cannot be used; the message is one line that says what and where."""
+
+
 class StateError(ValueError):
     """A file that should hold saved state does not, or no longer does."""
 

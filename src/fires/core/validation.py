@@ -336,3 +336,17 @@ def _same_length(name: str, values: npt.NDArray[Any], n_rows: int) -> None:
             "Found input variables with inconsistent numbers of samples: X has "
             f"{n_rows} rows, {name} has {len(values)}."
         )
+
+
+def repeated(X: Any, y: Any, weight: Floats | None, owner: str) -> tuple[Any, Any]:
+    """Rows that weigh w, w times in turn: what a weight means to a method that goes row by row."""
+    if weight is None or (weight == 1.0).all():
+        return X, y
+    times = weight.astype(np.intp)
+    if (times != weight).any():
+        raise ValueError(
+            f"{owner} learns row by row: sample_weight says how often a row is seen and must "
+            "hold whole numbers."
+        )
+    rows = np.repeat(np.arange(len(weight)), times)
+    return X[rows], None if y is None else y[rows]

@@ -1,16 +1,16 @@
 """How good a selection is, honestly: test on a batch first, then learn from it."""
 
 from fires.evaluation.following import follow
-from fires.evaluation.pipeline import OnlinePipeline
-from fires.evaluation.predictors import (
+from fires.evaluation.prequential import prequential
+from fires.evaluation.records import Step
+from fires.pipeline import OnlinePipeline
+from fires.predictors import (
     Perceptron,
     RiverPredictor,
     as_predictor,
     boosting,
     hoeffding_tree,
 )
-from fires.evaluation.prequential import prequential
-from fires.evaluation.records import Step
 
 __all__ = [
     "OnlinePipeline",

@@ -18,12 +18,12 @@ from fires.core.randomness import generator
 from fires.core.settings import check_choice, check_count
 from fires.core.validation import is_missing
 from fires.evaluation.comparison import Comparison, Outcome, fewest_pieces
-from fires.evaluation.paired import holm, paired
-from fires.evaluation.predictors import Perceptron
+from fires.evaluation.paired_test import holm, paired
 from fires.evaluation.prequential import prequential
 from fires.evaluation.records import Step
 from fires.metrics.prediction import Scores
 from fires.metrics.stability import stability
+from fires.predictors import Perceptron
 from fires.selectors.baselines import AllFeatures, RandomFeatures
 from fires.streams.base import Batch, InputError, Position, Schema, Stream, check_batch_size
 
@@ -83,7 +83,7 @@ def compare(
         Names, and what makes a fresh selector. Those that learn two classes only are left out if
         there are more, and so are those that fail; the result says why.
     predictor : callable () -> predictor
-        What makes a fresh predictor, see :func:`fires.evaluation.predictors.as_predictor`.
+        What makes a fresh predictor, see :func:`fires.predictors.as_predictor`.
     batch_size : int
         Rows of a batch.
     seeds : int

@@ -53,7 +53,7 @@ def follow(
     Examples
     --------
     >>> from fires import FIRES
-    >>> from fires.evaluation.predictors import Perceptron
+    >>> from fires.predictors import Perceptron
     >>> from fires.streams.synthetic import DriftingFeatures
     >>> stream = DriftingFeatures(1000, n_features=20, random_state=0)
     >>> steps = list(follow(stream, FIRES(5), Perceptron()))

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.validation import is_missing
-from fires.evaluation.pipeline import OnlinePipeline, Scaled
 from fires.evaluation.records import Step
 from fires.metrics.prediction import Metric, Scores
 from fires.metrics.stability import StabilityWindow
+from fires.pipeline import OnlinePipeline, Scaled
 from fires.streams.base import Stream
 
 ORDERS = ("test-then-train", "as-published")
@@ -48,7 +48,7 @@ def prequential(
     selector : OnlineSelector
         What chooses features.
     predictor : object, optional
-        A classifier, see :func:`fires.evaluation.predictors.as_predictor`. Without one, nothing
+        A classifier, see :func:`fires.predictors.as_predictor`. Without one, nothing
         is scored.
     batch_size : int
         Rows of a batch.
@@ -79,7 +79,7 @@ def prequential(
     Examples
     --------
     >>> from fires import FIRES
-    >>> from fires.evaluation.predictors import Perceptron
+    >>> from fires.predictors import Perceptron
     >>> from fires.streams.synthetic import DriftingFeatures
     >>> stream = DriftingFeatures(1000, n_features=20, random_state=0)
     >>> steps = list(prequential(stream, FIRES(5), Perceptron(), scores=["accuracy", "f1"]))

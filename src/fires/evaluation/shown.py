@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fires.core import labels
+from fires.core import classes as labels
 from fires.core.belief import Floats
-from fires.evaluation.predictors import Perceptron
 from fires.kernels import read_only
 from fires.kernels.features import merge
 from fires.kernels.perceptron import (
@@ -22,7 +21,8 @@ from fires.kernels.perceptron import (
     perceptron_steps_plain,
 )
 from fires.models.online_linear import first_scale
-from fires.models.scaling import ROUNDING
+from fires.predictors import Perceptron
+from fires.scaling.dense import ROUNDING
 
 Indices = npt.NDArray[np.intp]
 
@@ -33,7 +33,7 @@ _PLAIN = 50
 class Shown:
     """A predictor that sees rows standardised by the batches before; the first by itself.
 
-    The scale is that of :class:`fires.models.scaling.Standard`, for rows without weights and in
+    The scale is that of :class:`fires.scaling.dense.Standard`, for rows without weights and in
     fewer calls: it must not cost more than the selector that is looked at. For the same reason the
     built-in perceptron is not handed rows of full width; it is one compiled loop over what is
     selected of them.

@@ -9,7 +9,7 @@ number, without which the loop would not vectorise.
 from __future__ import annotations
 
 from fires.core.belief import Floats
-from fires.kernels._compile import compiled
+from fires.kernels.compiling import compiled
 
 _TILE = 1024  # columns whose sums stay in the fastest cache
 

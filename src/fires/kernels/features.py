@@ -6,7 +6,7 @@ import numpy as np
 
 from fires.core.belief import Floats
 from fires.core.validation import LARGEST
-from fires.kernels._compile import compiled
+from fires.kernels.compiling import compiled
 
 
 @compiled

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.validation import LARGEST
-from fires.kernels._compile import compiled, wake
+from fires.kernels.compiling import compiled, wake
 
 
 @compiled

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit
 
 from fires.core.belief import Floats
-from fires.kernels._compile import compiled
+from fires.kernels.compiling import compiled
 from fires.kernels.sequential import MOST, Four, Ints
 
 

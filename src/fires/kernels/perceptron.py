@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
-from fires.kernels._compile import compiled, released
+from fires.kernels.compiling import compiled, released
 from fires.kernels.features import merge_plain
 
 Indices = npt.NDArray[np.intp]

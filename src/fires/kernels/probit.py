@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.validation import LARGEST
-from fires.kernels._compile import released
+from fires.kernels.compiling import released
 
 STATE = ("mu", "sigma", "shift", "spread", "gain")
 """What is known of each feature: the rows of a state."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from fires.core.belief import Floats
-from fires.kernels._compile import compiled
+from fires.kernels.compiling import compiled
 
 _ROOT = math.sqrt(2.0 / math.pi)
 _HALF = math.sqrt(0.5)

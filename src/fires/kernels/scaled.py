@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
-from fires.kernels._compile import compiled
+from fires.kernels.compiling import compiled
 
 Dense = npt.NDArray[np.floating[Any]]
 

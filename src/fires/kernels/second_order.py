@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from fires.core.belief import Floats
-from fires.kernels._compile import compiled
+from fires.kernels.compiling import compiled
 from fires.kernels.sequential import MOST, Ints, find_best, keep_best, truncate_plain
 
 AROW, SCW_1, SCW_2 = 0, 1, 2

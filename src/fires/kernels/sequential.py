@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
-from fires.kernels._compile import compiled
+from fires.kernels.compiling import compiled
 from fires.kernels.select import top_k_plain
 
 Ints: TypeAlias = npt.NDArray[np.int64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fires.core.belief import Floats
-from fires.kernels._compile import compiled
+from fires.kernels.compiling import compiled
 from fires.kernels.sequential import Four, Ints
 
 GREATEST, LEAST = 2.0**200, 2.0**-200

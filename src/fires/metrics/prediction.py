@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fires.core import labels
+from fires.core import classes as labels
 from fires.core.belief import Floats
 
 Counts = npt.NDArray[np.int64]

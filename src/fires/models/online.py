@@ -10,15 +10,15 @@ import numpy.typing as npt
 from fires.core.belief import Belief, Floats
 from fires.core.errors import Diverged
 from fires.models.base import BaseModel
-from fires.models.batch_scaling import BatchScaler
 from fires.models.online_linear import Rates
-from fires.models.scaling import State
+from fires.scaling.batches import BatchScaler
+from fires.scaling.dense import State
 
 
 class OnlineModel:
     """The belief of a user's model, its scale and its random numbers, moved one step per batch.
 
-    The model is shown batches as :class:`fires.models.batch_scaling.BatchScaler` scales them.
+    The model is shown batches as :class:`fires.scaling.batches.BatchScaler` scales them.
     """
 
     def __init__(

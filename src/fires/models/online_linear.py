@@ -19,16 +19,16 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Belief, Floats
-from fires.core.labels import class_rows
+from fires.core.classes import class_rows
 from fires.kernels import oriented, project, read_only
 from fires.kernels.features import fold, merge_plain, move
 from fires.kernels.probit import STATE, probit_steps
 from fires.kernels.rows import grand_total, greatest_bend, lift, move_intercept
 from fires.models.families import FAMILIES
 from fires.models.linear import over_classes, slopes
-from fires.models.scaling import DENSE, ROUNDING, Standard, State, restore_scaler
-from fires.models.sparse_scaling import SPARSE, Touched
 from fires.models.target import START_WIDTH, Target, level_of_share
+from fires.scaling.dense import DENSE, ROUNDING, Standard, State, restore_scaler
+from fires.scaling.sparse import SPARSE, Touched
 
 # Of its own value, what sigma may lose or gain in one step; ordinary steps move it by a thousandth.
 _CAPPED = (-0.5, 1.0)

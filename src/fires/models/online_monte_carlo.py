@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from fires.core.belief import Belief, Floats
 from fires.core.errors import Diverged
-from fires.models.batch_scaling import BatchScaler
 from fires.models.monte_carlo import INPUTS, MonteCarlo, Parameters, Slopes, draw, slopes
 from fires.models.online import OnlineModel
 from fires.models.online_linear import Rates
-from fires.models.scaling import State
 from fires.models.target import Target
+from fires.scaling.batches import BatchScaler
+from fires.scaling.dense import State
 
 # Parameters that are not random are few and each weighs much: they cannot bear every rate, nor
 # steps of more than 1.

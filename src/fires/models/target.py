@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from fires.core.belief import Floats
 from fires.kernels import accumulate
 from fires.models.families import FAMILIES
-from fires.models.scaling import Standard, State, restore_scaler
+from fires.scaling.dense import Standard, State, restore_scaler
 
 START_WIDTH = {"probit": 1.0, "logistic": np.pi / 8.0, "gaussian": 0.0, "poisson": 0.0}
 """How the start of a prediction widens with v, by family; see :func:`start`."""

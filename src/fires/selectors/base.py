@@ -13,10 +13,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import TransformerMixin
 
-from fires.core import labels, validation
+from fires.core import classes as labels
+from fires.core import validation
 from fires.core.belief import Floats
 from fires.core.settings import check_choice, check_count, how_many
-from fires.core.storage import State
+from fires.core.state import State
 from fires.core.weighting import rank
 from fires.kernels import scan, top_k
 from fires.selectors.selector import Selector
@@ -392,17 +393,3 @@ def _settings_of(kind: type[OnlineSelector]) -> Callable[[Any], tuple[Any, ...]]
     """What reads the settings of a selector of this kind."""
     names = kind._get_param_names()
     return attrgetter(*names, "missing")  # two names at least: what comes back is a tuple
-
-
-def repeated(X: Any, y: Any, weight: Floats | None, owner: str) -> tuple[Any, Any]:
-    """Rows that weigh w, w times in turn: what a weight means to a method that goes row by row."""
-    if weight is None or (weight == 1.0).all():
-        return X, y
-    times = weight.astype(np.intp)
-    if (times != weight).any():
-        raise ValueError(
-            f"{owner} learns row by row: sample_weight says how often a row is seen and must "
-            "hold whole numbers."
-        )
-    rows = np.repeat(np.arange(len(weight)), times)
-    return X[rows], None if y is None else y[rows]

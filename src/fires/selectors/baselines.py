@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.core.randomness import check_seed, generator, generator_state, restore_generator
 from fires.core.settings import check_choice, plain
-from fires.core.storage import State
+from fires.core.state import State
 from fires.selectors.base import OnlineSelector
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Floats
-from fires.core.labels import are_numbers, encode
+from fires.core.classes import are_numbers, encode
 from fires.core.optional import require
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, check_number, is_count, plain

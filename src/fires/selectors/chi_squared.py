@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from fires.core.belief import Floats
 from fires.core.settings import check_choice
-from fires.core.storage import State
+from fires.core.state import State
 from fires.selectors.base import OnlineSelector
 from fires.selectors.screening import (
     check_forgetting,

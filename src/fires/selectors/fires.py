@@ -12,7 +12,7 @@ from fires import models
 from fires.core.belief import Belief, Floats
 from fires.core.randomness import check_seed, generator, generator_state, restore_generator
 from fires.core.settings import check_choice, check_number, plain
-from fires.core.storage import State
+from fires.core.state import State
 from fires.core.validation import as_numbers
 from fires.kernels.features import weigh
 from fires.models.base import BaseModel
@@ -23,8 +23,8 @@ from fires.models.neural import NeuralNet
 from fires.models.online import OnlineModel
 from fires.models.online_linear import OnlineLinear, Rates
 from fires.models.online_monte_carlo import OnlineMonteCarlo
-from fires.models.scaling import DENSE
 from fires.models.soft_tree import SoftTree
+from fires.scaling.dense import DENSE
 from fires.selectors.base import OnlineSelector
 from fires.selectors.selector import same_kind
 

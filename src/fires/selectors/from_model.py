@@ -13,12 +13,12 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from fires.core.belief import Floats
-from fires.core.learnt import learnt_state, random_states, take_up
+from fires.core.estimators import learnt_state, random_states, take_up
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import plain
-from fires.core.storage import State
-from fires.core.validation import as_numbers
-from fires.selectors.base import OnlineSelector, repeated
+from fires.core.state import State
+from fires.core.validation import as_numbers, repeated
+from fires.selectors.base import OnlineSelector
 from fires.selectors.screening import whole_labels
 from fires.selectors.selector import same_kind
 

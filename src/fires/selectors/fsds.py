@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 
 from fires.core.belief import Floats
 from fires.core.settings import check_count, check_number, is_count
-from fires.core.storage import State
+from fires.core.state import State
 from fires.selectors.base import OnlineSelector
 
 _BLOCK = 1024  # rows taken up at once, so that a batch of any length needs bounded memory

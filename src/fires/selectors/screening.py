@@ -9,11 +9,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Floats
-from fires.core.labels import are_numbers, encode
+from fires.core.classes import are_numbers, encode
 from fires.core.settings import check_choice, check_number
-from fires.core.storage import State
+from fires.core.state import State
 from fires.core.validation import as_numbers
-from fires.models.scaling import ROUNDING
+from fires.scaling.dense import ROUNDING
 from fires.selectors.base import OnlineSelector
 
 _EPS = float(np.finfo(np.float64).eps)

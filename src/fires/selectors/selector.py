@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from fires.core import validation
 from fires.core.settings import plain
-from fires.core.storage import State, write_state
+from fires.core.state import State, write_state
 from fires.core.version import __version__
 
 

@@ -9,9 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-
-class InputError(ValueError):
-    """Something the user gave cannot be used; the message is one line that says what and where."""
+from fires.core.errors import InputError as InputError
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Raw columns to numbers: kinds, and how each is encoded."""

@@ -1,0 +1,120 @@
+"""Learnt state: that of scikit-learn's estimators, and what belongs to one part of a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from fires.core.classes import as_text, from_text
+from fires.core.randomness import generator_state, restore_generator
+from fires.core.settings import plain
+from fires.core.state import Arrays, State
+
+# Objects that scikit-learn makes anew with every step: nothing is lost if they are not saved.
+_MADE_ANEW = {"_loss_function_"}
+
+
+def learnt_state(estimator: Any) -> State:
+    """What an estimator has learnt, without its settings and its code.
+
+    That has to be arrays, numbers, text, flags, None and random states, as with scikit-learn's
+    linear models and naive Bayes; anything else is refused by its name.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> model = GaussianNB().partial_fit(np.eye(2), ["a", "b"], classes=["a", "b"])
+    >>> header, arrays = learnt_state(model)
+    >>> take_up(GaussianNB(), header, arrays).predict(np.eye(2))
+    array(['a', 'b'], dtype='<U1')
+    """
+    learnt: dict[str, Any] = {}
+    arrays: Arrays = {}
+    settings = estimator.get_params(deep=False)
+    named: dict[int, str] = {}  # two names of one array stay two names of one array
+    for name, value in vars(estimator).items():
+        if name in settings or name in _MADE_ANEW:
+            continue
+        if id(value) in named and isinstance(value, np.ndarray):
+            learnt[name] = {"same": named[id(value)]}
+        else:
+            learnt[name] = _written(value, f"learnt.{name}", arrays)
+        named[id(value)] = name
+        if learnt[name] is None:
+            raise ValueError(
+                f"{type(estimator).__name__} cannot be saved: its {name} is a "
+                f"{type(value).__name__}, and not an array, number or text."
+            )
+    states = {n: _written(v, f"random.{n}", arrays) for n, v in random_states(estimator).items()}
+    return {"learnt": learnt, "random_states": states}, arrays
+
+
+def take_up(estimator: Any, header: dict[str, Any], arrays: Arrays, given: str = "model") -> Any:
+    """A clone of the estimator, whose settings it has, that goes on from :func:`learnt_state`.
+
+    What the estimator has learnt itself must have the shapes of the state; ``given`` is what the
+    user knows it by.
+    """
+    again = clone(estimator)
+    states = header["random_states"].items()
+    again.set_params(**{name: _read(v, f"random.{name}", arrays) for name, v in states})
+    for name, written in header["learnt"].items():
+        if "same" in written:
+            value = getattr(again, written["same"])
+        else:
+            value = _read(written, f"learnt.{name}", arrays)
+        own = getattr(estimator, name, None)
+        if isinstance(own, np.ndarray) and own.shape != np.shape(value):
+            raise ValueError(
+                f"This state was learnt with {name} of shape {np.shape(value)}; that of {given} "
+                f"has shape {own.shape}."
+            )
+        setattr(again, name, value)
+    return again
+
+
+def random_states(estimator: Any) -> dict[str, Any]:
+    """The settings called random_state, those of estimators within the estimator too."""
+    settings = estimator.get_params(deep=True)
+    return {n: v for n, v in settings.items() if n.split("__")[-1] == "random_state"}
+
+
+def _written(value: Any, name: str, arrays: Arrays) -> Any:
+    """A learnt value as JSON, with numbers in ``arrays``; None if it is neither."""
+    if value is None or type(value) in (bool, int, float, str):
+        return {"value": value}
+    if isinstance(value, np.random.RandomState):
+        return {"RandomState": plain(value.get_state(legacy=False))}
+    if isinstance(value, np.random.Generator):
+        return {"Generator": generator_state(value)}
+    if not _is_numpy(value):
+        return None
+    if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
+        arrays[name] = np.asarray(value)
+        # Products of arrays in another order may differ in their last bits.
+        return {"numbers": isinstance(value, np.ndarray), "fortran": value.flags.fnc}
+    if value.dtype.kind in "UO" and all(isinstance(part, str) for part in value.ravel()):
+        return {"text": as_text(value)}
+    return None
+
+
+def _read(written: dict[str, Any], name: str, arrays: Arrays) -> Any:
+    """What :func:`_written` wrote."""
+    if "value" in written:
+        return written["value"]
+    if "numbers" in written:
+        array = np.asarray(arrays[name], order="F" if written.get("fortran") else "C")
+        return array if written["numbers"] else array[()]
+    if "text" in written:
+        return from_text(written["text"])
+    if "RandomState" in written:
+        state = np.random.RandomState()
+        state.set_state(written["RandomState"])
+        return state
+    return restore_generator(written["Generator"])
+
+
+def _is_numpy(value: Any) -> bool:
+    return type(value) is np.ndarray or isinstance(value, np.generic)

@@ -1,0 +1,237 @@
+"""State on disk: the one place where it is written and read.
+
+A state file is a safetensors file, so it holds numbers and text and no code. Arrays are its
+tensors. A header, any JSON object, is one more tensor of bytes: names of a million features
+fit there, and not into the metadata. The metadata names the format, its version and a
+checksum, which safetensors itself does not have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from fires.core.errors import StateError
+
+Arrays = dict[str, npt.NDArray[Any]]
+State = tuple[dict[str, Any], Arrays]
+"""What was learnt, as JSON values and arrays."""
+
+_FORMAT = "fires-state"
+_VERSION = 1
+_HEADER = "__header__"
+_METADATA = "__metadata__"  # where safetensors keeps its own; no tensor can have this name
+_LONGEST_INDEX = 100_000_000  # the limit of safetensors
+
+
+def write_state(
+    path: str | os.PathLike[str],
+    header: Mapping[str, Any],
+    arrays: Mapping[str, npt.ArrayLike],
+) -> None:
+    """Write a state file: afterwards ``path`` holds all of it, or what it held before.
+
+    The state goes to a temporary file in the same folder, reaches the disk, and then takes
+    the place of the old file in one step. A crash, a full disk or an interrupt leaves the old
+    file as it was; only a killed process leaves its temporary file (``.fires-*.tmp``) behind.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file. A symbolic link stays and what it points to is replaced; an existing file
+        keeps its permissions, a new one gets those of the umask.
+    header : mapping
+        JSON values under string keys. Floats come back exactly, infinities and NaN too;
+        tuples come back as lists.
+    arrays : mapping of str to array
+        Booleans, integers and floats of any shape. Dtype and shape are kept; the byte order
+        in the file is always little-endian.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "selector.fires")
+    ...     write_state(path, {"names": ["age", "höhe"]}, {"mu": np.array([0.5, -1.0])})
+    ...     read_state(path)
+    ({'names': ['age', 'höhe']}, {'mu': array([ 0.5, -1. ])})
+    """
+    tensors = {name: _storable(name, value) for name, value in arrays.items()}
+    tensors[_HEADER] = np.frombuffer(_encode(header), dtype=np.uint8)
+    metadata = {"format": _FORMAT, "version": str(_VERSION), "checksum": _checksum(tensors)}
+    replace_file(path, save(tensors, metadata))
+
+
+def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
+    """Read what :func:`write_state` wrote: the header, and arrays that the caller may change.
+
+    Raises
+    ------
+    StateError
+        If the file is not a state file, was truncated or altered, or is of a newer format.
+    OSError
+        If the file cannot be read at all; ``FileNotFoundError`` if there is none.
+
+    Examples
+    --------
+    >>> read_state(np.__file__)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    fires.core.errors.StateError: '...__init__.py' is not a fires state file.
+    """
+    try:
+        with open(path, "rb") as file:
+            return _read(file)
+    except StateError as error:
+        raise StateError(f"{os.fspath(path)!r} {error}") from None
+
+
+def _read(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
+    """Decode an open state file; the message of an error lacks its path."""
+    start = file.read(8)
+    length = int.from_bytes(start, "little")
+    # A foreign file may be larger than the memory: no more is read before it is known as ours.
+    index = file.read(min(length, _LONGEST_INDEX))
+    if f'"{_FORMAT}"'.encode() not in index:
+        raise StateError("is not a fires state file.")
+    if len(index) < length:
+        raise StateError("is truncated or altered: it ends within its index.")
+    try:
+        metadata = json.loads(index)[_METADATA]
+        ours, version = metadata["format"] == _FORMAT, int(metadata["version"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        raise StateError("is altered: its index cannot be read.") from None
+    if not ours:
+        raise StateError("is not a fires state file.")
+    if version > _VERSION:
+        raise StateError(
+            f"was written by a newer fires, in state format {version}; "
+            f"this one reads format {_VERSION}: upgrade fires."
+        )
+    try:
+        tensors = load(start + index + file.read())
+        intact = (version, metadata["checksum"]) == (_VERSION, _checksum(tensors))
+        header = json.loads(tensors.pop(_HEADER).tobytes())
+    except (SafetensorError, KeyError, ValueError):
+        intact = False
+    if not intact:
+        raise StateError("is truncated or altered: its content does not match its checksum.")
+    return header, {name: tensors[name].copy() for name in sorted(tensors)}
+
+
+def _encode(header: Mapping[str, Any]) -> bytes:
+    """Encode the header as JSON; refuse what JSON would change without a word."""
+    header = dict(header)
+    try:
+        _refuse_other_keys(header)
+        return json.dumps(header, separators=(",", ":")).encode()
+    except TypeError as error:
+        raise TypeError(f"The header takes JSON values only: {error}.") from None
+
+
+def _refuse_other_keys(value: Any) -> None:
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"the key {key!r} is not a string")
+        value = value.values()
+    for item in value:
+        if isinstance(item, dict | list | tuple):
+            _refuse_other_keys(item)
+
+
+def _storable(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Give the array the form it has in the file: contiguous and little-endian."""
+    array = np.asarray(value)
+    if name in (_HEADER, _METADATA):
+        raise ValueError(f"No array can be named {name!r}: the format uses that name.")
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise TypeError(
+            f"Array {name!r} has dtype {array.dtype}; state holds booleans, integers and floats."
+        )
+    return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+
+
+def _checksum(tensors: Arrays) -> str:
+    """SHA-256 over the name, dtype, shape and bytes of every tensor, in the order of names."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(json.dumps([name, tensor.dtype.name, tensor.shape]).encode())
+        digest.update(tensor.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
+    """Put ``content`` in the place of the file, whole and on the disk, or not at all."""
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):
+        # Checked here because root could well put a file in the place of a device.
+        code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        raise OSError(code, "Not a file that state can be written to", target)
+
+    temporary = os.path.join(folder, f".fires-{os.urandom(8).hex()}.tmp")
+    with _synced(folder):
+        try:
+            with open(temporary, "xb") as file:
+                if mode is not None:
+                    os.chmod(temporary, stat.S_IMODE(mode))  # before there is anything to read
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
+
+
+@contextlib.contextmanager
+def _synced(folder: str) -> Iterator[None]:
+    """Bring the folder to the disk afterwards: only then is a new name in it there to stay."""
+    if os.name == "nt":  # where folders cannot be opened
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        yield
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# --- parts of a whole ---------------------------------------------------------------------------
+
+
+def under(part: str, arrays: Arrays) -> Arrays:
+    """The arrays of a part under the names they have in the whole; :func:`part_of` finds them.
+
+    Examples
+    --------
+    >>> whole = under("scaler", {"shift": np.zeros(1)}) | under("predictor", {"shift": np.ones(1)})
+    >>> part_of("predictor", whole)
+    {'shift': array([1.])}
+    """
+    return {f"{part}.{name}": array for name, array in arrays.items()}
+
+
+def part_of(part: str, arrays: Arrays) -> Arrays:
+    """The arrays of one part, under the names they have there."""
+    start = f"{part}."
+    return {n.removeprefix(start): array for n, array in arrays.items() if n.startswith(start)}

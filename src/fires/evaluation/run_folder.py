@@ -1,0 +1,119 @@
+"""The folder of a run: what later reports read."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import errno
+import io
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Self
+
+import numpy as np
+
+from fires.core.state import replace_file
+from fires.evaluation.records import Step
+from fires.evaluation.totals import Tally
+
+_RUN, _STEPS, _FEATURES, _STATE = "run.json", "steps.jsonl", "features.csv", "state.safetensors"
+
+
+class RunFolder:
+    """Writes the records of a run while it goes on, and the rest when it ends.
+
+    - ``steps.jsonl``: one record per batch, a line each.
+    - ``features.csv``: every feature with its rank, weight, importance, uncertainty, whether it
+      is selected, and the share of batches in which it was.
+    - ``state.safetensors``: the selector, for :func:`fires.load`.
+    - ``run.json``: settings, versions, counts and timings.
+
+    All four are written to a folder ``.fires-*`` within and moved into place by :meth:`finish`,
+    ``run.json`` last: until then, and after an error, the folder holds what it held before. Only a
+    killed process leaves its ``.fires-*`` behind. Use it in a ``with`` statement.
+
+    Parameters
+    ----------
+    path : Path
+        Made if it is not there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._is_new = not path.exists()
+        with self._naming():
+            if path.exists() and not path.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+            path.mkdir(parents=True, exist_ok=True)
+            self._draft = Path(tempfile.mkdtemp(prefix=".fires-", dir=path))
+            self._steps: IO[str] = (self._draft / _STEPS).open("w", encoding="utf-8")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        # A full disk would make itself heard again on closing, and hide the first error.
+        with contextlib.suppress(OSError):
+            self._steps.close()
+        shutil.rmtree(self._draft, ignore_errors=True)
+        if self._is_new:
+            with contextlib.suppress(OSError):  # not empty: the run was finished
+                self.path.rmdir()
+
+    def record(self, step: Step) -> None:
+        """Keep one record."""
+        with self._naming(_STEPS):
+            self._steps.write(json.dumps(step.as_row(), allow_nan=False) + "\n")
+
+    def finish(
+        self, selector: Any, names: tuple[str, ...], tally: Tally, run: dict[str, Any]
+    ) -> None:
+        """Write what is known at the end, and put it in the place of an earlier run."""
+        rows = feature_rows(selector, names, tally)
+        text = io.StringIO()
+        writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        document = json.dumps(run | tally.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        with self._naming(_STEPS):
+            self._steps.close()
+        with self._naming(_FEATURES):
+            replace_file(self._draft / _FEATURES, text.getvalue().encode())
+        with self._naming(_STATE):
+            selector.save(self._draft / _STATE)
+        with self._naming(_RUN):
+            replace_file(self._draft / _RUN, (document + "\n").encode())
+            # Where there is a run.json, the files beside it are of that run.
+            (self.path / _RUN).unlink(missing_ok=True)
+        for name in (_STEPS, _FEATURES, _STATE, _RUN):
+            with self._naming(name):
+                (self._draft / name).replace(self.path / name)
+
+    @contextlib.contextmanager
+    def _naming(self, name: str = "") -> Iterator[None]:
+        """Let errors name the file that the user knows, not the draft of it."""
+        try:
+            yield
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path / name)) from error
+
+
+def feature_rows(selector: Any, names: tuple[str, ...], tally: Tally) -> list[dict[str, Any]]:
+    """Every feature, best first, as plain values."""
+    support, share = selector.get_support(), tally.share_selected
+    return [
+        {
+            "rank": rank,
+            "feature": names[column],
+            "weight": float(selector.weights_[column]),
+            "importance": float(selector.importances_[column]),
+            "uncertainty": float(selector.uncertainties_[column]),
+            "selected": bool(support[column]),
+            "share_selected": float(share[column]),
+        }
+        for rank, column in enumerate(np.argsort(selector.ranking_).tolist(), start=1)
+    ]

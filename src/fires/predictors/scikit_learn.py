@@ -1,0 +1,139 @@
+"""Estimators of scikit-learn as predictors."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Self
+
+from sklearn.utils.metaestimators import available_if
+
+from fires.core.belief import Floats
+from fires.core.estimators import learnt_state, take_up
+from fires.core.state import Arrays, State, part_of, under
+from fires.core.validation import as_weights, repeated
+from fires.predictors.classes import Classes, Labels
+
+
+class SklearnPredictor(Classes):
+    """A scikit-learn estimator with ``partial_fit``, whose classes are fixed by the first batch.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Has ``partial_fit`` and ``predict``. It has to know all classes from its first batch on;
+        where that batch does not hold them all, they are to be given as ``classes=``. Where its
+        ``partial_fit`` takes no ``sample_weight``, weights must be whole numbers and rows are
+        repeated; where it takes no ``classes``, y is handed on as it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> model = SklearnPredictor(SGDClassifier(random_state=0))
+    >>> _ = model.partial_fit(np.eye(3), np.array(["a", "b", "a"]))
+    >>> model.predict(np.eye(3))
+    array(['a', 'b', 'a'], dtype='<U1')
+    >>> model.partial_fit(np.eye(3), np.array(["a", "b", "c"]))
+    Traceback (most recent call last):
+    ...
+    ValueError: SGDClassifier has started with the classes ['a', 'b'] and cannot add 'c': give all
+    of them with the first batch, as classes=.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+        if hasattr(estimator, "classes_"):  # it has learnt before
+            self.classes_ = estimator.classes_
+
+    def partial_fit(
+        self, X: Any, y: Labels, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn from a batch; ``classes`` are all labels there will ever be."""
+        takes = inspect.signature(self.estimator.partial_fit).parameters
+        options: dict[str, Any] = {}
+        weight = as_weights(sample_weight, len(y))
+        if "sample_weight" not in takes:
+            X, y = repeated(X, y, weight, type(self.estimator).__name__)
+        elif weight is not None:
+            options["sample_weight"] = weight
+        if "classes" in takes:
+            known = self._all_classes(y, classes)
+            if not hasattr(self, "classes_"):
+                options["classes"] = known
+            self._keep(known, classes)
+        self.estimator.partial_fit(X, y, **options)
+        return self
+
+    def check_batch(
+        self, X: Any, y: Labels, classes: Any = None, sample_weight: Any = None
+    ) -> None:
+        """Raise what :meth:`partial_fit` would refuse by itself; the estimator is not asked."""
+        takes = inspect.signature(self.estimator.partial_fit).parameters
+        weight = as_weights(sample_weight, len(y))
+        if "sample_weight" not in takes:
+            repeated(y, None, weight, type(self.estimator).__name__)
+        if "classes" in takes:
+            self._all_classes(y, classes)
+
+    def _all_classes(self, y: Labels, classes: Any) -> Labels:
+        """The classes, which the estimator has to know from its first batch on."""
+        name = type(self.estimator).__name__
+        before = getattr(self, "classes_", None)
+        known, _ = self._take(y, classes)
+        if len(known) < 2:
+            raise ValueError(
+                f"{name} must know all classes from its first batch on, which holds only "
+                f"{known.tolist()[0]!r}: give them as classes=."
+            )
+        if before is not None and len(before) < len(known):
+            new = next(label for label in known.tolist() if label not in before.tolist())
+            raise ValueError(
+                f"{name} has started with the classes {before.tolist()} and cannot add "
+                f"{new!r}: give all of them with the first batch, as classes=."
+            )
+        return known
+
+    def predict(self, X: Any) -> Labels:
+        """The label of each row."""
+        prediction: Labels = self.estimator.predict(X)
+        return prediction
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each of ``classes_``, for each row."""
+        probabilities: Floats = self.estimator.predict_proba(X)
+        return probabilities
+
+    def state(self) -> State:
+        """What was learnt, as JSON values and arrays; the settings of the estimator are not in it.
+
+        An estimator that has ``state()`` and ``restore(header, arrays)`` itself is asked for it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> model = SklearnPredictor(GaussianNB()).partial_fit(np.eye(2), np.array(["a", "b"]))
+        >>> again = SklearnPredictor(GaussianNB()).restore(*model.state())
+        >>> again.predict(np.eye(2))
+        array(['a', 'b'], dtype='<U1')
+        """
+        header, arrays = self._classes_state()
+        own = has_state(self.estimator)
+        learnt, found = self.estimator.state() if own else learnt_state(self.estimator)
+        return header | {"estimator": learnt}, arrays | under("estimator", found)
+
+    def restore(self, header: dict[str, Any], arrays: Arrays) -> Self:
+        """Become what gave this :meth:`state`; an estimator without one of its own is cloned."""
+        learnt, found = header["estimator"], part_of("estimator", arrays)
+        if has_state(self.estimator):
+            self.estimator.restore(learnt, found)
+        else:
+            self.estimator = take_up(self.estimator, learnt, found, "predictor")
+        self._restore_classes(header, arrays)
+        return self
+
+
+def has_state(model: Any) -> bool:
+    """Whether it can say what it has learnt, and take that up again."""
+    return all(callable(getattr(model, name, None)) for name in ("state", "restore"))

@@ -1,0 +1,75 @@
+"""Predictors in a file, which holds what they have learnt, and never their code.
+
+Ours is made anew. Any other is passed in again, with its settings: an estimator of scikit-learn,
+whose learnt arrays are put back, or an object with ``state()``, which gives JSON values and arrays,
+and ``restore(header, arrays)``, which takes them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fires.core.state import Arrays, State
+from fires.predictors.perceptron import Perceptron
+from fires.predictors.river import RiverPredictor
+from fires.predictors.scikit_learn import SklearnPredictor, has_state
+
+_OURS = "fires.evaluation.Perceptron"  # scikit-learn has one too
+
+
+def predictor_state(predictor: Any) -> State:
+    """What a predictor is called and has learnt; an error if that cannot be saved."""
+    name = _name(predictor)
+    if isinstance(predictor, RiverPredictor):
+        raise ValueError(
+            f"{name} cannot be saved, as River's models are objects that only pickle would write: "
+            "save the selector alone, pipeline.selector.save(path), or predict with Perceptron or "
+            "an estimator of scikit-learn."
+        )
+    wrapped = isinstance(predictor, SklearnPredictor)
+    learner = predictor.estimator if wrapped else predictor
+    if not has_state(learner) and not (wrapped and hasattr(learner, "get_params")):
+        raise ValueError(
+            f"{name} cannot be saved: it is no estimator of scikit-learn and has no state() and "
+            "restore(header, arrays); write these, or save the selector alone, "
+            "pipeline.selector.save(path)."
+        )
+    header, arrays = predictor.state()
+    return {"class": name, "state": header}, arrays
+
+
+def revived_predictor(header: dict[str, Any], arrays: Arrays, given: Any, where: str) -> Any:
+    """The predictor whose :func:`predictor_state` this is.
+
+    Parameters
+    ----------
+    header, arrays : dict
+        What was read.
+    given : predictor or None
+        What the user passed to ``fires.load``, made a predictor; ours need not be passed.
+    where : str
+        What errors call the place that the state was read from.
+    """
+    wanted = header["class"]
+    if wanted == _OURS and (given is None or type(given) is Perceptron):
+        given = Perceptron()
+    if given is None:
+        raise ValueError(
+            f"The predictor in {where} is {wanted}, whose code and settings are not in the file: "
+            "pass it again, fires.load(path, predictor=...)."
+        )
+    found = _name(given)
+    if found != wanted:
+        raise ValueError(f"The predictor in {where} is {wanted}; the one passed is {found}.")
+    given.restore(header["state"], arrays)
+    return given
+
+
+def _name(predictor: Any) -> str:
+    """What a user calls it."""
+    if type(predictor) is Perceptron:
+        return _OURS
+    if isinstance(predictor, RiverPredictor):
+        return f"{type(predictor.model).__qualname__} of River"
+    learner = predictor.estimator if isinstance(predictor, SklearnPredictor) else predictor
+    return type(learner).__qualname__

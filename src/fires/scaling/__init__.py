@@ -1,0 +1,1 @@
+"""The scale of columns, learnt while the stream flows."""

@@ -1,0 +1,1 @@
+"""Selectors for columns that arrive one by one while the rows are fixed."""

@@ -1,0 +1,298 @@
+"""What selectors of arriving features share: the rows stay, and columns are added to them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from fires.core import classes as labels
+from fires.core import validation
+from fires.core.belief import Floats
+from fires.core.settings import how_many
+from fires.core.state import State
+from fires.kernels import scan
+from fires.selectors.selector import Selector
+
+Columns = Iterator[tuple[int, Floats]]
+
+
+class ArrivingFeatures(Selector):
+    """A selector for a fixed set of rows to which new columns keep arriving.
+
+    The other way round from :class:`~fires.selectors.base.OnlineSelector`: all rows are there from
+    the start, and so is the target; features come one by one or in blocks, and each is looked at
+    once. What comes out is a set, not a ranking: as many features as the method finds worth
+    keeping, or the best of them if ``n_features_to_select`` says so. The columns themselves are
+    not kept, but for what each method says it needs.
+
+    A method writes ``_check_parameters``, ``_start``, ``_arrive``, ``_state`` and ``_restore``. If
+    one of them raises, the selector is as it was before the call.
+
+    Attributes
+    ----------
+    weights_ : ndarray (n_features_in_,)
+        How much each selected column is worth, by the method's own measure; 0 for all others.
+    n_features_in_, n_samples_, n_missing_ : int
+        The columns seen so far, their rows, and the missing entries among them.
+    feature_names_in_ : ndarray (n_features_in_,)
+        Their names, if they came in frames.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fires import AlphaInvesting
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.normal(size=(200, 30))
+    >>> y = X[:, 4] - X[:, 21] + rng.normal(size=200)
+    >>> selector = AlphaInvesting().partial_fit_features(X[:, :10], y)
+    >>> selector.get_support(indices=True)
+    array([4])
+    >>> selector = selector.partial_fit_features(X[:, 10:], y)
+    >>> selector.get_support(indices=True), selector.n_features_in_
+    (array([ 4, 21]), 30)
+    >>> selector.transform(X).shape
+    (200, 2)
+    """
+
+    _fitted_by = ("n_features_in_", "call partial_fit_features with the first columns")
+    _supervised = True
+
+    n_features_to_select: int | float | None
+    n_samples_: int
+    _chosen_: dict[int, float]  # the selected columns, ascending, and what they are worth
+    _names_: dict[str, None]
+    _digest_: str | None
+
+    # --- what a method writes ---------------------------------------------------------------
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise if a setting makes no sense."""
+
+    @abstractmethod
+    def _start(self, y: Any) -> None:
+        """Take in the target, before the first columns."""
+
+    @abstractmethod
+    def _arrive(self, columns: Columns) -> None:
+        """Look at new columns (place, values) and change ``_chosen_``; no other array in place."""
+
+    @abstractmethod
+    def _state(self) -> State:
+        """What was learnt, as JSON values and arrays."""
+
+    @abstractmethod
+    def _restore(self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Go on from :meth:`_state`."""
+
+    # --- learning ---------------------------------------------------------------------------
+
+    def partial_fit_features(self, X_new: Any, y: Any = None) -> Self:
+        """Look at new columns of the same rows.
+
+        Parameters
+        ----------
+        X_new : array, sparse matrix, pandas or polars frame (n_samples, n_new_features)
+            The new columns; either all of them have names or none, and no name comes twice.
+        y : array (n_samples,)
+            The target, the same in every call. An unsupervised method does not look at it.
+        """
+        self._all_or_nothing(self._take_columns, X_new, y)
+        return self
+
+    def _take_columns(self, X_new: Any, y: Any) -> None:
+        self._check_parameters()
+        self._resolve_k()
+        owner = type(self).__name__
+        names = validation.column_names(X_new)
+        matrix = validation.as_matrix(X_new, owner)
+        counts = scan(matrix.data if sp.issparse(matrix) else matrix)
+        if any(counts):
+            validation.refuse(matrix, counts, names, missing="ignore", owner=owner)
+        first = not hasattr(self, "n_samples_")
+        n_before = 0 if first else self.n_features_in_
+        self._check_rows(matrix.shape[0])
+        new = self._check_names(names)
+        target = self._check_target(y) if self._supervised else None
+        if first:
+            self.n_missing_, self._chosen_ = 0, {}
+            self._start(target)
+        self._chosen_ = dict(self._chosen_)
+        self._arrive(_columns(matrix, n_before))
+        self.n_missing_ += counts[0]
+        self.n_features_in_ = n_before + matrix.shape[1]
+        self._names_.update(new)  # in place, and so at the very end
+
+    def _check_rows(self, n_rows: int) -> None:
+        if not hasattr(self, "n_samples_"):
+            self.n_samples_ = n_rows
+        elif n_rows != self.n_samples_:
+            raise ValueError(
+                f"X_new has {n_rows} rows and the columns before had {self.n_samples_}: the rows "
+                "stay the same while columns arrive."
+            )
+
+    def _check_names(self, names: Any) -> dict[str, None]:
+        if not hasattr(self, "_names_"):
+            self._names_ = {}
+        elif (names is None) == bool(self._names_):
+            raise ValueError(
+                "X_new has no column names, but the columns before had some."
+                if names is None
+                else "X_new has column names, but the columns before had none."
+            )
+        new = dict.fromkeys([] if names is None else names.tolist())
+        twice = next((name for name in new if name in self._names_), None)
+        if twice is not None:
+            raise ValueError(f"Column names must be unique; {twice!r} has arrived before.")
+        return new
+
+    def _check_target(self, y: Any) -> npt.NDArray[Any]:
+        """The target, if it is the one of all calls."""
+        target = validation.as_target(y, self.n_samples_, type(self).__name__)
+        if (target == target[0]).all():
+            raise ValueError("y is the same in every row: no feature can tell anything about it.")
+        digest = _digest(target)
+        if getattr(self, "_digest_", digest) != digest:
+            raise ValueError(
+                "y is not the y of the calls before: the target stays the same while columns "
+                "arrive."
+            )
+        self._digest_ = digest
+        return target
+
+    # --- what was learnt --------------------------------------------------------------------
+
+    @property
+    def weights_(self) -> Floats:
+        """The worth of every selected column, greater for better, and 0 for all others."""
+        self._check_fitted()
+        weights = np.zeros(self.n_features_in_)
+        weights[list(self._chosen_)] = list(self._chosen_.values())
+        return weights
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[np.object_]:
+        """The names of the columns seen so far."""
+        if not getattr(self, "_names_", None):
+            raise AttributeError("feature_names_in_: the columns came without names.")
+        return np.array(list(self._names_), dtype=object)
+
+    def _selected(self) -> npt.NDArray[np.intp]:
+        selected = np.fromiter(self._chosen_, np.intp, len(self._chosen_))
+        k = self._resolve_k()
+        if k is None:
+            return selected
+        worth = np.fromiter(self._chosen_.values(), np.float64, len(self._chosen_))
+        return np.sort(selected[np.argsort(-worth, kind="stable")[:k]])  # ties to the lower index
+
+    def transform(self, X: Any) -> Any:
+        """X, with all columns seen so far, reduced to the selected ones; named in any order."""
+        return self._checked(X)[:, self._selected()]
+
+    def _resolve_k(self) -> int | None:
+        k = self.n_features_to_select
+        wanted = None if k is None else how_many(k, getattr(self, "n_features_in_", 0))
+        if k is not None and wanted is None:
+            raise ValueError(
+                "n_features_to_select must be a positive integer, a fraction between 0 and 1 or "
+                f"None; got {k!r}."
+            )
+        return wanted
+
+    # --- state ------------------------------------------------------------------------------
+
+    def _content(self) -> State:
+        header, arrays = self._state()
+        header |= {
+            "n_samples": self.n_samples_,
+            "digest": getattr(self, "_digest_", None),
+            "names": list(self._names_),
+        }
+        arrays["chosen"] = np.array(list(self._chosen_), dtype=np.int64)
+        arrays["worth"] = np.array(list(self._chosen_.values()), dtype=np.float64)
+        return header, arrays
+
+    def _take_content(
+        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
+    ) -> None:
+        self.n_samples_ = header["n_samples"]
+        if header["digest"] is not None:
+            self._digest_ = header["digest"]
+        self._names_ = dict.fromkeys(header["names"])
+        chosen, worth = arrays.pop("chosen").tolist(), arrays.pop("worth").tolist()
+        self._chosen_ = dict(zip(chosen, worth, strict=True))
+        self._restore(header, arrays)
+
+
+def _columns(matrix: Any, start: int) -> Columns:
+    """The columns with their places, each a dense float64 array of its own."""
+    if not sp.issparse(matrix):
+        for j in range(matrix.shape[1]):
+            yield start + j, matrix[:, j].astype(np.float64)
+        return
+    by_column = matrix.tocsc()
+    for j in range(matrix.shape[1]):
+        here = slice(by_column.indptr[j], by_column.indptr[j + 1])
+        column = np.zeros(matrix.shape[0])
+        column[by_column.indices[here]] = by_column.data[here]
+        yield start + j, column
+
+
+def _digest(y: npt.NDArray[Any]) -> str:
+    """A fingerprint of the target: equal numbers have the same, whatever their type."""
+    if y.dtype.kind in "biuf":
+        content = (y.astype(np.float64) + 0.0).tobytes()  # -0.0 is 0.0
+    else:
+        content = json.dumps([str(label) for label in y.tolist()]).encode()
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+# --- what several methods need ------------------------------------------------------------------
+
+
+def as_numbers(y: npt.NDArray[Any], owner: str) -> Floats:
+    """The target as numbers; of two labels that are none, the greater is 1 and the other 0."""
+    if y.dtype.kind in "biuf":
+        return validation.as_numbers(y, owner)
+    found = labels.merge_classes(None, y)
+    if len(found) > 2:
+        raise ValueError(
+            f"{owner} needs numbers or two classes in y; these are {len(found)} labels such as "
+            f"{y[0]!r}."
+        )
+    return np.where(y == found[-1], 1.0, 0.0)
+
+
+def centred(x: Floats) -> Floats:
+    """A column about its mean, of a size that can be squared; missing entries are 0.
+
+    A column without spread becomes exactly 0.
+    """
+    x = scaled(x)
+    missing = np.isnan(x)
+    x -= x[~missing].mean() if not missing.all() else 0.0
+    x[missing] = 0.0
+    return x
+
+
+def scaled(x: Floats) -> Floats:
+    """A column shifted and scaled to lie in [-1, 1]; missing entries stay missing.
+
+    The shift is to an entry of its own, so that a column without spread is 0 exactly.
+    """
+    there = x[~np.isnan(x)]
+    if len(there) == 0:
+        return x.copy()
+    shifted: Floats = x - there[0]
+    size = float(np.nanmax(np.abs(shifted)))
+    if size > 0.0:
+        shifted /= size
+    return shifted

@@ -1,0 +1,1 @@
+"""Rivals that learn two classes row by row."""

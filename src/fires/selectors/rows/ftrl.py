@@ -1,0 +1,138 @@
+"""FTRL: logistic regression with an L1 penalty, learnt online."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.belief import Floats
+from fires.core.settings import check_choice, check_number
+from fires.core.state import State
+from fires.kernels import ftrl
+from fires.selectors.rows.base import RowByRowSelector, Rows
+
+
+class FTRL(RowByRowSelector):
+    r"""Logistic regression by FTRL-proximal with L1, ranked by :math:`|w|` (McMahan et al., 2013).
+
+    For every feature there are a sum of gradients :math:`z_j` and one of their squares
+    :math:`n_j`, which stand for the coefficient
+
+    .. math::
+        w_j = \begin{cases} 0 & |z_j| \le \lambda_1 \\
+        - \left(\frac{\beta + \sqrt{n_j}}{\alpha} + \lambda_2\right)^{-1}
+        (z_j - \operatorname{sign}(z_j) \lambda_1) & \text{otherwise} \end{cases}
+
+    A row moves them by :math:`z_j \leftarrow z_j + g_j - \sigma_j w_j` and
+    :math:`n_j \leftarrow n_j + g_j^2` with :math:`g_j = (p - [y = 1])\, x_j`, p the predicted
+    probability and :math:`\sigma_j = (\sqrt{n_j + g_j^2} - \sqrt{n_j}) / \alpha`: each feature
+    learns at a rate of its own, and those that help little stay exactly zero. If fewer than k
+    coefficients differ from zero, the selection is filled up with the first columns.
+
+    X is taken as it comes: bring the columns to one scale, and centre them if they are dense. The
+    intercept alone is too slow for a rare class: columns with a mean of their own get weights for
+    it. A missing entry counts as 0. A sparse row costs what its entries cost.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=10
+        How many features to select: a number (all, if there are fewer) or a fraction in (0, 1).
+    learning_rate : float, default=0.1
+        :math:`\alpha`.
+    beta : float, default=1.0
+        Holds back the first steps.
+    l1, l2 : float, default=1.0 and 0.0
+        :math:`\lambda_1` and :math:`\lambda_2`. They are weighed against sums over all rows, not
+        against means.
+    fit_intercept : bool, default=True
+        Learn an intercept, which has no L1 penalty and is never ranked.
+
+    Attributes
+    ----------
+    weights_, importances_, ranking_ : ndarray (n_features,)
+        :math:`|w|`, w and the rank (1 is best) of every feature.
+    classes_ : ndarray
+        The labels seen, sorted; the greater one is the positive one.
+
+    References
+    ----------
+    H. B. McMahan et al., "Ad Click Prediction: a View from the Trenches", KDD 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> selector = FTRL(2, l1=20.0)
+    >>> for _ in range(20):
+    ...     X = rng.normal(size=(100, 8))
+    ...     y = X[:, 3] - X[:, 5] > 0
+    ...     selector = selector.partial_fit(X, y)
+    >>> selector.get_support(indices=True)
+    array([3, 5])
+    >>> int((selector.weights_ > 0).sum())
+    2
+    """
+
+    _bias_: Floats
+
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        learning_rate: float = 0.1,
+        beta: float = 1.0,
+        l1: float = 1.0,
+        l2: float = 0.0,
+        fit_intercept: bool = True,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.learning_rate = learning_rate
+        self.beta = beta
+        self.l1 = l1
+        self.l2 = l2
+        self.fit_intercept = fit_intercept
+
+    def _check_parameters(self) -> None:
+        check_number("learning_rate", self.learning_rate)
+        check_number("beta", self.beta)
+        check_number("l1", self.l1, ends="[)")
+        check_number("l2", self.l2, ends="[)")
+        check_choice("fit_intercept", self.fit_intercept, (False, True))
+
+    def _numbers(self) -> tuple[float, float, float, float]:
+        return float(self.learning_rate), float(self.beta), float(self.l1), float(self.l2)
+
+    def _weighting(self) -> tuple[Any, ...]:
+        return self._numbers()
+
+    def _start(self) -> Floats:
+        self._bias_ = np.zeros(2)
+        return np.zeros((2, self.n_features_in_))  # z and the root of n
+
+    def _take_sides(self, turned: bool) -> None:
+        super()._take_sides(turned)
+        if turned:
+            self._bias_ = self._bias_ * [-1.0, 1.0]
+
+    def _run(self, rows: Rows, signs: Floats) -> bool:
+        run = ftrl.ftrl_rows if len(rows) == 1 else ftrl.ftrl_csr
+        (z, root), bias = self._theta_, self._bias_.copy()
+        done = run(*rows, signs, z, root, bias, bool(self.fit_intercept), self._numbers())
+        self._bias_ = bias
+        return done >= 0
+
+    def _coefficients(self) -> Floats:
+        z, root = self._theta_
+        return ftrl.coefficients_plain(z, root, float(self.l1), self._numbers())
+
+    def _state(self) -> State:
+        header, arrays = super()._state()
+        return header, arrays | {"bias": self._bias_}
+
+    def _restore(
+        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
+    ) -> None:
+        super()._restore(header, arrays, model)
+        self._bias_ = arrays["bias"]

@@ -1,0 +1,156 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import SGDClassifier
+
+from fires import EFS, FIRES, AllFeatures, OnlinePipeline, RandomFeatures
+from fires.predictors import Perceptron
+
+
+def batches(n=12, rows=50, width=6, offset=100.0, seed=1):
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        X = rng.normal(size=(rows, width)) * np.arange(1, width + 1) + offset
+        yield X, np.where(X[:, 2] > offset, "high", "low")
+
+
+def test_the_first_batch_is_scaled_by_itself_and_others_by_those_before(spy):
+    model = OnlinePipeline(AllFeatures(), spy)
+    first, second = (X for X, _ in batches(2))
+    y = np.resize([0, 1], 50)
+    model.partial_fit(first, y).partial_fit(second, y)
+    scaled = (first - first.mean(0)) / first.std(0)
+    np.testing.assert_allclose(spy.trained[0][0], scaled, atol=1e-9)
+    np.testing.assert_allclose(
+        spy.trained[1][0], (second - first.mean(0)) / first.std(0), atol=1e-9
+    )
+
+
+def test_unselected_columns_are_zero_in_training_and_in_prediction(spy):
+    model = OnlinePipeline(RandomFeatures(2, random_state=3), spy)
+    for X, y in batches(3):
+        model.partial_fit(X, y)
+    model.predict(X)
+    out = ~model.selector.get_support()
+    for shown in (*(X for X, *_ in spy.trained), *spy.tested):
+        assert (shown[:, out] == 0.0).all()
+        assert (shown[:, ~out] != 0.0).any()
+
+
+@pytest.mark.parametrize("preprocess", ["standard", "minmax", None])
+def test_missing_entries_are_zeros_after_scaling(preprocess, spy):
+    model = OnlinePipeline(AllFeatures(), spy, preprocess)
+    for X, y in batches(3):
+        X[::7, 1] = np.nan
+        model.partial_fit(X, y)
+    assert all((X[::7, 1] == 0.0).all() for X, *_ in spy.trained)
+    model.predict(X)
+    assert (spy.tested[0][::7, 1] == 0.0).all()
+
+
+def test_selector_and_predictor_see_the_same_numbers(spy):
+    class Seen(AllFeatures):
+        def _learn(self, X, y, classes, weight, n_missing):
+            self._shown_ = [*getattr(self, "_shown_", []), X.copy()]
+            super()._learn(X, y, classes, weight, n_missing)
+
+    model = OnlinePipeline(Seen(), spy, "minmax")
+    for X, y in batches(4):
+        model.partial_fit(X, y)
+    for shown, (X, *_) in zip(model.selector._shown_, spy.trained, strict=True):
+        np.testing.assert_array_equal(shown, X)
+
+
+def test_efs_gets_what_it_needs():
+    model = OnlinePipeline(EFS(2), Perceptron(), "minmax")
+    for X, _ in batches(40, offset=-1000.0):
+        model.partial_fit(X, np.where(X[:, 2] > -1000, 1, 0))
+    assert model.selector.get_support()[2]
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_named_columns_may_come_in_any_order(frame):
+    names = list("abcdef")
+    plain = OnlinePipeline(FIRES(2), Perceptron())
+    named = OnlinePipeline(FIRES(2), Perceptron())
+    for i, (X, y) in enumerate(batches(8)):
+        turned = np.roll(np.arange(6), i)
+        plain.partial_fit(X, y)
+        named.partial_fit(frame({names[j]: X[:, j] for j in turned}), y)
+    assert "c" in named.selector.get_feature_names_out()
+    np.testing.assert_array_equal(named.selector.weights_, plain.selector.weights_)
+    last = frame({names[j]: X[:, j] for j in reversed(range(6))})
+    np.testing.assert_array_equal(named.predict(last), plain.predict(X))
+
+
+def test_nothing_that_was_passed_is_changed():
+    model = OnlinePipeline(FIRES(2), Perceptron())
+    for X, y in batches(3):
+        X[0, 0] = np.nan
+        before = X.copy(), y.copy()
+        model.partial_fit(X, y)
+        model.predict(X)
+        np.testing.assert_array_equal(X, before[0])
+        np.testing.assert_array_equal(y, before[1])
+
+
+def test_sparse_batches_stay_sparse(spy):
+    model = OnlinePipeline(FIRES(3), spy)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        X = sp.random(40, 30, density=0.2, format="csr", rng=rng)
+        model.partial_fit(X, rng.integers(0, 2, 40))
+    assert all(sp.issparse(X) for X, *_ in spy.trained)
+    model.predict(X)
+    assert sp.issparse(spy.tested[0])
+
+
+def test_scikit_learn_predictors_give_probabilities():
+    model = OnlinePipeline(FIRES(2), SGDClassifier(loss="log_loss", random_state=0))
+    for X, y in batches(20):
+        model.partial_fit(X, y)
+    probabilities = model.predict_proba(X)
+    assert probabilities.shape == (50, 2)
+    assert list(model.classes_) == ["high", "low"]
+    assert (model.predict(X) == y).mean() > 0.8
+
+
+def test_weights_reach_selector_and_predictor(spy):
+    (X, y), *_ = batches(1)
+    OnlinePipeline(FIRES(2), spy).partial_fit(X, y, sample_weight=np.full(50, 2.0))
+    assert (spy.trained[0][2] == 2.0).all()
+
+
+def test_an_error_in_the_input_changes_nothing():
+    model = OnlinePipeline(FIRES(2), Perceptron())
+    for X, y in batches(3):
+        model.partial_fit(X, y)
+    weights, shown = model.selector.weights_.copy(), model.predict(X)
+    for bad_X, bad_y in ((X[:, :3], y), (np.where(X > 0, np.inf, X), y), (X, y[:4])):
+        with pytest.raises(ValueError, match=r"features|infinity|rows|samples|length|inconsistent"):
+            model.partial_fit(bad_X, bad_y)
+    np.testing.assert_array_equal(model.selector.weights_, weights)
+    np.testing.assert_array_equal(model.predict(X), shown)
+
+
+def test_what_cannot_be_is_said_in_one_line():
+    with pytest.raises(ValueError, match="preprocess must be 'standard', 'minmax' or None"):
+        OnlinePipeline(FIRES(2), Perceptron(), "robust")
+    with pytest.raises(TypeError, match="no online selector"):
+        OnlinePipeline(Perceptron(), Perceptron())
+    with pytest.raises(NotFittedError, match="has not learnt anything"):
+        OnlinePipeline(FIRES(2), Perceptron()).predict(np.zeros((1, 2)))
+    model = OnlinePipeline(FIRES(2), Perceptron())
+    for X, y in batches(1):
+        model.partial_fit(X, y)
+    with pytest.raises(AttributeError, match="no probabilities"):
+        model.predict_proba(X)
+
+
+def test_sparse_rows_are_refused_by_the_perceptron_in_one_line():
+    X = sp.random(40, 5, density=0.5, format="csr", rng=np.random.default_rng(0))
+    with pytest.raises(ValueError, match="Perceptron needs dense rows"):
+        OnlinePipeline(FIRES(2), Perceptron()).partial_fit(X, np.resize([0, 1], 40))
