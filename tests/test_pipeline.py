@@ -53,9 +53,9 @@ def test_missing_entries_are_zeros_after_scaling(preprocess, spy):
 
 def test_selector_and_predictor_see_the_same_numbers(spy):
     class Seen(AllFeatures):
-        def _learn(self, X, y, classes, weight, n_missing):
-            self._shown_ = [*getattr(self, "_shown_", []), X.copy()]
-            super()._learn(X, y, classes, weight, n_missing)
+        def _learn(self, batch):
+            self._shown_ = [*getattr(self, "_shown_", []), batch.X.copy()]
+            super()._learn(batch)
 
     model = OnlinePipeline(Seen(), spy, "minmax")
     for X, y in batches(4):
@@ -138,9 +138,9 @@ def test_an_error_in_the_input_changes_nothing():
 
 def test_what_cannot_be_is_said_in_one_line():
     with pytest.raises(ValueError, match="preprocess must be 'standard', 'minmax' or None"):
-        OnlinePipeline(FIRES(2), Perceptron(), "robust")
+        OnlinePipeline(FIRES(2), Perceptron(), "robust").partial_fit(np.eye(2), [0, 1])
     with pytest.raises(TypeError, match="no online selector"):
-        OnlinePipeline(Perceptron(), Perceptron())
+        OnlinePipeline(Perceptron(), Perceptron()).partial_fit(np.eye(2), [0, 1])
     with pytest.raises(NotFittedError, match="has not learnt anything"):
         OnlinePipeline(FIRES(2), Perceptron()).predict(np.zeros((1, 2)))
     model = OnlinePipeline(FIRES(2), Perceptron())

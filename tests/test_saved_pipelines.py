@@ -70,7 +70,7 @@ def stream(n_batches, labels=(0, 1), seed=0, n_rows=20, missing=True):
 
 def state(pipeline):
     """Everything the file of a pipeline would hold: its header, and its arrays to the bit."""
-    header, arrays = pipeline._saved()
+    header, arrays = pipeline.saved()
     return header, {name: (a.dtype, a.shape, a.tobytes()) for name, a in arrays.items()}
 
 
@@ -232,7 +232,7 @@ def test_a_predictor_that_has_learnt_nothing_yet_starts_after_loading(predictor,
     """As where labels come late: scale and set are known, and the predictor has yet to begin."""
     (X, y), *later = stream(4)
     pipeline = OnlinePipeline(FIRES(2), predictor())
-    batch, learn_scale = pipeline.scale(X, y)
+    batch, learn_scale = pipeline.admit(X, y)
     pipeline.select(batch)
     learn_scale()
     pipeline.save(tmp_path / "model")
@@ -264,8 +264,8 @@ def test_the_settings_of_an_estimator_are_those_passed_again(seed, tmp_path):
     pipeline = OnlinePipeline(FIRES(2), SGDClassifier(alpha=0.1, random_state=seed))
     pipeline.partial_fit(*next(stream(1))).save(tmp_path / "model")
     loaded = fires.load(tmp_path / "model", predictor=SGDClassifier(alpha=0.5, random_state=9))
-    assert loaded.predictor.estimator.alpha == 0.5
-    assert loaded.predictor.estimator.random_state == seed  # where random numbers stand is learnt
+    assert loaded.predictor.alpha == 0.5
+    assert loaded.predictor.random_state == seed  # where random numbers stand is learnt
 
 
 def test_a_selector_s_file_still_loads(tmp_path):
@@ -342,9 +342,9 @@ class Turned(BaseEstimator):
 def test_arrays_keep_their_order_in_memory(tmp_path):
     pipeline = OnlinePipeline(FIRES(2), Turned()).partial_fit(*next(stream(1)))
     pipeline.save(tmp_path / "model")
-    loaded = fires.load(tmp_path / "model", predictor=Turned()).predictor.estimator.sums_
+    loaded = fires.load(tmp_path / "model", predictor=Turned()).predictor.sums_
     assert loaded.flags.f_contiguous
-    assert_array_equal(loaded, pipeline.predictor.estimator.sums_, strict=True)
+    assert_array_equal(loaded, pipeline.predictor.sums_, strict=True)
 
 
 # --- what cannot be saved -----------------------------------------------------------------------
@@ -464,7 +464,7 @@ def test_the_predictor_is_asked_for_and_checked(saved):
         fires.load(path)
     with pytest.raises(ValueError, match="is GaussianNB; the one passed is SGDClassifier"):
         fires.load(path, predictor=SGDClassifier())
-    with pytest.raises(ValueError, match=r"is GaussianNB; the one passed is fires.evaluation.Perc"):
+    with pytest.raises(ValueError, match=r"is GaussianNB; the one passed is fires.predictors.Perc"):
         fires.load(path, predictor=Perceptron())
     with pytest.raises(TypeError, match="A predictor is a classifier of River, or an object"):
         fires.load(path, predictor=GaussianNB)
@@ -474,11 +474,11 @@ def test_the_predictor_is_asked_for_and_checked(saved):
 
 def test_our_perceptron_and_scikit_learn_s_are_not_taken_for_each_other(saved):
     with pytest.raises(
-        ValueError, match=r"fires.evaluation.Perceptron; the one passed is Perceptr"
+        ValueError, match=r"fires.predictors.Perceptron; the one passed is Perceptr"
     ):
         fires.load(saved["ours"], predictor=SklearnPerceptron())
     with pytest.raises(
-        ValueError, match=r"is Perceptron; the one passed is fires.evaluation.Perce"
+        ValueError, match=r"is Perceptron; the one passed is fires.predictors.Perce"
     ):
         fires.load(saved["Perceptron"], predictor=Perceptron())
     with pytest.raises(ValueError, match="is Perceptron, whose code"):

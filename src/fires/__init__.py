@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from fires.core.version import __version__
-from fires.selectors import HOME as _SELECTORS
+from fires.selectors import REGISTRY as _SELECTORS
 
 if TYPE_CHECKING:
     from fires.loading import load

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from fires import selectors
 from fires.core.errors import StateError
 from fires.core.state import read_state
 from fires.pipeline import OnlinePipeline
 from fires.predictors import as_predictor
-from fires.selectors.loading import revive
 
 
 def load(path: str | os.PathLike[str], model: Any = None, predictor: Any = None) -> Any:
@@ -27,6 +27,10 @@ def load(path: str | os.PathLike[str], model: Any = None, predictor: Any = None)
         settings, and checked in the same way. An estimator of scikit-learn is cloned; any other
         predictor becomes itself what was saved.
 
+    Returns
+    -------
+    selector or OnlinePipeline
+
     Examples
     --------
     >>> import tempfile, numpy as np, fires
@@ -40,14 +44,16 @@ def load(path: str | os.PathLike[str], model: Any = None, predictor: Any = None)
     """
     header, arrays = read_state(path)
     where = repr(os.fspath(path))
-    given = None if predictor is None else as_predictor(predictor)
-    if header.get("class") != OnlinePipeline.__name__:
-        if given is not None:
-            raise ValueError(f"{where} does not hold a pipeline: there is no predictor in it.")
-        return revive(header, arrays, model, where)
+    kind = header.get("class")
+    predictor = None if predictor is None else as_predictor(predictor)
     try:
-        return OnlinePipeline._revived(header, arrays, model, given, where)
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        if kind == OnlinePipeline.__name__:
+            return OnlinePipeline.from_state(header, arrays, model, predictor, where)
+        if predictor is not None:
+            raise ValueError(f"{where} does not hold a pipeline: there is no predictor in it.")
+        return selectors.from_state(header, arrays, model)
+    except (StateError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
+        said = str(error) if isinstance(error, StateError) else repr(error)
         raise StateError(
-            f"{where} does not hold all that an OnlinePipeline needs to go on ({error!r})."
+            f"{where} does not hold all that a {kind} needs to go on ({said})."
         ) from error

@@ -4,38 +4,36 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from fires import selectors
-from fires.core import classes as labels
 from fires.core import validation
+from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
+from fires.core.classes import NO_CLASSES, Classes, KnowsClasses
+from fires.core.declared import Declared, Value, restore
+from fires.core.settings import check_choice
 from fires.core.state import Arrays, State, part_of, under, write_state
 from fires.core.version import __version__
-from fires.kernels import scan
-from fires.predictors import as_predictor
-from fires.predictors.state import predictor_state, revived_predictor
-from fires.scaling.batches import BatchScaler
-from fires.scaling.dense import DENSE
-from fires.selectors.loading import revive
+from fires.kernels.scaled import keep_columns
+from fires.predictors import Predictor, as_predictor
+from fires.predictors.state import predictor_from_state, predictor_state
+from fires.scaling import SCALES, Scaler
+from fires.selectors.base import OnlineSelector
+from fires.selectors.gate import Gate
+
+_FACTS: Declared = {"n_missing": Value(int, low=0)}
 
 
-class Scaled(NamedTuple):
-    """A batch as selector and predictor are shown it."""
-
-    X: Any
-    y: npt.NDArray[Any] | None = None
-    weight: Floats | None = None
-    names: npt.NDArray[np.object_] | None = None
-
-
-class OnlinePipeline:
+class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     """Scale, select, predict: one object that learns from a stream and predicts in between.
 
     scikit-learn's ``Pipeline`` has no ``partial_fit``, and what its selector hands on changes
@@ -48,13 +46,14 @@ class OnlinePipeline:
     ----------
     selector : OnlineSelector
         Learns from every batch. It is used itself, not a copy.
-    predictor : object
+    predictor : object, optional
         Anything with ``partial_fit`` and ``predict`` as in scikit-learn, or a classifier of
         River; used itself too.
     preprocess : {"standard", "minmax", None}, default="standard"
-        The scale. Sparse batches are divided by the root mean square or the range of their
-        columns, and not centred. Rows of the other kind, dense or sparse, than the first batch are
-        brought to its kind.
+        The scale. A selector that asks for the same one is not scaled a second time. Sparse
+        batches are divided by the root mean square or the range of their columns, and not
+        centred. Rows of the other kind, dense or sparse, than the first batch are brought to its
+        kind.
 
     Attributes
     ----------
@@ -83,24 +82,21 @@ class OnlinePipeline:
     True
     """
 
-    def __init__(self, selector: Any, predictor: Any, preprocess: str | None = "standard") -> None:
-        if preprocess not in DENSE:
-            raise ValueError(
-                f"preprocess must be 'standard', 'minmax' or None; got {preprocess!r}."
-            )
-        for method in ("partial_fit", "get_support", "mask"):
-            if not hasattr(selector, method):
-                raise TypeError(f"{selector!r} is no online selector: it has no {method}.")
-        self.selector = selector
-        self.predictor = None if predictor is None else as_predictor(predictor)
-        self.preprocess = preprocess
-        self.n_missing_ = 0
-        self._scaler: BatchScaler | None = None
-        self._names: npt.NDArray[np.object_] | None = None
-        self._trained = False
+    n_missing_: int
+    _scaler_: Scaler
+    _predictor_: Any
 
-    def __repr__(self) -> str:
-        return f"OnlinePipeline({self.selector!r}, {self.predictor!r}, {self.preprocess!r})"
+    def __init__(
+        self, selector: Any, predictor: Any = None, preprocess: str | None = "standard"
+    ) -> None:
+        self.selector = selector
+        self.predictor = predictor
+        self.preprocess = preprocess
+
+    @property
+    def missing(self) -> str:  # type: ignore[override]
+        """What is done with missing entries: what the selector says."""
+        return getattr(self.selector, "missing", "ignore")
 
     # --- learning -----------------------------------------------------------------------------
 
@@ -109,100 +105,192 @@ class OnlinePipeline:
     ) -> Self:
         """Learn from one batch: the scale, the set, and with the new set the predictor.
 
-        Parameters are those of ``OnlineSelector.partial_fit``.
+        Parameters
+        ----------
+        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
+            Named columns may come in any order.
+        y : array (n_samples,)
+            Labels of any kind, or numbers.
+        classes : array, optional
+            All labels there will ever be. Without it, new labels are added as they arrive.
+        sample_weight : array (n_samples,), optional
+            A row of weight w counts as w rows.
+
+        Returns
+        -------
+        self
         """
-        batch, learn_scale = self.scale(X, y, sample_weight)
-        self.check(batch, classes)
-        self.select(batch, classes)
-        self.train(batch, self.masked(batch.X), classes)
-        learn_scale()
+        self._all_or_nothing(self._learn, X, y, classes, sample_weight)
         return self
 
-    def scale(self, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[Scaled, Any]:
-        """A batch by the scale before it, and how to learn the scale from it."""
-        owner = type(self).__name__
-        names = validation.column_names(X)
-        matrix = validation.as_matrix(X, owner)
-        if self._scaler is not None:
-            n_features, known = self._scaler.n_features, self._names
-        else:  # the selector may have learnt before
-            n_features = getattr(self.selector, "n_features_in_", matrix.shape[1])
-            known = names if names is None else getattr(self.selector, "feature_names_in_", names)
-        order = validation.match_columns(names, matrix.shape[1], known, n_features, owner)
-        if order is not None:
-            matrix = matrix[:, order]
-        n_missing = self._refuse(matrix, known)
-        n_rows = matrix.shape[0]
-        weight = validation.as_weights(sample_weight, n_rows)
-        target = None if y is None else validation.as_target(y, n_rows, owner)
-        scaler = self._scaler or BatchScaler(self.preprocess, n_features)
-        w = _ones(n_rows) if weight is None else weight
-        scaled, learn = scaler.scaled(matrix, w, n_missing > 0)
+    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        batch, learn_scale = self.admit(X, y, classes, sample_weight)
+        self.check(batch)
+        selected, _ = self.select(batch)
+        self.train(batch, keep_columns(batch.X, selected))
+        learn_scale()
+
+    def start(self) -> Self:
+        """Check the settings and make the predictor one; done by the first batch at the latest.
+
+        Returns
+        -------
+        self
+        """
+        if hasattr(self, "_predictor_"):
+            return self
+        check_choice("preprocess", self.preprocess, SCALES, "'standard', 'minmax' or None")
+        for method in ("partial_fit", "get_support", "mask"):
+            if not hasattr(self.selector, method):
+                raise TypeError(f"{self.selector!r} is no online selector: it has no {method}.")
+        self._predictor_ = None if self.predictor is None else as_predictor(self.predictor)
+        return self
+
+    def admit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> tuple[CheckedBatch, Callable[[], None]]:
+        """A batch, checked and scaled by what was known before it.
+
+        Parameters
+        ----------
+        X, y, classes, sample_weight
+            As in :meth:`partial_fit`.
+
+        Returns
+        -------
+        batch : CheckedBatch
+            What selector and predictor are shown: missing entries are zeros.
+        learn_scale : callable () -> None
+            Learns the scale from the batch: until it is called, nothing is learnt of it.
+        """
+        self.start()
+        if not hasattr(self, "n_features_in_"):
+            self._know_columns(X)
+        raw = self._admit(X, y, classes, sample_weight)
+        if not hasattr(self, "_scaler_"):
+            self._scaler_ = Scaler(self.preprocess, self.n_features_in_)
+        w = _ones(raw.n_rows) if raw.weight is None else raw.weight
+        scaled, learn = self._scaler_.scaled(raw.X, w, raw.n_missing > 0)
 
         def learn_scale() -> None:
             learn()
-            self._scaler, self._names = scaler, known
-            self.n_missing_ += n_missing
+            self.n_missing_ = getattr(self, "n_missing_", 0) + raw.n_missing
 
-        return Scaled(scaled, target, weight, known), learn_scale
+        # Sparse rows are not centred: a selector that wants them centred does that itself.
+        scale = None if sp.issparse(scaled) else self.preprocess
+        return CheckedBatch(scaled, raw.y, raw.weight, 0, classes, scale), learn_scale
 
-    def _refuse(self, matrix: Any, names: npt.NDArray[np.object_] | None) -> int:
-        """Raise if there are entries that cannot be used; the number of missing ones."""
-        counts = scan(matrix.data if sp.issparse(matrix) else matrix)
-        if any(counts):
-            missing, owner = getattr(self.selector, "missing", "ignore"), type(self).__name__
-            validation.refuse(matrix, counts, names, missing=missing, owner=owner)
-        return counts[0]
+    def _know_columns(self, X: Any) -> None:
+        """Take over the columns of a selector that has learnt before, or give it their names."""
+        selector, names = self.selector, validation.column_names(X)
+        if hasattr(selector, "n_features_in_"):
+            self.n_features_in_ = selector.n_features_in_
+        if names is not None:
+            known = getattr(selector, "feature_names_in_", None)
+            self.feature_names_in_ = names if known is None else known
+            if known is None:
+                selector.name_features(names)  # what it is shown are plain arrays
 
-    def check(self, batch: Scaled, classes: Any = None) -> None:
-        """Raise what the predictor would refuse, before the selector learns from a batch."""
-        if self.predictor is None:
+    def check(self, batch: CheckedBatch) -> None:
+        """Raise what the predictor would refuse, before the selector learns from a batch.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            From :meth:`admit`.
+        """
+        if self._predictor_ is None:
             return
         if batch.y is None:
             raise ValueError(f"{type(self).__name__} requires y, for its predictor to learn from.")
-        if not hasattr(self.predictor, "check_batch"):
-            return
-        known = getattr(self.selector, "classes_", None)
-        if classes is None and known is not None:  # what the selector will know then
-            fixed = getattr(self.selector, "_classes_given_", False)
-            classes = known if fixed else labels.merge_classes(known, batch.y)
-        self.predictor.check_batch(batch.X, batch.y, classes, batch.weight)
+        if isinstance(self._predictor_, Predictor):
+            self._predictor_.expect(self.book)
+            self._predictor_.check(batch)
 
-    def select(self, batch: Scaled, classes: Any = None) -> tuple[npt.NDArray[np.intp], float]:
-        """Let the selector learn from a scaled batch; its choice, and the seconds both took."""
-        if batch.names is not None and not getattr(self.selector, "_named_apart_", False):
-            known = getattr(self.selector, "feature_names_in_", None)
-            if known is None or np.array_equal(known, batch.names):
-                self.selector.name_features(batch.names)  # what it is shown are plain arrays
+    def select(self, batch: CheckedBatch) -> tuple[npt.NDArray[np.intp], float]:
+        """Let the selector learn.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            From :meth:`admit`.
+
+        Returns
+        -------
+        selected : ndarray of int
+            The features it selects then.
+        seconds : float
+            What both took.
+        """
         started = time.perf_counter()
-        self.selector.partial_fit(batch.X, batch.y, classes, batch.weight)
+        if isinstance(self.selector, OnlineSelector):
+            self.selector.learn(batch)
+        else:
+            self.selector.partial_fit(batch.X, batch.y, batch.announced, batch.weight)
         selected = self.selector.get_support(indices=True)
         return selected, time.perf_counter() - started
 
-    def train(self, batch: Scaled, rows: Any, classes: Any = None) -> float:
-        """Let the predictor learn from masked rows; the seconds it took."""
+    def train(self, batch: CheckedBatch, rows: Any) -> float:
+        """Let the predictor learn, if there is one.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            From :meth:`admit`.
+        rows : ndarray or CSR matrix
+            Its rows, with zeros for features that are not selected.
+
+        Returns
+        -------
+        float
+            The seconds it took.
+        """
         started = time.perf_counter()
-        if self.predictor is not None:
-            if classes is None:
-                classes = getattr(self.selector, "classes_", None)
-            self.predictor.partial_fit(rows, batch.y, classes, batch.weight)
-            self._trained = True
+        if isinstance(self._predictor_, Predictor):
+            self._predictor_.learn(batch.with_rows(rows))
+        elif self._predictor_ is not None:
+            known = self.book.labels if batch.announced is None else batch.announced
+            self._predictor_.partial_fit(rows, batch.y, known if len(known) else None, batch.weight)
+        self._trained_ = self._predictor_ is not None
         return time.perf_counter() - started
 
-    def masked(self, X: Any) -> Any:
-        """Scaled rows in which features that are not selected are zeros."""
-        return self.selector.mask(X)
+    @property
+    def book(self) -> Classes:
+        """The labels that the selector knows, or else the predictor."""
+        parts = (self.selector, getattr(self, "_predictor_", None))
+        books = [part.book for part in parts if isinstance(part, KnowsClasses)]
+        return next((book for book in books if len(book)), NO_CLASSES)
 
     # --- predicting ---------------------------------------------------------------------------
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The label, or number, of each row."""
-        prediction: npt.NDArray[Any] = self._ready().predict(self._shown(X))
+        """The label, or number, of each row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
+            Named columns may come in any order.
+
+        Returns
+        -------
+        ndarray (n_samples,)
+        """
+        prediction: npt.NDArray[Any] = self.ready_predictor.predict(self._shown(X))
         return prediction
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class, if the predictor knows it."""
-        predictor = self._ready()
+        """The probability of each class, if the predictor knows it.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
+            Named columns may come in any order.
+
+        Returns
+        -------
+        ndarray (n_samples, n_classes)
+        """
+        predictor = self.ready_predictor
         if not hasattr(predictor, "predict_proba"):
             raise AttributeError(f"{predictor!r} gives no probabilities.")
         probabilities: Floats = predictor.predict_proba(self._shown(X))
@@ -211,36 +299,33 @@ class OnlinePipeline:
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """The labels the predictor knows, sorted."""
-        classes: npt.NDArray[Any] = self._ready().classes_
+        classes: npt.NDArray[Any] = self.ready_predictor.classes_
         return classes
 
     def _shown(self, X: Any) -> Any:
-        assert self._scaler is not None
-        owner = type(self).__name__
-        matrix = validation.as_matrix(X, owner)
-        order = validation.match_columns(
-            validation.column_names(X),
-            matrix.shape[1],
-            self._names,
-            self._scaler.n_features,
-            owner,
-        )
-        matrix = matrix if order is None else matrix[:, order]
-        self._refuse(matrix, self._names)
-        return self.masked(self._scaler.applied(matrix))
+        """Rows as the predictor sees them."""
+        scaled = self._scaler_.applied(self._admit(X).X)
+        return keep_columns(scaled, self.selector.get_support(indices=True))
 
     @property
     def can_predict(self) -> bool:
         """Whether the predictor has learnt, here or before it came here."""
-        return self._trained or hasattr(self.predictor, "classes_")
+        return getattr(self, "_trained_", False) or hasattr(self._predictor_, "classes_")
 
-    def _ready(self) -> Any:
-        if self._scaler is None or self.predictor is None:
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether the predictor knows the probabilities of classes."""
+        return hasattr(self.start()._predictor_, "predict_proba")
+
+    @property
+    def ready_predictor(self) -> Any:
+        """The predictor, as something that all predictors are; an error before the first batch."""
+        if not hasattr(self, "_scaler_") or self.predictor is None:
             raise NotFittedError(
                 "This OnlinePipeline has not learnt anything to predict with yet: call partial_fit "
                 "with a batch first."
             )
-        return self.predictor
+        return self._predictor_
 
     # --- state --------------------------------------------------------------------------------
 
@@ -252,6 +337,11 @@ class OnlinePipeline:
         scikit-learn, or a predictor of your own that has ``state()`` and
         ``restore(header, arrays)``, is passed to :func:`fires.load` again, with its settings. A
         model of River cannot be saved.
+
+        Parameters
+        ----------
+        path : path
+            The file; an existing one is replaced.
 
         Examples
         --------
@@ -266,10 +356,17 @@ class OnlinePipeline:
         >>> again.predict(X)
         array(['a', 'a', 'b'], dtype='<U1')
         """
-        write_state(path, *self._saved())
+        write_state(path, *self.saved())
 
-    def _saved(self) -> State:
-        if self._scaler is None:
+    def saved(self) -> State:
+        """Everything that a file holds.
+
+        Returns
+        -------
+        header, arrays : dict
+            JSON values, and arrays.
+        """
+        if not hasattr(self, "_scaler_"):
             raise NotFittedError(
                 "This OnlinePipeline has not learnt anything to save yet: call partial_fit with a "
                 "batch first."
@@ -277,40 +374,60 @@ class OnlinePipeline:
         kind = type(self.selector)
         if getattr(selectors, kind.__name__, None) is not kind:
             raise ValueError(f"{kind.__name__} cannot be saved: it is no selector of fires itself.")
+        names = getattr(self, "feature_names_in_", None)
         header: dict[str, Any] = {
             "class": "OnlinePipeline",
             "fires": __version__,
             "preprocess": self.preprocess,
             "n_missing": self.n_missing_,
-            "feature_names": None if self._names is None else self._names.tolist(),
+            "feature_names": None if names is None else names.tolist(),
             "predictor": None,
         }
-        arrays = under("scaler", self._scaler.state())
-        header["selector"], learnt = self.selector._saved()
+        arrays = under("scaler", self._scaler_.state())
+        header["selector"], learnt = self.selector.saved()
         arrays |= under("selector", learnt)
-        if self.predictor is not None:
-            header["predictor"], learnt = predictor_state(self.predictor)
+        if self._predictor_ is not None:
+            header["predictor"], learnt = predictor_state(self._predictor_)
             arrays |= under("predictor", learnt)
         return header, arrays
 
     @classmethod
-    def _revived(
+    def from_state(
         cls, header: dict[str, Any], arrays: Arrays, model: Any, predictor: Any, where: str
     ) -> Self:
-        """The pipeline whose :meth:`_saved` this is."""
-        selector = revive(header["selector"], part_of("selector", arrays), model, where)
+        """A pipeline that goes on from what it has :meth:`saved`.
+
+        Parameters
+        ----------
+        header, arrays : dict
+            What was read.
+        model, predictor : object or None
+            What the user passed to :func:`fires.load`; the predictor as one.
+        where : str
+            What errors call the place that the state was read from.
+
+        Returns
+        -------
+        OnlinePipeline
+        """
+        selector = selectors.from_state(header["selector"], part_of("selector", arrays), model)
         saved = header["predictor"]
         if saved is not None:
-            learnt = part_of("predictor", arrays)
-            predictor = revived_predictor(saved, learnt, predictor, where)
+            predictor = predictor_from_state(saved, part_of("predictor", arrays), predictor, where)
         elif predictor is not None:
             raise ValueError(f"The pipeline in {where} was saved without a predictor: pass none.")
-        pipeline = cls(selector, predictor, header["preprocess"])
-        pipeline._scaler = BatchScaler(pipeline.preprocess, selector.n_features_in_)
-        pipeline._scaler.restore(part_of("scaler", arrays))
-        pipeline.n_missing_, pipeline._trained = header["n_missing"], True
+        inner = predictor.inner if isinstance(predictor, Predictor) else predictor
+        pipeline = cls(selector, inner, header["preprocess"]).start()
+        pipeline._predictor_ = predictor
+        pipeline.n_features_in_ = selector.n_features_in_
+        pipeline._scaler_ = Scaler(pipeline.preprocess, selector.n_features_in_)
+        pipeline._scaler_.restore(part_of("scaler", arrays))
+        restore(pipeline, _FACTS, header, arrays, {}, "{}_")
+        pipeline._trained_ = True
         if header["feature_names"] is not None:
-            pipeline._names = np.array(header["feature_names"], dtype=object)
+            names = np.array(header["feature_names"], dtype=object)
+            validation.check_names(names)
+            pipeline.feature_names_in_ = names
         return pipeline
 
 

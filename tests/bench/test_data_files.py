@@ -38,7 +38,7 @@ def test_a_file_that_cannot_be_written_whole_is_not_written(fault, toy, cache_di
         raise fault or KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(state.os, "replace", fail)
+        patch.setattr("fires.core.state.os.replace", fail)
         with pytest.raises(KeyboardInterrupt if fault is None else DataUnavailable) as caught:
             load("toy")
     if fault:

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from fires.models.online_linear import OnlineLinear, Rates
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fires.kernels.perceptron import perceptron_steps, perceptron_steps_plain
-from fires.models.online_linear import OnlineLinear, Rates
 from fires.scaling.dense import ROUNDING
 
 RATES = Rates(0.05, 0.05)

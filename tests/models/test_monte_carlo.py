@@ -7,15 +7,15 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from fires.models.online import OnlineModel
+from fires.models.online_linear import Rates
+from fires.models.online_monte_carlo import OnlineMonteCarlo
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fires.core.belief import Belief
 from fires.core.weighting import stable_weights
 from fires.models import NeuralNet, SoftTree, TorchModel
 from fires.models.monte_carlo import INPUTS, aggregated, draw, slopes
-from fires.models.online import OnlineModel
-from fires.models.online_linear import Rates
-from fires.models.online_monte_carlo import OnlineMonteCarlo
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from fires.models.online_linear import OnlineLinear, Rates
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logit, ndtri
 
 from fires.models.families import FAMILIES
-from fires.models.online_linear import OnlineLinear, Rates
 from fires.models.target import signed, start
 
 RATES = Rates(0.3, 0.2)  # large, so that 12 batches move everything

@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from fires.models.online_linear import Rates
+from fires.models.online_monte_carlo import OnlineMonteCarlo
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fires.core.belief import Belief
 from fires.models import SoftTree
-from fires.models.online_linear import Rates
-from fires.models.online_monte_carlo import OnlineMonteCarlo
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

@@ -1,32 +1,163 @@
-"""Class labels: found as they arrive, kept sorted, encoded once into a copy."""
+"""The one book of labels: found as they arrive, kept sorted, encoded once into a copy."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fires.core.errors import StateError
+from fires.core.state import Arrays, State
+
 Labels = npt.NDArray[Any]
 Codes = npt.NDArray[np.intp]
 
 
-def take(known: Labels | None, y: Labels) -> tuple[Labels, Codes]:
-    """The sorted classes once ``y`` has been seen, and the place of each label among them.
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """The labels known at one point of a stream. It never changes: learning gives another book.
+
+    Selectors, predictors and scores each keep the book they know. Where they learn from the same
+    batches they hold the same object, so that a batch is encoded once for all of them.
+
+    Parameters
+    ----------
+    labels : ndarray
+        The labels, sorted.
+    given : bool
+        Whether they were announced: then no other label may come.
+    announced : tuple, optional
+        The very tuple they were announced with: seen again, it need not be looked through.
 
     Examples
     --------
-    >>> take(np.array([1, 3]), np.array([2, 3]))
-    (array([1, 2, 3]), array([1, 2]))
+    >>> book, codes = NO_CLASSES.take(np.array(["spam", "ham", "spam"]))
+    >>> book.labels, codes
+    (array(['ham', 'spam'], dtype='<U4'), array([1, 0, 1]))
+    >>> book.take(np.array(["ham"]))[0] is book
+    True
     """
-    if known is not None and known.dtype.kind in "biuf" and y.dtype.kind in "biuf":
-        codes = encode(y, known)
-        if codes is not None:
-            return known, codes
-    classes = merge_classes(known, y)
-    codes = encode(y, classes)
-    assert codes is not None
-    return classes, codes
+
+    labels: Labels
+    given: bool = False
+    announced: tuple[Any, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, y: Labels, announced: Any = None, what: str = "y") -> tuple[Classes, Codes]:
+        """Look up the labels of a batch, and add those that are new.
+
+        Parameters
+        ----------
+        y : ndarray
+            The labels of the batch.
+        announced : sequence, optional
+            All labels there will ever be.
+        what : str
+            What errors call ``y``.
+
+        Returns
+        -------
+        book : Classes
+            The labels known now; this very book if none is new.
+        codes : ndarray of int
+            The place of each label of ``y`` in it.
+        """
+        book = self if announced is None else self.fixed_to(announced)
+        if _comparable(book.labels, y):
+            codes = encode(y, book.labels)
+            if codes is not None:
+                return book, codes
+        if book.given:
+            known = book.labels.tolist()
+            unknown = next(label for label in y.tolist() if label not in known)
+            raise ValueError(
+                f"{what} holds the label {unknown!r}, which is not in classes={known}."
+            )
+        found = merge_classes(book.labels if len(book) else None, y)
+        codes = encode(y, found)
+        assert codes is not None
+        return (book if found is book.labels else Classes(found)), codes
+
+    def fixed_to(self, announced: Any) -> Classes:
+        """The book of the labels that a caller announces.
+
+        Parameters
+        ----------
+        announced : sequence
+            Two labels or more, all known ones among them.
+
+        Returns
+        -------
+        Classes
+            Of these labels, and no others.
+        """
+        if announced is self.announced:
+            return self
+        from fires.core.validation import as_classes  # loads scikit-learn
+
+        labels = merge_classes(None, as_classes(announced))
+        if len(labels) < 2:
+            raise ValueError(f"classes must name two labels or more; got {announced!r}.")
+        if len(self) and (
+            encode(self.labels, labels) is None or (self.given and len(labels) != len(self))
+        ):
+            raise ValueError(
+                f"classes={labels.tolist()} does not fit the classes known so far, "
+                f"{self.labels.tolist()}."
+            )
+        return Classes(labels, True, announced if isinstance(announced, tuple) else None)
+
+
+NO_CLASSES = Classes(np.empty(0))
+
+
+class KnowsClasses:
+    """What an object that learns labels has: its book, ``classes_``, and both saved."""
+
+    _book_: Classes = NO_CLASSES
+
+    @property
+    def classes_(self) -> Labels:
+        """The labels known, sorted; the greater of two is the positive one."""
+        if not len(self._book_):
+            raise AttributeError(f"This {type(self).__name__} knows no classes.")
+        return self._book_.labels
+
+    @property
+    def book(self) -> Classes:
+        """The book itself: the labels known, and whether they were announced."""
+        return self._book_
+
+    def _classes_state(self) -> State:
+        """The labels as they are saved: text in the header, numbers in an array."""
+        header: dict[str, Any] = {"classes": None, "classes_given": self._book_.given}
+        if not len(self._book_):
+            return header, {}
+        if self._book_.labels.dtype.kind in "OUS":
+            return header | {"classes": as_text(self._book_.labels)}, {}
+        return header | {"classes": "numbers"}, {"classes": self._book_.labels.copy()}
+
+    def _restore_classes(self, header: Mapping[str, Any], arrays: Arrays) -> None:
+        """Know the labels of :meth:`_classes_state`, and no others."""
+        written, given = header["classes"], header["classes_given"]
+        if written is None:
+            self._book_ = NO_CLASSES
+            return
+        labels = arrays["classes"] if written == "numbers" else from_text(written)
+        rising = labels.ndim == 1 and len(labels) > 0 and (labels[:-1] < labels[1:]).all()
+        if not rising or type(given) is not bool:
+            raise StateError("classes are not sorted labels, each of them once")
+        self._book_ = Classes(labels, given)
+
+
+def _comparable(known: Labels, y: Labels) -> bool:
+    """Whether both are text or both are numbers, as far as their types tell."""
+    return len(known) > 0 and (known.dtype.kind in "biuf") == (y.dtype.kind in "biuf")
 
 
 def merge_classes(known: Labels | None, y: Labels) -> Labels:
@@ -122,31 +253,65 @@ def as_text(labels: Labels) -> list[Any]:
 
 def from_text(written: list[Any]) -> Labels:
     """The labels of :func:`as_text`."""
-    kind, values = written
+    try:
+        kind, values = written
+    except (TypeError, ValueError):
+        raise StateError("classes are no labels") from None
+    if np.dtype(kind).kind not in "OUS" or not all(isinstance(value, str) for value in values):
+        raise StateError("classes are no text")
     return np.array(values, dtype=object if kind == "|O" else kind)
 
 
-def are_numbers(y: Labels, classes: Any, target: str = "auto") -> bool:
-    """Whether a target holds numbers to be predicted, and not labels.
+def are_numbers(y: Labels, announced: Any, target: str = "auto", choices: str = "") -> bool:
+    """Whether a target holds numbers to be predicted, and not labels: decided here alone.
 
-    ``target`` decides, unless it is "auto": then fractions are numbers, and few different whole
-    numbers are labels.
+    Parameters
+    ----------
+    y : ndarray
+        The target of a first batch.
+    announced : sequence or None
+        Labels that were announced: then they are labels.
+    target : {"auto", "numbers", "classes"}
+        What the user says. With "auto" fractions are numbers, and few different whole numbers are
+        labels.
+    choices : str
+        How the user can say it, for the error where nobody can tell.
+
+    Returns
+    -------
+    bool
 
     Examples
     --------
-    >>> are_numbers(np.array([0.5, 2.0]), classes=None), are_numbers(np.array([1, 2]), classes=None)
+    >>> are_numbers(np.array([0.5, 2.0]), None), are_numbers(np.array([1, 2]), None)
     (True, False)
     """
     if target != "auto":
         return target == "numbers"
-    if classes is not None or y.dtype.kind not in "iuf":
+    if announced is not None or y.dtype.kind not in "iuf":
         return False
-    if y.dtype.kind == "f" and (y != np.floor(y)).any():
+    if has_fractions(y):
         return True
     n_distinct = len(np.unique(y))
     if n_distinct > max(20, len(y) / 2):
+        choices = choices or "numbers (target='numbers') or classes (target='classes')"
         raise ValueError(
             f"y holds {n_distinct} different whole numbers in {len(y)} rows: say whether they are "
-            "numbers (target='numbers') or classes (target='classes')."
+            f"{choices}."
         )
     return False
+
+
+def has_fractions(y: Labels) -> bool:
+    """Whether a target holds numbers that are not whole: then it holds no labels.
+
+    Parameters
+    ----------
+    y : ndarray
+        Labels or numbers.
+
+    Returns
+    -------
+    bool
+    """
+    return y.dtype.kind == "f" and bool((y != np.floor(y)).any())

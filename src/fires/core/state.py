@@ -29,7 +29,7 @@ State = tuple[dict[str, Any], Arrays]
 """What was learnt, as JSON values and arrays."""
 
 _FORMAT = "fires-state"
-_VERSION = 1
+_VERSION = 2
 _HEADER = "__header__"
 _METADATA = "__metadata__"  # where safetensors keeps its own; no tensor can have this name
 _LONGEST_INDEX = 100_000_000  # the limit of safetensors
@@ -121,13 +121,29 @@ def _read(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
         )
     try:
         tensors = load(start + index + file.read())
-        intact = (version, metadata["checksum"]) == (_VERSION, _checksum(tensors))
+        intact = version >= 1 and metadata["checksum"] == _checksum(tensors)
         header = json.loads(tensors.pop(_HEADER).tobytes())
-    except (SafetensorError, KeyError, ValueError):
+    except (SafetensorError, KeyError, ValueError, RecursionError):
         intact = False
     if not intact:
         raise StateError("is truncated or altered: its content does not match its checksum.")
+    if version == 1 and "class" in header:
+        _add_what_format_1_left_out(header, set(tensors))
     return header, {name: tensors[name].copy() for name in sorted(tensors)}
+
+
+def _add_what_format_1_left_out(header: dict[str, Any], arrays: set[str], part: str = "") -> None:
+    """Say in a header what went without saying: that there are no names, or no labels."""
+    numbers = "numbers" if f"{part}classes" in arrays else None
+    if header.get("classes") == "in an array":
+        header["classes"] = numbers
+    missing = {"feature_names": None, "named_apart": False, "classes_given": False}
+    for name, value in (missing | {"classes": numbers}).items():
+        header.setdefault(name, value)
+    for name in ("selector", "predictor", "state"):
+        if isinstance(header.get(name), dict):
+            prefix = part if name == "state" else f"{name}."
+            _add_what_format_1_left_out(header[name], arrays, prefix)
 
 
 def _encode(header: Mapping[str, Any]) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from numbers import Integral
 from typing import Any
@@ -11,19 +11,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.validation import is_missing
+from fires.core.batch import CheckedBatch
+from fires.core.settings import check_choice
+from fires.core.validation import as_target, is_missing
 from fires.evaluation.records import Step
+from fires.kernels.scaled import keep_columns
 from fires.metrics.prediction import Metric, Scores
 from fires.metrics.stability import StabilityWindow
-from fires.pipeline import OnlinePipeline, Scaled
-from fires.streams.base import Stream
+from fires.pipeline import OnlinePipeline
+from fires.streams.base import Batch, Position, Stream
 
 ORDERS = ("test-then-train", "as-published")
 
 
 def prequential(
-    stream: Stream,
-    selector: Any,
+    stream: Stream | Iterable[Any],
+    pipeline: Any,
     predictor: Any = None,
     *,
     batch_size: int = 100,
@@ -35,28 +38,27 @@ def prequential(
     keep_weights: bool = False,
     classes: Iterable[Any] | None = None,
 ) -> Iterator[Step]:
-    """Evaluate a selector and a predictor on a stream, batch by batch.
+    """Evaluate a pipeline on a stream, batch by batch: the one loop of every evaluation.
 
-    What is evaluated is an :class:`fires.OnlinePipeline` of the two: one scale feeds both. Each
-    batch is predicted with the set, the model and the scale learnt before it, and then learnt
+    What is evaluated is an :class:`fires.OnlinePipeline`: one scale feeds selector and predictor.
+    Each batch is predicted with the set, the model and the scale learnt before it, and then learnt
     from. Rows without a label (None or NaN) are neither scored nor learnt from.
 
     Parameters
     ----------
-    stream : Stream
+    stream : Stream or iterable of (X, y)
         Where the batches come from.
-    selector : OnlineSelector
-        What chooses features.
+    pipeline : OnlinePipeline or OnlineSelector
+        What is evaluated; a selector makes a pipeline with ``predictor`` and ``preprocess``.
     predictor : object, optional
-        A classifier, see :func:`fires.predictors.as_predictor`. Without one, nothing
-        is scored.
+        A classifier, see :func:`fires.predictors.as_predictor`. Without one, nothing is scored.
     batch_size : int
-        Rows of a batch.
+        Rows of a batch, for a stream.
     order : {"test-then-train", "as-published"}
         ``"as-published"`` is the order of the paper's own code: the selector sees a batch and its
         labels before the batch is tested, the predictor after. Its scores are a little too good.
     preprocess : {"standard", "minmax", None}
-        The scale of the pipeline.
+        The scale of the pipeline that is made of a selector.
     scores : iterable of str or callable
         See :class:`fires.metrics.prediction.Scores`. With none, nothing is predicted either.
     window : int
@@ -86,109 +88,159 @@ def prequential(
     >>> len(steps), sorted(steps[-1].scores)
     (10, ['accuracy', 'f1'])
     """
-    if order not in ORDERS:
-        raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}; got {order!r}.")
+    check_choice("order", order, ORDERS)
     if isinstance(label_delay, bool) or not isinstance(label_delay, Integral) or label_delay < 0:
         raise ValueError(f"label_delay must be a whole number of batches; got {label_delay!r}.")
-    known = stream.schema.classes if classes is None else tuple(classes)
-    pipeline = OnlinePipeline(selector, predictor, preprocess)
-    totals = None
-    if predictor is not None:
-        totals = _running(scores, known, pipeline.predictor)
-    return _steps(
-        stream, pipeline, totals, known, batch_size, order, window, int(label_delay), keep_weights
-    )
+    if not isinstance(pipeline, OnlinePipeline):
+        pipeline = OnlinePipeline(pipeline, predictor, preprocess)
+    elif predictor is not None:
+        raise ValueError("A pipeline has its own predictor: pass none beside it.")
+    pipeline.start()
+    schema = getattr(stream, "schema", None)
+    known = getattr(schema, "classes", None) if classes is None else tuple(classes)
+    if schema is not None and not hasattr(pipeline.selector, "feature_names_in_"):
+        pipeline.selector.name_features(schema.feature_names)  # what it is shown are plain arrays
+    totals = _running(scores, known, pipeline)
+    evaluation = _Evaluation(pipeline, totals, known, order, window, int(label_delay))
+    return _steps(_batches(stream, batch_size), evaluation, keep_weights)
 
 
 def _running(
-    scores: Iterable[Metric], classes: tuple[Any, ...] | None, predictor: Any
+    scores: Iterable[Metric], classes: tuple[Any, ...] | None, pipeline: OnlinePipeline
 ) -> Scores | None:
     """The scores, if there are any that this predictor can have."""
+    if pipeline.predictor is None:
+        return None
     totals = Scores(scores, classes)
-    if totals.needs_probabilities and not hasattr(predictor, "predict_proba"):
+    if totals.needs_probabilities and not pipeline.gives_probabilities:
         raise ValueError(
-            f"{predictor!r} gives no probabilities, which one of these scores needs: "
+            f"{pipeline.predictor!r} gives no probabilities, which one of these scores needs: "
             f"{', '.join(totals.names)}."
         )
     return totals if totals.names else None
 
 
-def _steps(
-    stream: Stream,
-    pipeline: OnlinePipeline,
-    totals: Scores | None,
-    classes: tuple[Any, ...] | None,
-    batch_size: int,
-    order: str,
-    window: int,
-    label_delay: int,
-    keep_weights: bool,
-) -> Iterator[Step]:
-    selector = pipeline.selector
-    published, waiting = order == "as-published", deque[Scaled]()
-    stabilities = StabilityWindow(window, stream.schema.n_features)
-    names = np.array(stream.schema.feature_names, dtype=object)
-    learnt, selected, stable = False, np.empty(0, dtype=np.intp), np.nan
-    with closing(_closable(stream.batches(batch_size))) as batches:
+def _batches(stream: Any, batch_size: int) -> Generator[Batch, None, None]:
+    """The batches of a stream, or those of an iterable of (X, y)."""
+    if hasattr(stream, "batches"):
+        yield from stream.batches(batch_size)
+        return
+    rows = 0
+    for X, y in stream:
+        y = np.asarray(y)
+        rows += len(y)
+        yield Batch(X, y, Position(rows=rows, offset=rows))
+
+
+def _steps(source: Iterator[Batch], evaluation: _Evaluation, keep_weights: bool) -> Iterator[Step]:
+    selector = evaluation.pipeline.selector
+    with closing(source) as batches:  # so that a reader stops when nobody asks any more
         for index, batch in enumerate(batches):
-            scaled, learn_scale = pipeline.scale(batch.X)
-            labelled = _labelled(batch.y)
-            waiting.append(Scaled(scaled.X[labelled], batch.y[labelled], names=names))
-            now = waiting.popleft() if len(waiting) > label_delay else None
-            if now is not None and len(now.y) == 0:  # type: ignore[arg-type]
-                now = None
-            seconds = [0.0, 0.0]
-            if now is not None:
-                pipeline.check(now, classes)
-            if published and now is not None:
-                selected, seconds[0] = pipeline.select(now, classes)
-                learnt = True
-            found = {} if totals is None else dict.fromkeys(totals.names, np.nan)
-            if totals is not None and learnt and pipeline.can_predict:
-                shown, truth = scaled.X[labelled], batch.y[labelled]
-                if len(truth):
-                    found = _tested(totals, pipeline.predictor, pipeline.masked(shown), truth)
-            if now is not None:
-                if not published:
-                    selected, seconds[0] = pipeline.select(now, classes)
-                seconds[1] = pipeline.train(now, pipeline.masked(now.X), classes)
-                learnt = True
-            learn_scale()
-            if now is not None:  # a set that nothing was done to is not stable, but the same
-                stable = stabilities.update(selected)
+            scores, seconds_select, seconds_train = evaluation.step(batch)
             yield Step(
                 index=index,
                 position=batch.position,
                 n_rows=batch.n_rows,
-                scores=found,
-                selected=selected,
-                stability=stable,
-                seconds_select=seconds[0],
-                seconds_train=seconds[1],
-                weights=selector.weights_ if keep_weights and learnt else None,
+                scores=scores,
+                selected=evaluation.selected,
+                stability=evaluation.stability,
+                seconds_select=seconds_select,
+                seconds_train=seconds_train,
+                weights=selector.weights_ if keep_weights and evaluation.has_learnt else None,
             )
 
 
-def _tested(totals: Scores, predictor: Any, rows: Any, y: npt.NDArray[Any]) -> dict[str, float]:
-    if not totals.needs_probabilities:
-        return totals.update(y, predictor.predict(rows))
-    probabilities = predictor.predict_proba(rows)
-    return totals.update(y, predictor.predict(rows), probabilities, predictor.classes_)
+class _Evaluation:
+    """A pipeline on its way along a stream, and what is known of it."""
+
+    def __init__(
+        self,
+        pipeline: OnlinePipeline,
+        totals: Scores | None,
+        classes: tuple[Any, ...] | None,
+        order: str,
+        window: int,
+        label_delay: int,
+    ) -> None:
+        self.pipeline, self.selected = pipeline, np.empty(0, dtype=np.intp)
+        self.stability, self.has_learnt = np.nan, False
+        self._totals, self._classes, self._window = totals, classes, window
+        self._published, self._label_delay = order == "as-published", label_delay
+        self._waiting: deque[CheckedBatch] = deque()
+        self._stabilities: StabilityWindow | None = None
+        self._untested = {} if totals is None else dict.fromkeys(totals.names, np.nan)
+        self._shown: tuple[CheckedBatch, npt.NDArray[np.intp], Any] | None = None
+
+    def step(self, batch: Batch) -> tuple[dict[str, float], float, float]:
+        """Test and learn: the scores, and the seconds that selector and predictor took to learn."""
+        rows, learn_scale = self.pipeline.admit(batch.X)
+        tested = _labelled(rows, batch.y, self._classes)
+        self._waiting.append(tested)
+        late = len(self._waiting) <= self._label_delay
+        now = _EMPTY if late else self._waiting.popleft()
+        if now.n_rows == 0:  # no label has come: there is nothing to learn but the scale
+            scores = self._test(tested)
+            learn_scale()
+            return scores, 0.0, 0.0
+        self.pipeline.check(now)
+        scores, seconds = self._test_and_select(tested, now)
+        seconds_train = self.pipeline.train(now, self._masked(now))
+        learn_scale()
+        self.has_learnt = True
+        if self._stabilities is None:
+            self._stabilities = StabilityWindow(self._window, now.X.shape[1])
+        self.stability = self._stabilities.update(self.selected)
+        return scores, seconds, seconds_train
+
+    def _test_and_select(
+        self, tested: CheckedBatch, now: CheckedBatch
+    ) -> tuple[dict[str, float], float]:
+        """In the honest order, or in that of the paper's own code."""
+        if self._published:
+            self.selected, seconds = self.pipeline.select(now)
+            self.has_learnt = True
+            return self._test(tested), seconds
+        scores = self._test(tested)
+        self.selected, seconds = self.pipeline.select(now)
+        return scores, seconds
+
+    def _test(self, batch: CheckedBatch) -> dict[str, float]:
+        """The scores of a batch; NaN as long as nothing can be predicted."""
+        totals, pipeline = self._totals, self.pipeline
+        if totals is None or not (self.has_learnt and pipeline.can_predict) or not batch.n_rows:
+            return self._untested.copy()
+        assert batch.y is not None
+        rows, predictor = self._masked(batch), pipeline.ready_predictor
+        predicted = predictor.predict(rows)
+        encoded = batch.labels(pipeline.book) if totals.counts else None
+        if not totals.needs_probabilities:
+            return totals.update(batch.y, predicted, encoded=encoded)
+        shares = predictor.predict_proba(rows)
+        return totals.update(batch.y, predicted, shares, predictor.classes_, encoded=encoded)
+
+    def _masked(self, batch: CheckedBatch) -> Any:
+        """The rows of a batch as the predictor sees them; found once where the set stays."""
+        if self._shown is not None and self._shown[0] is batch:
+            _, selected, rows = self._shown
+            if len(selected) == len(self.selected) and (selected == self.selected).all():
+                return rows
+        rows = keep_columns(batch.X, self.selected)
+        self._shown = batch, self.selected, rows
+        return rows
 
 
-def _labelled(y: npt.NDArray[Any]) -> Any:
-    """The rows that have a label; all of them, in the usual case."""
-    if y.dtype.kind == "f":
-        missing = np.isnan(y)
-    elif y.dtype == object:
-        missing = np.array([is_missing(label) for label in y], dtype=bool)
-    else:
-        return slice(None)
-    return ~missing if missing.any() else slice(None)
+_EMPTY = CheckedBatch(np.empty((0, 0)))
 
 
-def _closable(batches: Iterator[Any]) -> Any:
-    """An iterator that can be closed, so that a reader stops when nobody asks any more."""
-    if hasattr(batches, "close"):
-        return batches
-    return (batch for batch in batches)
+def _labelled(
+    rows: CheckedBatch, y: npt.NDArray[Any], classes: tuple[Any, ...] | None
+) -> CheckedBatch:
+    """The rows that have a label, with their labels; all of them, in the usual case."""
+    X = rows.X
+    there = ~np.isnan(y) if y.dtype.kind == "f" else None
+    if y.dtype == object:
+        there = np.array([not is_missing(label) for label in y], dtype=bool)
+    if there is not None and not there.all():
+        X, y = X[there], y[there]
+    target = as_target(y, X.shape[0], "prequential") if len(y) else y
+    return CheckedBatch(X, target, None, 0, classes, rows.scale)

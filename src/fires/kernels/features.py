@@ -26,6 +26,11 @@ def move(
     p: Floats,
     q: Floats,
     gain: Floats,
+    c: Floats,
+    d: Floats,
+    own_mu: Floats,
+    own_sigma: Floats,
+    has_own: bool,
     rate_mu: float,
     rate_sigma: float,
     least_change: float,
@@ -34,8 +39,9 @@ def move(
     """One step of ascent in place; the smallest sigma after it, or NaN if nothing was moved.
 
     ``mu += rate_mu * gain * p``, and sigma is multiplied by 1 plus ``2 rate_sigma * gain² * q``,
-    clipped to the changes allowed. A step to values that are not finite, or whose squares would
-    not be, moves nothing.
+    clipped to the changes allowed. Likewise the intercepts ``own``, whose x is 1 in every row: p
+    and q are the sums of ``c`` and ``d``. A step to values that are not finite, or whose squares
+    would not be, moves nothing; nor does one with sums, in any row of ``q``, that are not finite.
     """
     strange = 0.0
     for k in range(mu.shape[0]):
@@ -45,7 +51,16 @@ def move(
             change = 1.0 + min(max(change, least_change), most_change)
             reach = abs(m[j] + rate_mu * gain[j] * pk[j]) + s[j] * change + 0.0 * qk[j]
             strange += 0.0 if reach <= LARGEST else 1.0  # no comparison with NaN is true
-    if strange > 0.0:
+    for k in range(mu.shape[0], q.shape[0]):
+        qk = q[k]
+        for j in range(len(gain)):
+            strange += 0.0 if abs(qk[j]) < np.inf else 1.0
+    total = 0.0
+    if has_own:
+        for k in range(c.shape[0]):
+            for b in range(c.shape[1]):
+                total += c[k, b] + d[k, b]
+    if strange > 0.0 or not abs(total) < np.inf:
         return np.nan
     least = np.inf
     for k in range(mu.shape[0]):
@@ -55,6 +70,13 @@ def move(
             change = 2.0 * rate_sigma * gain[j] * gain[j] * qk[j]
             s[j] *= 1.0 + min(max(change, least_change), most_change)
             least = min(least, s[j])
+        if has_own:
+            own_p = own_q = 0.0
+            for b in range(c.shape[1]):
+                own_p += c[k, b]
+                own_q += d[k, b]
+            own_mu[k] += rate_mu * own_p
+            own_sigma[k] *= 1.0 + min(max(2.0 * rate_sigma * own_q, least_change), most_change)
     return least
 
 

@@ -41,6 +41,38 @@ def rescale_plain(X: Dense, shift: Floats, gain: Floats) -> Floats:
     return np.nan_to_num(scaled, copy=False)
 
 
+def keep_columns(X: Any, selected: npt.NDArray[np.intp]) -> Any:
+    """Rows of full width, with zeros in all but some columns.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix
+        The rows.
+    selected : ndarray of int
+        The columns to keep, ascending.
+
+    Returns
+    -------
+    ndarray or CSR matrix
+        Of the type of X.
+
+    Examples
+    --------
+    >>> keep_columns(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1]))
+    array([[0., 2.],
+           [0., 4.]])
+    """
+    if not isinstance(X, np.ndarray):
+        support = np.zeros(X.shape[1], dtype=bool)
+        support[selected] = True
+        keep = support[X.indices]
+        ends = np.concatenate([[0], np.cumsum(keep)])[X.indptr].astype(X.indptr.dtype)
+        return type(X)((X.data[keep], X.indices[keep], ends), shape=X.shape)
+    kept = np.zeros(X.shape, dtype=X.dtype)
+    kept[:, selected] = X[:, selected]
+    return kept
+
+
 def widen(X: Dense, weight: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """The least and the greatest value of every column, in this batch or before.
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fires.core import classes as labels
 from fires.core.belief import Floats
+from fires.core.classes import NO_CLASSES, Classes, Codes, KnowsClasses, encode
 
 Counts = npt.NDArray[np.int64]
 Metric = str | Callable[..., float]
@@ -23,7 +23,7 @@ _LOG_LOSS = "log_loss"
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
-class Scores:
+class Scores(KnowsClasses):
     r"""Scores of each batch, and of all batches so far.
 
     With the rows :math:`n_{kl}` of class k that were taken for class l, the sums
@@ -62,6 +62,8 @@ class Scores:
         What the scores are called; a function goes by its own name.
     classes_ : ndarray or None
         The labels, sorted: those that occurred or were predicted, or those given.
+    counts : bool
+        Whether a score is a matter of counting labels.
     matrix : ndarray of int, shape (n_classes, n_classes)
         How often a row of one class was taken for another: :math:`n_{kl}`.
     needs_probabilities : bool
@@ -99,17 +101,16 @@ class Scores:
         }
         self.needs_probabilities = any(needed for _, needed in self._scorers.values())
         # Numbers to be predicted are no classes, each of which would have its place in the matrix.
-        self._counts = self.needs_probabilities or len(self._scorers) < len(metrics)
+        self.counts = self.needs_probabilities or len(self._scorers) < len(metrics)
         # A sum over rows and their number, of what is no matter of counts.
         self._sums = dict.fromkeys(self._scorers, (0.0, 0))
-        self.classes_: npt.NDArray[Any] | None = None
-        self._fixed = classes is not None
-        if classes is not None:
-            from fires.core.validation import as_classes  # loads scikit-learn
+        self._book_ = NO_CLASSES if classes is None else NO_CLASSES.fixed_to(classes)
+        self.matrix: Counts = np.zeros((len(self._book_), len(self._book_)), dtype=np.int64)
 
-            self.classes_ = labels.merge_classes(None, as_classes(classes))
-        n_classes = 0 if self.classes_ is None else len(self.classes_)
-        self.matrix: Counts = np.zeros((n_classes, n_classes), dtype=np.int64)
+    @property
+    def classes_(self) -> Any:
+        """The labels, sorted; None as long as there are none."""
+        return self._book_.labels if len(self._book_) else None
 
     def update(
         self,
@@ -117,6 +118,8 @@ class Scores:
         predicted: npt.ArrayLike,
         probabilities: npt.ArrayLike | None = None,
         columns: Sequence[Any] | npt.NDArray[Any] | None = None,
+        *,
+        encoded: tuple[Classes, Codes] | None = None,
     ) -> dict[str, float]:
         """Count a batch in, and score it by itself.
 
@@ -129,6 +132,9 @@ class Scores:
         columns : sequence, optional
             The classes whose probabilities the columns are: ``classes_`` of the predictor.
             Default: the classes known here.
+        encoded : tuple, optional
+            The labels known to whoever has looked up ``y`` already, and the places of ``y`` among
+            them: then it is not looked up again.
 
         Returns
         -------
@@ -141,12 +147,13 @@ class Scores:
                 "y and predicted must be two rows of labels of one length; their shapes are "
                 f"{y.shape} and {predicted.shape}."
             )
-        classes, truth, taken = self.classes_, None, None
-        if self._counts:
-            classes, truth = self._take(self.classes_, y, "y")
-            merged, taken = self._take(classes, predicted, "predicted")
-            if merged is not classes:  # a place may have moved
-                classes, truth = self._take(merged, y, "y")
+        book, truth, taken = self._book_, None, None
+        if self.counts:
+            book, truth = self._places(y, encoded)
+            merged, taken = _places_in(book, predicted, "predicted")
+            if merged is not book:  # a place may have moved
+                book, truth = _places_in(merged, y, "y")
+        classes = book.labels if len(book) else None
         columns = classes if columns is None else np.asarray(columns)
         P = _checked(probabilities, len(y), columns)
         others = {
@@ -161,7 +168,7 @@ class Scores:
                 self._sums[name] = total + value * len(y), rows + len(y)
         if truth is None or taken is None:
             return self._named([], others)
-        self._grow(classes)
+        self._grow(book)
         n_classes = len(self.matrix)
         # A view of the matrix, in which cells are numbered.
         np.add.at(self.matrix.reshape(-1), truth * n_classes + taken, 1)
@@ -186,6 +193,10 @@ class Scores:
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything there is to save, as arrays; :meth:`from_state` takes it back.
 
+        Returns
+        -------
+        dict of str to ndarray
+
         Examples
         --------
         >>> scores = Scores(("accuracy", "f1"))
@@ -193,78 +204,79 @@ class Scores:
         >>> Scores.from_state(scores.state(), ("accuracy", "f1")).total
         {'accuracy': 0.5, 'f1': 0.0}
         """
-        state = {
-            "matrix": self.matrix.copy(),
-            "fixed": np.array(self._fixed),
-            "sums": np.array(list(self._sums.values()), dtype=np.float64).reshape(-1, 2),
-        }
-        if self.classes_ is not None and self.classes_.dtype.kind in "OUS":
-            text = json.dumps(labels.as_text(self.classes_))
-            state["text_classes"] = np.frombuffer(text.encode(), dtype=np.uint8)
-        elif self.classes_ is not None:
-            state["classes"] = self.classes_.copy()
-        return state
+        header, arrays = self._classes_state()
+        text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+        sums = np.array(list(self._sums.values()), dtype=np.float64).reshape(-1, 2)
+        return arrays | {"matrix": self.matrix.copy(), "header": text, "sums": sums}
 
     @classmethod
     def from_state(
         cls, state: Mapping[str, npt.NDArray[Any]], names: Iterable[Metric] = ("accuracy",)
     ) -> Scores:
-        """Rebuild the scores that gave this :meth:`state`; ``names`` are given again."""
+        """Rebuild the scores that gave this :meth:`state`.
+
+        Parameters
+        ----------
+        state : mapping of str to ndarray
+            What was saved.
+        names : iterable of str or callable
+            The scores, given again.
+
+        Returns
+        -------
+        Scores
+        """
         scores = cls(names)
-        classes = state.get("classes")
-        if "text_classes" in state:
-            classes = labels.from_text(json.loads(state["text_classes"].tobytes()))
+        scores._restore_classes(json.loads(state["header"].tobytes()), dict(state))
         matrix, sums = state["matrix"].astype(np.int64, order="C"), state["sums"]
-        n_classes = 0 if classes is None else len(classes)
+        n_classes = len(scores._book_)
         if matrix.shape != (n_classes, n_classes) or len(sums) != len(scores._sums):
             raise ValueError(
                 f"Not the state of the scores {', '.join(scores.names)}: it has {len(sums)} sums "
                 f"and a matrix of shape {matrix.shape} for {n_classes} classes."
             )
-        scores.classes_, scores.matrix = classes, matrix
-        scores._fixed = bool(state["fixed"])
+        scores.matrix = matrix
         for name, (total, rows) in zip(scores._sums, sums.tolist(), strict=True):
             scores._sums[name] = total, int(rows)
         return scores
 
-    def _take(
-        self, known: npt.NDArray[Any] | None, found: npt.NDArray[Any], name: str
-    ) -> tuple[Any, Any]:
-        """The classes once these labels were seen, and the places of the labels among them."""
-        codes = None if known is None else labels.encode(found, known)
-        if codes is not None:
-            return known, codes
-        if not len(found):
-            return known, np.empty(0, dtype=np.intp)
-        if found.dtype.kind in "fO":
-            from fires.core.validation import is_missing  # loads scikit-learn
+    def _places(
+        self, y: npt.NDArray[Any], encoded: tuple[Classes, Codes] | None
+    ) -> tuple[Classes, Codes]:
+        """The labels known with y, and its places among them: those found already, if they fit."""
+        if encoded is not None:
+            known = self._book_
+            if encoded[0] is known or encode(known.labels, encoded[0].labels) is not None:
+                return encoded
+        return _places_in(self._book_, y, "y")
 
-            if any(is_missing(label) for label in found.tolist()):
-                raise ValueError(f"{name} holds a missing label: leave out the rows without one.")
-        if self._fixed and known is not None:
-            unknown = next(v for v in found.tolist() if v not in known.tolist())
-            raise ValueError(
-                f"{name} holds the label {unknown!r}, which is not in classes={known.tolist()}."
-            )
-        classes = labels.merge_classes(known, found)
-        return classes, labels.encode(found, classes)
-
-    def _grow(self, classes: npt.NDArray[Any] | None) -> None:
+    def _grow(self, book: Classes) -> None:
         """Let the matrix have a row and a column for each of the classes."""
-        if classes is None or classes is self.classes_:
+        if book is self._book_:
             return
-        matrix = np.zeros((len(classes), len(classes)), dtype=np.int64)
-        if self.classes_ is not None:
-            kept = labels.encode(self.classes_, classes)
-            assert kept is not None
+        matrix = np.zeros((len(book), len(book)), dtype=np.int64)
+        kept = encode(self._book_.labels, book.labels)
+        if len(self._book_) and kept is not None:
             matrix[np.ix_(kept, kept)] = self.matrix
-        self.classes_, self.matrix = classes, matrix
+        self._book_, self.matrix = book, matrix
 
     def _named(self, counts: list[list[int]], others: dict[str, float]) -> dict[str, float]:
         return {
             name: others[name] if name in others else _FROM_COUNTS[name](*counts)
             for name in self.names
         }
+
+
+def _places_in(book: Classes, labels: npt.NDArray[Any], name: str) -> tuple[Classes, Codes]:
+    """The labels known once these were seen, and the place of each."""
+    if not len(labels):
+        return book, np.empty(0, dtype=np.intp)
+    if labels.dtype.kind in "fO":
+        from fires.core.validation import is_missing  # loads scikit-learn
+
+        if any(is_missing(label) for label in labels.tolist()):
+            raise ValueError(f"{name} holds a missing label: leave out the rows without one.")
+    return book.take(labels, what=name)
 
 
 # --- the built-in scores, from the counts n_kk, t_k and p_k -------------------------------------

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief, Floats
+from fires.core.classes import Labels
+from fires.core.state import Arrays
 
 
 @runtime_checkable
 class BaseModel(Protocol):
     r"""A likelihood :math:`p(y \mid x, \theta)`, :math:`\theta \sim \mathcal{N}(\mu, \sigma^2)`.
 
-    Everything FIRES needs to know of a model. All four methods are pure: they read the belief and
+    Everything FIRES needs to know of a model. All three methods are pure: they read the belief and
     the batch and change neither. ``X`` comes scaled, dense or CSR; missing entries are zeros.
     ``y`` holds class codes 0..n_classes-1, or numbers. Sums over rows are returned, not means: the
     selector divides by the total weight, so the parts of a sharded batch simply add up.
@@ -22,17 +26,6 @@ class BaseModel(Protocol):
 
     def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Belief:
         """What is believed before the first batch; ``n_classes`` is 0 for a numeric target."""
-        ...
-
-    def log_marginal(
-        self,
-        belief: Belief,
-        X: Any,
-        y: npt.NDArray[Any],
-        weight: Floats | None,
-        rng: np.random.Generator,
-    ) -> float:
-        r"""The sum over rows of :math:`w_b \log \mathbb{E}_\theta\, p(y_b \mid x_b, \theta)`."""
         ...
 
     def gradient(
@@ -43,9 +36,52 @@ class BaseModel(Protocol):
         weight: Floats | None,
         rng: np.random.Generator,
     ) -> Belief:
-        """The slope of :meth:`log_marginal` in every number of the belief."""
+        r"""The slope of the log marginal likelihood in every number of the belief.
+
+        That is the sum over rows of :math:`w_b \log \mathbb{E}_\theta\, p(y_b \mid x_b, \theta)`. A
+        model may offer the sum itself as ``log_marginal``, with the same arguments: then
+        :func:`fires.checks.check_model` holds the one against the other.
+        """
         ...
 
     def to_features(self, belief: Belief) -> Belief:
         """One mean and one standard deviation per feature."""
         ...
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Learning rates of the means and of the standard deviations."""
+
+    mu: float
+    sigma: float
+
+    def shared(self, total: float) -> tuple[float, float]:
+        """The rates for sums over rows of this total weight: the step is of their mean."""
+        return self.mu * (1.0 / total), self.sigma * (1.0 / total)
+
+
+class Learner(Protocol):
+    """A model that learns batch by batch: what FIRES runs.
+
+    Which model, by which rule it learns and how its rows are stored are choices of their own; a
+    learner hides all three.
+    """
+
+    def step(self, batch: CheckedBatch, y: npt.NDArray[Any], rates: Rates) -> None:
+        """Learn from one batch; ``y`` holds class codes or numbers. On an error, nothing moved."""
+
+    def with_classes(self, before: Labels, after: Labels) -> Self:
+        """A copy for more classes, or an error that says why there is none."""
+
+    def ready_for(self, X: Any) -> Self:
+        """The learner itself, or a copy that can learn from rows stored like these."""
+
+    def features(self) -> Belief:
+        """One mean and one standard deviation per feature."""
+
+    def state(self) -> Arrays:
+        """Everything needed to go on, as arrays."""
+
+    def restore(self, arrays: Arrays) -> None:
+        """Go on from :meth:`state`; StateError unless the arrays fit together."""

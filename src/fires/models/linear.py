@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from fires.core.belief import Belief, Floats
 from fires.kernels import accumulate, project
-from fires.kernels.rows import probit_slopes
 from fires.models.families import FAMILIES
 from fires.models.target import signed
 
@@ -55,6 +54,11 @@ class Linear:
         self.family = family
         self.fit_intercept = fit_intercept
 
+    @property
+    def task(self) -> str:
+        """What the target is: classes, numbers or counts."""
+        return FAMILIES[self.family].kind
+
     def __repr__(self) -> str:
         return f"Linear({self.family!r}, fit_intercept={self.fit_intercept})"
 
@@ -64,7 +68,8 @@ class Linear:
         """Mean 0 and standard deviation 1 for every coefficient."""
         n = n_features + self.fit_intercept
         start = Belief.standard(n) if n_classes <= 2 else Belief.standard(n_classes, n)
-        point = {"noise": np.ones(1)} if self.family == "gaussian" else {}
+        noise = FAMILIES[self.family].noise
+        point = {"noise": np.full(1, noise)} if noise else {}
         return Belief(start.mu, start.sigma, point)
 
     def log_marginal(
@@ -119,14 +124,6 @@ class Linear:
         n_rows = len(belief.mu) if belief.mu.ndim == 2 else 1
         target = signed(y, n_rows) if FAMILIES[self.family].kind == "classes" else y
         return FAMILIES[self.family].scores(a, v, np.asarray(target, float).reshape(a.shape))
-
-
-def slopes(family: str, a: Floats, v: Floats, y: Floats, g_a: Floats, g_v: Floats) -> None:
-    """Write the slopes of log Z alone, for two-dimensional arrays: compiled for the probit."""
-    if family == "probit":
-        probit_slopes(a, v, y, g_a, g_v)
-    else:
-        _, g_a[:], g_v[:] = FAMILIES[family].scores(a, v, y)
 
 
 def over_classes(mu: Floats, sigma: Floats, shares: Floats) -> Belief:

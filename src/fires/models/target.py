@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from fires.core.belief import Floats
+from fires.core.declared import Array, collect, restore
+from fires.core.state import Arrays, part_of, under
 from fires.kernels import accumulate
 from fires.models.families import FAMILIES
-from fires.scaling.dense import Standard, State, restore_scaler
-
-START_WIDTH = {"probit": 1.0, "logistic": np.pi / 8.0, "gaussian": 0.0, "poisson": 0.0}
-"""How the start of a prediction widens with v, by family; see :func:`start`."""
+from fires.scaling.dense import Standard
 
 
 class Target:
@@ -34,7 +31,8 @@ class Target:
     """
 
     def __init__(self, family: str, n_rows: int, *, scaled: bool, levelled: bool) -> None:
-        self.family, self.kind = family, FAMILIES[family].kind
+        self.family = FAMILIES[family]
+        self.kind = self.family.kind
         self.n_rows, self.levelled = n_rows, levelled
         self.class_weight = np.zeros(max(n_rows, 2))  # one row counts its negatives first
         self.scale = Standard(1) if scaled and self.kind != "classes" else None
@@ -50,10 +48,10 @@ class Target:
                 return signed(y, self.n_rows), None
             seen = self.class_weight if self.class_weight.any() else self._per_class(y, weight)
             if self.n_rows == 1:
-                level = np.array([level_of_share(self.family, *seen.tolist())])
+                level = np.array([self.family.level_of_share(*seen.tolist())])
             else:
                 parts = zip((seen.sum() - seen).tolist(), seen.tolist(), strict=True)
-                level = np.array([level_of_share(self.family, *part) for part in parts])
+                level = np.array([self.family.level_of_share(*part) for part in parts])
             return signed(y, self.n_rows), level
         target = np.asarray(y, dtype=np.float64)[None, :]
         if self.scale is None:
@@ -91,16 +89,17 @@ class Target:
                 other.class_weight[row] = self.class_weight[counted]
         return other
 
-    def state(self) -> State:
+    def state(self) -> Arrays:
         """Everything needed to go on, as arrays."""
-        scale = {} if self.scale is None else self.scale.state()
-        return {"class_weight": self.class_weight} | {f"scale.{k}": v for k, v in scale.items()}
+        scale = {} if self.scale is None else collect(self.scale, Standard.learnt)[1]
+        return {"class_weight": self.class_weight} | under("scale", scale)
 
-    def restore(self, arrays: State) -> None:
-        """Go on from :meth:`state`."""
-        self.class_weight = arrays["class_weight"]
+    def restore(self, arrays: Arrays) -> None:
+        """Go on from :meth:`state`; StateError unless the arrays fit together."""
+        restore(self, {"class_weight": Array(max(self.n_rows, 2), low=0.0)}, {}, arrays, {})
         if self.scale is not None:
-            restore_scaler(self.scale, "scale", arrays)
+            restore(self.scale, Standard.learnt, {}, part_of("scale", arrays), {"J": 1})
+            self.scale.refresh()
 
     def _per_class(self, y: npt.NDArray[Any], weight: Floats) -> Floats:
         return np.bincount(y, weight, minlength=len(self.class_weight)).astype(np.float64)
@@ -128,30 +127,13 @@ def signed(codes: npt.NDArray[Any], n_rows: int) -> Floats:
     return np.where(codes == np.arange(n_rows)[:, None], 1.0, -1.0)
 
 
-def start(family: str, level: Floats, v: Floats) -> tuple[Floats, Floats]:
+def start(width: float, level: Floats, v: Floats) -> tuple[Floats, Floats]:
     r"""What to predict when only the level of the target is known, and its slope in v.
 
     For the probit :math:`a_0 = \Phi^{-1}(\text{share}) \sqrt{1 + v}`, since then
     :math:`\mathbb{E}\, \Phi(\theta) = \text{share}` exactly; for the logistic nearly so, by
     MacKay's approximation; for counts the logarithm of their mean. The definition of what
-    :func:`fires.kernels.rows.lift` adds.
+    :func:`fires.kernels.rows.pull_rows_plain` adds.
     """
-    width = START_WIDTH[family]
     root = np.sqrt(1.0 + width * v)
     return level * root, level * (0.5 * width / root)
-
-
-def level_of_share(family: str, rest: float, positive: float) -> float:
-    """The inverse link of the share of positives, exactly odd in which side is called positive.
-
-    Examples
-    --------
-    >>> level_of_share("logistic", rest=9.5, positive=9.5)
-    0.0
-    """
-    # Half a row more of each side: a class not met yet is rare, not impossible.
-    positive, rest = positive + 0.5, rest + 0.5
-    if family == "logistic":
-        return math.log(positive) - math.log(rest)
-    rarer = float(ndtri(min(positive, rest) / (positive + rest)))
-    return math.copysign(rarer, positive - rest)

@@ -4,13 +4,15 @@ All have ``partial_fit(X, y, classes=None, sample_weight=None)`` and ``predict(X
 also ``predict_proba(X)``, and then ``classes_``. :func:`as_predictor` makes them of other objects.
 """
 
-from fires.predictors.base import as_predictor
+from fires.predictors.adapting import as_predictor
+from fires.predictors.base import Predictor
 from fires.predictors.perceptron import Perceptron
 from fires.predictors.river import RiverPredictor, boosting, hoeffding_tree
 from fires.predictors.scikit_learn import SklearnPredictor
 
 __all__ = [
     "Perceptron",
+    "Predictor",
     "RiverPredictor",
     "SklearnPredictor",
     "as_predictor",

@@ -1,38 +1,91 @@
-"""A predictor of whatever can be one."""
+"""What a predictor is that lives through changes of the selected set."""
 
 from __future__ import annotations
 
-import inspect
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, Self
 
-from fires.predictors.river import RiverPredictor
-from fires.predictors.scikit_learn import SklearnPredictor
+from fires.core.batch import CheckedBatch
+from fires.core.classes import Classes, KnowsClasses, Labels
+from fires.core.validation import as_weights
 
 
-def as_predictor(model: Any) -> Any:
-    """A predictor of whatever can be one; what is one already is handed back.
+class Predictor(KnowsClasses, ABC):
+    """Learns from rows of full width, in which features that are not selected are zeros.
 
-    Parameters
-    ----------
-    model : object
-        A classifier of River (with ``learn_one``), or anything with scikit-learn's ``partial_fit``
-        and ``predict``. It is wrapped and not copied: what is learnt, it learns itself.
-
-    Examples
-    --------
-    >>> from sklearn.naive_bayes import GaussianNB
-    >>> type(as_predictor(GaussianNB())).__name__
-    'SklearnPredictor'
+    A predictor writes :meth:`learn` and :meth:`predict`, and :meth:`check` where it refuses some
+    batches.
     """
-    if hasattr(model, "learn_one") and not isinstance(model, type):
-        return RiverPredictor(model)
-    if not (hasattr(model, "partial_fit") and hasattr(model, "predict")) or isinstance(model, type):
-        raise TypeError(
-            "A predictor is a classifier of River, or an object with partial_fit and predict; "
-            f"this is {model!r}."
-        )
-    takes = inspect.signature(model.partial_fit).parameters
-    # An estimator of scikit-learn takes both, and yet has to know all classes beforehand.
-    if {"classes", "sample_weight"} <= set(takes) and not hasattr(model, "get_params"):
-        return model
-    return SklearnPredictor(model)
+
+    def partial_fit(
+        self, X: Any, y: Labels, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn from a batch.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix (n_rows, n_features)
+            Rows of full width.
+        y : ndarray (n_rows,)
+            Their labels.
+        classes : sequence, optional
+            All labels there will ever be. Without it, new ones are added as they arrive.
+        sample_weight : array-like, optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
+        """
+        self.learn(CheckedBatch(X, y, as_weights(sample_weight, len(y)), announced=classes))
+        return self
+
+    @property
+    def inner(self) -> Any:
+        """What the user knows as the predictor: the object within, where one is wrapped."""
+        return self
+
+    @abstractmethod
+    def learn(self, batch: CheckedBatch) -> None:
+        """Learn from a batch that has passed the gate, every row in order.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            Masked rows and their labels.
+        """
+
+    def expect(self, book: Classes) -> None:
+        """Know labels that a selector has met before, unless it knows some already.
+
+        Parameters
+        ----------
+        book : Classes
+            The labels.
+        """
+        if not len(self._book_):
+            self._book_ = book
+
+    def check(self, batch: CheckedBatch) -> None:
+        """Raise what :meth:`learn` would refuse; nothing is learnt.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            Rows and their labels.
+        """
+        batch.labels(self._book_)
+
+    @abstractmethod
+    def predict(self, X: Any) -> Labels:
+        """The label of each row.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix (n_rows, n_features)
+            Rows of full width.
+
+        Returns
+        -------
+        ndarray (n_rows,)
+        """

@@ -7,15 +7,19 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from fires.core import classes as labels
+from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
+from fires.core.classes import Labels, class_rows
+from fires.core.declared import Array, Declared, collect, restore
 from fires.core.state import Arrays, State
-from fires.core.validation import as_weights, repeated
+from fires.core.validation import repeated
 from fires.kernels.perceptron import perceptron_pass
-from fires.predictors.classes import Classes, Labels
+from fires.predictors.base import Predictor
+
+_LEARNT: Declared = {"coef": Array("R", "J"), "intercept": Array("R")}
 
 
-class Perceptron(Classes):
+class Perceptron(Predictor):
     """Rosenblatt's perceptron over full-width rows, unselected features being zeros.
 
     The update is that of scikit-learn's ``Perceptron`` without shuffling; it is compiled and has
@@ -30,42 +34,25 @@ class Perceptron(Classes):
     array(['b', 'a', 'a'], dtype='<U1')
     """
 
-    def partial_fit(
-        self, X: Floats, y: Labels, classes: Any = None, sample_weight: Any = None
-    ) -> Self:
-        """Learn from every row in order.
-
-        Parameters
-        ----------
-        X : ndarray (n_rows, n_features)
-            Rows of full width.
-        y : ndarray (n_rows,)
-            Their labels.
-        classes : sequence, optional
-            All labels there will ever be. Without it, new ones are added as they arrive.
-        sample_weight : array-like of whole numbers, optional
-            How often each row is learnt.
-        """
-        _refuse_sparse(X)
-        X, y = repeated(X, y, as_weights(sample_weight, len(y)), "Perceptron")
-        before = getattr(self, "classes_", None)
-        known, codes = self._take(y, classes)
-        self._keep(known, classes)
-        if before is None:
-            n_rows = len(self.classes_) if len(self.classes_) > 2 else 1
+    def learn(self, batch: CheckedBatch) -> None:
+        """Learn from every row in order; a row of weight w, a whole number, w times."""
+        _refuse_sparse(batch.X)
+        before = self._book_
+        book, codes = batch.labels(before)
+        X, codes = repeated(batch.X, codes, batch.weight, "Perceptron")
+        self._book_ = book
+        if not hasattr(self, "coef_"):
+            n_rows = len(book) if len(book) > 2 else 1
             self.coef_, self.intercept_ = np.zeros((n_rows, X.shape[1])), np.zeros(n_rows)
-        elif len(before) != len(self.classes_):
-            self._take_rows(labels.class_rows(before, self.classes_))
+        elif len(before) != len(book):
+            self._take_rows(class_rows(before.labels, book.labels))
         perceptron_pass(X, self._signs(codes), self.coef_, self.intercept_)
-        return self
 
-    def check_batch(
-        self, X: Any, y: Labels, classes: Any = None, sample_weight: Any = None
-    ) -> None:
-        """Raise what :meth:`partial_fit` would refuse; nothing is learnt."""
-        _refuse_sparse(X)
-        repeated(y, None, as_weights(sample_weight, len(y)), "Perceptron")
-        self._take(y, classes)
+    def check(self, batch: CheckedBatch) -> None:
+        """Raise what :meth:`learn` would refuse; nothing is learnt."""
+        _refuse_sparse(batch.X)
+        repeated(batch.y, None, batch.weight, "Perceptron")
+        super().check(batch)
 
     def predict(self, X: Floats) -> Labels:
         """The label of each row."""
@@ -79,6 +66,10 @@ class Perceptron(Classes):
     def state(self) -> State:
         """Everything there is to save: a header of JSON values, and arrays.
 
+        Returns
+        -------
+        header, arrays : dict
+
         Examples
         --------
         >>> model = Perceptron().partial_fit(np.eye(2), np.array([0, 1]))
@@ -87,23 +78,25 @@ class Perceptron(Classes):
         array([0, 1])
         """
         header, arrays = self._classes_state()
-        if hasattr(self, "classes_"):
-            arrays |= {"coef": self.coef_.copy(), "intercept": self.intercept_.copy()}
-        return header, arrays
+        return header, arrays | collect(self, _LEARNT, "{}_")[1]
 
     def restore(self, header: dict[str, Any], arrays: Arrays) -> Self:
-        """Become what gave this :meth:`state`."""
+        """Become what gave this :meth:`state`.
+
+        Parameters
+        ----------
+        header, arrays : dict
+            What was saved.
+
+        Returns
+        -------
+        self
+        """
         vars(self).clear()
         self._restore_classes(header, arrays)
-        if header["classes"] is None:  # it had learnt nothing yet
-            return self
-        self.coef_, self.intercept_ = arrays["coef"].copy(), arrays["intercept"].copy()
-        n_rows = len(self.classes_) if len(self.classes_) > 2 else 1
-        if self.coef_.shape[:1] != (n_rows,) or self.intercept_.shape != (n_rows,):
-            raise ValueError(
-                f"Not the state of a Perceptron: coefficients of shape {self.coef_.shape} and "
-                f"intercepts of shape {self.intercept_.shape} for {len(self.classes_)} classes."
-            )
+        if len(self._book_):
+            n_rows = len(self._book_) if len(self._book_) > 2 else 1
+            restore(self, _LEARNT, header, arrays, {"R": n_rows}, "{}_")
         return self
 
     def _signs(self, codes: Any) -> Floats:

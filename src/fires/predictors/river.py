@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
+from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
+from fires.core.classes import Labels
 from fires.core.optional import require
 from fires.core.randomness import generator
-from fires.core.validation import as_weights, repeated
-from fires.predictors.classes import Classes, Labels
+from fires.core.validation import repeated
+from fires.predictors.base import Predictor
 
 
-class RiverPredictor(Classes):
+class RiverPredictor(Predictor):
     """A classifier of River, which learns row by row from dictionaries.
 
     Features are called x0, x1, ..., always. A River model that is binary by nature, such as
@@ -65,30 +67,21 @@ class RiverPredictor(Classes):
         self.mini_batches = mini_batches
         self._sides: dict[Any, bool] = {}  # what a binary model calls the labels
 
-    def partial_fit(
-        self, X: Any, y: Labels, classes: Any = None, sample_weight: Any = None
-    ) -> Self:
-        """Learn from every row in order.
+    @property
+    def inner(self) -> Any:
+        """The model of River."""
+        return self.model
 
-        Parameters
-        ----------
-        X : ndarray or CSR matrix (n_rows, n_features)
-            Rows of full width.
-        y : ndarray (n_rows,)
-            Their labels.
-        classes : sequence, optional
-            All labels there will ever be. Without it, new ones are added as they arrive.
-        sample_weight : array-like, optional
-            How often each row appears.
-        """
-        weight = as_weights(sample_weight, len(y))
+    def learn(self, batch: CheckedBatch) -> None:
+        """Learn from every row in order."""
+        X, y, weight = batch.X, batch.y, batch.weight
+        book, _ = batch.labels(self._book_)
         if self._repeats():
             X, y = repeated(X, y, weight, type(self.model).__name__)
             weight = None
-        known, _ = self._take(y, classes)
-        self._refuse_many(known)
-        told = self._told(known, y)
-        self._keep(known, classes)
+        self._refuse_many(book.labels)
+        told = self._told(book.labels, y)
+        self._book_ = book
         if self.mini_batches:
             self.model.learn_many(self._frame(X), _pandas().Series(told))
         elif weight is None:
@@ -98,17 +91,12 @@ class RiverPredictor(Classes):
             for x, label, w in zip(self._rows(X), told, weight.tolist(), strict=True):
                 if w:
                     self.model.learn_one(x, label, w=w)
-        return self
 
-    def check_batch(
-        self, X: Any, y: Labels, classes: Any = None, sample_weight: Any = None
-    ) -> None:
-        """Raise what :meth:`partial_fit` would refuse by itself; the model is not asked."""
-        weight = as_weights(sample_weight, len(y))
+    def check(self, batch: CheckedBatch) -> None:
+        """Raise what :meth:`learn` would refuse by itself; the model is not asked."""
         if self._repeats():
-            repeated(y, None, weight, type(self.model).__name__)
-        known, _ = self._take(y, classes)
-        self._refuse_many(known)
+            repeated(batch.y, None, batch.weight, type(self.model).__name__)
+        self._refuse_many(batch.labels(self._book_)[0].labels)
 
     def _repeats(self) -> bool:
         """Whether a row is learnt as often as it weighs."""
@@ -154,7 +142,7 @@ class RiverPredictor(Classes):
         if not hasattr(self, "classes_"):
             raise NotFittedError("RiverPredictor has learnt nothing yet: call partial_fit first.")
 
-    def _told(self, known: Labels, y: Labels) -> list[Any]:
+    def _told(self, known: Labels, y: Any) -> list[Any]:
         """The labels as the model is told them."""
         if self.model._multiclass:
             return list(y.tolist())

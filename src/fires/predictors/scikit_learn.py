@@ -5,16 +5,19 @@ from __future__ import annotations
 import inspect
 from typing import Any, Self
 
+import numpy as np
 from sklearn.utils.metaestimators import available_if
 
+from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
+from fires.core.classes import Classes, Labels
 from fires.core.estimators import learnt_state, take_up
 from fires.core.state import Arrays, State, part_of, under
-from fires.core.validation import as_weights, repeated
-from fires.predictors.classes import Classes, Labels
+from fires.core.validation import repeated
+from fires.predictors.base import Predictor
 
 
-class SklearnPredictor(Classes):
+class SklearnPredictor(Predictor):
     """A scikit-learn estimator with ``partial_fit``, whose classes are fixed by the first batch.
 
     Parameters
@@ -43,55 +46,55 @@ class SklearnPredictor(Classes):
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
         if hasattr(estimator, "classes_"):  # it has learnt before
-            self.classes_ = estimator.classes_
+            self._book_ = Classes(np.asarray(estimator.classes_))
 
-    def partial_fit(
-        self, X: Any, y: Labels, classes: Any = None, sample_weight: Any = None
-    ) -> Self:
-        """Learn from a batch; ``classes`` are all labels there will ever be."""
+    @property
+    def inner(self) -> Any:
+        """The estimator."""
+        return self.estimator
+
+    def learn(self, batch: CheckedBatch) -> None:
+        """Learn from a batch; the labels announced with it are all there will ever be."""
         takes = inspect.signature(self.estimator.partial_fit).parameters
         options: dict[str, Any] = {}
-        weight = as_weights(sample_weight, len(y))
+        X, y = batch.X, batch.y
         if "sample_weight" not in takes:
-            X, y = repeated(X, y, weight, type(self.estimator).__name__)
-        elif weight is not None:
-            options["sample_weight"] = weight
+            X, y = repeated(X, y, batch.weight, type(self.estimator).__name__)
+        elif batch.weight is not None:
+            options["sample_weight"] = batch.weight
         if "classes" in takes:
-            known = self._all_classes(y, classes)
-            if not hasattr(self, "classes_"):
-                options["classes"] = known
-            self._keep(known, classes)
+            book = self._all_classes(batch)
+            if not hasattr(self.estimator, "classes_"):
+                options["classes"] = book.labels
+            self._book_ = book
         self.estimator.partial_fit(X, y, **options)
-        return self
 
-    def check_batch(
-        self, X: Any, y: Labels, classes: Any = None, sample_weight: Any = None
-    ) -> None:
-        """Raise what :meth:`partial_fit` would refuse by itself; the estimator is not asked."""
+    def check(self, batch: CheckedBatch) -> None:
+        """Raise what :meth:`learn` would refuse by itself; the estimator is not asked."""
         takes = inspect.signature(self.estimator.partial_fit).parameters
-        weight = as_weights(sample_weight, len(y))
         if "sample_weight" not in takes:
-            repeated(y, None, weight, type(self.estimator).__name__)
+            repeated(batch.y, None, batch.weight, type(self.estimator).__name__)
         if "classes" in takes:
-            self._all_classes(y, classes)
+            self._all_classes(batch)
 
-    def _all_classes(self, y: Labels, classes: Any) -> Labels:
+    def _all_classes(self, batch: CheckedBatch) -> Classes:
         """The classes, which the estimator has to know from its first batch on."""
-        name = type(self.estimator).__name__
-        before = getattr(self, "classes_", None)
-        known, _ = self._take(y, classes)
+        name, before = type(self.estimator).__name__, self._book_
+        book, _ = batch.labels(before)
+        known = book.labels.tolist()
         if len(known) < 2:
             raise ValueError(
                 f"{name} must know all classes from its first batch on, which holds only "
-                f"{known.tolist()[0]!r}: give them as classes=."
+                f"{known[0]!r}: give them as classes=."
             )
-        if before is not None and len(before) < len(known):
-            new = next(label for label in known.tolist() if label not in before.tolist())
+        if hasattr(self.estimator, "classes_") and len(before) < len(known):
+            started = before.labels.tolist()
+            new = next(label for label in known if label not in started)
             raise ValueError(
-                f"{name} has started with the classes {before.tolist()} and cannot add "
+                f"{name} has started with the classes {started} and cannot add "
                 f"{new!r}: give all of them with the first batch, as classes=."
             )
-        return known
+        return book
 
     def predict(self, X: Any) -> Labels:
         """The label of each row."""

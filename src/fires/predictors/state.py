@@ -14,7 +14,8 @@ from fires.predictors.perceptron import Perceptron
 from fires.predictors.river import RiverPredictor
 from fires.predictors.scikit_learn import SklearnPredictor, has_state
 
-_OURS = "fires.evaluation.Perceptron"  # scikit-learn has one too
+_OURS = "fires.predictors.Perceptron"  # scikit-learn has one too
+_BEFORE = "fires.evaluation.Perceptron"  # what files of earlier versions call it
 
 
 def predictor_state(predictor: Any) -> State:
@@ -38,7 +39,7 @@ def predictor_state(predictor: Any) -> State:
     return {"class": name, "state": header}, arrays
 
 
-def revived_predictor(header: dict[str, Any], arrays: Arrays, given: Any, where: str) -> Any:
+def predictor_from_state(header: dict[str, Any], arrays: Arrays, given: Any, where: str) -> Any:
     """The predictor whose :func:`predictor_state` this is.
 
     Parameters
@@ -49,8 +50,12 @@ def revived_predictor(header: dict[str, Any], arrays: Arrays, given: Any, where:
         What the user passed to ``fires.load``, made a predictor; ours need not be passed.
     where : str
         What errors call the place that the state was read from.
+
+    Returns
+    -------
+    predictor
     """
-    wanted = header["class"]
+    wanted = _OURS if header["class"] == _BEFORE else header["class"]
     if wanted == _OURS and (given is None or type(given) is Perceptron):
         given = Perceptron()
     if given is None:

@@ -10,14 +10,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.belief import Floats
+from fires.core.declared import Array, Declared
 from fires.kernels import accumulate
 from fires.kernels.features import merge
 from fires.kernels.scaled import widen
-
-State = dict[str, npt.NDArray[Any]]
 
 # A variance this far below the mean's own rounding error is rounding, not spread.
 ROUNDING = (10.0 * np.finfo(np.float64).eps) ** 2
@@ -40,9 +38,10 @@ class Unscaled:
     def absorb(self, X: Any, p: Floats, q: Floats, weight: Floats, missing: bool) -> None:
         """Nothing to learn."""
 
-    def state(self) -> State:
-        """Nothing to keep."""
-        return {}
+    learnt: ClassVar[Declared] = {}
+
+    def refresh(self) -> None:
+        """Nothing follows from nothing."""
 
 
 class Standard:
@@ -66,6 +65,11 @@ class Standard:
     """
 
     kind: ClassVar[str | None] = "standard"
+    learnt: ClassVar[Declared] = {
+        "count": Array("1|J", low=0.0),
+        "shift": Array("J"),
+        "spread": Array("J", low=0.0),
+    }
 
     def __init__(self, n_features: int) -> None:
         self.count: Floats = np.zeros(1)  # one number while nothing is missing, then one a column
@@ -94,10 +98,6 @@ class Standard:
         nothing = np.zeros_like(self.shift)
         merge(self.count, self.shift, self.spread, self.gain, nothing, nothing, ROUNDING)
 
-    def state(self) -> State:
-        """The sums."""
-        return {"count": self.count, "shift": self.shift, "spread": self.spread}
-
 
 class MinMax:
     """From 0 for the smallest to 1 for the greatest value seen.
@@ -112,6 +112,10 @@ class MinMax:
     """
 
     kind: ClassVar[str | None] = "minmax"
+    learnt: ClassVar[Declared] = {
+        "low": Array("J", finite=False),
+        "high": Array("J", finite=False),
+    }
 
     def __init__(self, n_features: int) -> None:
         self.low = np.full(n_features, np.inf)
@@ -139,23 +143,11 @@ class MinMax:
         width = np.subtract(self.high, self.low, out=np.full(len(seen), np.inf), where=seen)
         self.gain = 1.0 / width
 
-    def state(self) -> State:
-        """The range."""
-        return {"low": self.low, "high": self.high}
-
 
 def _count(X: Any, weight: Floats, missing: bool) -> Floats:
     """The weight of the rows in which a column is there: one number if it always is."""
     count: Floats = weight @ ~np.isnan(X) if missing else weight.sum(keepdims=True)
     return count
-
-
-def restore_scaler(scaler: Any, prefix: str, arrays: State) -> None:
-    """Put back what ``state`` gave, found under ``prefix.`` among other arrays."""
-    for name in scaler.state():
-        setattr(scaler, name, arrays[f"{prefix}.{name}"])
-    if scaler.kind is not None:
-        scaler.refresh()
 
 
 DENSE = {scaler.kind: scaler for scaler in (Unscaled, Standard, MinMax)}

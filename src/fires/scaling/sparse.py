@@ -2,7 +2,7 @@
 
 As :mod:`fires.scaling.dense`, for the columns that a batch touches. x is never shifted, which
 would fill it; in place of a shift there is the *pull* with which the mean of a column, touched or
-not, is to be centred (see :mod:`fires.models.online_linear`).
+not, is to be centred (see :mod:`fires.models.linear_learner`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Floats
+from fires.core.declared import Array, Declared
 from fires.kernels import read_only, sparse, touched_columns
-from fires.scaling.dense import MinMax, Standard, State
+from fires.scaling.dense import MinMax, Standard
 
 Columns = npt.NDArray[np.int64]
 _NOWHERE = np.zeros(0, dtype=np.intp)
@@ -28,13 +29,12 @@ class Touched:
     ``slot`` is scratch space of one zero per feature, left as it was found.
     """
 
-    def __init__(
-        self, X: Any, weight: Floats, total: float, missing: bool, slot: npt.NDArray[np.int32]
-    ) -> None:
+    def __init__(self, X: Any, weight: Floats, missing: bool, slot: npt.NDArray[np.int32]) -> None:
         self._local = np.empty(len(X.indices), dtype=X.indptr.dtype)
         self.columns = touched_columns(*read_only(X.indices), slot, self._local)
         self._entries = read_only(X.data, self._local, X.indptr)
-        self._X, self.weight, self.total, self.missing = X, weight, total, missing
+        self._X, self.weight, self.missing = X, weight, missing
+        self.total = float(weight.sum())
 
     def project(self, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
         """``a`` and ``v`` of :func:`fires.kernels.project`, for parameters of these columns."""
@@ -101,9 +101,10 @@ class SparseUnscaled:
     def absorb(self, batch: Touched, p: Floats, q: Floats) -> None:
         """Nothing to learn."""
 
-    def state(self) -> State:
-        """Nothing to keep."""
-        return {}
+    learnt: ClassVar[Declared] = {}
+
+    def refresh(self) -> None:
+        """Nothing follows from nothing."""
 
 
 class SparseStandard:
@@ -119,6 +120,13 @@ class SparseStandard:
     """
 
     kind: ClassVar[str | None] = "standard"
+    learnt: ClassVar[Declared] = {
+        "count": Array(1, low=0.0),
+        "sums": Array("J"),
+        "squares": Array("J", low=0.0),
+        "absent": Array("0|J", low=0.0),
+        "observed": Array("0|J", low=0.0, high=1.0),
+    }
 
     def __init__(self, n_features: int) -> None:
         self.count = np.zeros(1)
@@ -191,17 +199,17 @@ class SparseStandard:
             self.observed = np.maximum(count / self.count, np.finfo(float).eps)
         self.refresh()
 
-    def state(self) -> State:
-        """The sums."""
-        names = ("count", "sums", "squares", "absent", "observed")
-        return {name: getattr(self, name) for name in names}
-
 
 class SparseMinMax:
     """Width 1 of the range that holds 0 and every value seen, its lower end centred in effect."""
 
     kind: ClassVar[str | None] = "minmax"
     pace = 1.0
+    learnt: ClassVar[Declared] = {
+        "low": Array("J", high=0.0),
+        "high": Array("J", low=0.0),
+        "batches": Array(1, low=0.0),
+    }
 
     def __init__(self, n_features: int) -> None:
         self.low = np.zeros(n_features)
@@ -245,10 +253,6 @@ class SparseMinMax:
         self.low, self.high = np.minimum(dense.low, 0.0), np.maximum(dense.high, 0.0)
         self.batches = np.ones(1)
         self.refresh()
-
-    def state(self) -> State:
-        """The range."""
-        return {"low": self.low, "high": self.high, "batches": self.batches}
 
 
 SPARSE = {scaler.kind: scaler for scaler in (SparseUnscaled, SparseStandard, SparseMinMax)}

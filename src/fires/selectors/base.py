@@ -6,48 +6,54 @@ from abc import abstractmethod
 from collections.abc import Callable
 from functools import cache
 from operator import attrgetter, is_not
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import TransformerMixin
+from sklearn.feature_selection import SelectorMixin
 
-from fires.core import classes as labels
 from fires.core import validation
+from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
+from fires.core.classes import Codes, KnowsClasses, Labels, class_rows, has_fractions
+from fires.core.declared import Declared, Value
+from fires.core.errors import StateError
 from fires.core.settings import check_choice, check_count, how_many
-from fires.core.state import State
+from fires.core.state import Arrays, State
 from fires.core.weighting import rank
-from fires.kernels import scan, top_k
+from fires.kernels import top_k
+from fires.kernels.scaled import keep_columns
 from fires.selectors.selector import Selector
 
 _SIGNS: Floats = np.array([-1.0, 1.0])
 
 
-class OnlineSelector(TransformerMixin, Selector):  # type: ignore[misc]
+class OnlineSelector(KnowsClasses, SelectorMixin, Selector):  # type: ignore[misc]
     """A feature selector that learns batch by batch, with scikit-learn's interface.
 
-    A method writes ``_learn`` and ``_weights``, and ``_state`` and ``_restore`` to be saved. What
-    it gets has passed the gate; if it raises, the selector is as it was before the call.
+    A method writes ``_learn`` and ``_weights``, and declares what it learns in ``_learnt`` to be
+    saved. What it gets has passed the gate; if it raises, the selector is as it was before.
     """
 
     _fitted_by = ("n_samples_seen_", "call partial_fit or fit with a batch first")
+    _counted: ClassVar[Declared] = {
+        "n_samples_seen": Value(int, low=0),
+        "n_missing": Value(int, low=0),
+    }
     _supervised = True
 
-    # What a method that does not have these settings does.
-    missing: str = "ignore"
+    # What a method that does not have this setting does.
     batch_size: int = 100
 
     n_features_to_select: int | float
     n_samples_seen_: int
-    classes_: npt.NDArray[Any]
 
     # --- what a method writes ---------------------------------------------------------------
 
     @abstractmethod
-    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
-        """Learn from one batch behind the gate; change no array in place before all is checked."""
+    def _learn(self, batch: CheckedBatch) -> None:
+        """Learn from one batch; change no array in place before all is checked."""
 
     @abstractmethod
     def _weights(self) -> Floats:
@@ -57,21 +63,8 @@ class OnlineSelector(TransformerMixin, Selector):  # type: ignore[misc]
         """The settings that weights depend on, besides what was learnt."""
         return ()
 
-    def _check_parameters(self) -> None:
-        """Raise if a setting makes no sense; asked once, and again when one of them is another."""
-
-    def _foresee(self, y: Any) -> None:
-        """Look at the whole target that fit goes through, before its first batch."""
-
-    @abstractmethod
-    def _state(self) -> State:
-        """What was learnt, as JSON values and arrays."""
-
-    @abstractmethod
-    def _restore(
-        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
-    ) -> None:
-        """Go on from :meth:`_state`; ``model`` is what the user passed to ``fires.load``."""
+    def _foresee(self, batch: CheckedBatch) -> None:
+        """Look at all the rows that fit goes through, before the first batch of them."""
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -90,58 +83,80 @@ class OnlineSelector(TransformerMixin, Selector):  # type: ignore[misc]
             All labels there will ever be. Without it, new labels are added as they arrive.
         sample_weight : array (n_samples,), optional
             A row of weight w counts as w rows.
+
+        Returns
+        -------
+        self
         """
         self._all_or_nothing(self._take_batch, X, y, classes, sample_weight)
         return self
 
+    def learn(self, batch: CheckedBatch) -> Self:
+        """Learn from a batch that was checked elsewhere, as a pipeline does for its selector.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            Rows with the columns learnt from, and their target.
+
+        Returns
+        -------
+        self
+        """
+        if "n_features_in_" not in self.__dict__:
+            self.n_features_in_ = batch.X.shape[1]
+        self._all_or_nothing(self._take, batch)
+        return self
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Forget everything, then learn from X in batches of ``batch_size`` rows, in order."""
+        """Forget everything, then learn from X in batches of ``batch_size`` rows, in order.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
+            All rows.
+        y : array (n_samples,)
+            Their labels or numbers. An unsupervised method does not look at it.
+        sample_weight : array (n_samples,), optional
+            A row of weight w counts as w rows.
+
+        Returns
+        -------
+        self
+        """
         self._all_or_nothing(self._take_all, X, y, sample_weight)
         return self
 
     def _take_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
-        matrix, n_missing = self._gate(X)
-        target, weight = self._beside(matrix.shape[0], y, sample_weight)
-        self._take(matrix, target, classes, weight, n_missing)
+        self._take(self._admit_target(X, y, classes, sample_weight))
 
     def _take_all(self, X: Any, y: Any, sample_weight: Any) -> None:
         for name in list(vars(self)):
             if name.endswith("_"):
                 delattr(self, name)
-        matrix, n_missing = self._gate(X)
-        n_rows = matrix.shape[0]
-        target, weight = self._beside(n_rows, y, sample_weight)
+        batch = self._admit_target(X, y, None, sample_weight)
         check_count("batch_size", self.batch_size)
         self._check_settings()
         if self._supervised:
-            self._foresee(target)
-        size = int(self.batch_size)
-        for start in range(0, n_rows, size):
-            rows = slice(start, start + size)
-            part = matrix[rows]
-            self._take(
-                part,
-                None if target is None else target[rows],
-                None,
-                None if weight is None else weight[rows],
-                scan(part if isinstance(part, np.ndarray) else part.data)[0] if n_missing else 0,
-            )
+            self._foresee(batch)
+        for start in range(0, batch.n_rows, int(self.batch_size)):
+            self._take(batch.part(slice(start, start + int(self.batch_size))))
 
-    def _beside(self, n_rows: int, y: Any, sample_weight: Any) -> tuple[Any, Floats | None]:
-        """What comes with the rows: their targets, if they are looked at, and their weights."""
-        target = validation.as_target(y, n_rows, type(self).__name__) if self._supervised else None
-        return target, validation.as_weights(sample_weight, n_rows)
+    def _admit_target(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> CheckedBatch:
+        if y is None and self._supervised:
+            # The message that scikit-learn looks for, once X is known to be in order.
+            self._admit(X)
+            validation.as_target(None, 0, type(self).__name__)
+        return self._admit(X, y if self._supervised else None, classes, sample_weight)
 
-    def _take(
-        self, matrix: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int
-    ) -> None:
+    def _take(self, batch: CheckedBatch) -> None:
         """Learn from a batch that has passed the gate."""
         self._resolve_k()
         self._check_settings()
-        if weight is None or weight.any():  # in fit, a batch may have no weight at all
-            self._learn(matrix, y, classes, weight, n_missing)
-        self.n_samples_seen_ = getattr(self, "n_samples_seen_", 0) + matrix.shape[0]
-        self.n_missing_ = getattr(self, "n_missing_", 0) + n_missing
+        if batch.weight is None or batch.weight.any():  # in fit, a batch may have no weight at all
+            self._learn(batch)
+        self.n_samples_seen_ = getattr(self, "n_samples_seen_", 0) + batch.n_rows
+        self.n_missing_ = getattr(self, "n_missing_", 0) + batch.n_missing
         self._seen_: dict[Any, Any] = {}
 
     def _check_settings(self) -> None:
@@ -152,92 +167,44 @@ class OnlineSelector(TransformerMixin, Selector):  # type: ignore[misc]
             self._check_parameters()
             self._checked_ = settings
 
-    def name_features(self, names: Any) -> Self:
-        """Name the columns of a stream of plain arrays, before or after its first batch.
+    def _take_labels(self, batch: CheckedBatch) -> tuple[Codes, Labels | None]:
+        """Codes of the labels, and the classes before this batch; ``classes_`` grows."""
+        before = self._book_
+        self._book_, codes = batch.labels(before)
+        return codes, before.labels if len(before) else None
 
-        Examples
-        --------
-        >>> from fires import FIRES
-        >>> selector = FIRES(1).name_features(["age", "size"])
-        >>> selector.partial_fit(np.array([[0.0, 1.0], [1.0, 1.0]]), [0, 1]).feature_names_in_
-        array(['age', 'size'], dtype=object)
+    def _take_whole_labels(self, batch: CheckedBatch) -> tuple[Codes, Labels | None]:
+        """As :meth:`_take_labels`, for methods that could learn numbers: fractions are no labels.
+
+        Labels that were announced may be anything.
         """
-        names = np.asarray(list(names), dtype=object)
-        if hasattr(self, "n_features_in_") and len(names) != self.n_features_in_:
-            raise ValueError(f"There are {self.n_features_in_} features and {len(names)} names.")
-        validation.check_names(names)
-        self.feature_names_in_, self._named_apart_ = names, True
-        return self
+        assert batch.y is not None
+        if batch.announced is None and not self._book_.given and has_fractions(batch.y):
+            raise ValueError(
+                "y holds numbers that are not whole, but this "
+                f"{type(self).__name__} learns classes{self._for_numbers}"
+            )
+        return self._take_labels(batch)
 
-    def _gate(self, X: Any) -> tuple[Any, int]:
-        """A matrix with the columns learnt from, and its number of missing entries."""
-        owner = type(self).__name__
-        names = validation.column_names(X)
-        matrix = validation.as_matrix(X, owner)
-        if not hasattr(self, "n_features_in_"):
-            known = getattr(self, "feature_names_in_", names)
-            self.n_features_in_ = matrix.shape[1] if known is None else len(known)
-            if known is not None:
-                self.feature_names_in_ = known
-        matrix = self._in_order(matrix, names)
-        counts = scan(matrix if isinstance(matrix, np.ndarray) else matrix.data)
-        if any(counts):
-            known = getattr(self, "feature_names_in_", None)
-            validation.refuse(matrix, counts, known, missing=self.missing, owner=owner)
-        return matrix, counts[0]
+    _for_numbers = "."  # what to do instead, where there is something
 
-    def _take_labels(self, y: Any, classes: Any) -> tuple[Any, npt.NDArray[Any] | None]:
-        """Codes of the labels, and the classes before this batch; sets ``classes_``.
-
-        With one class so far its code is 1: it speaks for the positive side until another comes.
-        """
-        before: npt.NDArray[Any] | None = getattr(self, "classes_", None)
-        if classes is not None:
-            given = labels.merge_classes(None, validation.as_classes(classes))
-            if len(given) < 2:
-                raise ValueError(f"classes must name two labels or more; got {classes!r}.")
-            fixed = getattr(self, "_classes_given_", False)
-            if before is not None and (
-                labels.encode(before, given) is None or (fixed and len(given) != len(before))
-            ):
-                raise ValueError(
-                    f"classes={given.tolist()} does not fit the classes known so far, "
-                    f"{before.tolist()}."
-                )
-            self.classes_, self._classes_given_ = given, True
-        if getattr(self, "_classes_given_", False):
-            codes = labels.encode(y, self.classes_)
-            if codes is None:
-                unknown = next(v for v in y.tolist() if v not in self.classes_.tolist())
-                raise ValueError(
-                    f"y holds the label {unknown!r}, which is not in classes="
-                    f"{self.classes_.tolist()}."
-                )
-        else:
-            self.classes_, codes = labels.take(before, y)
-        return (codes + 1 if len(self.classes_) == 1 else codes), before
-
-    def _take_signs(self, y: Any, classes: Any) -> tuple[Floats, bool]:
+    def _take_signs(self, batch: CheckedBatch) -> tuple[Floats, bool]:
         """The two classes as -1 and 1, and whether they have just changed sides.
 
-        They do when the first class seen turns out to be the smaller one: what was learnt of it as
-        the positive class has then to change its sign.
+        With one class so far, it speaks for the positive side. When it turns out to be the smaller
+        one, what was learnt of it has to change its sign.
         """
-        known: npt.NDArray[Any] | None = getattr(self, "classes_", None)
-        if classes is None and known is not None and len(known) == 2:
-            codes = labels.encode(y, known)  # the usual case, in fewer passes
-            if codes is not None:
-                return _SIGNS[codes], False
-        codes, before = self._take_labels(y, classes)
-        if len(self.classes_) > 2:
+        codes, before = self._take_labels(batch)
+        known = self.classes_
+        if len(known) > 2:
             raise ValueError(
-                f"{type(self).__name__} learns two classes; these are {len(self.classes_)}: "
-                f"{self.classes_[:5].tolist()}{'...' if len(self.classes_) > 5 else ''}"
+                f"{type(self).__name__} learns two classes; these are {len(known)}: "
+                f"{known[:5].tolist()}{'...' if len(known) > 5 else ''}"
             )
-        signs = _SIGNS[codes]
-        if before is None or len(before) == len(self.classes_):
+        signs = _SIGNS[codes + 2 - len(known)]
+        if before is None or len(before) == len(known):
             return signs, False
-        return signs, labels.class_rows(before, self.classes_)[0] == (0, -1.0)
+        return signs, class_rows(before, known)[0] == (0, -1.0)
 
     # --- what was learnt --------------------------------------------------------------------
 
@@ -286,40 +253,56 @@ class OnlineSelector(TransformerMixin, Selector):  # type: ignore[misc]
     # --- applying it ------------------------------------------------------------------------
 
     def transform(self, X: Any) -> Any:
-        """X reduced to the selected columns."""
+        """X reduced to the selected columns.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
+            Named columns may come in any order.
+
+        Returns
+        -------
+        array or CSR matrix (n_samples, n_selected)
+        """
         return self._checked(X)[:, self._selected()]
 
     def mask(self, X: Any) -> Any:
         """X in its full width, with zeros in the columns that are not selected.
 
-        What a predictor needs that lives through changes of the selected set. A frame comes back
-        as a frame, a sparse matrix as CSR.
+        What a predictor needs that lives through changes of the selected set.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
+            Named columns may come in any order.
+
+        Returns
+        -------
+        array, CSR matrix or frame (n_samples, n_features)
+            A frame comes back as a frame, a sparse matrix as CSR.
         """
-        matrix = self._checked(X)
-        selected = self._selected()
-        if sp.issparse(matrix):
-            keep = self.get_support()[matrix.indices]
-            indptr = np.concatenate([[0], np.cumsum(keep)])[matrix.indptr].astype(
-                matrix.indptr.dtype
-            )
-            parts = (matrix.data[keep], matrix.indices[keep], indptr)
-            masked = type(matrix)(parts, shape=matrix.shape)
-            if validation.is_frame(X, "pandas"):
-                columns = getattr(self, "feature_names_in_", X.columns)
-                return type(X).sparse.from_spmatrix(masked, index=X.index, columns=columns)
-            return masked
-        masked = np.zeros(matrix.shape, dtype=matrix.dtype)
-        masked[:, selected] = matrix[:, selected]
-        names = getattr(self, "feature_names_in_", None)
+        masked = keep_columns(self._checked(X), self._selected())
+        names: Any = getattr(self, "feature_names_in_", getattr(X, "columns", None))
         if validation.is_frame(X, "pandas"):
-            return type(X)(masked, index=X.index, columns=X.columns if names is None else names)
+            if sp.issparse(masked):
+                return type(X).sparse.from_spmatrix(masked, index=X.index, columns=names)
+            return type(X)(masked, index=X.index, columns=names)
         if validation.is_frame(X, "polars"):
-            columns = X.columns if names is None else names
-            return type(X)({name: masked[:, i] for i, name in enumerate(columns)})
+            return type(X)({name: masked[:, i] for i, name in enumerate(names)})
         return masked
 
     def inverse_transform(self, X: Any) -> Any:
-        """Put selected columns back into their places, with zeros elsewhere."""
+        """Put selected columns back into their places, with zeros elsewhere.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n_samples, n_selected)
+            What :meth:`transform` gave.
+
+        Returns
+        -------
+        array or CSR matrix (n_samples, n_features)
+        """
         self._check_fitted()
         selected = self._selected()
         matrix = validation.as_matrix(X, type(self).__name__)
@@ -333,12 +316,11 @@ class OnlineSelector(TransformerMixin, Selector):  # type: ignore[misc]
         full[:, selected] = matrix
         return full
 
-    def _checked(self, X: Any) -> Any:
-        """X in the order learnt from; where missing entries are refused, they are looked for."""
-        if self.missing == "error":
-            self._check_fitted()
-            return self._gate(X)[0]
-        return super()._checked(X)
+    get_support = Selector.get_support
+    get_feature_names_out = Selector.get_feature_names_out
+
+    def _get_support_mask(self) -> npt.NDArray[np.bool_]:
+        return self.get_support()
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -353,39 +335,24 @@ class OnlineSelector(TransformerMixin, Selector):  # type: ignore[misc]
 
     # --- state ------------------------------------------------------------------------------
 
-    def _content(self) -> State:
-        header, arrays = self._state()
-        header |= {
-            "n_samples_seen": self.n_samples_seen_,
-            "classes_given": getattr(self, "_classes_given_", False),
-            "named_apart": getattr(self, "_named_apart_", False),
-        }
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None:
-            header["feature_names"] = names.tolist()
-        if hasattr(self, "classes_"):
-            if self.classes_.dtype.kind in "OUS":
-                header["classes"] = labels.as_text(self.classes_)
-            else:
-                arrays["classes"] = self.classes_
-        return header, arrays
+    def _sizes(self) -> dict[str, int]:
+        n_classes = len(self._book_)
+        return super()._sizes() | {"K": n_classes, "R": n_classes if n_classes > 2 else 1}
 
-    def _take_content(
-        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
-    ) -> None:
-        self.n_samples_seen_ = header["n_samples_seen"]
+    def saved(self) -> State:
+        """See :meth:`Selector.saved`; the labels are in it too."""
+        header, arrays = super().saved()
+        labels, more = self._classes_state()
+        return header | labels, arrays | more
+
+    def restore(self, header: dict[str, Any], arrays: Arrays, model: Any = None) -> Self:
+        """See :meth:`Selector.restore`."""
+        if header["n_features"] > 10_000 + sum(array.size for array in arrays.values()):
+            raise StateError(f"{header['n_features']} features, and no numbers for them")
+        self._restore_classes(header, arrays)
         self._seen_ = {}
-        if "feature_names" in header:
-            self.feature_names_in_ = np.array(header["feature_names"], dtype=object)
-        if "classes" in header:
-            self.classes_ = labels.from_text(header["classes"])
-        elif "classes" in arrays:
-            self.classes_ = arrays.pop("classes")
-        if header["classes_given"]:
-            self._classes_given_ = True
-        if header["named_apart"]:
-            self._named_apart_ = True
-        self._restore(header, arrays, model)
+        super().restore(header, arrays, model)
+        return self
 
 
 @cache

@@ -6,12 +6,12 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.randomness import check_seed, generator, generator_state, restore_generator
 from fires.core.settings import check_choice, plain
-from fires.core.state import State
+from fires.core.state import Arrays, State
 from fires.selectors.base import OnlineSelector
 
 
@@ -27,9 +27,7 @@ class _Baseline(OnlineSelector):
     def _state(self) -> State:
         return {}, {"weights": self._weights_}
 
-    def _restore(
-        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
-    ) -> None:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         self._weights_ = arrays["weights"]
 
 
@@ -58,7 +56,7 @@ class AllFeatures(_Baseline):
     def _resolve_k(self) -> int:
         return self.n_features_in_
 
-    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
+    def _learn(self, batch: CheckedBatch) -> None:
         self._weights_ = np.ones(self.n_features_in_)
 
 
@@ -112,7 +110,7 @@ class RandomFeatures(_Baseline):
         check_choice("redraw", self.redraw, (True, False), "True or False")
         check_seed(self.random_state)
 
-    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
+    def _learn(self, batch: CheckedBatch) -> None:
         if not hasattr(self, "_rng_"):
             self._rng_ = generator(self.random_state, "random features")
         if self.redraw or not hasattr(self, "_weights_"):
@@ -121,9 +119,7 @@ class RandomFeatures(_Baseline):
     def _state(self) -> State:
         return {"rng": generator_state(self._rng_)}, {"weights": self._weights_}
 
-    def _restore(
-        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
-    ) -> None:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         super()._restore(header, arrays, model)
         self._rng_ = restore_generator(header["rng"])
 
@@ -161,7 +157,7 @@ class FixedFeatures(_Baseline):
         # Asked for before the first batch is learnt, when the features are not looked up yet.
         return int(self._weights_.sum()) if hasattr(self, "_weights_") else 1
 
-    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
+    def _learn(self, batch: CheckedBatch) -> None:
         weights = np.zeros(self.n_features_in_)
         weights[self._places()] = 1.0
         self._weights_ = weights

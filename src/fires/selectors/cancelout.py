@@ -12,16 +12,17 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.classes import are_numbers, encode
 from fires.core.optional import require
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, check_number, is_count, plain
+from fires.core.state import Arrays
 from fires.core.validation import as_numbers
 from fires.models.monte_carlo import LOG_NOISE, head
 from fires.models.target import Target
 from fires.selectors.base import OnlineSelector
-from fires.selectors.screening import whole_labels
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -185,21 +186,22 @@ class CancelOut(OnlineSelector):
 
     # --- learning ---------------------------------------------------------------------------
 
-    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
+    def _learn(self, batch: CheckedBatch) -> None:
         self._check_parameters()
-        rows = _dense(X, n_missing > 0)
-        w = np.ones(len(rows)) if weight is None else weight
+        y, rows = batch.y, _dense(batch.X, batch.n_missing > 0)
+        assert y is not None
+        w = np.ones(len(rows)) if batch.weight is None else batch.weight
         started = hasattr(self, "_net_")
         if not started:
-            self._numeric_ = are_numbers(y, classes, self.target)
+            self._numeric_ = are_numbers(y, batch.announced, self.target)
             self._target_ = Target("gaussian", 1, scaled=True, levelled=False)
         if self._numeric_:
-            if classes is not None:
+            if batch.announced is not None:
                 raise ValueError("classes is for class labels; this selector learns numbers.")
             y = as_numbers(y, "CancelOut")
             goal, before, n_outputs = self._target_.look(y, w)[0][0], None, 0
         else:
-            goal, before = whole_labels(self, y, classes)
+            goal, before = self._take_whole_labels(batch)
             n_outputs = len(self.classes_)
         with self._started(n_outputs) as net:
             if before is not None and len(before) < n_outputs:
@@ -279,7 +281,7 @@ class CancelOut(OnlineSelector):
 
     # --- state ------------------------------------------------------------------------------
 
-    def _revive(self, value: Any, model: Any) -> Any:
+    def _from_plain(self, value: Any, model: Any) -> Any:
         return tuple(value) if isinstance(value, list) else value
 
     def _plain(self, value: Any) -> Any:
@@ -292,9 +294,7 @@ class CancelOut(OnlineSelector):
                 arrays[f"{part}.{name}"] = tensor.cpu().numpy()
         return {"numeric": self._numeric_, "n_steps": self._net_.n_steps}, arrays
 
-    def _restore(
-        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
-    ) -> None:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         torch = require("torch", "CancelOut")
         parts: dict[str, dict[str, Any]] = {"theta": {}, "slope": {}, "square": {}, "target": {}}
         for name, array in arrays.items():

@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.settings import check_choice
-from fires.core.state import State
+from fires.core.state import Arrays, State
 from fires.selectors.base import OnlineSelector
 from fires.selectors.screening import (
     check_forgetting,
     faded,
     grown,
     rows_by_class,
-    whole_labels,
 )
 
 _LONGEST_UNIT = 1e100  # beyond it, the unit that counts are kept in is put back to 1
@@ -115,10 +114,11 @@ class ChiSquared(OnlineSelector):
 
     # --- learning ---------------------------------------------------------------------------
 
-    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
-        codes, before = whole_labels(self, y, classes)
+    def _learn(self, batch: CheckedBatch) -> None:
+        X, n_missing = batch.X, batch.n_missing
+        codes, before = self._take_whole_labels(batch)
         n_classes, n_features = len(self.classes_), self.n_features_in_
-        mass, keep = faded(weight, X.shape[0], self.forgetting)
+        mass, keep = faded(batch.weight, X.shape[0], self.forgetting)
         if not hasattr(self, "_present_"):
             self._present_ = np.zeros((n_classes, n_features))
             self._missing_, self._rows_ = np.zeros((n_classes, 1)), np.zeros(n_classes)
@@ -155,9 +155,7 @@ class ChiSquared(OnlineSelector):
         tables = {"present": self._present_, "missing": self._missing_, "rows": self._rows_}
         return {"unit": self._unit_}, tables
 
-    def _restore(
-        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
-    ) -> None:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         self._unit_ = header["unit"]
         self._present_, self._missing_ = arrays["present"], arrays["missing"]
         self._rows_ = arrays["rows"]

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.multiclass import type_of_target
 
 from fires import models
+from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief, Floats
-from fires.core.randomness import check_seed, generator, generator_state, restore_generator
+from fires.core.classes import are_numbers, has_fractions
+from fires.core.declared import Random, Value, restore
+from fires.core.errors import StateError
+from fires.core.randomness import check_seed, generator, generator_state
 from fires.core.settings import check_choice, check_number, plain
-from fires.core.state import State
+from fires.core.state import Arrays, State
 from fires.core.validation import as_numbers
 from fires.kernels.features import weigh
-from fires.models.base import BaseModel
+from fires.models.base import BaseModel, Learner, Rates
 from fires.models.families import FAMILIES
+from fires.models.learners import start_learner
 from fires.models.linear import Linear
+from fires.models.model_learner import ModelLearner
 from fires.models.monte_carlo import MonteCarlo
 from fires.models.neural import NeuralNet
-from fires.models.online import OnlineModel
-from fires.models.online_linear import OnlineLinear, Rates
-from fires.models.online_monte_carlo import OnlineMonteCarlo
 from fires.models.soft_tree import SoftTree
-from fires.scaling.dense import DENSE
+from fires.scaling import SCALES
 from fires.selectors.base import OnlineSelector
 from fires.selectors.selector import same_kind
 
@@ -111,7 +114,7 @@ class FIRES(OnlineSelector):
     (100, 2)
     """
 
-    _learner_: Any
+    _learner_: Learner
 
     def __init__(
         self,
@@ -195,97 +198,85 @@ class FIRES(OnlineSelector):
 
     # --- learning ---------------------------------------------------------------------------
 
-    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
-        target = self._target(y, classes)
-        self._learner_ = self._learner_.ready_for(X)
+    def _learn(self, batch: CheckedBatch) -> None:
+        target = self._target(batch)
+        self._learner_ = self._learner_.ready_for(batch.X)
         sigma_rate = self.learning_rate_sigma
         rates = Rates(self.learning_rate, self.learning_rate if sigma_rate is None else sigma_rate)
-        self._learner_.step(X, target, weight, rates, n_missing > 0)
+        self._learner_.step(batch, target, rates)
 
-    def _target(self, y: Any, classes: Any) -> npt.NDArray[Any]:
+    def _target(self, batch: CheckedBatch) -> npt.NDArray[Any]:
         """The target as the model wants it; starts the learner, or adds classes to it."""
+        assert batch.y is not None
         started = hasattr(self, "_learner_")
         if not started:
-            self.model_ = self._decide(y, classes)
-        kind = self._kind(y, classes)
-        if kind != "classes":
-            if classes is not None:
-                raise ValueError(f"classes is for class labels; {self._model_name()} has none.")
-            numbers = as_numbers(y, self._model_name())
-            if kind == "counts" and (numbers < 0).any():
-                raise ValueError("The poisson model counts: y must not be negative.")
-            self._numeric_target_ = True
-            if not started:
-                self._start(0)
-            return numbers
-        given = classes is not None or getattr(self, "_classes_given_", False)
-        if not given and y.dtype.kind == "f" and not (y == np.floor(y)).all():
-            raise ValueError(
-                "y holds numbers that are not whole, but this selector learns classes; for a "
-                "numeric target use FIRES(model='gaussian')."
-            )
-        codes, before = self._take_labels(y, classes)
+            self.model_ = self._decide(batch)
+        if self._kind(batch) != "classes":
+            return self._take_numbers(batch)
+        codes, before = self._take_whole_labels(batch)
         if not started:
             self._start(len(self.classes_))
         elif before is not None and len(before) != len(self.classes_):
             self._learner_ = self._learner_.with_classes(before, self.classes_)
-        target: npt.NDArray[Any] = codes
-        return target
+        # One class alone speaks for the positive side until another comes.
+        return codes + 1 if len(self.classes_) == 1 else codes
 
-    def _decide(self, y: Any, classes: Any) -> Any:
+    def _take_numbers(self, batch: CheckedBatch) -> Floats:
+        """A target of numbers or counts; starts the learner."""
+        assert batch.y is not None
+        if batch.announced is not None:
+            raise ValueError(f"classes is for class labels; {self._model_name()} has none.")
+        numbers = as_numbers(batch.y, self._model_name())
+        if self._kind(batch) == "counts" and (numbers < 0).any():
+            raise ValueError("The poisson model counts: y must not be negative.")
+        self._numeric_target_ = True
+        if not hasattr(self, "_learner_"):
+            self._start(0)
+        return numbers
+
+    _for_numbers = "; for a numeric target use FIRES(model='gaussian')."
+
+    def _decide(self, batch: CheckedBatch) -> Any:
+        """The model that "auto" stands for."""
         if self.model != "auto":
             return self.model
-        if y.dtype.kind not in "biuf":
-            return "probit"
-        if type_of_target(y, input_name="y") == "continuous" and classes is None:
-            return "gaussian"
-        if classes is None:
-            _refuse_doubt(
-                y,
-                "numbers (model='gaussian'), counts (model='poisson') or classes (model='probit')",
-            )
-        return "probit"
+        choices = "numbers (model='gaussian'), counts (model='poisson') or classes (model='probit')"
+        assert batch.y is not None
+        numeric = are_numbers(batch.y, batch.announced, choices=choices)
+        return "gaussian" if numeric else "probit"
 
-    def _kind(self, y: Any, classes: Any) -> str:
+    def _kind(self, batch: CheckedBatch) -> str:
         """What the target is: classes, numbers or counts."""
-        if isinstance(self.model_, str):
-            return FAMILIES[self.model_].kind
-        if isinstance(self.model_, Linear):
-            return FAMILIES[self.model_.family].kind
-        if hasattr(self, "_learner_"):
+        if hasattr(self, "_learner_") and not isinstance(self.model_, (str, Linear)):
             return "numbers" if getattr(self, "_numeric_target_", False) else "classes"
-        task: str = getattr(self.model_, "task", "auto")
+        assert batch.y is not None
+        model = self._as_model()
+        task: str = getattr(model, "task", "auto")
         if task != "auto":
             return task
-        if y.dtype.kind == "f" and type_of_target(y, input_name="y") == "continuous":
-            return "numbers"
-        if classes is None and isinstance(self.model_, MonteCarlo):
+        if isinstance(model, MonteCarlo):
             name = self._model_name()
-            _refuse_doubt(y, f"numbers ({name}(task='numbers')) or classes (task='classes')")
-        return "classes"
+            choices = f"numbers ({name}(task='numbers')) or classes (task='classes')"
+            numeric = are_numbers(batch.y, batch.announced, choices=choices)
+        else:
+            numeric = has_fractions(batch.y)
+        return "numbers" if numeric else "classes"
+
+    def _as_model(self) -> Any:
+        """The model as an object."""
+        return (
+            Linear(self.model_, self.fit_intercept) if isinstance(self.model_, str) else self.model_
+        )
 
     def _start(self, n_classes: int) -> None:
-        if isinstance(self.model_, (str, Linear)):
-            model = self.model_
-            linear = Linear(model, self.fit_intercept) if isinstance(model, str) else model
-            self._learner_ = OnlineLinear(
-                linear.family,
-                self.n_features_in_,
-                n_classes if n_classes > 2 else 1,
-                fit_intercept=linear.fit_intercept,
-                scale=self.scale,
-                mu_init=self.mu_init,
-                sigma_init=self.sigma_init,
-            )
-        else:
-            shell = OnlineMonteCarlo if isinstance(self.model_, MonteCarlo) else OnlineModel
-            self._learner_ = shell(
-                self.model_,
-                self.n_features_in_,
-                max(n_classes, 2) if n_classes else 0,
-                scale=self.scale,
-                rng=generator(self.random_state, "fires"),
-            )
+        self._learner_ = start_learner(
+            self._as_model(),
+            self.n_features_in_,
+            n_classes,
+            scale=self.scale,
+            starts=(self.mu_init, self.sigma_init),
+            rng=generator(self.random_state, "fires"),
+        )
 
     def _model_name(self) -> str:
         return self.model_ if isinstance(self.model_, str) else type(self.model_).__name__
@@ -299,7 +290,7 @@ class FIRES(OnlineSelector):
                 check_number(name, getattr(self, name), ends="[)", wanted=wanted)
         if hasattr(self, "_learner_"):
             return
-        check_choice("scale", self.scale, DENSE, "'standard', 'minmax' or None")
+        check_choice("scale", self.scale, SCALES, "'standard', 'minmax' or None")
         check_choice("fit_intercept", self.fit_intercept, (True, False), "True or False")
         if isinstance(self.model, str):
             if self.model != "auto" and self.model not in FAMILIES:
@@ -311,6 +302,9 @@ class FIRES(OnlineSelector):
                 "gradient and to_features."
             )
         check_seed(self.random_state)
+        self._check_starts()
+
+    def _check_starts(self) -> None:
         for name in ("mu_init", "sigma_init"):
             try:
                 start = np.asarray(getattr(self, name), dtype=np.float64)
@@ -335,7 +329,7 @@ class FIRES(OnlineSelector):
             return {"object": _name(value)}
         return plain(value)
 
-    def _revive(self, value: Any, model: Any) -> Any:
+    def _from_plain(self, value: Any, model: Any) -> Any:
         if isinstance(value, dict) and "model" in value:
             if model is not None:  # the same again, perhaps for another device
                 return _again(model, value["model"])
@@ -347,32 +341,25 @@ class FIRES(OnlineSelector):
     def _state(self) -> State:
         header: dict[str, Any] = {
             "model": self._plain(self.model_),
-            "n_rows": getattr(self._learner_, "n_rows", 0),
             "numeric_target": getattr(self, "_numeric_target_", False),
         }
-        if type(self._learner_) is OnlineModel:
+        if type(self._learner_) is ModelLearner:
             header["rng"] = generator_state(self._learner_.rng)
         return header, self._learner_.state()
 
-    def _restore(
-        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
-    ) -> None:
-        self.model_ = self._revive(header["model"], model)
-        if header["numeric_target"]:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+        self.model_ = self._from_plain(header["model"], model)
+        facts = SimpleNamespace()
+        restore(facts, {"numeric_target": Value(bool)}, header, arrays, {})
+        if facts.numeric_target:
             self._numeric_target_ = True
-        self._start(0 if header["numeric_target"] else len(self.classes_))
+        elif not len(self._book_):
+            raise StateError("classes are missing")
+        self._check_starts()
+        self._start(0 if facts.numeric_target else len(self._book_))
         self._learner_.restore(arrays)
-        if "rng" in header:
-            self._learner_.rng = restore_generator(header["rng"])
-
-
-def _refuse_doubt(y: npt.NDArray[Any], meanings: str) -> None:
-    """Raise if whole numbers are so many that nobody can tell whether they are labels."""
-    if y.dtype.kind in "iuf" and (n_distinct := len(np.unique(y))) > max(20, len(y) / 2):
-        raise ValueError(
-            f"y holds {n_distinct} different whole numbers in {len(y)} rows: say whether they are "
-            f"{meanings}."
-        )
+        if type(self._learner_) is ModelLearner:
+            self._learner_.rng = Random().read("rng", header, arrays, {})
 
 
 def _again(model: Any, wanted: str) -> Any:

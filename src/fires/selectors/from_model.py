@@ -12,14 +12,14 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
+from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.estimators import learnt_state, random_states, take_up
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import plain
-from fires.core.state import State
+from fires.core.state import Arrays, State
 from fires.core.validation import as_numbers, repeated
 from fires.selectors.base import OnlineSelector
-from fires.selectors.screening import whole_labels
 from fires.selectors.selector import same_kind
 
 
@@ -109,25 +109,27 @@ class FromModel(OnlineSelector):
 
     # --- learning ---------------------------------------------------------------------------
 
-    def _foresee(self, y: Any) -> None:
+    def _foresee(self, batch: CheckedBatch) -> None:
         if "classes" in _options(self.estimator):
-            whole_labels(self, y, None)  # the first batch is told of every label there is
+            self._take_whole_labels(batch)  # the first batch is told of every label there is
 
-    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
+    def _learn(self, batch: CheckedBatch) -> None:
         started = hasattr(self, "estimator_")
         # A copy: what fails in the middle of a step leaves nothing behind.
         estimator = copy.deepcopy(self.estimator_) if started else self._fresh()
         name, takes = type(estimator).__name__, _options(estimator)
         options: dict[str, Any] = {}
         if "classes" in takes:
-            y = self._labels(y, classes, name, started)
+            y = self._labels(batch, name, started)
             if not started:
                 options["classes"] = self.classes_
-        elif classes is not None:
+        elif batch.announced is not None:
             raise ValueError(f"classes is for class labels; {name} takes none.")
         else:
-            y = as_numbers(y, name)
-        X = _ready(X, n_missing > 0)
+            assert batch.y is not None
+            y = as_numbers(batch.y, name)
+        X = _ready(batch.X, batch.n_missing > 0)
+        weight = batch.weight
         if "sample_weight" not in takes:
             X, y = repeated(X, y, weight, name)
         elif weight is not None:
@@ -139,9 +141,9 @@ class FromModel(OnlineSelector):
             raise ValueError(f"A step of {name} led to weights that are not finite; rescale X.")
         self.estimator_ = estimator
 
-    def _labels(self, y: Any, classes: Any, name: str, started: bool) -> npt.NDArray[Any]:
+    def _labels(self, batch: CheckedBatch, name: str, started: bool) -> npt.NDArray[Any]:
         """Labels for the estimator, whose classes are fixed with its first batch."""
-        codes, before = whole_labels(self, y, classes)
+        codes, before = self._take_whole_labels(batch)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"{name} must know all classes from its first batch on, which holds only one "
@@ -192,7 +194,7 @@ class FromModel(OnlineSelector):
             return {"estimator": type(value).__qualname__}
         return plain(value)
 
-    def _revive(self, value: Any, model: Any) -> Any:
+    def _from_plain(self, value: Any, model: Any) -> Any:
         if not isinstance(value, dict):
             return value
         found = type(model).__qualname__
@@ -201,9 +203,7 @@ class FromModel(OnlineSelector):
     def _state(self) -> State:
         return learnt_state(self.estimator_)
 
-    def _restore(
-        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
-    ) -> None:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         estimator = take_up(self.estimator, header, arrays)
         weights_of(estimator, self.n_features_in_)
         self.estimator_ = estimator

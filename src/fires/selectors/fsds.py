@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
+from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.settings import check_count, check_number, is_count
-from fires.core.state import State
+from fires.core.state import Arrays, State
 from fires.selectors.base import OnlineSelector
 
 _BLOCK = 1024  # rows taken up at once, so that a batch of any length needs bounded memory
@@ -125,13 +125,13 @@ class FSDS(OnlineSelector):
         weights: Floats = (np.abs(self._sketch_[: len(s)] / s[:, None]) * gain[:, None]).max(axis=0)
         return weights
 
-    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
-        size = self._size()
+    def _learn(self, batch: CheckedBatch) -> None:
+        X, w, size = batch.X, batch.weight, self._size()
         sketch = getattr(self, "_sketch_", np.zeros((0, self.n_features_in_)))
         lengths = getattr(self, "singular_values_", np.zeros(0))
-        for start in range(0, X.shape[0], max(_BLOCK, size)):
+        for start in range(0, batch.n_rows, max(_BLOCK, size)):
             part = slice(start, start + max(_BLOCK, size))
-            rows = _rows(X[part], None if weight is None else weight[part], n_missing > 0)
+            rows = _rows(X[part], None if w is None else w[part], batch.n_missing > 0)
             if rows.shape[0]:
                 lengths, sketch = _shrunk(*directions(sketch, rows, size), size)
         if not np.isfinite(lengths).all():
@@ -157,9 +157,7 @@ class FSDS(OnlineSelector):
     def _state(self) -> State:
         return {}, {"sketch": self._sketch_, "singular_values": self.singular_values_}
 
-    def _restore(
-        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
-    ) -> None:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         self._sketch_, self.singular_values_ = arrays["sketch"], arrays["singular_values"]
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.classes import are_numbers, encode
 from fires.core.settings import check_choice, check_number
-from fires.core.state import State
+from fires.core.state import Arrays, State
 from fires.core.validation import as_numbers
 from fires.scaling.dense import ROUNDING
 from fires.selectors.base import OnlineSelector
@@ -142,27 +143,31 @@ class Screening(OnlineSelector):
 
     # --- learning ---------------------------------------------------------------------------
 
-    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
+    def _learn(self, batch: CheckedBatch) -> None:
+        X, y, missing = batch.X, batch.y, batch.n_missing > 0
+        assert y is not None
         if not hasattr(self, "_moments_"):
-            self._numeric_ = are_numbers(y, classes, self.target)
-        mass, keep = faded(weight, X.shape[0], self.forgetting)
+            self._numeric_ = are_numbers(y, batch.announced, self.target)
+        mass, keep = faded(batch.weight, X.shape[0], self.forgetting)
         before: Moments | None = getattr(self, "_moments_", None)
         if self._numeric_:
-            if classes is not None:
+            if batch.announced is not None:
                 raise ValueError("classes is for class labels; this selector learns numbers.")
             numbers = as_numbers(y, "Screening")
-            batch = moments_of_numbers(X, numbers, mass, n_missing > 0)
+            new = moments_of_numbers(X, numbers, mass, missing)
         else:
-            codes, known = whole_labels(self, y, classes)
-            batch = moments_of_classes(X, codes, len(self.classes_), mass, n_missing > 0)
+            codes, known = self._take_whole_labels(batch)
+            new = moments_of_classes(X, codes, len(self.classes_), mass, missing)
             if before is not None and known is not None and len(known) < len(self.classes_):
                 tables = (grown(table, known, self.classes_) for table in before[4:])
                 before = Moments(*before[:4], *tables)
         with np.errstate(over="ignore", invalid="ignore"):
-            merged = batch if before is None else merge(before, batch, keep)
+            merged = new if before is None else merge(before, new, keep)
         if not all(np.isfinite(part).all() for part in merged):
             raise ValueError("Input X or y holds values so large that sums overflow; rescale them.")
         self._moments_ = merged
+
+    _for_numbers = "; say target='numbers'."
 
     def _check_parameters(self) -> None:
         check_choice("measure", self.measure, ("correlation", "f"))
@@ -174,9 +179,7 @@ class Screening(OnlineSelector):
     def _state(self) -> State:
         return {"numeric": self._numeric_}, self._moments_._asdict()
 
-    def _restore(
-        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
-    ) -> None:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         self._numeric_ = header["numeric"]
         self._moments_ = Moments(**{name: arrays[name] for name in Moments._fields})
 
@@ -210,19 +213,6 @@ def faded(weight: Floats | None, n_rows: int, forgetting: float) -> tuple[Floats
 def check_forgetting(value: Any) -> None:
     """Raise if it is no share."""
     check_number("forgetting", value, high=1.0, ends="[)", wanted="a number from 0 to below 1")
-
-
-def whole_labels(selector: Any, y: Any, classes: Any) -> tuple[Any, npt.NDArray[Any] | None]:
-    """The place of each label among ``classes_``, and the classes before; no broken numbers."""
-    given = classes is not None or getattr(selector, "_classes_given_", False)
-    if not given and y.dtype.kind == "f" and (y != np.floor(y)).any():
-        raise ValueError(
-            f"y holds numbers that are not whole, but this {type(selector).__name__} learns classes"
-            + ("; say target='numbers'." if hasattr(selector, "target") else ".")
-        )
-    codes, before = selector._take_labels(y, classes)
-    # One class alone has code 1 there, for the sake of methods that tell two apart.
-    return codes - (len(selector.classes_) == 1), before
 
 
 def grown(table: Floats, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> Floats:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,54 +13,69 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from fires.core import validation
+from fires.core.declared import Declared, Value, collect, restore
+from fires.core.errors import StateError
 from fires.core.settings import plain
-from fires.core.state import State, write_state
+from fires.core.state import Arrays, State, write_state
 from fires.core.version import __version__
+from fires.selectors.gate import Gate
 
 
-class Selector(BaseEstimator, ABC):  # type: ignore[misc]
-    """What selectors of streams of rows and of arriving features have in common."""
+class Selector(Gate, BaseEstimator, ABC):  # type: ignore[misc]
+    """What selectors of streams of rows and of arriving features have in common.
+
+    A method declares what it learns, see :mod:`fires.core.declared`: ``_learnt`` lists ``x`` for
+    the attribute ``_x_``. That is all it takes to be saved and loaded.
+    """
 
     _fitted_by: ClassVar[tuple[str, str]]  # the attribute that says so, and what has to be called
+    _learnt: ClassVar[Declared] = {}
+    _counted: ClassVar[Declared] = {}  # what is learnt by every selector of a kind
 
-    n_features_in_: int
     n_missing_: int
 
     @abstractmethod
     def _selected(self) -> npt.NDArray[np.intp]:
         """The selected columns, ascending; not to be changed."""
 
-    @abstractmethod
-    def _content(self) -> State:
-        """All that is to be saved besides the settings."""
+    def _check_parameters(self) -> None:
+        """Raise if a setting makes no sense. Asked again whenever a setting has changed."""
 
-    @abstractmethod
-    def _take_content(
-        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
-    ) -> None:
-        """Go on from :meth:`_content`; ``model`` is what the user passed to ``fires.load``."""
+    def _state(self) -> State:
+        """What was learnt, as JSON values and arrays."""
+        return collect(self, self._learnt, "_{}_")
+
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+        """Go on from :meth:`_state`; ``model`` is what the user passed to ``fires.load``."""
+        restore(self, self._learnt, header, arrays, self._sizes(), "_{}_")
+
+    def _sizes(self) -> dict[str, int]:
+        """What the letters in declared shapes mean."""
+        return {"J": self.n_features_in_}
 
     def _plain(self, value: Any) -> Any:
-        """A setting as JSON; :meth:`_revive` takes it back."""
+        """A setting as JSON; :meth:`_from_plain` takes it back."""
         return plain(value)
 
-    def _revive(self, value: Any, model: Any) -> Any:
+    def _from_plain(self, value: Any, model: Any) -> Any:
         """A setting from JSON; ``model`` is what the user passed to ``fires.load``."""
         return value
-
-    def _all_or_nothing(self, learn: Callable[..., None], *batch: Any) -> None:
-        """Learn, or on any error be again what was before."""
-        before = self.__dict__.copy()
-        try:
-            learn(*batch)
-        except BaseException:
-            self.__dict__ = before
-            raise
 
     # --- what was learnt --------------------------------------------------------------------
 
     def get_support(self, indices: bool = False) -> npt.NDArray[Any]:
-        """The selected ones of all features seen, as a mask or as ascending indices."""
+        """Mask or indices of the selected features.
+
+        Parameters
+        ----------
+        indices : bool, default=False
+            Return ascending indices instead of a mask.
+
+        Returns
+        -------
+        ndarray
+            One flag per feature, or the indices of the selected ones.
+        """
         self._check_fitted()
         if indices:
             return self._selected().copy()
@@ -69,7 +84,17 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]
         return mask
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
-        """The names of the selected features."""
+        """The names of the selected features.
+
+        Parameters
+        ----------
+        input_features : array of str, optional
+            Names of all features, where X had none.
+
+        Returns
+        -------
+        ndarray of str
+        """
         self._check_fitted()
         known = getattr(self, "feature_names_in_", None)
         if input_features is None:
@@ -91,16 +116,12 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]
     def _checked(self, X: Any) -> Any:
         """X with its columns in the order learnt from."""
         self._check_fitted()
-        matrix = validation.as_matrix(X, type(self).__name__)
-        return self._in_order(matrix, validation.column_names(X))
-
-    def _in_order(self, matrix: Any, names: Any) -> Any:
-        # Where names came on their own, arrays are what was announced.
-        apart = names is None and getattr(self, "_named_apart_", False)
-        known = None if apart else getattr(self, "feature_names_in_", None)
-        owner = type(self).__name__
-        order = validation.match_columns(names, matrix.shape[1], known, self.n_features_in_, owner)
-        return matrix if order is None else matrix[:, order]
+        matrix = self._in_order(
+            validation.as_matrix(X, type(self).__name__), validation.column_names(X)
+        )
+        if self.missing == "error":
+            self._refuse_strange(matrix)
+        return matrix
 
     def _check_fitted(self) -> None:
         attribute, call = self._fitted_by
@@ -114,32 +135,81 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]
 
         No code is in the file. It is written beside and moved into place, so a crash leaves the
         old file whole.
-        """
-        write_state(path, *self._saved())
 
-    def _saved(self) -> State:
-        """Everything a file holds: what a pipeline, too, puts into its own."""
+        Parameters
+        ----------
+        path : path
+            The file; an existing one is replaced.
+        """
+        write_state(path, *self.saved())
+
+    def saved(self) -> State:
+        """Everything that a file holds: also what a pipeline puts into its own file.
+
+        Returns
+        -------
+        header, arrays : dict
+            JSON values, and arrays.
+        """
         self._check_fitted()
-        header, arrays = self._content()
+        header, arrays = self._state()
+        counted, more = collect(self, self._counted, "{}_")
         settings = self.get_params(deep=False)
-        header |= {
+        names = getattr(self, "feature_names_in_", None)
+        header |= counted | {
             "params": {name: self._plain(value) for name, value in settings.items()},
             "class": type(self).__name__,
             "fires": __version__,
             "n_features": self.n_features_in_,
-            "n_missing": self.n_missing_,
+            "named_apart": getattr(self, "_named_apart_", False),
+            "feature_names": None if names is None else names.tolist(),
         }
-        return header, arrays
+        return header, arrays | more
 
-    def _resume(
-        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
-    ) -> None:
-        """Become what was saved."""
-        settings = {name: self._revive(value, model) for name, value in header["params"].items()}
-        self.set_params(**settings)
-        self.n_features_in_ = header["n_features"]
-        self.n_missing_ = header["n_missing"]
-        self._take_content(header, arrays, model)
+    def restore(self, header: dict[str, Any], arrays: Arrays, model: Any = None) -> Self:
+        """Become what was :meth:`saved`, once all of it has been checked.
+
+        Parameters
+        ----------
+        header, arrays : dict
+            What was read.
+        model : object, optional
+            What the user passed to :func:`fires.load`.
+
+        Returns
+        -------
+        self
+        """
+        known = set(self.get_params(deep=False))
+        unknown = sorted(set(header["params"]) - known)
+        if unknown:
+            raise StateError(f"settings unknown here: {unknown}")
+        params = header["params"].items()
+        self.set_params(**{name: self._from_plain(value, model) for name, value in params})
+        facts = SimpleNamespace()
+        restore(facts, _FACTS, header, arrays, {})
+        self.n_features_in_ = facts.n_features
+        if facts.named_apart:
+            self._named_apart_ = True
+        names = header["feature_names"]
+        if names is not None:
+            self._restore_names(np.array(names, dtype=object))
+        restore(self, self._counted, header, arrays, self._sizes(), "{}_")
+        self._restore(header, arrays, model)
+        try:
+            self._check_parameters()
+        except ValueError as error:
+            raise StateError(str(error)) from None
+        return self
+
+    def _restore_names(self, names: npt.NDArray[np.object_]) -> None:
+        if names.shape != (self.n_features_in_,):
+            raise StateError(f"{self.n_features_in_} features have names of shape {names.shape}")
+        validation.check_names(names)
+        self.feature_names_in_ = names
+
+
+_FACTS: Declared = {"n_features": Value(int, low=0), "named_apart": Value(bool)}
 
 
 def same_kind(model: Any, found: str, wanted: str, what: str) -> Any:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.settings import check_number
-from fires.core.state import State
+from fires.core.state import Arrays, State
 from fires.selectors.arriving.base import (
     ArrivingFeatures,
     Columns,
@@ -136,6 +135,6 @@ class AlphaInvesting(ArrivingFeatures):
         header = {"wealth": self.wealth_, "total": self._total_}
         return header, {"basis": self._basis_, "residual": self._residual_}
 
-    def _restore(self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         self.wealth_, self._total_ = header["wealth"], header["total"]
         self._basis_, self._residual_ = arrays["basis"], arrays["residual"]

@@ -6,17 +6,20 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, Self
+from types import SimpleNamespace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fires.core import classes as labels
 from fires.core import validation
 from fires.core.belief import Floats
+from fires.core.classes import merge_classes
+from fires.core.declared import Array, Declared, Value, restore
+from fires.core.errors import StateError
 from fires.core.settings import how_many
-from fires.core.state import State
+from fires.core.state import Arrays, State
 from fires.kernels import scan
 from fires.selectors.selector import Selector
 
@@ -61,6 +64,7 @@ class ArrivingFeatures(Selector):
     (200, 2)
     """
 
+    _counted: ClassVar[Declared] = {"n_missing": Value(int, low=0)}
     _fitted_by = ("n_features_in_", "call partial_fit_features with the first columns")
     _supervised = True
 
@@ -83,14 +87,6 @@ class ArrivingFeatures(Selector):
     @abstractmethod
     def _arrive(self, columns: Columns) -> None:
         """Look at new columns (place, values) and change ``_chosen_``; no other array in place."""
-
-    @abstractmethod
-    def _state(self) -> State:
-        """What was learnt, as JSON values and arrays."""
-
-    @abstractmethod
-    def _restore(self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Go on from :meth:`_state`."""
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -209,27 +205,47 @@ class ArrivingFeatures(Selector):
 
     # --- state ------------------------------------------------------------------------------
 
-    def _content(self) -> State:
-        header, arrays = self._state()
-        header |= {
+    def saved(self) -> State:
+        """See :meth:`Selector.saved`; the columns and what they are worth are in it too."""
+        header, arrays = super().saved()
+        facts = {
             "n_samples": self.n_samples_,
             "digest": getattr(self, "_digest_", None),
             "names": list(self._names_),
         }
-        arrays["chosen"] = np.array(list(self._chosen_), dtype=np.int64)
-        arrays["worth"] = np.array(list(self._chosen_.values()), dtype=np.float64)
-        return header, arrays
+        chosen = {
+            "chosen": np.array(list(self._chosen_), dtype=np.int64),
+            "worth": np.array(list(self._chosen_.values()), dtype=np.float64),
+        }
+        return header | facts | {"feature_names": None}, arrays | chosen
 
-    def _take_content(
-        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
-    ) -> None:
-        self.n_samples_ = header["n_samples"]
-        if header["digest"] is not None:
-            self._digest_ = header["digest"]
-        self._names_ = dict.fromkeys(header["names"])
-        chosen, worth = arrays.pop("chosen").tolist(), arrays.pop("worth").tolist()
-        self._chosen_ = dict(zip(chosen, worth, strict=True))
-        self._restore(header, arrays)
+    def restore(self, header: dict[str, Any], arrays: Arrays, model: Any = None) -> Self:
+        """See :meth:`Selector.restore`."""
+        facts = SimpleNamespace(digest=None)
+        restore(facts, _FACTS, header, arrays, {"J": header["n_features"]})
+        if sorted(set(facts.chosen.tolist())) != facts.chosen.tolist():
+            raise StateError("chosen is not ascending")
+        self.n_samples_ = facts.n_samples
+        if facts.digest is not None:
+            self._digest_ = facts.digest
+        names = header["names"]
+        if names and len(names) != header["n_features"]:
+            raise StateError(f"{header['n_features']} columns have {len(names)} names")
+        validation.check_names(np.array(names, dtype=object))
+        self._names_ = dict.fromkeys(names)
+        self._chosen_ = dict(zip(facts.chosen.tolist(), facts.worth.tolist(), strict=True))
+        return super().restore(header, arrays, model)
+
+    def _sizes(self) -> dict[str, int]:
+        return super()._sizes() | {"N": self.n_samples_}
+
+
+_FACTS: Declared = {
+    "n_samples": Value(int, low=1),
+    "digest": Value(str, optional=True),
+    "chosen": Array("C", dtype="int64", low=0, high="J"),
+    "worth": Array("C"),
+}
 
 
 def _columns(matrix: Any, start: int) -> Columns:
@@ -262,7 +278,7 @@ def as_numbers(y: npt.NDArray[Any], owner: str) -> Floats:
     """The target as numbers; of two labels that are none, the greater is 1 and the other 0."""
     if y.dtype.kind in "biuf":
         return validation.as_numbers(y, owner)
-    found = labels.merge_classes(None, y)
+    found = merge_classes(None, y)
     if len(found) > 2:
         raise ValueError(
             f"{owner} needs numbers or two classes in y; these are {len(found)} labels such as "

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
 from fires.core.belief import Floats
-from fires.core.classes import take
+from fires.core.classes import NO_CLASSES
 from fires.core.settings import check_choice, check_number
-from fires.core.state import State
+from fires.core.state import Arrays, State
 from fires.core.validation import as_numbers
 from fires.selectors.arriving.base import ArrivingFeatures, Columns
 
@@ -100,7 +99,8 @@ class Grafting(ArrivingFeatures):
     def _start(self, y: Any) -> None:
         self._logistic_ = self.loss == "logistic"
         if self._logistic_:
-            classes, codes = take(None, y)
+            book, codes = NO_CLASSES.take(y)
+            classes = book.labels
             if len(classes) > 2:
                 raise ValueError(
                     f"Grafting(loss='logistic') learns two classes; these are {len(classes)}: "
@@ -161,7 +161,7 @@ class Grafting(ArrivingFeatures):
         }
         return header, arrays
 
-    def _restore(self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         self._logistic_, self._unit_ = header["logistic"], header["unit"]
         self._target_, self._rows_ = arrays["target"], arrays["rows"]
         self._units_, self._coef_ = arrays["units"], arrays["coef"]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg.blas import dger
 
 from fires.core.belief import Floats
 from fires.core.randomness import check_seed, generator, generator_state, restore_generator
 from fires.core.settings import check_number
-from fires.core.state import State
+from fires.core.state import Arrays, State
 from fires.selectors.arriving.base import ArrivingFeatures, Columns
 
 
@@ -150,6 +149,6 @@ class LeverageScores(ArrivingFeatures):
     def _state(self) -> State:
         return {"rng": generator_state(self._rng_)}, {"inverse": self._inverse_}
 
-    def _restore(self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         self._inverse_ = arrays["inverse"]
         self._rng_ = restore_generator(header["rng"])

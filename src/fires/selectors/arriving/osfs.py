@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.classes import take
+from fires.core.classes import NO_CLASSES
 from fires.core.settings import check_choice, check_count, check_number
-from fires.core.state import State
+from fires.core.state import Arrays, State
 from fires.selectors.arriving.base import (
     ArrivingFeatures,
     Columns,
@@ -109,7 +109,7 @@ class OSFS(ArrivingFeatures):
         if self._numbers_:
             self._evidence_ = FisherZ.of(scaled(as_numbers(y, type(self).__name__)))
         else:
-            codes = as_codes(take(None, y)[1], "y")
+            codes = as_codes(NO_CLASSES.take(y)[1], "y")
             self._evidence_ = Contingency(codes[np.newaxis], self.test == "chi2")
 
     def _arrive(self, columns: Columns) -> None:
@@ -152,7 +152,7 @@ class OSFS(ArrivingFeatures):
             arrays |= {"r": evidence.r, "n": evidence.n}
         return {"numbers": self._numbers_, "chi2": getattr(evidence, "chi2", False)}, arrays
 
-    def _restore(self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         self._numbers_ = header["numbers"]
         self._evidence_ = (
             FisherZ(arrays["columns"], arrays["r"], arrays["n"])

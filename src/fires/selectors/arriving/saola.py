@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.classes import take
+from fires.core.classes import NO_CLASSES
 from fires.core.settings import check_choice, check_number
-from fires.core.state import State
+from fires.core.state import Arrays, State
 from fires.selectors.arriving.base import (
     ArrivingFeatures,
     Columns,
@@ -122,7 +122,7 @@ class SAOLA(ArrivingFeatures):
         self._target_ = (
             scaled(as_numbers(y, type(self).__name__))
             if self._numbers_
-            else as_codes(take(None, y)[1], "y")
+            else as_codes(NO_CLASSES.take(y)[1], "y")
         )
 
     def _arrive(self, columns: Columns) -> None:
@@ -170,7 +170,7 @@ class SAOLA(ArrivingFeatures):
         columns = [self._target_, *self._columns_.values()]
         return {"numbers": self._numbers_}, {"columns": np.stack(columns)}
 
-    def _restore(self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         self._numbers_ = header["numbers"]
         self._target_, *columns = arrays["columns"]
         self._columns_ = dict(zip(self._chosen_, columns, strict=True))
@@ -236,6 +236,6 @@ class GroupSAOLA(SAOLA):
         header, arrays = super()._state()
         return header | {"ends": self._ends_}, arrays
 
-    def _restore(self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        super()._restore(header, arrays)
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+        super()._restore(header, arrays, model)
         self._ends_ = tuple(header["ends"])

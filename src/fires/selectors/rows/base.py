@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import ClassifierTags
 
+from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
-from fires.core.state import State
+from fires.core.state import Arrays, State
 from fires.core.validation import repeated
 from fires.kernels import read_only
 from fires.selectors.base import OnlineSelector
@@ -55,10 +56,10 @@ class RowByRowSelector(OnlineSelector):
     def _weights(self) -> Floats:
         return np.abs(self._coefficients())
 
-    def _learn(self, X: Any, y: Any, classes: Any, weight: Floats | None, n_missing: int) -> None:
-        signs, turned = self._take_signs(y, classes)
-        X, signs = repeated(X, signs, weight, type(self).__name__)
-        rows = _as_rows(X, n_missing > 0)
+    def _learn(self, batch: CheckedBatch) -> None:
+        signs, turned = self._take_signs(batch)
+        X, signs = repeated(batch.X, signs, batch.weight, type(self).__name__)
+        rows = _as_rows(X, batch.n_missing > 0)
         if not hasattr(self, "_theta_"):
             self._theta_, self._kept_ = _aligned(self._start()), np.zeros(0, dtype=np.int64)
         else:
@@ -99,9 +100,7 @@ class RowByRowSelector(OnlineSelector):
     def _state(self) -> State:
         return {}, {"theta": self._theta_, "kept": self._kept_}
 
-    def _restore(
-        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
-    ) -> None:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         self._theta_, self._kept_ = _aligned(arrays["theta"]), arrays["kept"]
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.settings import check_number
-from fires.core.state import State
+from fires.core.state import Arrays, State
 from fires.kernels import top_k, winnow
 from fires.selectors.rows.base import RowByRowSelector, Rows
 
@@ -169,8 +169,6 @@ class EFS(RowByRowSelector):
         header, arrays = super()._state()
         return header, arrays | {"bias": self._bias_}
 
-    def _restore(
-        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
-    ) -> None:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         super()._restore(header, arrays, model)
         self._bias_ = arrays["bias"]

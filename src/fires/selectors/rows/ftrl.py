@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.settings import check_choice, check_number
-from fires.core.state import State
+from fires.core.state import Arrays, State
 from fires.kernels import ftrl
 from fires.selectors.rows.base import RowByRowSelector, Rows
 
@@ -131,8 +130,6 @@ class FTRL(RowByRowSelector):
         header, arrays = super()._state()
         return header, arrays | {"bias": self._bias_}
 
-    def _restore(
-        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
-    ) -> None:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         super()._restore(header, arrays, model)
         self._bias_ = arrays["bias"]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.core.randomness import check_seed, generator, generator_state, restore_generator
 from fires.core.settings import check_choice, check_number
-from fires.core.state import State
+from fires.core.state import Arrays, State
 from fires.kernels import sequential
 from fires.selectors.rows.base import RowByRowSelector, Rows
 
@@ -268,9 +268,7 @@ class OFSPartial(_Truncated):
         _, arrays = super()._state()
         return {"rng": generator_state(self._rng_)}, arrays
 
-    def _restore(
-        self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], model: Any
-    ) -> None:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         super()._restore(header, arrays, model)
         self._rng_ = restore_generator(header["rng"])
 

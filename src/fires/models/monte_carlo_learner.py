@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.belief import Belief, Floats
+from fires.core.batch import CheckedBatch
+from fires.core.belief import Belief
+from fires.core.classes import Labels
 from fires.core.errors import Diverged
+from fires.core.state import Arrays, part_of, under
+from fires.models.base import Rates
+from fires.models.model_learner import ModelLearner, check_shapes
 from fires.models.monte_carlo import INPUTS, MonteCarlo, Parameters, Slopes, draw, slopes
-from fires.models.online import OnlineModel
-from fires.models.online_linear import Rates
 from fires.models.target import Target
-from fires.scaling.batches import BatchScaler
-from fires.scaling.dense import State
+from fires.scaling import Scaler
 
 # Parameters that are not random are few and each weighs much: they cannot bear every rate, nor
 # steps of more than 1.
@@ -25,10 +27,10 @@ _HALVES = ("mu", "sigma", "point", "fixed")
 _REMEMBERED = 100  # batches of which it is known what they moved
 
 
-class OnlineMonteCarlo(OnlineModel):
+class MonteCarloLearner(ModelLearner):
     r"""The parameters of a model, its scale and its draws, moved one step per batch.
 
-    The same step as :class:`fires.models.online.OnlineModel` takes through the model's
+    The same step as :class:`fires.models.model_learner.ModelLearner` takes through the model's
     ``gradient``, on tensors that stay where they are. A batch that is sparse moves only the
     parameters of the features it shows.
 
@@ -53,17 +55,16 @@ class OnlineMonteCarlo(OnlineModel):
         self.generator = model.generator(rng)
         with model.ordinarily():
             self.parameters = model.start(n_features, n_classes, self.generator)
-        self.scaler = BatchScaler(scale, n_features)
+        self.scaler = Scaler(scale, n_features)
         self.target = Target("gaussian", 1, scaled=scale is not None, levelled=False)
         self._numeric = n_classes == 0
         self._scratch: dict[str, Any] = {}
         self._bars: list[Any] | None = None  # mu and sigma of the features, and
         self._stale: list[Any] = []  # which of them have moved since
 
-    def step(
-        self, X: Any, y: npt.NDArray[Any], weight: Floats | None, rates: Rates, missing: bool
-    ) -> None:
+    def step(self, batch: CheckedBatch, y: npt.NDArray[Any], rates: Rates) -> None:
         """Learn from one batch. On an error, nothing moved."""
+        X, weight = batch.X, batch.weight
         if weight is not None and not weight.all():  # a row of weight 0 is not there
             X, y, weight = X[weight > 0.0], y[weight > 0.0], weight[weight > 0.0]
         before = self.generator.get_state()
@@ -71,7 +72,7 @@ class OnlineMonteCarlo(OnlineModel):
         target = self.target.look(y, w)[0][0] if self._numeric else y
         with self.model.ordinarily():
             try:
-                scaled, learn_scale = self.scaler.scaled(X, w, missing)
+                scaled, learn_scale = self._scaled(X, w, batch)
                 rows = self.model.rows(scaled)
                 noise = draw(self.model, self.parameters, rows, self.generator, self._scratch)
                 codes, counts = self.model.target(target, weight)
@@ -121,7 +122,7 @@ class OnlineMonteCarlo(OnlineModel):
         for name, slope in found.point.items():
             point[name].add_((slope * by_point).clamp_(-1.0, 1.0))
 
-    def with_classes(self, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> OnlineMonteCarlo:
+    def with_classes(self, before: Labels, after: Labels) -> Self:
         """A copy whose outputs are those of the classes there are now."""
         # One class alone has been called 1, and 0 is what is not it.
         first = 1 if len(before) == 1 else 0
@@ -129,7 +130,7 @@ class OnlineMonteCarlo(OnlineModel):
         sources = [old.get(label) for label in after.tolist()]
         if first and len(after) == 2:
             sources = [0 if source is None else source for source in sources]
-        other = object.__new__(OnlineMonteCarlo)
+        other = object.__new__(type(self))
         vars(other).update(vars(self))
         other.generator = self.generator.clone_state()
         with self.model.ordinarily():
@@ -162,44 +163,32 @@ class OnlineMonteCarlo(OnlineModel):
         )
         return Belief(mu, sigma)
 
-    def state(self) -> State:
+    def state(self) -> Arrays:
         """Everything needed to go on, as arrays."""
-        kept = self.parameters
-        arrays: State = {"generator": self.generator.get_state().numpy()}
+        arrays = {"generator": self.generator.get_state().numpy()}
         for half in _HALVES:
-            for name, value in getattr(kept, half).items():
-                arrays[f"{half}.{name}"] = value.cpu().numpy()
-        arrays |= {f"target.{key}": value for key, value in self.target.state().items()}
-        return arrays | self.scaler.state()
+            tensors = getattr(self.parameters, half).items()
+            arrays |= under(half, {name: value.cpu().numpy() for name, value in tensors})
+        return arrays | under("target", self.target.state()) | self.scaler.state()
 
-    def restore(self, arrays: State) -> None:
-        """Go on from :meth:`state`."""
+    def restore(self, arrays: Arrays) -> None:
+        """Go on from :meth:`state`; the shapes must be those of this model."""
         torch = self.model.torch()
         halves = []
         for half in _HALVES:
-            fresh = getattr(self.parameters, half)
-            saved = {
-                name.removeprefix(f"{half}."): value
-                for name, value in arrays.items()
-                if name.startswith(f"{half}.")
-            }
-            for name in fresh.keys() | saved.keys():
-                shapes = [tuple(x[name].shape) if name in x else None for x in (saved, fresh)]
-                if shapes[0] != shapes[1]:
-                    raise ValueError(
-                        f"The saved state has {name} of shape {shapes[0]}; in this "
-                        f"{self.model.name} its shape is {shapes[1]}."
-                    )
+            fresh, saved = getattr(self.parameters, half), part_of(half, arrays)
+            check_shapes(saved, fresh, self.model.name)
             with self.model.ordinarily():
                 halves.append(
-                    {name: torch.tensor(saved[name], device=self.model.device) for name in fresh}
+                    {
+                        name: torch.tensor(saved[name], device=self.model.device, dtype=like.dtype)
+                        for name, like in fresh.items()
+                    }
                 )
         self.parameters = Parameters(*halves)
         self._restore_generator(arrays["generator"])
         self.scaler.restore(arrays)
-        self.target.restore(
-            {k.removeprefix("target."): v for k, v in arrays.items() if k.startswith("target.")}
-        )
+        self.target.restore(part_of("target", arrays))
         self._bars, self._stale = None, []
 
     def _restore_generator(self, saved: npt.NDArray[Any]) -> None:

@@ -1,0 +1,115 @@
+"""A batch that has passed the gate: checked once, and trusted from there on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.belief import Floats
+from fires.core.classes import NO_CLASSES as NO_CLASSES
+from fires.core.classes import Classes, Codes
+
+
+@dataclass(slots=True, eq=False)
+class CheckedBatch:
+    """Rows that selectors, models and predictors learn from without looking at them again.
+
+    It is made at the door a batch comes in by, a selector's or a pipeline's ``partial_fit``, and
+    handed down as it is. Nobody changes it.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix (n_rows, n_features)
+        Floats, in the order of columns learnt from; no infinite entry, NaN for a missing one.
+    y : ndarray (n_rows,), optional
+        Labels or numbers, none of them missing.
+    weight : ndarray (n_rows,), optional
+        How often each row counts.
+    n_missing : int
+        Missing entries of X.
+    announced : sequence, optional
+        All labels there will ever be.
+    scale : str, optional
+        The scale that X has been brought to; None if it is as it came.
+
+    Examples
+    --------
+    >>> batch = CheckedBatch(np.zeros((2, 3)), np.array(["no", "yes"]))
+    >>> book, codes = batch.labels(NO_CLASSES)
+    >>> codes, batch.labels(book)[0] is book
+    (array([0, 1]), True)
+    """
+
+    X: Any
+    y: npt.NDArray[Any] | None = None
+    weight: Floats | None = None
+    n_missing: int = 0
+    announced: Any = None
+    scale: str | None = None
+    _encoded: tuple[Classes, Classes, Codes] | None = field(default=None, repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        n_rows: int = self.X.shape[0]
+        return n_rows
+
+    def labels(self, known: Classes) -> tuple[Classes, Codes]:
+        """The labels known with this batch, and the place of each label of y among them.
+
+        Parameters
+        ----------
+        known : Classes
+            The labels known before. Whoever asks with the same book gets the same answer, which is
+            found once.
+
+        Returns
+        -------
+        book : Classes
+        codes : ndarray of int
+        """
+        if self._encoded is not None:
+            before, after, codes = self._encoded
+            if known is before or known is after:
+                return after, codes
+        assert self.y is not None
+        after, codes = known.take(self.y, self.announced)
+        self._encoded = known, after, codes
+        return after, codes
+
+    def with_rows(self, X: Any) -> CheckedBatch:
+        """The same batch with other values in its rows; what is known of its labels stays.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            As many rows.
+
+        Returns
+        -------
+        CheckedBatch
+        """
+        return CheckedBatch(X, self.y, self.weight, 0, self.announced, self.scale, self._encoded)
+
+    def part(self, rows: Any) -> CheckedBatch:
+        """Some of the rows, as a batch of their own; a weight of zero for all of them is kept.
+
+        Parameters
+        ----------
+        rows : slice or ndarray
+            Which rows.
+
+        Returns
+        -------
+        CheckedBatch
+        """
+        X = self.X[rows]
+        n_missing = 0
+        if self.n_missing:
+            n_missing = int(np.isnan(X.data if not isinstance(X, np.ndarray) else X).sum())
+        y = None if self.y is None else self.y[rows]
+        weight = None if self.weight is None else self.weight[rows]
+        return CheckedBatch(X, y, weight, n_missing, self.announced, self.scale)

@@ -1,0 +1,240 @@
+"""Learnt state, declared once: what is saved, and what a file must hold to be taken for it.
+
+An object lists what it learns as a mapping of names to :class:`Array`, :class:`Value` and
+:class:`Random`. That one list is what is saved, and what is checked when it is read back: a file
+that was tampered with is refused here, before a compiled loop could follow it out of an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.errors import StateError
+from fires.core.randomness import generator_state, restore_generator
+from fires.core.state import Arrays, State
+
+
+class Part(Protocol):
+    """One thing that is learnt."""
+
+    def write(self, name: str, value: Any, header: dict[str, Any], arrays: Arrays) -> None:
+        """Put the value into what is saved."""
+
+    def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
+        """The value, if what was read is what was declared; None if it may be absent and is."""
+
+
+Declared = Mapping[str, Part]
+
+
+class Array:
+    """A learnt array: what it may be, in terms of the sizes of its owner.
+
+    Parameters
+    ----------
+    *shape : int or str
+        The length of each axis: a number, the letter of a size (``"J"`` features, ``"K"``
+        classes; a new letter means what it meant where it first came up), either of two
+        (``"1|J"``), or ``"*"`` for any.
+    dtype : str
+        The type of the numbers.
+    low, high : float or str
+        The least and the greatest number allowed. A letter as ``high`` is the size that an index
+        has to stay below.
+    optional : bool
+        Whether the owner may be without it.
+    finite : bool
+        Whether infinite numbers are refused; NaN always is.
+
+    Examples
+    --------
+    >>> sizes = {"J": 3}
+    >>> Array("R", "J", low=0.0).read("sigma", {}, {"sigma": np.ones((2, 3))}, sizes).shape
+    (2, 3)
+    >>> sizes["R"]
+    2
+    >>> kept = Array("*", dtype="int64", low=0, high="J")
+    >>> kept.read("kept", {}, {"kept": np.array([5])}, sizes)
+    Traceback (most recent call last):
+    fires.core.errors.StateError: kept holds numbers from 5 to 5, not from 0 to 2
+    """
+
+    def __init__(
+        self,
+        *shape: int | str,
+        dtype: str = "float64",
+        low: float = -np.inf,
+        high: float | str = np.inf,
+        optional: bool = False,
+        finite: bool = True,
+    ) -> None:
+        self.shape, self.dtype, self.low, self.high = shape, dtype, low, high
+        self.optional, self.finite = optional, finite
+
+    def write(self, name: str, value: Any, header: dict[str, Any], arrays: Arrays) -> None:
+        """Put the array among the arrays, if there is one."""
+        if value is not None:
+            arrays[name] = np.array(value)
+
+    def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
+        """The array; StateError unless its type, shape and numbers are as declared."""
+        value = arrays.get(name)
+        if value is None:
+            return _absent(name, self.optional)
+        fits = value.dtype == self.dtype and value.ndim == len(self.shape)
+        if not fits or not all(map(_fits, self.shape, value.shape, [sizes] * value.ndim)):
+            found = f"{value.dtype} of shape {value.shape}"
+            raise StateError(f"{name} is {found}, not {self.dtype} of {self.shape} with {sizes}")
+        self._check_numbers(name, value, sizes)
+        return value if value.ndim else value[()]
+
+    def _check_numbers(self, name: str, value: npt.NDArray[Any], sizes: dict[str, int]) -> None:
+        high = sizes[self.high] - 1 if isinstance(self.high, str) else self.high
+        least, greatest = (value.min(), value.max()) if value.size else (0, 0)
+        allowed = not self.finite or (np.isfinite(least) and np.isfinite(greatest))
+        if not (allowed and self.low <= least and greatest <= high) and value.size:
+            span = f"from {least} to {greatest}, not from {self.low} to {high}"
+            raise StateError(f"{name} holds numbers {span}")
+
+
+def _fits(wanted: int | str, length: int, sizes: dict[str, int]) -> bool:
+    """Whether the length of an axis is the wanted one; a new letter gets its meaning here."""
+    if isinstance(wanted, int) or wanted.isdigit():
+        return length == int(wanted)
+    if "|" in wanted:
+        return any(_fits(one, length, sizes) for one in wanted.split("|"))
+    return wanted == "*" or length == sizes.setdefault(wanted, length)
+
+
+class Value:
+    """A learnt number, flag or text, kept in the header.
+
+    Parameters
+    ----------
+    kind : type
+        bool, int, float or str; a whole number passes for a float.
+    low, high : float
+        The least and the greatest number allowed.
+    optional : bool
+        Whether it may be None or absent.
+
+    Examples
+    --------
+    >>> Value(int, low=0).read("n_samples_seen", {"n_samples_seen": -1}, {}, {})
+    Traceback (most recent call last):
+    fires.core.errors.StateError: n_samples_seen is -1, not a finite int from 0 to inf
+    """
+
+    def __init__(
+        self, kind: type, low: float = -np.inf, high: float = np.inf, optional: bool = False
+    ) -> None:
+        self.kind, self.low, self.high, self.optional = kind, low, high, optional
+
+    def write(self, name: str, value: Any, header: dict[str, Any], arrays: Arrays) -> None:
+        """Put the value into the header."""
+        header[name] = value
+
+    def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
+        """The value; StateError unless it is of its kind and within its bounds."""
+        value = header.get(name)
+        if value is None:
+            return _absent(name, self.optional)
+        numeric = self.kind in (int, float)
+        right = type(value) in ((int, float) if self.kind is float else (self.kind,))
+        if not right or (numeric and not (self.low <= value <= self.high and abs(value) < np.inf)):
+            span = f"finite {self.kind.__name__} from {self.low} to {self.high}"
+            wanted = span if numeric else self.kind.__name__
+            raise StateError(f"{name} is {value!r:.60}, not a {wanted}")
+        return value
+
+
+class Random:
+    """A random generator, whose place in its sequence is kept in the header."""
+
+    def write(self, name: str, value: Any, header: dict[str, Any], arrays: Arrays) -> None:
+        """Put where the generator stands into the header."""
+        header[name] = generator_state(value)
+
+    def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
+        """A generator that goes on from there; StateError if there is none."""
+        try:
+            return restore_generator(header[name])
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+            raise StateError(f"{name} is no state of a random generator ({error!r})") from None
+
+
+def _absent(name: str, allowed: bool) -> None:
+    if not allowed:
+        raise StateError(f"{name} is missing")
+
+
+def collect(owner: Any, declared: Declared, attribute: str = "{}") -> State:
+    """What an object has learnt, as its declaration lists it.
+
+    Parameters
+    ----------
+    owner : object
+        Whose attributes are read.
+    declared : mapping of str to Array, Value or Random
+        What they are called in the file, and what they are.
+    attribute : str
+        What they are called in the object, such as ``"_{}_"``.
+
+    Returns
+    -------
+    header, arrays : dict
+        What :func:`restore` takes back.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> declared = {"shift": Array("J"), "n_rows": Value(int, low=0)}
+    >>> header, arrays = collect(SimpleNamespace(shift=np.zeros(2), n_rows=7), declared)
+    >>> again = SimpleNamespace()
+    >>> restore(again, declared, header, arrays, {"J": 2})
+    >>> again
+    namespace(shift=array([0., 0.]), n_rows=7)
+    """
+    header: dict[str, Any] = {}
+    arrays: Arrays = {}
+    for name, part in declared.items():
+        part.write(name, getattr(owner, attribute.format(name), None), header, arrays)
+    return header, arrays
+
+
+def restore(
+    owner: Any,
+    declared: Declared,
+    header: Mapping[str, Any],
+    arrays: Arrays,
+    sizes: dict[str, int],
+    attribute: str = "{}",
+) -> None:
+    """Check all that was declared, then set it; an object is never half restored.
+
+    Parameters
+    ----------
+    owner : object
+        Whose attributes are set.
+    declared : mapping
+        As in :func:`collect`.
+    header, arrays : mapping
+        What was read.
+    sizes : dict of str to int
+        What the letters in shapes mean; new ones are added.
+    attribute : str
+        As in :func:`collect`.
+
+    Raises
+    ------
+    StateError
+        Naming what is missing, or is not what was declared.
+    """
+    found = {name: part.read(name, header, arrays, sizes) for name, part in declared.items()}
+    for name, value in found.items():
+        if value is not None:
+            setattr(owner, attribute.format(name), value)

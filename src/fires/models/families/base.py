@@ -1,0 +1,127 @@
+r"""What every linear base model shares with its likelihood: one scalar function.
+
+A linear model sees a row only through :math:`t = \theta^\top x \sim \mathcal{N}(a, v)`, so all it
+needs is one function of three numbers: the log marginal likelihood and its two slopes,
+
+.. math::
+    Z(a, v, y) = \operatorname{E}[p(y \mid t)], \qquad
+    g_a = \frac{\partial \log Z}{\partial a}, \qquad
+    g_v = \frac{\partial \log Z}{\partial v}
+        = \frac12 \Bigl(\frac{\partial g_a}{\partial a} + g_a^2\Bigr) .
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import erfcx
+
+from fires.core.belief import Floats
+from fires.kernels.rows import RowPulls, pull_rows_plain
+
+Kind = Literal["classes", "numbers", "counts"]
+Scores = tuple[Floats, Floats, Floats]
+
+
+class Family(ABC):
+    """A likelihood ``p(y | t)``, known by its Gaussian marginal, with every fact about itself.
+
+    A new family writes :meth:`scores`; the other facts have defaults.
+
+    Attributes
+    ----------
+    name : str
+        What ``FIRES(model=...)`` calls it.
+    kind : {"classes", "numbers", "counts"}
+        What ``y`` is: -1 and +1, any number, or a number that is not negative.
+    noise : float
+        The variance of the noise that learning starts from, where ``v`` includes one; else 0.
+    start_width : float
+        How the start of a prediction widens with ``v``, see :func:`fires.models.target.start`.
+    """
+
+    name: str
+    kind: Kind
+    noise: float = 0.0
+    start_width: float = 0.0
+
+    @abstractmethod
+    def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
+        """``(log Z, dlogZ/da, dlogZ/dv)``, elementwise, in the broadcast shape."""
+
+    @property
+    def pull_rows(self) -> RowPulls:
+        """What the rows of a batch pull with: compiled, if the family has compiled slopes."""
+        return lambda *rows: pull_rows_plain(self.scores, *rows)
+
+    def level_of_share(self, rest: float, positive: float) -> float:
+        """The inverse link of the share of positives, exactly odd in which side is called positive.
+
+        Parameters
+        ----------
+        rest, positive : float
+            The weight of the rows of both sides.
+
+        Returns
+        -------
+        float
+            Where predictions start from; 0 if the target has no classes.
+        """
+        return 0.0
+
+
+def by_rows(
+    score: Callable[[Floats, Floats, Floats], Scores],
+    a: npt.ArrayLike,
+    v: npt.ArrayLike,
+    y: npt.ArrayLike,
+) -> Scores:
+    """Call a function of equally long vectors with whatever broadcasts, a block at a time.
+
+    A block bounds the memory of the tables, and keeps them in cache. ``v = 0`` is replaced by
+    1e-100, which changes no digit unless a Poisson with ``a > 200`` is asked for ``-inf``.
+    """
+    a, v, y = np.broadcast_arrays(*floats(a, v, y))
+    out = np.empty((3, a.size))
+    rows, variance, target = a.ravel(), np.maximum(v.ravel(), 1e-100), y.ravel()
+    # Squares that overflow are exponents far in a tail, where the exponential is 0.
+    with np.errstate(over="ignore"):
+        for start in range(0, a.size, 1024):
+            block = slice(start, start + 1024)
+            out[:, block] = score(rows[block], variance[block], target[block])
+    return out[0].reshape(a.shape), out[1].reshape(a.shape), out[2].reshape(a.shape)
+
+
+def floats(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> Scores:
+    """Make three arrays of float64; a NumPy scalar becomes an array without axes."""
+    return np.asarray(a, np.float64), np.asarray(b, np.float64), np.asarray(c, np.float64)
+
+
+def left_moments(a: Floats, v: Floats, first: Floats, n: int) -> tuple[Floats, Floats, Floats]:
+    r"""Scaled moments :math:`\operatorname{E}[e^{kt}; t < 0]`, ``k = first, first + 1, ...``.
+
+    .. math::
+        \operatorname{E}[e^{kt}; t < 0] = e^{k a + k^2 v / 2} \, \Phi(-\sqrt 2 x)
+            = \tfrac12 e^{-a^2 / 2 v} \operatorname{erfcx}(x), \qquad
+        x = \frac{a + k v}{\sqrt{2 v}}
+
+    Returns the ``n`` moments, the factor :math:`e^{-a^2 / 2v}`, both divided by a scale near the
+    first moment so that nothing overflows, and the logarithm of that scale.
+    """
+    j = np.arange(n)[:, None]
+    root = np.sqrt(2.0 * v)
+    x = (a + (first + j) * v) / root
+    edge = np.exp(-(np.minimum(x[0], 0.0) ** 2))
+    part = 0.5 * edge * erfcx(np.abs(x))
+    whole = np.exp(np.minimum(j * (a + (first + 0.5 * j) * v), 0.0))
+    log_scale = np.where(x[0] < 0.0, first * (a + 0.5 * first * v), -((a / root) ** 2))
+    return np.where(x < 0.0, whole - part, part), edge, log_scale
+
+
+def shares(rest: float, positive: float) -> tuple[float, float]:
+    """The weights of both sides with half a row more of each: a class not met yet is rare."""
+    return rest + 0.5, positive + 0.5

@@ -1,0 +1,37 @@
+"""Numbers with normal noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.models.families.base import Family, Scores, floats
+
+
+class Gaussian(Family):
+    r"""Numbers with normal noise: :math:`Z = \mathcal{N}(y; a, v)`.
+
+    Here ``v > 0`` **includes** the noise: the caller adds its variance to that of
+    :math:`\theta^\top x`. So the slope with respect to the variance of the noise is ``g_v`` too.
+
+    .. math::
+        g_a = \frac{e}{v}, \quad g_v = \frac{1}{2 v} \Bigl(\frac{e^2}{v} - 1\Bigr),
+        \qquad e = y - a
+
+    Examples
+    --------
+    >>> log_z, g_a, g_v = Gaussian().scores([0.0, 2.0], 4.0, 6.0)
+    >>> g_a, g_v
+    (array([1.5, 1. ]), array([1.   , 0.375]))
+    """
+
+    name, kind = "gaussian", "numbers"
+    noise = 1.0
+
+    def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
+        """``(log Z, dlogZ/da, dlogZ/dv)``, elementwise, in the broadcast shape."""
+        a, v, y = floats(a, v, y)
+        error = y - a
+        pull = error / v
+        square = error * pull
+        return floats(-0.5 * (np.log(2.0 * np.pi * v) + square), pull, 0.5 * (square - 1.0) / v)

@@ -1,0 +1,98 @@
+"""The probit: the likelihood of the paper, whose marginal has a closed form."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import erfcx, log_ndtr, ndtri
+
+from fires.core.belief import Floats
+from fires.kernels.compiling import compiled
+from fires.kernels.rows import RowPulls, row_pulls
+from fires.models.families.base import Family, Scores, floats, shares
+
+_ROOT = math.sqrt(2.0 / math.pi)
+_HALF = math.sqrt(0.5)
+_TERMS = 60  # of the continued fraction: full precision from z = -7 downwards
+
+
+class Probit(Family):
+    r"""Classes by a probit: :math:`p(y \mid t) = \Phi(y t)`, :math:`y = \pm 1`.
+
+    .. math::
+        Z = \Phi(z), \quad g_a = \frac{y\,r(z)}{\rho}, \quad g_v = -\frac{z\,r(z)}{2 \rho^2},
+        \qquad z = \frac{y a}{\rho}, \quad \rho = \sqrt{1 + v}
+
+    where :math:`r` is the :func:`inverse_mills` ratio.
+
+    Examples
+    --------
+    >>> log_z, g_a, g_v = Probit().scores([-2.0, 2.0], 1.0, 1.0)
+    >>> g_a.round(6), g_v.round(6)
+    (array([1.319484, 0.112636]), array([ 0.659742, -0.056318]))
+    """
+
+    name, kind = "probit", "classes"
+    start_width = 1.0
+
+    def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
+        """``(log Z, dlogZ/da, dlogZ/dv)``, elementwise, in the broadcast shape."""
+        a, v, y = floats(a, v, y)
+        rho = np.sqrt(1.0 + v)
+        z = y * (a / rho)
+        pull = inverse_mills(z) / rho
+        # z / rho first: z * pull can overflow where the slope does not.
+        return floats(log_ndtr(z), y * pull, -0.5 * (z / rho) * pull)
+
+    @property
+    def pull_rows(self) -> RowPulls:
+        """Compiled."""
+        return _pull_rows
+
+    def level_of_share(self, rest: float, positive: float) -> float:
+        """The quantile of the share of positives.
+
+        Examples
+        --------
+        >>> Probit().level_of_share(rest=9.5, positive=9.5)
+        0.0
+        """
+        rest, positive = shares(rest, positive)
+        rarer = float(ndtri(min(positive, rest) / (positive + rest)))
+        return math.copysign(rarer, positive - rest)
+
+
+def inverse_mills(z: Floats) -> Floats:
+    r"""Return :math:`\varphi(z) / \Phi(z)`, accurate in both tails.
+
+    .. math:: r(z) = \sqrt{2 / \pi} \,/\, \operatorname{erfcx}(-z / \sqrt 2)
+
+    Examples
+    --------
+    >>> inverse_mills(np.array([-1000.0, 0.0, 10.0]))
+    array([1.00000100e+03, 7.97884561e-01, 7.69459863e-23])
+    """
+    # Beyond z = 37 erfcx is infinite and the ratio 0, as it should be.
+    ratio: Floats = np.sqrt(2.0 / np.pi) / erfcx(-z / np.sqrt(2.0))
+    return ratio
+
+
+@compiled
+def _slopes(a: float, v: float, y: float) -> tuple[float, float]:
+    """The slopes of log Phi(y a / sqrt(1 + v)): what :class:`Probit` defines, for one row."""
+    rho = math.sqrt(1.0 + v)
+    z = y * (a / rho)
+    if z > -7.0:
+        ratio = _ROOT * math.exp(-0.5 * z * z) / math.erfc(-z * _HALF)
+    else:
+        # exp and erfc both vanish here; their ratio is -z + 1/(-z + 2/(-z + 3/(...))).
+        ratio = -z
+        for n in range(_TERMS, 0, -1):
+            ratio = -z + n / ratio
+    ratio /= rho
+    return y * ratio, -0.5 * (z / rho) * ratio
+
+
+_pull_rows = row_pulls(_slopes)

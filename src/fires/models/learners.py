@@ -1,0 +1,59 @@
+"""Which learner runs a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fires.models.base import BaseModel, Learner
+from fires.models.linear import Linear
+from fires.models.linear_learner import LinearLearner
+from fires.models.model_learner import ModelLearner
+from fires.models.monte_carlo import MonteCarlo
+from fires.models.monte_carlo_learner import MonteCarloLearner
+
+
+def start_learner(
+    model: BaseModel,
+    n_features: int,
+    n_classes: int,
+    *,
+    scale: str | None,
+    starts: tuple[Any, Any] = (0.0, 1.0),
+    rng: np.random.Generator,
+) -> Learner:
+    """A learner that has learnt nothing yet.
+
+    Parameters
+    ----------
+    model : BaseModel
+        A linear model and a net or tree have learners of their own, which do the same in place.
+    n_features, n_classes : int
+        The size of the problem; 0 classes for a numeric target.
+    scale : {"standard", "minmax", None}
+        What is done to X.
+    starts : tuple
+        The means and standard deviations that a linear model starts from.
+    rng : Generator
+        For models that draw random numbers.
+
+    Returns
+    -------
+    Learner
+    """
+    if isinstance(model, Linear):
+        mu, sigma = starts
+        return LinearLearner(
+            model.family,
+            n_features,
+            n_classes,
+            fit_intercept=model.fit_intercept,
+            scale=scale,
+            mu_init=mu,
+            sigma_init=sigma,
+        )
+    n_classes = max(n_classes, 2) if n_classes else 0
+    if isinstance(model, MonteCarlo):
+        return MonteCarloLearner(model, n_features, n_classes, scale=scale, rng=rng)
+    return ModelLearner(model, n_features, n_classes, scale=scale, rng=rng)

@@ -1,0 +1,393 @@
+"""A linear model that learns in place: what FIRES runs for its built-in families.
+
+:class:`fires.models.linear.Linear` says what the gradient is. Here the same step is taken on
+arrays that stay where they are: scaling is folded into the coefficients instead of being done to
+X, and a sparse batch costs what its entries cost, however many features there are.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from fires.core.batch import CheckedBatch
+from fires.core.belief import Belief, Floats
+from fires.core.classes import Labels, class_rows
+from fires.core.declared import Array, Declared, collect, restore
+from fires.core.state import Arrays, part_of, under
+from fires.kernels import oriented, project
+from fires.kernels.features import fold, move
+from fires.models.base import Rates
+from fires.models.families import FAMILIES
+from fires.models.linear import over_classes
+from fires.models.target import Target
+from fires.scaling import Scaler
+from fires.scaling.dense import Unscaled
+from fires.scaling.sparse import SPARSE
+
+# Of its own value, what sigma may lose or gain in one step; ordinary steps move it by a thousandth.
+_CAPPED = (-0.5, 1.0)
+_AS_PUBLISHED = (-1.0, np.inf)  # the paper clips sigma at 0 and nowhere else
+_OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
+
+
+class LinearLearner:
+    r"""Beliefs of a linear model, moved by one step per batch.
+
+    **Dense.** With :math:`t = (x - s) \circ g`, s and g the shift and gain of the scaler, the two
+    kernels run on :math:`x - s` with :math:`\mu \circ g` and :math:`(\sigma \circ g)^2` in place of
+    :math:`\mu` and :math:`\sigma^2`. The sums that move the scaler come out of the same pass: they
+    are one more row of coefficients, equal to the weights.
+
+    **Sparse.** x is only scaled, never shifted; instead the gradient is centred,
+    :math:`g_{\mu_j} = (X^\top c)_j - m_j \sum_b c_b`, and so is the prediction,
+    :math:`a_b = \mu^\top x_b - \mu^\top m`. The first also moves columns that the batch does not
+    touch, by the column's pull times one number for all. So ``mu`` keeps
+    :math:`u_j = \mu_j + \text{pull}_j A`, with A the running sum of that number, and
+    :math:`\mu_j = u_j - \text{pull}_j A` is exact whenever it is asked for. The second is
+    :math:`\mu^\top m = \text{pace} (\sum_j u_j \text{pull}_j - A \sum_j \text{pull}_j^2)`, two
+    sums that change with the touched columns alone.
+
+    **Level.** At the paper's rate an intercept needs thousands of batches to learn that one row
+    in a hundred is positive. Until then every row pulls the same way, those with a small v the
+    most, and features that go with v are given weights for it. So, on scaled data with an
+    intercept, predictions start from the running share of the class (or mean of the counts),
+    :math:`a_b + \Phi^{-1}(\text{share}) \sqrt{1 + v_b}`, and the intercept learns the rest.
+
+    **Step cap**, on scaled data only: a row whose step would carry its own prediction past its
+    own optimum is shortened to reach just that, :math:`\alpha h_b \lVert x_b \rVert^2 \le 1`
+    with :math:`h = -\partial^2 \log Z / \partial a^2`, and sigma keeps at least half and gains
+    at most as much again. Ordinary steps are far from both, and are exactly those of the paper;
+    an outlier can no longer throw the belief away, nor can sigma be clipped to an absorbing 0.
+    """
+
+    learnt: ClassVar[Declared] = {
+        "mu": Array("R", "J"),
+        "sigma": Array("R", "J", low=0.0),
+        "drift": Array("R"),
+        "pulled": Array("R"),
+        "pull_squares": Array(),
+        "noise": Array(low=0.0),
+        "least_sigma": Array(low=0.0),
+    }
+    learnt_intercept: ClassVar[Declared] = {"mu": Array("R"), "sigma": Array("R", low=0.0)}
+
+    def __init__(
+        self,
+        family: str,
+        n_features: int,
+        n_classes: int,
+        *,
+        fit_intercept: bool,
+        scale: str | None,
+        mu_init: Any = 0.0,
+        sigma_init: Any = 1.0,
+    ) -> None:
+        self.family, self.fit_intercept, self.scale = FAMILIES[family], fit_intercept, scale
+        self.n_features = n_features
+        self.init = (mu_init, sigma_init)
+        n_rows = n_classes if n_classes > 2 else 1
+        self.mu = np.empty((n_rows, n_features))
+        self.sigma = np.empty((n_rows, n_features))
+        self.mu[:], self.sigma[:] = mu_init, sigma_init
+        # The intercept starts as the paper's parameters do, whatever the features start from.
+        self.intercept = Belief.standard(n_rows)
+        self.drift = np.zeros(n_rows)  # A of the docstring
+        self.pulled = np.zeros(n_rows)  # sum of u_j pull_j
+        self.pull_squares = 0.0
+        self.noise = self.family.noise
+        self.least_sigma = float(self.sigma.min())  # or less: a bound, cheap to keep up
+        published = scale is None and self.family.kind == "classes"
+        self._sigma_change = _AS_PUBLISHED if published else _CAPPED
+        self.scaler = Scaler(scale, n_features)
+        self.in_sparse_terms = False
+        scaled = scale is not None
+        self.target = Target(family, n_rows, scaled=scaled, levelled=scaled and fit_intercept)
+        self._buffers: dict[str, Floats] = {}
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of parameters: one, or one per class."""
+        return len(self.mu)
+
+    # --- learning ---------------------------------------------------------------------------
+
+    def step(self, batch: CheckedBatch, y: npt.NDArray[Any], rates: Rates) -> None:
+        """Learn from one batch. On an error, nothing moved.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            The rows. Where they have the learner's scale already, they are taken as they are.
+        y : ndarray (n_rows,)
+            Class codes, or numbers.
+        rates : Rates
+            The learning rates.
+        """
+        weight = _ones(batch.n_rows) if batch.weight is None else batch.weight
+        target, level = self.target.look(y, weight)
+        level = _zeros(self.n_rows) if level is None else level
+        if sp.issparse(batch.X) or self.in_sparse_terms:
+            # What overflows is found where the sums are checked, before anything is moved.
+            with np.errstate(all="ignore"):
+                self._step_sparse(batch, weight, target, level, rates)
+        else:
+            self._step_dense(batch, weight, target, level, rates)
+        self.target.count(y, weight)
+
+    def _step_dense(
+        self, batch: CheckedBatch, w: Floats, target: Floats, level: Floats, rates: Rates
+    ) -> None:
+        n_rows, X, missing = self.n_rows, batch.X, batch.n_missing > 0
+        half = self.scaler.dense
+        if batch.scale is not None and batch.scale == self.scale:
+            half = _unscaled(self.n_features)
+        first = not half.ready
+        if first:
+            half = type(half)(self.n_features)
+            half.begin(X, w, missing)
+        n_sums = n_rows + (half.kind == "standard" and not first)
+        p, q = self._buffer("p", n_sums), self._buffer("q", n_sums)
+        view, project_into, accumulate_into = oriented(X)
+
+        # p and q hold the folded coefficients first and the sums later.
+        fold(self.mu, self.sigma, half.gain, p, q)
+        a, v = np.empty((n_rows, len(w))), np.empty((n_rows, len(w)))
+        project_into(view, p[:n_rows], q[:n_rows], half.shift, a, v)
+
+        def norms() -> Floats:
+            square = (half.gain**2)[None, :]
+            return project(X, square, square, half.shift)[1]
+
+        # One more row of coefficients, the weights, gives the sums that the scale is learnt from.
+        c, d = np.empty((n_sums, len(w))), np.empty((n_sums, len(w)))
+        c[n_rows:], d[n_rows:] = w, w
+        self._pulls(a, v, target, level, batch.weight, rates, norms, c, d)
+        accumulate_into(view, c, d, half.shift, p, q)
+        total = float(len(w) if batch.weight is None else w.sum())
+        self.least_sigma = self._move(self.mu, self.sigma, p, q, half.gain, c, d, rates, total)
+        if first:
+            self.scaler.dense = half
+        else:
+            half.absorb(X, p[-1], q[-1], w, missing)
+
+    def _step_sparse(
+        self, batch: CheckedBatch, w: Floats, target: Floats, level: Floats, rates: Rates
+    ) -> None:
+        X = batch.X if sp.issparse(batch.X) else sp.csr_array(batch.X)
+        touched = self.scaler.touched(X, w, batch.n_missing > 0)
+        half = self.scaler.sparse
+        first = not half.ready
+        if first:
+            half = SPARSE[self.scale](self.n_features)
+            half.begin(touched)
+        columns, n_rows = touched.columns, self.n_rows
+        gain, pull = half.gain(columns), half.pull(columns)
+        kept, sigma = self.mu[:, columns], self.sigma[:, columns]
+        pulled, pull_squares = self.pulled, self.pull_squares
+        if first:
+            pulled, pull_squares = kept @ pull, float(pull @ pull)
+        mu = kept - pull * self.drift[:, None]
+        a, v = touched.project(mu * gain, (sigma * gain) ** 2)
+        a -= half.pace * (pulled - self.drift * pull_squares)[:, None]
+        # A missing entry is none that lies off the centre: there the centring is taken back.
+        gap_rows, gaps = touched.gaps()
+        centre = half.pace * pull[gaps]
+        _add_at(a, gap_rows, mu[:, gaps] * centre)
+
+        def norms() -> Floats:
+            square = (gain**2)[None, :]
+            return touched.project(square, square)[1]
+
+        n_sums = n_rows + (half.kind == "standard" and not first)
+        c, d = np.empty((n_sums, len(w))), np.empty((n_sums, len(w)))
+        c[n_rows:], d[n_rows:] = w, w
+        self._pulls(a, v, target, level, batch.weight, rates, norms, c, d)
+        p, q = touched.accumulate(c, d)
+        rate = rates.shared(touched.total)[0]
+        drift = self.drift + rate * half.pace * c[:n_rows].sum(axis=1)
+        mu = kept - pull * drift[:, None]
+        _add_at(mu, gaps, rate * c[:n_rows, gap_rows] * centre)
+        least = self._move(mu, sigma, p, q, gain, c, d, rates, touched.total)
+        self.drift, self.least_sigma = drift, min(least, self.least_sigma)
+        if first:
+            self.scaler.sparse = half
+        else:
+            half.absorb(touched, p[-1], q[-1])
+        new_pull = half.pull(columns)
+        mu += new_pull * drift[:, None]
+        self.mu[:, columns], self.sigma[:, columns] = mu, sigma
+        self.pulled = pulled + mu @ new_pull - kept @ pull
+        self.pull_squares = pull_squares + float(new_pull @ new_pull - pull @ pull)
+
+    def _pulls(
+        self,
+        a: Floats,
+        v: Floats,
+        target: Floats,
+        level: Floats,
+        weight: Floats | None,
+        rates: Rates,
+        norms: Callable[[], Floats],
+        c: Floats,
+        d: Floats,
+    ) -> None:
+        """Write each row's weighted slopes in a and v, shortened where the step cap says so."""
+        family, bend, n_rows = self.family, np.empty_like(a), self.n_rows
+        none = _zeros(n_rows)
+        own = (self.intercept.mu, self.intercept.sigma) if self.fit_intercept else (none, none)
+        # v bounds the norm of a row from above: mostly that alone shows that no cap is needed.
+        least = self.least_sigma * self.least_sigma
+        greatest = family.pull_rows(
+            a, v, target, *own, self.noise, level, family.start_width, least, c, d, bend
+        )
+        factor = weight
+        if self.scale is not None and rates.mu * greatest > least:
+            with np.errstate(all="ignore"):
+                overshoot = rates.mu * np.maximum(bend, 0.0) * (norms() + self.fit_intercept)
+                factor = (1.0 if weight is None else weight) / np.maximum(overshoot, 1.0)
+        if factor is not None:
+            c[:n_rows] *= factor
+            d[:n_rows] *= factor
+
+    def _move(
+        self,
+        mu: Floats,
+        sigma: Floats,
+        p: Floats,
+        q: Floats,
+        gain: Floats,
+        c: Floats,
+        d: Floats,
+        rates: Rates,
+        total: float,
+    ) -> float:
+        """Take the step, or raise and move nothing; the smallest sigma after it."""
+        own, share = self.intercept, rates.shared(total)
+        intercept = own.mu, own.sigma, self.fit_intercept
+        least = move(mu, sigma, p, q, gain, c, d, *intercept, *share, *self._sigma_change)
+        if least != least:
+            raise ValueError(_OVERFLOW)
+        if self.noise:
+            # In the logarithm, so that it stays positive; by at most a factor e.
+            growth = share[0] * self.noise * float(d[: self.n_rows].sum())
+            self.noise *= math.exp(min(max(growth, -1.0), 1.0))
+        return least
+
+    # --- classes ----------------------------------------------------------------------------
+
+    def with_classes(self, before: Labels, after: Labels) -> LinearLearner:
+        """A copy for more classes: its rows are old rows times a sign, or fresh ones."""
+        sources = class_rows(before, after)
+        other = copy.copy(self)
+        other._buffers = {}
+        other.mu, other.sigma = np.empty((2, len(sources), self.n_features))
+        other.mu[:], other.sigma[:] = self.init
+        other.intercept = Belief.standard(len(sources))
+        other.drift, other.pulled = np.zeros((2, len(sources)))
+        kept = [row for row, source in enumerate(sources) if source is not None]
+        pairs = [source for source in sources if source is not None]
+        old = np.array([row for row, _ in pairs], dtype=np.intp)
+        sign = np.array([sign for _, sign in pairs])
+        other.mu[kept], other.sigma[kept] = sign[:, None] * self.mu[old], self.sigma[old]
+        other.drift[kept], other.pulled[kept] = sign * self.drift[old], sign * self.pulled[old]
+        other.intercept.mu[kept] = sign * self.intercept.mu[old]
+        other.intercept.sigma[kept] = self.intercept.sigma[old]
+        other.target = self.target.with_rows(sources)
+        other.least_sigma = float(other.sigma.min())
+        return other
+
+    def ready_for(self, X: Any) -> LinearLearner:
+        """The learner itself, or a copy in sparse terms once scaled data turns sparse.
+
+        The coefficients of x itself stay what they are: only their unit changes, from the standard
+        deviation to the root mean square of a column.
+        """
+        if self.scale is None or self.in_sparse_terms or not sp.issparse(X):
+            return self
+        other = copy.copy(self)
+        other.target, other.intercept = copy.deepcopy((self.target, self.intercept))
+        other.scaler, other.in_sparse_terms = self.scaler.in_sparse_terms(), True
+        if self.scaler.dense.ready:
+            gain = other.scaler.sparse.gain(np.arange(self.n_features))
+            now = self.scaler.dense.gain
+            unit = np.where(gain > 0.0, now / np.where(gain > 0.0, gain, 1.0), 1.0)
+            other.mu, other.sigma = self.mu * unit, self.sigma * unit
+            other.least_sigma = float(other.sigma.min())
+            pulls = other.scaler.sparse.pulls
+            other.pulled, other.pull_squares = other.mu @ pulls, float(pulls @ pulls)
+        return other
+
+    # --- what is believed -------------------------------------------------------------------
+
+    def features(self) -> Belief:
+        """One mean and one standard deviation per feature; the next step may move the arrays."""
+        mu = self.mu
+        if self.in_sparse_terms:
+            mu = self.scaler.sparse.pulls * self.drift[:, None]
+            np.subtract(self.mu, mu, out=mu)
+        if self.n_rows == 1:
+            return Belief(mu[0], self.sigma[0])
+        seen = self.target.class_weight
+        return over_classes(mu, self.sigma, seen / seen.sum())
+
+    def state(self) -> Arrays:
+        """Everything needed to go on, as arrays."""
+        _, arrays = collect(self, self.learnt)
+        arrays |= under("intercept", collect(self.intercept, self.learnt_intercept)[1])
+        return arrays | self.scaler.state() | under("target", self.target.state())
+
+    def restore(self, arrays: Arrays) -> None:
+        """Go on from :meth:`state`; StateError unless the arrays fit together."""
+        sizes = {"J": self.n_features, "R": self.n_rows}
+        restore(self, self.learnt, {}, arrays, sizes)
+        intercept = SimpleNamespace()
+        restore(intercept, self.learnt_intercept, {}, part_of("intercept", arrays), sizes)
+        self.intercept = Belief(intercept.mu, intercept.sigma)
+        self.scaler.restore(arrays)
+        self.in_sparse_terms = self.scale is not None and bool(part_of("sparse", arrays))
+        self.target.restore(part_of("target", arrays))
+
+    # --- helpers ----------------------------------------------------------------------------
+
+    def _buffer(self, name: str, n_rows: int) -> Floats:
+        """Scratch space of the size of the features, kept between steps."""
+        buffer = self._buffers.get(name)
+        if buffer is None or len(buffer) < n_rows:
+            buffer = self._buffers[name] = np.empty((n_rows, self.n_features))
+        return buffer[:n_rows]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_buffers": {}}
+
+
+@lru_cache(maxsize=16)
+def _ones(n: int) -> Floats:
+    """The weight of rows that have none; nobody writes to it."""
+    return np.ones(n)
+
+
+@lru_cache(maxsize=16)
+def _zeros(n: int) -> Floats:
+    """No intercept, no level; nobody writes to it."""
+    return np.zeros(n)
+
+
+@lru_cache(maxsize=4)
+def _unscaled(n_features: int) -> Unscaled:
+    """The scale of rows that have one already; nobody changes it."""
+    return Unscaled(n_features)
+
+
+def _add_at(rows: Floats, columns: npt.NDArray[np.intp], values: Floats) -> None:
+    """Add to columns of every row; a column may come more than once."""
+    for row, value in zip(rows, values, strict=True):
+        np.add.at(row, columns, value)

@@ -1,0 +1,112 @@
+"""Any base model, learning batch by batch: what FIRES runs for a user's model object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.batch import CheckedBatch
+from fires.core.belief import Belief, Floats
+from fires.core.classes import Labels
+from fires.core.errors import Diverged, StateError
+from fires.core.state import Arrays, part_of, under
+from fires.models.base import BaseModel, Rates
+from fires.scaling import Scaler
+
+
+class ModelLearner:
+    """The belief of a user's model, its scale and its random numbers, moved one step per batch.
+
+    The model is shown batches as :class:`fires.scaling.Scaler` scales them.
+    """
+
+    def __init__(
+        self,
+        model: BaseModel,
+        n_features: int,
+        n_classes: int,
+        *,
+        scale: str | None,
+        rng: np.random.Generator,
+    ) -> None:
+        self.model, self.rng = model, rng
+        self.belief = model.init(n_features, n_classes, rng)
+        self.scaler = Scaler(scale, n_features)
+
+    def step(self, batch: CheckedBatch, y: npt.NDArray[Any], rates: Rates) -> None:
+        """Learn from one batch. On an error, nothing moved."""
+        before = self.rng.bit_generator.state
+        w = np.ones(batch.n_rows) if batch.weight is None else batch.weight
+        try:
+            scaled, learn_scale = self._scaled(batch.X, w, batch)
+            gradient = self.model.gradient(self.belief, scaled, y, batch.weight, self.rng)
+            belief = self.belief.step(gradient, *rates.shared(w.sum()))
+            numbers = [belief.mu, belief.sigma, *belief.point.values()]
+            if not all(np.isfinite(part).all() for part in numbers):
+                raise Diverged(
+                    f"The gradient of {type(self.model).__name__} is not finite on this batch."
+                )
+        except BaseException:
+            self.rng.bit_generator.state = before
+            raise
+        self.belief = belief
+        learn_scale()
+
+    def _scaled(self, X: Any, w: Floats, batch: CheckedBatch) -> tuple[Any, Callable[[], None]]:
+        """Rows of a batch at the learner's scale, and how to learn the scale from them."""
+        if batch.scale is not None and batch.scale == self.scaler.scale:
+            return X, lambda: None
+        return self.scaler.scaled(X, w, batch.n_missing > 0)
+
+    def with_classes(self, before: Labels, after: Labels) -> Self:
+        """A user's model keeps the classes it was started with."""
+        raise ValueError(
+            f"{type(self.model).__name__} cannot take up new classes as they arrive: pass "
+            "classes=[...] with all of them to the first partial_fit."
+        )
+
+    def ready_for(self, X: Any) -> Self:
+        """Dense and sparse batches are scaled apart, so there is nothing to prepare."""
+        return self
+
+    def features(self) -> Belief:
+        """One mean and one standard deviation per feature."""
+        return self.model.to_features(self.belief)
+
+    def state(self) -> Arrays:
+        """Everything needed to go on, as arrays."""
+        arrays = {"mu": self.belief.mu, "sigma": self.belief.sigma}
+        return arrays | under("point", dict(self.belief.point)) | self.scaler.state()
+
+    def restore(self, arrays: Arrays) -> None:
+        """Go on from :meth:`state`; the shapes must be those of this model."""
+        point = part_of("point", arrays)
+        fresh = {"mu": self.belief.mu, "sigma": self.belief.sigma} | dict(self.belief.point)
+        saved = {name: arrays[name] for name in ("mu", "sigma")} | point
+        check_shapes(saved, fresh, type(self.model).__name__)
+        self.belief = Belief(arrays["mu"], arrays["sigma"], point)
+        self.scaler.restore(arrays)
+
+
+def check_shapes(saved: Mapping[str, Any], fresh: Mapping[str, Any], owner: str) -> None:
+    """Raise unless what was saved has the names and shapes of a fresh model, in finite numbers.
+
+    Parameters
+    ----------
+    saved, fresh : mapping of str to array
+        What was read, and what the model starts with.
+    owner : str
+        What errors call the model.
+    """
+    for name in sorted(fresh.keys() | saved.keys()):
+        shapes = [tuple(x[name].shape) if name in x else None for x in (saved, fresh)]
+        if shapes[0] != shapes[1]:
+            raise ValueError(
+                f"The saved state has {name} of shape {shapes[0]}; in this {owner} its shape is "
+                f"{shapes[1]}."
+            )
+        if saved[name].dtype.kind == "f" and not np.isfinite(saved[name]).all():
+            raise StateError(f"{name} holds numbers that are not finite")

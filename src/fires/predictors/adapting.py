@@ -1,0 +1,38 @@
+"""A predictor of whatever can be one."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from fires.predictors.river import RiverPredictor
+from fires.predictors.scikit_learn import SklearnPredictor
+
+
+def as_predictor(model: Any) -> Any:
+    """A predictor of whatever can be one; what is one already is handed back.
+
+    Parameters
+    ----------
+    model : object
+        A classifier of River (with ``learn_one``), or anything with scikit-learn's ``partial_fit``
+        and ``predict``. It is wrapped and not copied: what is learnt, it learns itself.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> type(as_predictor(GaussianNB())).__name__
+    'SklearnPredictor'
+    """
+    if hasattr(model, "learn_one") and not isinstance(model, type):
+        return RiverPredictor(model)
+    if not (hasattr(model, "partial_fit") and hasattr(model, "predict")) or isinstance(model, type):
+        raise TypeError(
+            "A predictor is a classifier of River, or an object with partial_fit and predict; "
+            f"this is {model!r}."
+        )
+    takes = inspect.signature(model.partial_fit).parameters
+    # An estimator of scikit-learn takes both, and yet has to know all classes beforehand.
+    if {"classes", "sample_weight"} <= set(takes) and not hasattr(model, "get_params"):
+        return model
+    return SklearnPredictor(model)

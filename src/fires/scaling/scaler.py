@@ -1,0 +1,173 @@
+"""The one scaler: columns brought to one scale by what the batches before have shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fires.core.belief import Floats
+from fires.core.declared import collect, restore
+from fires.core.state import Arrays, part_of, under
+from fires.kernels import accumulate
+from fires.kernels.scaled import rescale
+from fires.scaling.dense import DENSE
+from fires.scaling.sparse import SPARSE, Touched
+
+SCALES = tuple(DENSE)
+"""What can be done to columns."""
+
+
+class Scaler:
+    """Standardises columns or brings them to [0, 1]; missing entries become zeros.
+
+    Sparse rows are divided by the root mean square or the range of their columns and not centred,
+    since that would fill them. The first batch is scaled by its own values. The scale of dense
+    rows does not fit sparse ones: rows of the other kind than the first batch are brought to its
+    kind. A linear model does without scaled rows, and works with the scale of its half, ``dense``
+    or ``sparse``.
+
+    Parameters
+    ----------
+    scale : {"standard", "minmax", None}
+        What is done.
+    n_features : int
+        Columns of a batch.
+
+    Examples
+    --------
+    >>> scaler = Scaler("standard", 1)
+    >>> scaled, learn = scaler.scaled(np.array([[1.0], [3.0]]), np.ones(2), missing=False)
+    >>> scaled.ravel(), scaler.ready
+    (array([-1.,  1.]), False)
+    >>> learn()
+    >>> scaler.scaled(np.array([[5.0], [np.nan]]), np.ones(2), missing=True)[0].ravel()
+    array([3., 0.])
+    """
+
+    def __init__(self, scale: str | None, n_features: int) -> None:
+        self.scale, self.n_features = scale, n_features
+        self.dense: Any = DENSE[scale](n_features)
+        self.sparse: Any = SPARSE[scale](n_features)
+        self._slot = np.zeros(0, dtype=np.int32)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has learnt from a batch."""
+        return bool(self.dense.ready or self.sparse.ready)
+
+    def scaled(self, X: Any, weight: Floats, missing: bool) -> tuple[Any, Callable[[], None]]:
+        """A batch by the scale before it.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            The rows.
+        weight : ndarray (n_rows,)
+            How often each row counts.
+        missing : bool
+            Whether entries are missing.
+
+        Returns
+        -------
+        scaled : ndarray or CSR matrix
+        learn : callable () -> None
+            Learns from the batch: until it is called, nothing is learnt.
+        """
+        X = self._alike(X)
+        return (self._sparse if sp.issparse(X) else self._dense)(X, weight, missing)
+
+    def _dense(self, X: Any, w: Floats, missing: bool) -> tuple[Any, Callable[[], None]]:
+        half = self.dense
+        if half.kind is None:
+            return (np.nan_to_num(X) if missing else X), _nothing
+        if half.ready:
+            sums = accumulate(X, w, w, half.shift) if half.kind == "standard" else (w, w)
+            return rescale(X, half.shift, half.gain), lambda: half.absorb(X, *sums, w, missing)
+        half = DENSE[self.scale](self.n_features)
+        half.begin(X, w, missing)
+        return rescale(X, half.shift, half.gain), lambda: setattr(self, "dense", half)
+
+    def _sparse(self, X: Any, w: Floats, missing: bool) -> tuple[Any, Callable[[], None]]:
+        batch, half = self.touched(X, w, missing), self.sparse
+        if half.ready:
+            p, q = batch.accumulate(w[None, :], w[None, :])
+            return batch.scaled(half.gain(batch.columns)), lambda: half.absorb(batch, p[0], q[0])
+        half = SPARSE[self.scale](self.n_features)
+        half.begin(batch)
+        return batch.scaled(half.gain(batch.columns)), lambda: setattr(self, "sparse", half)
+
+    def applied(self, X: Any) -> Any:
+        """Rows by the scale as it is; a column not seen yet is 0.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            The rows.
+
+        Returns
+        -------
+        ndarray or CSR matrix
+        """
+        X = self._alike(X)
+        if not sp.issparse(X):
+            return rescale(X, self.dense.shift, self.dense.gain)
+        batch = self.touched(X, np.ones(X.shape[0]), True)
+        return batch.scaled(self.sparse.gain(batch.columns))
+
+    def touched(self, X: Any, weight: Floats, missing: bool) -> Touched:
+        """Sparse rows seen through the columns they touch.
+
+        Parameters
+        ----------
+        X : CSR matrix
+            The rows.
+        weight : ndarray (n_rows,)
+            How often each row counts.
+        missing : bool
+            Whether entries are missing.
+
+        Returns
+        -------
+        Touched
+        """
+        if len(self._slot) != self.n_features:
+            self._slot = np.zeros(self.n_features, dtype=np.int32)
+        return Touched(X, weight, missing, self._slot)
+
+    def _alike(self, X: Any) -> Any:
+        """X dense or sparse, as the batches learnt from."""
+        if self.scale is None or self.dense.ready == self.sparse.ready:
+            return X
+        if self.dense.ready:
+            return X.toarray() if sp.issparse(X) else X
+        return X if sp.issparse(X) else sp.csr_array(X)
+
+    def in_sparse_terms(self) -> Scaler:
+        """A copy that goes on from what dense rows have shown, for sparse rows from here on."""
+        other = Scaler(self.scale, self.n_features)
+        if self.dense.ready and self.scale is not None:
+            other.sparse.take_over(self.dense)
+        return other
+
+    def state(self) -> Arrays:
+        """Everything needed to go on, as arrays: those of the half in use."""
+        name = "sparse" if self.sparse.ready and self.scale is not None else "dense"
+        half = getattr(self, name)
+        return under(name, collect(half, half.learnt)[1])
+
+    def restore(self, arrays: Arrays) -> None:
+        """Go on from :meth:`state`; StateError unless the arrays fit the features."""
+        for name in [half for half in ("dense", "sparse") if part_of(half, arrays)] or ["dense"]:
+            half = getattr(self, name)
+            restore(half, half.learnt, {}, part_of(name, arrays), {"J": self.n_features})
+            half.refresh()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_slot": np.zeros(0, dtype=np.int32)}
+
+
+def _nothing() -> None:
+    """What there is to learn without a scale."""

@@ -1,0 +1,95 @@
+"""The door that batches come in by: selectors and pipelines have it alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core import validation
+from fires.core.batch import CheckedBatch
+from fires.kernels import scan
+
+
+class Gate:
+    """Checks what a caller passes, once, against the columns learnt from.
+
+    What comes out is a :class:`fires.core.batch.CheckedBatch`, which is trusted from there on.
+    """
+
+    missing: str = "ignore"
+    n_features_in_: int
+    feature_names_in_: Any
+
+    def _all_or_nothing(self, learn: Callable[..., None], *batch: Any) -> None:
+        """Learn, or on any error be again what was before."""
+        before = self.__dict__.copy()
+        try:
+            learn(*batch)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _admit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> CheckedBatch:
+        """A batch that has passed; the first one says how many columns there are."""
+        names = validation.column_names(X)
+        matrix = validation.as_matrix(X, type(self).__name__)
+        if "n_features_in_" not in self.__dict__:
+            known = getattr(self, "feature_names_in_", names)
+            self.n_features_in_ = matrix.shape[1] if known is None else len(known)
+            if known is not None:
+                self.feature_names_in_ = known
+        matrix = self._in_order(matrix, names)
+        n_missing = self._refuse_strange(matrix)
+        n_rows = matrix.shape[0]
+        target = None if y is None else validation.as_target(y, n_rows, type(self).__name__)
+        weight = validation.as_weights(sample_weight, n_rows)
+        return CheckedBatch(matrix, target, weight, n_missing, classes)
+
+    def _in_order(self, matrix: Any, names: Any) -> Any:
+        """The columns in the order learnt from."""
+        # Where names came on their own, arrays are what was announced.
+        apart = names is None and getattr(self, "_named_apart_", False)
+        known = None if apart else getattr(self, "feature_names_in_", None)
+        owner = type(self).__name__
+        order = validation.match_columns(names, matrix.shape[1], known, self.n_features_in_, owner)
+        return matrix if order is None else matrix[:, order]
+
+    def _refuse_strange(self, matrix: Any) -> int:
+        """Raise if there are entries that cannot be used; the number of missing ones."""
+        counts = scan(matrix if isinstance(matrix, np.ndarray) else matrix.data)
+        if any(counts):
+            known = getattr(self, "feature_names_in_", None)
+            owner = type(self).__name__
+            validation.refuse(matrix, counts, known, missing=self.missing, owner=owner)
+        return counts[0]
+
+    def name_features(self, names: Any) -> Self:
+        """Name the columns of a stream of plain arrays, before or after its first batch.
+
+        Parameters
+        ----------
+        names : sequence of str
+            One name for each column, each of them once.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from fires import FIRES
+        >>> selector = FIRES(1).name_features(["age", "size"])
+        >>> selector.partial_fit(np.array([[0.0, 1.0], [1.0, 1.0]]), [0, 1]).feature_names_in_
+        array(['age', 'size'], dtype=object)
+        """
+        named: npt.NDArray[np.object_] = np.asarray(list(names), dtype=object)
+        if hasattr(self, "n_features_in_") and len(named) != self.n_features_in_:
+            raise ValueError(f"There are {self.n_features_in_} features and {len(named)} names.")
+        validation.check_names(named)
+        self.feature_names_in_, self._named_apart_ = named, True
+        return self
