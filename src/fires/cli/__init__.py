@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import io
-import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from typing import Any
 import click
 
 from fires.cli import bench, compare, completion, data, demo, select
-from fires.cli.text import printable
+from fires.cli.text import one_line, printable
 from fires.core.errors import MissingExtra
 from fires.core.version import __version__
 
@@ -35,22 +34,21 @@ class _Commands(click.Group):
                 raise  # whoever read the output has seen enough
             if ctx.meta.get("fires.debug"):
                 traceback.print_exc()
-            raise _Failure(_one_line(error)) from error
+            raise _Failure(_message(error)) from error
         except KeyboardInterrupt:
             # A terminal has just shown ^C, and stays on its line.
             click.echo("\n" * sys.stderr.isatty() + "Interrupted.", err=True)
             ctx.exit(130)
 
 
-def _one_line(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """What went wrong, as a user of the command would say it."""
     if isinstance(error, OSError):
         where = "" if error.filename is None else f"{error.filename}: "
         return printable(f"{where}{error.strerror or error}")
     if isinstance(error, MemoryError):
         return "not enough memory for a batch of this size; try a smaller --batch-size"
-    text = re.sub(r"FIRES\((model='\w+')\)", r"\1", " ".join(str(error).split()))
-    return printable(re.sub(r"model='(\w+)'", r"--model \1", text))
+    return one_line(error)
 
 
 @contextmanager

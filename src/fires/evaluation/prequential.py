@@ -91,9 +91,12 @@ def prequential(
     if isinstance(label_delay, bool) or not isinstance(label_delay, Integral) or label_delay < 0:
         raise ValueError(f"label_delay must be a whole number of batches; got {label_delay!r}.")
     known = stream.schema.classes if classes is None else tuple(classes)
-    pipeline = OnlinePipeline(selector, predictor, preprocess)
+    if isinstance(selector, OnlinePipeline):
+        pipeline = selector
+    else:
+        pipeline = OnlinePipeline(selector, predictor, preprocess)
     totals = None
-    if predictor is not None:
+    if pipeline.predictor is not None:
         totals = _running(scores, known, pipeline.predictor)
     return _steps(
         stream, pipeline, totals, known, batch_size, order, window, int(label_delay), keep_weights
