@@ -94,7 +94,7 @@ def named_method(name: str) -> str:
     >>> named_method("OSF")
     Traceback (most recent call last):
     ...
-    fires.streams.base.InputError: there is no method "OSF"; did you mean OFS?
+    fires.core.errors.InputError: there is no method "OSF"; did you mean OFS?
     """
     known = {plain_name(method): method for method in METHODS}
     if plain_name(name) not in known:

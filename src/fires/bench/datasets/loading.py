@@ -138,7 +138,7 @@ def load(
     >>> load("mnst")
     Traceback (most recent call last):
     ...
-    fires.streams.base.InputError: there is no data set "mnst"; did you mean MNIST?
+    fires.core.errors.InputError: there is no data set "mnst"; did you mean MNIST?
     """
     info = describe(name)
     if preprocessing not in ("online", "as-published"):
