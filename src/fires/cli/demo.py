@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli.progress import progress
-from fires.cli.startup import import_scikit_learn
+from fires.cli.startup import quick_imports
 
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
@@ -53,16 +53,16 @@ def command(out: Path, seed: int) -> None:
         "a stream this short\nends before the old features are let go."
     )
 
-    import_scikit_learn()
-    import numpy as np
-    from rich.console import Console
+    with quick_imports():
+        import numpy as np
+        from rich.console import Console
 
-    from fires import FIRES, OnlinePipeline
-    from fires.cli.tables import feature_table
-    from fires.evaluation.prequential import prequential
-    from fires.evaluation.totals import RunTotals
-    from fires.predictors import Perceptron
-    from fires.streams.synthetic import DriftingFeatures
+        from fires import FIRES, OnlinePipeline
+        from fires.cli.tables import feature_table
+        from fires.evaluation.prequential import prequential
+        from fires.evaluation.totals import RunTotals
+        from fires.predictors import Perceptron
+        from fires.streams.synthetic import DriftingFeatures
 
     stream = DriftingFeatures(_N_SAMPLES, _N_FEATURES, _N_RELEVANT, random_state=seed)
     selector = FIRES(_N_RELEVANT, learning_rate=_LEARNING_RATE)

@@ -19,7 +19,7 @@ import click
 
 from fires.cli import options
 from fires.cli.progress import Bar, progress
-from fires.cli.startup import import_scikit_learn
+from fires.cli.startup import quick_imports
 from fires.cli.text import one_line, printable
 from fires.core.errors import COMMAND, InputError
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fires.evaluation.records import Step
     from fires.evaluation.totals import RunTotals
     from fires.pipeline import OnlinePipeline
+    from fires.predictors import Perceptron
     from fires.streams.base import Batch
     from fires.streams.files import FileStream
 
@@ -113,13 +114,14 @@ def command(
     began = datetime.now(UTC).isoformat(timespec="seconds")
     if as_published and model not in ("auto", "probit"):
         raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
-    import_scikit_learn()
-    from fires.evaluation.prequential import prequential
-    from fires.evaluation.run_folder import RunFolder
-    from fires.evaluation.totals import RunTotals
-    from fires.streams.files import from_file
+    with quick_imports():
+        from fires import FIRES, OnlinePipeline
+        from fires.evaluation.prequential import prequential
+        from fires.evaluation.run_folder import RunFolder
+        from fires.evaluation.totals import RunTotals
+        from fires.streams.files import from_file
 
-    importlib.import_module("polars")
+        importlib.import_module("polars")
     if sys.platform != "win32":
         # Once loaded, polars lets system calls go on after Ctrl-C: to wait for rows would not end.
         signal.siginterrupt(signal.SIGINT, True)
@@ -130,6 +132,11 @@ def command(
         max_categories=max_categories,
         numeric_target=model in _NUMERIC,
     )
+    settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
+    if as_published:
+        selector, scale = FIRES.as_published(top, **settings), None
+    else:
+        selector, scale = FIRES(top, model=model, **settings), "standard"
     names = stream.schema.feature_names
     totals = RunTotals(len(names))
     source = _Interruptible(stream, batch_size)
@@ -137,20 +144,20 @@ def command(
         folder = None if out is None else stack.enter_context(RunFolder(out))
         with _saying_where(file, target, totals), source, progress("{task.fields[now]}") as bars:
             show = _shown_on(bars.bar("0 rows", stream.n_bytes, now=""))
-            pipeline = _pipeline(source.first(), top, batch_size, model, seed, as_published)
+            pipeline = OnlinePipeline(selector, _predictor(model, source.first()), scale)
             for step in prequential(source, pipeline, batch_size=batch_size):
                 totals.add(step)
                 if folder is not None:
                     folder.record(step)
                 show(step, totals)
-        _refuse_one_class(pipeline.selector, file, target, source)
+        _refuse_one_class(selector, file, target, source)
         run = _run_facts(stream, pipeline, began, started, source.interrupted)
         if folder is not None:
             folder.finish(pipeline, names, totals, run)
     if as_json:
-        _print_json(pipeline.selector, names, totals, run)
+        _print_json(selector, names, totals, run)
     else:
-        _print_table(pipeline.selector, names, totals, run, stream.rejected.unit)
+        _print_table(selector, names, totals, run, stream.rejected.unit)
     if out is not None and not as_json:
         click.echo(f"written to {out}: features.csv, state.safetensors, run.json, steps.jsonl")
     if source.interrupted:
@@ -159,21 +166,12 @@ def command(
         sys.exit(130)
 
 
-def _pipeline(
-    first: Batch, top: int | float, batch_size: int, model: str, seed: int, as_published: bool
-) -> OnlinePipeline:
-    """What learns from the stream; numbers are not for a Perceptron."""
-    from fires import FIRES, OnlinePipeline
+def _predictor(model: str, first: Batch) -> Perceptron | None:
+    """A Perceptron, if the target holds classes, as FIRES too finds out from the first batch."""
     from fires.predictors import Perceptron
 
-    settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
-    if as_published:
-        selector, preprocess = FIRES.as_published(top, **settings), None
-    else:
-        selector, preprocess = FIRES(top, model=model, **settings), "standard"
     fractions = first.y.dtype.kind == "f" and bool((first.y % 1.0).any())
-    predictor = None if model in _NUMERIC or fractions else Perceptron()
-    return OnlinePipeline(selector, predictor, preprocess)
+    return None if model in _NUMERIC or fractions else Perceptron()
 
 
 @contextmanager
