@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options
-from fires.cli.progress import progress
+from fires.cli.progress import one_bar
 from fires.cli.text import printable
 from fires.core.errors import closest
 
@@ -160,8 +160,9 @@ def command(
         out.mkdir(parents=True, exist_ok=True)
     stream = from_file(file, target, exclude=[name for name in exclude.split(",") if name])
     try:
-        with progress("{task.percentage:.0f}%", "remaining", transient=True) as bars:
-            bar = bars.bar("reading the labels")
+        with one_bar(
+            "reading the labels", "{task.percentage:.0f}%", "remaining", transient=True
+        ) as show:
             found = compare(
                 lambda: stream,
                 {name: _maker(name, top) for name in dict.fromkeys([*selectors, *BASELINES])},
@@ -170,7 +171,7 @@ def command(
                 seeds=seeds,
                 score=score,
                 preprocess=scale,
-                progress=lambda what, rows, total: bar.show(
+                progress=lambda what, rows, total: show(
                     lambda: {"description": what, "completed": rows, "total": total}
                 ),
             )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fires.cli.progress import progress
+from fires.cli.progress import one_bar
 from fires.cli.startup import quick_imports
 
 if TYPE_CHECKING:
@@ -69,13 +69,12 @@ def command(out: Path, seed: int) -> None:
     pipeline = OnlinePipeline(selector, Perceptron())
     totals = RunTotals(_N_FEATURES)
     selected = np.zeros((_N_SAMPLES // _BATCH_SIZE, _N_FEATURES), dtype=bool)
-    with progress("{task.fields[now]}") as bars:
-        bar = bars.bar("", _N_SAMPLES, now="")
+    with one_bar("", "{task.fields[now]}", total=_N_SAMPLES) as show:
         started = time.perf_counter()
         for step in prequential(stream, pipeline, batch_size=_BATCH_SIZE):
             totals.add(step)
             selected[step.index, step.selected] = True
-            bar.show(partial(_seen, step, started))
+            show(partial(_seen, step, started))
     path = out / "state.safetensors"
     try:
         pipeline.save(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,155 +9,89 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from fires.cli.text import printable
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
     from fires.bench.runner import Record
 
 _PAUSE = 0.1  # seconds; to draw after each batch would take longer than the batch
 
+Values = Callable[[], Mapping[str, Any]]
 
-@contextmanager
-def progress(*after: str, transient: bool = False) -> Iterator[Bars]:
-    """Show bars while a command works.
+
+def progress(*after: str, transient: bool = False) -> Progress:
+    """Make room for bars with a text before them and more behind them.
 
     Parameters
     ----------
     *after : str
         What stands behind each bar: ``"elapsed"`` or ``"remaining"`` for a clock, or a format of
-        rich's ``task``, such as ``"{task.percentage:.0f}%"``. A text stands before it.
+        rich's ``task``, such as ``"{task.percentage:.0f}%"``.
     transient : bool
         Whether the bars vanish at the end.
 
-    Yields
-    ------
-    Bars
-        What makes bars, and prints lines above them.
+    Returns
+    -------
+    Progress
+        Of rich, for a ``with`` statement; it shows nothing where there is no terminal.
     """
-    if not sys.stderr.isatty():
-        yield Bars()
-        return
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    clocks = {"elapsed": TimeElapsedColumn, "remaining": TimeRemainingColumn}
-    with Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=None),
-        *(clocks[text]() if text in clocks else TextColumn(text, markup=False) for text in after),
-        console=Console(stderr=True),
+    clocks = {"elapsed": rich.TimeElapsedColumn, "remaining": rich.TimeRemainingColumn}
+    status = Console(stderr=True)
+    return rich.Progress(
+        rich.TextColumn("{task.description}", markup=False),
+        rich.BarColumn(bar_width=None),
+        *(clocks[text]() if text in clocks else rich.TextColumn(text) for text in after),
+        console=status,
         expand=True,
         transient=transient,
-    ) as drawn:
-        bars = Bars(drawn)
-        yield bars
-        bars.finish()
+        disable=not status.is_terminal,
+    )
 
 
-class Bars:
-    """Makes bars, and prints lines above them.
+@contextmanager
+def one_bar(
+    text: str, *after: str, total: float | None = None, transient: bool = False
+) -> Iterator[Callable[[Values], None]]:
+    """Show a single bar, drawn anew ten times a second at most.
 
     Parameters
     ----------
-    drawn : rich.progress.Progress, optional
-        Where they are drawn. Without it nothing is, and lines are printed all the same.
+    text : str
+        What stands before it.
+    *after : str
+        What stands behind it, as for :func:`progress`; ``{task.fields[now]}`` is any text.
+    total : float, optional
+        How much there is to do, if that is known.
+    transient : bool
+        Whether the bar vanishes at the end.
+
+    Yields
+    ------
+    callable
+        What is told how it goes on: by a function that gives ``completed``, ``total``,
+        ``description`` (the text before the bar) or ``now``. It is called only if its values are
+        drawn, as those of the last one are in any case.
     """
+    with progress(*after, transient=transient) as drawn:
+        task = drawn.add_task(text, total=total, now="")
+        last: Values = dict
+        when = time.perf_counter()
 
-    def __init__(self, drawn: Progress | None = None) -> None:
-        self._drawn = drawn
-        self._bars: list[Bar] = []
+        def show(values: Values) -> None:
+            nonlocal last, when
+            last = values
+            if not drawn.disable and time.perf_counter() - when > _PAUSE:
+                drawn.update(task, **values())
+                when = time.perf_counter()
 
-    def bar(self, text: str, total: float | None = None, **fields: Any) -> Bar:
-        """Add a bar.
-
-        Parameters
-        ----------
-        text : str
-            What stands before it.
-        total : float, optional
-            What is all there is to do, if that is known.
-        **fields
-            How much of it is done (``completed``), and what the texts behind it need.
-
-        Returns
-        -------
-        Bar
-            What moves it.
-        """
-        bar = Bar(self._drawn, printable(text), total, fields)
-        self._bars.append(bar)
-        return bar
-
-    def say(self, line: str) -> None:
-        """Print a line above the bars.
-
-        Parameters
-        ----------
-        line : str
-            The line; control characters are spelt out.
-        """
-        if self._drawn is None:
-            click.echo(printable(line), err=True)
-        else:
-            console = self._drawn.console
-            console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
-
-    def finish(self) -> None:
-        """Draw what was shown last, where there was no time to."""
-        for bar in self._bars:
-            bar.draw()
-
-
-class Bar:
-    """One bar, with a text before it and others behind it."""
-
-    def __init__(
-        self, drawn: Progress | None, text: str, total: float | None, fields: dict[str, Any]
-    ) -> None:
-        self._drawn = drawn
-        self._task: Any = None if drawn is None else drawn.add_task(text, total=total, **fields)
-        self._last: Callable[[], Mapping[str, Any]] | None = None
-        self._when = time.perf_counter()
-
-    def show(self, values: Callable[[], Mapping[str, Any]]) -> None:
-        """Show new values, unless others were shown a moment ago.
-
-        Parameters
-        ----------
-        values : callable without parameters
-            Gives ``completed``, ``total``, ``description`` (the text before the bar) or what the
-            texts behind it need; called only if there is something to draw.
-        """
-        if self._drawn is not None:
-            self._last = values
-            if time.perf_counter() - self._when > _PAUSE:
-                self.draw()
-
-    def draw(self) -> None:
-        """Draw what was shown last, if it is not drawn yet."""
-        if self._drawn is not None and self._last is not None:
-            self._drawn.update(self._task, **self._last())
-            self._last, self._when = None, time.perf_counter()
-
-    def advance(self) -> None:
-        """Move on by one, and draw it at once."""
-        if self._drawn is not None:
-            self._drawn.advance(self._task)
-
-    def remove(self) -> None:
-        """Take the bar away."""
-        if self._drawn is not None:
-            self._drawn.remove_task(self._task)
+        yield show
+        if not drawn.disable:
+            drawn.update(task, **last())
 
 
 @contextmanager
@@ -180,7 +113,7 @@ def bars(cells: Sequence[Any]) -> Iterator[Watch]:
         try:
             yield watch
         except KeyboardInterrupt:
-            drawn.say(
+            watch.say(
                 f"{watch.n_ended:,} of {len(cells):,} done; the same command goes on from here"
             )
             raise
@@ -191,19 +124,30 @@ class Watch:
 
     Parameters
     ----------
-    drawn : Bars
+    drawn : Progress
         Where the bars are drawn.
     cells : sequence of Cell
         What is to be run.
     """
 
-    def __init__(self, drawn: Bars, cells: Sequence[Any]) -> None:
+    def __init__(self, drawn: Progress, cells: Sequence[Any]) -> None:
         self._drawn = drawn
         self._total = Counter(cell.dataset for cell in cells)
         self._left = self._total.copy()
-        self._bars: dict[str, Bar] = {}
-        self._all = drawn.bar("data sets", len(self._left))
+        self._tasks: dict[str, TaskID] = {}
+        self._all = drawn.add_task("data sets", total=len(self._left))
         self.n_ended = 0
+
+    def say(self, line: str) -> None:
+        """Print a line above the bars.
+
+        Parameters
+        ----------
+        line : str
+            The line; control characters are spelt out.
+        """
+        console = self._drawn.console
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
     def began(self, cell: Any) -> None:
         """Make a bar for the data set of a cell that is being run, if it has none yet.
@@ -214,10 +158,10 @@ class Watch:
             The cell.
         """
         name = cell.dataset
-        if name not in self._bars:
-            total = self._total[name]
-            done = total - self._left[name]
-            self._bars[name] = self._drawn.bar(Path(name).name, total, completed=done)
+        if name not in self._tasks:
+            total, done = self._total[name], self._total[name] - self._left[name]
+            shown = printable(Path(name).name)
+            self._tasks[name] = self._drawn.add_task(shown, total=total, completed=done)
 
     def ended(self, cell: Any, record: Record) -> None:
         """Move on; the bar of a data set goes with its last cell.
@@ -232,11 +176,11 @@ class Watch:
         self.n_ended += 1
         self._left[cell.dataset] -= 1
         if "error" in record:
-            self._drawn.say(f"Failed: {cell}: {record['error']}")
-        bar = self._bars.get(cell.dataset)
-        if bar is not None:
-            bar.advance()
+            self.say(f"Failed: {cell}: {record['error']}")
+        task = self._tasks.get(cell.dataset)
+        if task is not None:
+            self._drawn.advance(task)
         if not self._left[cell.dataset]:
-            self._all.advance()
-            if bar is not None:
-                bar.remove()
+            self._drawn.advance(self._all)
+            if task is not None:
+                self._drawn.remove_task(task)

@@ -8,9 +8,10 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options
-from fires.cli.progress import Bar, progress
+from fires.cli.progress import one_bar
 from fires.cli.startup import quick_imports
 from fires.cli.text import one_line, printable
 from fires.core.errors import COMMAND, InputError
@@ -142,14 +143,18 @@ def command(
     source = _Interruptible(stream, batch_size)
     with ExitStack() as stack:
         folder = None if out is None else stack.enter_context(RunFolder(out))
-        with _saying_where(file, target, totals), source, progress("{task.fields[now]}") as bars:
-            show = _shown_on(bars.bar("0 rows", stream.n_bytes, now=""))
+        with (
+            one_bar("0 rows", "{task.fields[now]}", total=stream.n_bytes) as show,
+            _saying_where(file, target, totals),
+            source,
+        ):
+            reading = time.perf_counter()
             pipeline = OnlinePipeline(selector, _predictor(model, source.first()), scale)
             for step in prequential(source, pipeline, batch_size=batch_size):
                 totals.add(step)
                 if folder is not None:
                     folder.record(step)
-                show(step, totals)
+                show(partial(_seen, step, totals, reading))
         _refuse_one_class(selector, file, target, source)
         run = _run_facts(stream, pipeline, began, started, source.interrupted)
         if folder is not None:
@@ -259,21 +264,16 @@ def _if_known(text: str, value: float | None) -> list[str]:
     return [] if value is None or value != value else [text.format(value)]
 
 
-def _shown_on(bar: Bar) -> Callable[[Step, RunTotals], None]:
-    """What shows on a bar how far the run is, how fast, how stable and how good."""
-    started = time.perf_counter()
-
-    def values(step: Step, totals: RunTotals) -> dict[str, Any]:
-        now = [f"{totals.n_rows / (time.perf_counter() - started):,.0f} rows/s"]
-        now += _if_known("stability {:.2f}", step.stability)
-        now += _if_known("accuracy {:.2f}", totals.recent_scores.get("accuracy"))
-        return {
-            "description": f"{totals.n_rows:,} rows",
-            "completed": step.position.bytes,
-            "now": ", ".join(now),
-        }
-
-    return lambda step, totals: bar.show(lambda: values(step, totals))
+def _seen(step: Step, totals: RunTotals, started: float) -> dict[str, Any]:
+    """How far the run is, how fast, how stable and how good."""
+    now = [f"{totals.n_rows / (time.perf_counter() - started):,.0f} rows/s"]
+    now += _if_known("stability {:.2f}", step.stability)
+    now += _if_known("accuracy {:.2f}", totals.recent_scores.get("accuracy"))
+    return {
+        "description": f"{totals.n_rows:,} rows",
+        "completed": step.position.bytes,
+        "now": ", ".join(now),
+    }
 
 
 class _Interruptible:
