@@ -6,13 +6,12 @@ import errno
 import io
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from fires.cli import bench, compare, completion, data, demo, select
+from fires.cli.interrupts import no_interrupt_lost
 from fires.cli.text import one_line, printable
 from fires.core.errors import MissingExtra
 from fires.core.version import __version__
@@ -27,7 +26,7 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _no_interrupt_lost():
+            with no_interrupt_lost():
                 return super().invoke(ctx)
         except (OSError, ValueError, MemoryError, MissingExtra) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
@@ -49,32 +48,6 @@ def _message(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "not enough memory for a batch of this size; try a smaller --batch-size"
     return one_line(error)
-
-
-@contextmanager
-def _no_interrupt_lost() -> Iterator[None]:
-    """Let Ctrl-C through where numba compiles.
-
-    Its compiler calls back into Python from C; an interrupt that arrives there is reported, not
-    raised, and some other error follows from it.
-    """
-    lost = []
-
-    def note(event: sys.UnraisableHookArgs) -> None:
-        if issubclass(event.exc_type, KeyboardInterrupt):
-            lost.append(event.exc_type)
-        else:
-            report(event)
-
-    report, sys.unraisablehook = sys.unraisablehook, note
-    try:
-        yield
-    except Exception as error:
-        if lost:
-            raise KeyboardInterrupt from error
-        raise
-    finally:
-        sys.unraisablehook = report
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

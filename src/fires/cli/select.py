@@ -13,12 +13,12 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fires.cli import options
+from fires.cli.interrupts import Interruptible
 from fires.cli.progress import one_bar
 from fires.cli.startup import quick_imports
 from fires.cli.text import one_line, printable
@@ -140,7 +140,7 @@ def command(
         selector, scale = FIRES(top, model=model, **settings), "standard"
     names = stream.schema.feature_names
     totals = RunTotals(len(names))
-    source = _Interruptible(stream, batch_size)
+    source = Interruptible(stream, batch_size)
     with ExitStack() as stack:
         folder = None if out is None else stack.enter_context(RunFolder(out))
         with (
@@ -192,7 +192,7 @@ def _saying_where(file: str, target: str, totals: RunTotals) -> Iterator[None]:
         raise InputError(one_line(error, wording), where) from error
 
 
-def _refuse_one_class(selector: Any, file: str, target: str, source: _Interruptible) -> None:
+def _refuse_one_class(selector: Any, file: str, target: str, source: Interruptible) -> None:
     classes = getattr(selector, "classes_", None)
     if classes is not None and len(classes) == 1 and not source.interrupted:
         raise InputError(
@@ -274,55 +274,3 @@ def _seen(step: Step, totals: RunTotals, started: float) -> dict[str, Any]:
         "completed": step.position.bytes,
         "now": ", ".join(now),
     }
-
-
-class _Interruptible:
-    """A stream that Ctrl-C ends: at once while it waits for rows, else after the batch.
-
-    What is learnt from a batch is learnt whole, so the state can be saved and used. A second
-    Ctrl-C stops the program wherever it is.
-    """
-
-    def __init__(self, stream: FileStream, batch_size: int) -> None:
-        self.schema = stream.schema
-        self.interrupted = False
-        self._batches = stream.batches(batch_size)
-        self._first: Batch | None = None
-        self._waits = False
-
-    def __enter__(self) -> None:
-        self._before = signal.signal(signal.SIGINT, self._stop)
-
-    def __exit__(self, *error: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
-        del self._batches  # nothing more is read ahead
-
-    def first(self) -> Batch:
-        """The first batch; :meth:`batches` begins with it all the same."""
-        self._first = self._next()
-        if self._first is None:
-            raise KeyboardInterrupt
-        return self._first
-
-    def batches(self, batch_size: int) -> Iterator[Batch]:
-        """The batches of the size they were asked for, until Ctrl-C."""
-        batch, self._first = self._first, None
-        while batch is not None:
-            yield batch
-            batch = None if self.interrupted else self._next()
-
-    def _next(self) -> Batch | None:
-        try:
-            self._waits = True
-            batch = next(self._batches, None)
-            self._waits = False
-        except KeyboardInterrupt:
-            self.interrupted = True
-            return None
-        return batch
-
-    def _stop(self, number: int, frame: FrameType | None) -> None:
-        again, self.interrupted = self.interrupted, True
-        if again or self._waits:
-            self._waits = False
-            raise KeyboardInterrupt
