@@ -26,17 +26,18 @@ SPEED = """
 import json, sys, time
 import polars as pl
 from benchmarks.timing import take_turns
-from fires import FIRES
+from fires import FIRES, OnlinePipeline
 from fires.predictors import Perceptron
-from fires.evaluation.following import follow
-from fires.evaluation.totals import Tally
+from fires.evaluation import prequential
+from fires.evaluation.totals import RunTotals
 from fires.streams.files import from_file
 path, size = sys.argv[1], int(sys.argv[2])
 def polars(_): pl.read_csv(path)
 def select(_):
-    stream, tally = from_file(path, "label"), Tally(50)
-    for step in follow(stream, FIRES(10), Perceptron(), batch_size=size): tally.add(step)
-    assert tally.n_rows == 1_000_000
+    stream, totals = from_file(path, "label"), RunTotals(50)
+    pipeline = OnlinePipeline(FIRES(10), Perceptron())
+    for step in prequential(stream, pipeline, batch_size=size): totals.add(step)
+    assert totals.n_rows == 1_000_000
 times = take_turns({"polars": polars, "select": select}, 3, untimed=0, clock=time.perf_counter)
 print(json.dumps({name: list(seconds) for name, seconds in times.items()}))
 """

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import fires
 from fires.cli import main
 from fires.metrics import StabilityWindow
+from fires.predictors import Perceptron
 from fires.streams.synthetic import DriftingFeatures
 
 ROW = re.compile(
@@ -25,12 +26,12 @@ def run(*arguments):
     return CliRunner().invoke(main, ["demo", *map(str, arguments)])
 
 
-def follow(stream, selector):
+def follow(stream, pipeline):
     """The selected columns and the stability after every batch of 100."""
     window = StabilityWindow(10, stream.schema.n_features)
     supports, stabilities = [], []
     for batch in stream.batches(100):
-        support = selector.partial_fit(batch.X, batch.y).get_support(indices=True)
+        support = pipeline.partial_fit(batch.X, batch.y).selector.get_support(indices=True)
         supports.append(set(support.tolist()))
         stabilities.append(window.update(support))
     return supports, stabilities
@@ -46,7 +47,7 @@ def demo(tmp_path_factory):
 
 def test_the_table_is_what_the_saved_state_says(demo):
     output, path = demo
-    selector, stream = fires.load(path), DriftingFeatures()
+    selector, stream = fires.load(path).selector, DriftingFeatures()
     assert selector.n_samples_seen_ == 20_000
     shown = list(ROW.finditer(output))
     best = np.argsort(selector.ranking_)[:10]
@@ -64,9 +65,12 @@ def test_the_table_is_what_the_saved_state_says(demo):
 
 def test_the_lines_below_it_are_what_the_library_gives_on_the_same_batches(demo):
     output, path = demo
-    stream, selector = DriftingFeatures(), fires.FIRES(5, learning_rate=1.0)
-    supports, stabilities = follow(stream, selector)
-    np.testing.assert_array_equal(selector.weights_, fires.load(path).weights_)
+    stream = DriftingFeatures()
+    pipeline = fires.OnlinePipeline(fires.FIRES(5, learning_rate=1.0), Perceptron())
+    supports, stabilities = follow(stream, pipeline)
+    saved = fires.load(path)
+    np.testing.assert_array_equal(saved.selector.weights_, pipeline.selector.weights_)
+    np.testing.assert_array_equal(saved.predictor.coef_, pipeline.predictor.coef_)
 
     old, new = set(stream.relevant_at(0).tolist()), set(stream.relevant_at(19_999).tolist())
     assert FOUND.search(output).groups() == (
@@ -90,7 +94,7 @@ def test_the_relevant_features_are_found_before_the_change_and_after_it(demo):
 def test_the_default_rate_would_not_recover_as_the_demo_says(demo):
     assert "at the default rate, 0.01, a stream this short" in demo[0]
     stream = DriftingFeatures()
-    supports, _ = follow(stream, fires.FIRES(5))
+    supports, _ = follow(stream, fires.OnlinePipeline(fires.FIRES(5), Perceptron()))
     assert supports[99] == set(stream.relevant_at(0).tolist())
     assert supports[-1] & set(stream.relevant_at(0).tolist())
 
@@ -113,10 +117,10 @@ def test_it_says_where_the_state_is_and_how_to_load_it(demo):
 def test_a_second_run_overwrites_the_first_and_leaves_nothing_else(tmp_path, demo):
     out = tmp_path / "new" / "folder"
     assert run("--out", out, "--seed", 1).exit_code == 0
-    other = fires.load(out / "state.safetensors").weights_
+    other = fires.load(out / "state.safetensors").selector.weights_
     assert run("--out", out).exit_code == 0
-    again = fires.load(out / "state.safetensors").weights_
-    np.testing.assert_array_equal(again, fires.load(demo[1]).weights_)
+    again = fires.load(out / "state.safetensors").selector.weights_
+    np.testing.assert_array_equal(again, fires.load(demo[1]).selector.weights_)
     assert not np.isclose(again, other).any()
     assert [file.name for file in out.iterdir()] == ["state.safetensors"]
 
@@ -138,7 +142,7 @@ def test_a_process_in_a_pipe_writes_plain_text_and_no_bar(demo, tmp_path):
     path = demo[1]
     assert result.stdout == demo[0].replace(str(path), "fires-demo/state.safetensors")
     saved = fires.load(tmp_path / "fires-demo" / "state.safetensors")
-    np.testing.assert_array_equal(saved.weights_, fires.load(path).weights_)
+    np.testing.assert_array_equal(saved.selector.weights_, fires.load(path).selector.weights_)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
@@ -219,14 +223,11 @@ def test_a_folder_that_cannot_be_made_is_one_line_and_code_2(tmp_path):
     assert file.read_text() == "not a folder"
 
 
-def test_a_state_that_cannot_be_written_is_one_line_that_names_it(tmp_path, monkeypatch):
-    def denied(path, header, arrays):
-        raise PermissionError(13, "Permission denied", ".fires-0.tmp")
-
-    monkeypatch.setattr("fires.selectors.selector.write_state", denied)
-    result = run("--out", tmp_path)
+def test_a_state_that_cannot_be_written_is_one_line_that_names_it(tmp_path, file_size_limit):
+    with file_size_limit(100):
+        result = run("--out", tmp_path)
     assert result.exit_code == 2
-    assert result.stderr == f"Error: {tmp_path / 'state.safetensors'}: Permission denied\n"
+    assert result.stderr == f"Error: {tmp_path / 'state.safetensors'}: File too large\n"
 
 
 @pytest.mark.parametrize("arguments", [["--seed", "-1"], ["--seed", "x"], ["--nonsense"]])

@@ -22,6 +22,7 @@ import fires
 from fires.cli import main
 from fires.kernels.perceptron import perceptron_pass_plain
 from fires.metrics import StabilityWindow
+from fires.predictors import Perceptron
 from fires.streams.files import from_file
 
 N_ROWS, N_NUMBERS = 1_050, 8
@@ -65,8 +66,12 @@ def write(path, target="label"):
     return path
 
 
-def select(*arguments):
-    return CliRunner().invoke(main, ["select", *map(str, arguments)])
+def select(*arguments, stdin=None):
+    return CliRunner().invoke(main, ["select", *map(str, arguments)], input=stdin)
+
+
+def pipeline_of(selector, predictor=True, **settings):
+    return fires.OnlinePipeline(selector, Perceptron() if predictor else None, **settings)
 
 
 def process(*arguments, **options):
@@ -124,36 +129,43 @@ def read_run(out):
 
 def test_the_state_is_what_the_library_gives_on_the_same_batches(csv_file, run):
     stream = from_file(csv_file, "label")
-    selector = fires.FIRES(3)
+    pipeline, sets = pipeline_of(fires.FIRES(3)), []
     for batch in stream.batches(100):
-        selector.partial_fit(batch.X, batch.y)
+        pipeline.partial_fit(batch.X, batch.y)
+        sets.append(pipeline.selector.get_support(indices=True).tolist())
     saved = fires.load(run[1] / "state.safetensors")
-    np.testing.assert_array_equal(saved.weights_, selector.weights_)
-    np.testing.assert_array_equal(saved.importances_, selector.importances_)
-    np.testing.assert_array_equal(saved.uncertainties_, selector.uncertainties_)
-    assert saved.n_samples_seen_ == N_ROWS
-    assert tuple(saved.feature_names_in_) == stream.schema.feature_names
+    for name in ("weights_", "importances_", "uncertainties_"):
+        np.testing.assert_array_equal(
+            getattr(saved.selector, name), getattr(pipeline.selector, name)
+        )
+    np.testing.assert_array_equal(saved.predict(batch.X), pipeline.predict(batch.X))
+    assert saved.selector.n_samples_seen_ == N_ROWS
+    assert tuple(saved.selector.feature_names_in_) == stream.schema.feature_names
+    assert [step["selected"] for step in read_run(run[1])[2]] == sets
 
 
 @pytest.mark.parametrize(
-    ("target", "options", "selector"),
+    ("target", "options", "pipeline"),
     [
-        ("amount", ["--model", "gaussian"], fires.FIRES(3, model="gaussian")),
-        ("count", ["--model", "poisson"], fires.FIRES(3, model="poisson")),
-        ("third", ["--model", "logistic"], fires.FIRES(3, model="logistic")),
-        ("label", ["--as-published"], fires.FIRES.as_published(3)),
+        ("amount", ["--model", "gaussian"], pipeline_of(fires.FIRES(3, model="gaussian"), False)),
+        ("amount", [], pipeline_of(fires.FIRES(3), False)),
+        ("count", ["--model", "poisson"], pipeline_of(fires.FIRES(3, model="poisson"), False)),
+        ("third", ["--model", "logistic"], pipeline_of(fires.FIRES(3, model="logistic"))),
+        ("whole", [], pipeline_of(fires.FIRES(3))),
+        ("label", ["--as-published"], pipeline_of(fires.FIRES.as_published(3), preprocess=None)),
     ],
 )
-def test_and_so_it_is_for_every_model(tmp_path, target, options, selector):
+def test_and_so_it_is_for_every_model(tmp_path, target, options, pipeline):
     path, out = write(tmp_path / "x.csv", target), tmp_path / "out"
     result = select(path, "-t", target, "-k", 3, "--batch-size", 70, "--out", out, *options)
     assert result.exit_code == 0, result.output
     numeric = target in ("amount", "count")
     for batch in from_file(path, target, numeric_target=numeric).batches(70):
-        selector.partial_fit(batch.X, batch.y)
+        pipeline.partial_fit(batch.X, batch.y)
     saved = fires.load(out / "state.safetensors")
-    np.testing.assert_array_equal(saved.weights_, selector.weights_)
-    assert {"n2", "n5"} <= set(saved.get_feature_names_out())
+    np.testing.assert_array_equal(saved.selector.weights_, pipeline.selector.weights_)
+    assert (saved.predictor is None) == numeric
+    assert {"n2", "n5"} <= set(saved.selector.get_feature_names_out())
     scores = read_run(out)[1]["scores"]
     assert scores == {} if numeric else scores["accuracy"] > 0.5
 
@@ -162,7 +174,7 @@ def test_table_and_files_say_the_same(run):
     shown, out = run
     assert {path.name for path in out.iterdir()} == FILES
     features, facts, steps = read_run(out)
-    selector = fires.load(out / "state.safetensors")
+    selector = fires.load(out / "state.safetensors").selector
     assert [int(row["rank"]) for row in features] == list(range(1, N_NUMBERS + 2))
     names = selector.feature_names_in_.tolist()
     share = np.mean([np.isin(np.arange(len(names)), step["selected"]) for step in steps], axis=0)
@@ -198,24 +210,22 @@ def test_table_and_files_say_the_same(run):
 
 def test_accuracy_is_that_of_a_perceptron_shown_only_what_was_selected_before(csv_file, run):
     """Once more, by hand: no code of the evaluation, scales by plain NumPy."""
-    selector, seen, supports = fires.FIRES(3), None, []
-    window = StabilityWindow(10, N_NUMBERS + 1)
+    _, facts, steps = read_run(run[1])
+    window, seen, before = StabilityWindow(10, N_NUMBERS + 1), None, None
     weights, bias, right = np.zeros((1, N_NUMBERS + 1)), np.zeros(1), []
-    for batch in from_file(csv_file, "label").batches(100):
-        known = batch.X if seen is None else seen
+    for step, batch in zip(steps, from_file(csv_file, "label").batches(100), strict=True):
+        known, selected = batch.X if seen is None else seen, step["selected"]
         scaled = (batch.X - known.mean(axis=0)) / known.std(axis=0)
-        if seen is not None:
-            margin = scaled[:, supports[-1]] @ weights[0, supports[-1]] + bias[0]
+        if before is not None:
+            margin = scaled[:, before] @ weights[0, before] + bias[0]
             right.append(np.where(margin > 0, "spam", "ham") == batch.y)
-        supports.append(selector.partial_fit(batch.X, batch.y).get_support(indices=True))
-        window.update(supports[-1])
+        window.update(np.array(selected))
         shown = np.zeros_like(scaled)
-        shown[:, supports[-1]] = scaled[:, supports[-1]]
+        shown[:, selected] = scaled[:, selected]
         signs = np.where(batch.y == "spam", 1.0, -1.0)[None, :]
         weights, bias = perceptron_pass_plain(shown, signs, weights, bias)
         seen = batch.X if seen is None else np.vstack([seen, batch.X])
-    _, facts, steps = read_run(run[1])
-    assert [step["selected"] for step in steps] == [support.tolist() for support in supports]
+        before = selected
     for step, hits in zip(steps[1:], right, strict=True):
         assert step["scores"]["accuracy"] == pytest.approx(hits.mean())
     assert facts["scores"]["accuracy"] == pytest.approx(np.concatenate(right).mean())
@@ -233,12 +243,10 @@ def test_every_kind_of_file_gives_the_same(csv_file, run, tmp_path):
         assert ROW.findall(result.stdout) == expected, name
 
 
-def test_standard_input_and_json_in_a_pipe(csv_file, run):
-    with csv_file.open("rb") as file:
-        child = process("select", "-", "-t", "label", "-k", 3, "--json", stdin=file)
-        output, errors = child.communicate(timeout=60)
-    assert (child.returncode, errors) == (0, "")
-    document = json.loads(output)
+def test_standard_input_and_json(csv_file, run):
+    result = select("-", "-t", "label", "-k", 3, "--json", stdin=csv_file.read_bytes())
+    assert (result.exit_code, result.stderr) == (0, "")
+    document = json.loads(result.stdout)
     names = [row["feature"] for row in document["features"]]
     assert names == [row["feature"] for row in read_run(run[1])[0][:3]]
     assert document["rows"] == N_ROWS
@@ -388,28 +396,19 @@ def test_a_later_run_replaces_all_of_an_earlier_one(csv_file, run, tmp_path):
     assert select(csv_file, "-t", "label", "-k", 3, "--out", out).exit_code == 0
     assert {path.name for path in out.iterdir()} == FILES | {"mine"}
     assert (out / "features.csv").read_bytes() == (run[1] / "features.csv").read_bytes()
-    assert fires.load(out / "state.safetensors").n_features_to_select == 3
+    assert fires.load(out / "state.safetensors").selector.n_features_to_select == 3
     assert len(read_run(out)[2]) == 11
 
 
 @pytest.mark.parametrize(("limit", "batch_size"), [(4_000, 5), (1_000, 1_000)])
-def test_a_full_disk_is_one_line_and_an_earlier_run_stays(run, csv_file, limit, batch_size):
+def test_a_full_disk_is_one_line_and_an_earlier_run_stays(
+    run, csv_file, file_size_limit, limit, batch_size
+):
     _, out = run
     before = {path.name: path.read_bytes() for path in out.iterdir()}
-    code = (
-        "import resource, sys, fires, numba, polars, rich.console, rich.progress\n"
-        "from fires.cli import main\n"
-        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY))\n"
-        "main(sys.argv[1:])"
-    )
-    arguments = ["select", csv_file, "-t", "label", "--batch-size", batch_size, "--out", out]
-    result = subprocess.run(
-        [sys.executable, "-B", "-c", code, *map(str, arguments)],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-    )
-    assert result.returncode == 2, result.stderr
+    with file_size_limit(limit):
+        result = select(csv_file, "-t", "label", "--batch-size", batch_size, "--out", out)
+    assert result.exit_code == 2, result.stderr
     (line,) = result.stderr.splitlines()
     assert re.fullmatch(rf"Error: {re.escape(str(out))}/\w+\.\w+: File too large", line)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
@@ -425,7 +424,7 @@ def assert_interrupted(child, output, errors, out):
     saved = fires.load(out / "state.safetensors")
     assert line == f"Interrupted after {facts['rows']:,} rows; what was learnt is saved in {out}."
     assert facts["interrupted"] is True
-    assert saved.n_samples_seen_ == facts["rows"] == steps[-1]["rows"] > 0
+    assert saved.selector.n_samples_seen_ == facts["rows"] == steps[-1]["rows"] > 0
     assert {path.name for path in out.iterdir()} == FILES
     assert len(ROW.findall(output)) == sum(row["selected"] == "True" for row in features)
 
@@ -445,13 +444,14 @@ def test_ctrl_c_in_a_file_saves_what_was_learnt(large_file, tmp_path):
     child.send_signal(signal.SIGINT)
     output, errors = child.communicate(timeout=30)
     assert_interrupted(child, output, errors, out)
-    stream, selector = from_file(large_file, "label"), fires.FIRES()
+    stream, pipeline = from_file(large_file, "label"), pipeline_of(fires.FIRES())
     for batch in stream.batches(10):
-        selector.partial_fit(batch.X, batch.y)
+        pipeline.partial_fit(batch.X, batch.y)
         if batch.position.rows == read_run(out)[1]["rows"]:
             break
     saved = fires.load(out / "state.safetensors")
-    np.testing.assert_array_equal(saved.weights_, selector.weights_)
+    np.testing.assert_array_equal(saved.selector.weights_, pipeline.selector.weights_)
+    np.testing.assert_array_equal(saved.predict(batch.X), pipeline.predict(batch.X))
 
 
 @pytest.mark.parametrize("all_at_once", [True, False])
@@ -516,9 +516,11 @@ def in_terminal(columns, *arguments, **env):
     return sent.decode()
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-def test_a_terminal_shows_a_bar_that_fits_its_width(csv_file, columns):
-    sent = in_terminal(columns, "select", csv_file, "-t", "label", "-k", 3)
+@pytest.mark.parametrize(("columns", "env"), [(80, {"NO_COLOR": "1"}), (120, {})])
+def test_a_terminal_shows_a_bar_that_fits_its_width_in_colours_that_are_wanted(
+    csv_file, columns, env
+):
+    sent = in_terminal(columns, "select", csv_file, "-t", "label", "-k", 3, **env)
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sent)
     lines = [line for line in re.split(r"[\r\n]+", plain) if line.strip()]
     assert max(map(len, lines)) <= columns
@@ -526,16 +528,13 @@ def test_a_terminal_shows_a_bar_that_fits_its_width(csv_file, columns):
     assert re.search(r"1,050 rows .*━.* [\d,]+ rows/s, stability 0\.\d\d, accuracy 0\.\d\d", bar)
     assert len(ROW.findall("\n".join(lines))) == 3
     assert "\x1b[?25h" in sent
-
-
-def test_no_color_is_respected(csv_file):
-    sent = in_terminal(80, "select", csv_file, "-t", "label", NO_COLOR="1")
-    assert re.search(r"\x1b\[[0-9;]*(?:3[0-8]|9[0-7])[0-9;]*m", sent) is None
+    coloured = re.search(r"\x1b\[[0-9;]*(?:3[0-8]|9[0-7])[0-9;]*m", sent)
+    assert bool(coloured) != bool(env)
 
 
 def test_a_pipe_gets_plain_text_and_no_bar(csv_file, run):
-    child = process("select", csv_file, "-t", "label", "-k", 3)
-    output, errors = child.communicate(timeout=60)
+    child = process("select", "-", "-t", "label", "-k", 3, stdin=subprocess.PIPE)
+    output, errors = child.communicate(csv_file.read_text(encoding="utf-8"), timeout=60)
     assert (child.returncode, errors) == (0, "")
     assert CONTROL.search(output) is None
     assert ROW.findall(output) == ROW.findall(run[0])
@@ -555,6 +554,22 @@ def test_help_loads_nothing_heavy(arguments):
     loaded = set(result.stderr.split())
     assert "click" in loaded
     assert not loaded & {"numpy", "scipy", "sklearn", "numba", "polars", "rich", "safetensors"}
+
+
+def test_a_run_loads_neither_pandas_nor_scipy_stats_which_are_there_all_the_same(csv_file):
+    """scikit-learn names both, and a run needs neither: that is half of the time to start."""
+    code = (
+        "import sys\nfrom fires.cli import main\n"
+        "main(sys.argv[1:], standalone_mode=False)\n"
+        "print([name for name in ('pandas', 'scipy.stats') if name in sys.modules])\n"
+        "import pandas, scipy.stats\nfrom sklearn.utils.fixes import _mode\n"
+        "print(pandas.Series([_mode([1, 1, 2]).mode.item()]).sum(), scipy.stats.norm.cdf(0.0))"
+    )
+    arguments = ["select", csv_file, "-t", "label", "--json"]
+    result = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, encoding="utf-8", timeout=60
+    )
+    assert result.stdout.splitlines()[1:] == ["[]", "1 0.5"], result.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

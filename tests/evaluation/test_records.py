@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fires.evaluation.records import Step
-from fires.evaluation.totals import Tally
+from fires.evaluation.totals import RunTotals
 from fires.streams.base import Position
 
 NAN = float("nan")
@@ -54,34 +54,34 @@ def test_what_is_infinite_is_no_number_of_json_either(value):
     assert (row["scores"], row["stability"], row["weights"]) == ({"r": None}, None, [None])
 
 
-def test_the_tally_is_what_numpy_gives_over_all_steps():
-    steps, tally = list(make_steps(40)), Tally(7, recent=8)
+def test_the_totals_are_what_numpy_gives_over_all_steps():
+    steps, totals = list(make_steps(40)), RunTotals(7, recent=8)
     for step in steps:
-        tally.add(step)
+        totals.add(step)
     n_rows = np.array([step.n_rows for step in steps])
     accuracy = np.array([step.scores["accuracy"] for step in steps])
     tested = ~np.isnan(accuracy)
     masks = np.array([np.isin(np.arange(7), step.selected) for step in steps])
-    assert (tally.n_batches, tally.n_rows) == (40, n_rows.sum())
-    np.testing.assert_allclose(tally.share_selected, masks.mean(axis=0))
-    assert tally.stability == pytest.approx(np.nanmean([step.stability for step in steps]))
-    assert tally.scores["accuracy"] == pytest.approx(
+    assert (totals.n_batches, totals.n_rows) == (40, n_rows.sum())
+    np.testing.assert_allclose(totals.share_selected, masks.mean(axis=0))
+    assert totals.stability == pytest.approx(np.nanmean([step.stability for step in steps]))
+    assert totals.scores["accuracy"] == pytest.approx(
         np.average(accuracy[tested], weights=n_rows[tested])
     )
     late = tested & (np.arange(40) >= 32)
-    assert tally.recent_scores["accuracy"] == pytest.approx(
+    assert totals.recent_scores["accuracy"] == pytest.approx(
         np.average(accuracy[late], weights=n_rows[late])
     )
-    assert tally.seconds_select == pytest.approx(sum(step.seconds_select for step in steps))
-    assert tally.seconds_train == pytest.approx(sum(step.seconds_train for step in steps))
-    assert json.loads(json.dumps(tally.as_dict(), allow_nan=False))["rows"] == n_rows.sum()
+    assert totals.seconds_select == pytest.approx(sum(step.seconds_select for step in steps))
+    assert totals.seconds_train == pytest.approx(sum(step.seconds_train for step in steps))
+    assert json.loads(json.dumps(totals.as_dict(), allow_nan=False))["rows"] == n_rows.sum()
 
 
-def test_a_tally_of_nothing_says_so():
-    tally = Tally(3)
-    assert np.isnan(tally.stability)
-    np.testing.assert_array_equal(tally.share_selected, np.zeros(3))
-    assert tally.as_dict() == {
+def test_totals_of_nothing_say_so():
+    totals = RunTotals(3)
+    assert np.isnan(totals.stability)
+    np.testing.assert_array_equal(totals.share_selected, np.zeros(3))
+    assert totals.as_dict() == {
         "rows": 0,
         "batches": 0,
         "scores": {},
@@ -92,15 +92,15 @@ def test_a_tally_of_nothing_says_so():
 
 
 def test_a_score_that_was_never_defined_is_null():
-    tally = Tally(7)
-    tally.add(next(make_steps(1)))
-    assert np.isnan(tally.scores["accuracy"])
-    assert np.isnan(tally.recent_scores["accuracy"])
-    assert (tally.as_dict()["scores"], tally.as_dict()["stability"]) == ({"accuracy": None}, None)
+    totals = RunTotals(7)
+    totals.add(next(make_steps(1)))
+    assert np.isnan(totals.scores["accuracy"])
+    assert np.isnan(totals.recent_scores["accuracy"])
+    assert (totals.as_dict()["scores"], totals.as_dict()["stability"]) == ({"accuracy": None}, None)
 
 
 def test_a_score_that_comes_later_does_not_trip_the_recent_ones():
-    tally = Tally(3)
+    totals = RunTotals(3)
     for scores in ({}, {"accuracy": 0.5}):
-        tally.add(Step(0, Position(1), 1, scores, np.array([0]), NAN, 0.0, 0.0))
-    assert tally.recent_scores == {"accuracy": 0.5}
+        totals.add(Step(0, Position(1), 1, scores, np.array([0]), NAN, 0.0, 0.0))
+    assert totals.recent_scores == {"accuracy": 0.5}

@@ -223,8 +223,8 @@ def test_a_third_label_makes_rows_for_and_against_and_a_fresh_one(kind, scale, t
     assert_array_equal(selector.classes_, sorted([3, 7, third]))
     learner = selector._learner_
     mu = learner.mu
-    if learner.sparse is not None:
-        mu = mu - learner.sparse.pull(slice(None)) * learner.drift[:, None]
+    if learner.in_sparse_terms:
+        mu = mu - learner.scaler.sparse.pull(slice(None)) * learner.drift[:, None]
     for row, sign in enumerate(rows):
         fresh = sign is None
         assert_allclose(mu[row], np.full(5, 0.01) if fresh else sign * before[0], rtol=1e-10)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import platform
@@ -25,7 +24,7 @@ from fires.bench.cells import (
     Cell,
 )
 from fires.bench.datasets import loading as datasets
-from fires.core.errors import MissingExtra
+from fires.core.errors import MissingExtra, closest, plain_name
 from fires.core.state import replace_file
 from fires.core.version import __version__, code
 from fires.streams.base import InputError
@@ -95,18 +94,13 @@ def named_method(name: str) -> str:
     >>> named_method("OSF")
     Traceback (most recent call last):
     ...
-    fires.streams.base.InputError: there is no method "OSF"; did you mean OFS?
+    fires.core.errors.InputError: there is no method "OSF"; did you mean OFS?
     """
-    known = {_plain(method): method for method in METHODS}
-    if _plain(name) not in known:
-        near = difflib.get_close_matches(_plain(name), known, n=1)
-        hint = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(METHODS)}"
-        raise InputError(f'there is no method "{name}"; {hint}')
-    return known[_plain(name)]
-
-
-def _plain(name: str) -> str:
-    return name.strip().lower().replace(" ", "-")
+    known = {plain_name(method): method for method in METHODS}
+    if plain_name(name) not in known:
+        hint = closest(name, METHODS, f"there are {', '.join(METHODS)}")
+        raise InputError(f'there is no method "{name}"', hint=hint)
+    return known[plain_name(name)]
 
 
 def missing(cells: Iterable[Cell]) -> dict[str, str]:

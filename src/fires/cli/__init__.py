@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import errno
 import io
-import re
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from fires.cli import bench, compare, completion, data, demo, select
-from fires.cli.text import printable
+from fires.cli.interrupts import no_interrupt_lost
+from fires.cli.text import one_line, printable
 from fires.core.errors import MissingExtra
 from fires.core.version import __version__
 
@@ -28,55 +26,28 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _no_interrupt_lost():
+            with no_interrupt_lost():
                 return super().invoke(ctx)
         except (OSError, ValueError, MemoryError, MissingExtra) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # whoever read the output has seen enough
             if ctx.meta.get("fires.debug"):
                 traceback.print_exc()
-            raise _Failure(_one_line(error)) from error
+            raise _Failure(_message(error)) from error
         except KeyboardInterrupt:
             # A terminal has just shown ^C, and stays on its line.
             click.echo("\n" * sys.stderr.isatty() + "Interrupted.", err=True)
             ctx.exit(130)
 
 
-def _one_line(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """What went wrong, as a user of the command would say it."""
     if isinstance(error, OSError):
         where = "" if error.filename is None else f"{error.filename}: "
         return printable(f"{where}{error.strerror or error}")
     if isinstance(error, MemoryError):
         return "not enough memory for a batch of this size; try a smaller --batch-size"
-    text = re.sub(r"FIRES\((model='\w+')\)", r"\1", " ".join(str(error).split()))
-    return printable(re.sub(r"model='(\w+)'", r"--model \1", text))
-
-
-@contextmanager
-def _no_interrupt_lost() -> Iterator[None]:
-    """Let Ctrl-C through where numba compiles.
-
-    Its compiler calls back into Python from C; an interrupt that arrives there is reported, not
-    raised, and some other error follows from it.
-    """
-    lost = []
-
-    def note(event: sys.UnraisableHookArgs) -> None:
-        if issubclass(event.exc_type, KeyboardInterrupt):
-            lost.append(event.exc_type)
-        else:
-            report(event)
-
-    report, sys.unraisablehook = sys.unraisablehook, note
-    try:
-        yield
-    except Exception as error:
-        if lost:
-            raise KeyboardInterrupt from error
-        raise
-    finally:
-        sys.unraisablehook = report
+    return one_line(error)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

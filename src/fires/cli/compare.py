@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import json
 import os
 import platform
 import stat
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options
+from fires.cli.progress import one_bar
 from fires.cli.text import printable
+from fires.core.errors import closest
 
 if TYPE_CHECKING:
     from fires.evaluation.compare import Comparison
@@ -60,8 +60,7 @@ class _Selectors(click.ParamType[tuple[str, ...]]):
         names = [name.strip().lower() for name in value.split(",") if name.strip()]
         for name in names:
             if name not in _SELECTORS:
-                near = difflib.get_close_matches(name, _SELECTORS, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_SELECTORS)}"
+                hint = closest(name, _SELECTORS, f"there are {', '.join(_SELECTORS)}")
                 self.fail(f'there is no selector "{printable(name)}"; {hint}', param)
         if not names:
             self.fail(f"name at least one of {', '.join(_SELECTORS)}", param)
@@ -161,7 +160,9 @@ def command(
         out.mkdir(parents=True, exist_ok=True)
     stream = from_file(file, target, exclude=[name for name in exclude.split(",") if name])
     try:
-        with _progress() as show:
+        with one_bar(
+            "reading the labels", "{task.percentage:.0f}%", "remaining", transient=True
+        ) as show:
             found = compare(
                 lambda: stream,
                 {name: _maker(name, top) for name in dict.fromkeys([*selectors, *BASELINES])},
@@ -170,7 +171,9 @@ def command(
                 seeds=seeds,
                 score=score,
                 preprocess=scale,
-                progress=show,
+                progress=lambda what, rows, total: show(
+                    lambda: {"description": what, "completed": rows, "total": total}
+                ),
             )
     except InputError:
         raise
@@ -324,34 +327,3 @@ def _print_table(found: Comparison, facts: dict[str, Any], unit: str) -> None:
         place, reason = facts["rejected_examples"][0]
         some = f"{n_rejected:,} rows, the first in" if n_rejected > 1 else "One row,"
         console.print(Text(f"{some} {unit} {place}, could not be used: {printable(reason)}"))
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int, int], object]]:
-    """A bar on standard error, if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    status = Console(stderr=True)
-    if not status.is_terminal:
-        yield lambda what, rows, total: None
-        return
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        TextColumn("{task.percentage:.0f}%"),
-        TimeRemainingColumn(),
-        console=status,
-        expand=True,
-        transient=True,
-    ) as progress:
-        task = progress.add_task("reading the labels", total=None)
-        shown = 0.0
-
-        def show(what: str, rows: int, total: int) -> None:
-            nonlocal shown
-            if time.perf_counter() - shown > 0.1:  # to draw takes longer than a batch
-                progress.update(task, description=what, completed=rows, total=total)
-                shown = time.perf_counter()
-
-        yield show

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from fires.cli.progress import one_bar
+from fires.cli.startup import quick_imports
+
+if TYPE_CHECKING:
+    from fires.evaluation.records import Step
 
 _N_FEATURES, _N_RELEVANT, _N_SAMPLES, _BATCH_SIZE = 50, 5, 20_000, 100
 # With the default of 0.01, mu still grows when the change comes, and the new features would need
@@ -45,51 +53,42 @@ def command(out: Path, seed: int) -> None:
         "a stream this short\nends before the old features are let go."
     )
 
-    import numpy as np
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
+    with quick_imports():
+        import numpy as np
+        from rich.console import Console
 
-    from fires import FIRES
-    from fires.cli.tables import feature_table
-    from fires.metrics import StabilityWindow
-    from fires.streams.synthetic import DriftingFeatures
+        from fires.cli.tables import feature_table
+        from fires.evaluation.prequential import prequential
+        from fires.evaluation.totals import RunTotals
+        from fires.pipeline import OnlinePipeline
+        from fires.predictors import Perceptron
+        from fires.selectors.fires import FIRES
+        from fires.streams.synthetic import DriftingFeatures
 
     stream = DriftingFeatures(_N_SAMPLES, _N_FEATURES, _N_RELEVANT, random_state=seed)
     selector = FIRES(_N_RELEVANT, learning_rate=_LEARNING_RATE)
-    window = StabilityWindow(10, _N_FEATURES)
-    supports, stabilities = [], []
-    console, status = Console(), Console(stderr=True)
-    with Progress(
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} rows"),
-        BarColumn(bar_width=None),
-        TextColumn("{task.fields[now]}"),
-        console=status,
-        expand=True,
-        disable=not status.is_terminal,
-    ) as progress:
-        task = progress.add_task("", total=_N_SAMPLES, now="")
+    pipeline = OnlinePipeline(selector, Perceptron())
+    totals = RunTotals(_N_FEATURES)
+    selected = np.zeros((_N_SAMPLES // _BATCH_SIZE, _N_FEATURES), dtype=bool)
+    with one_bar("", "{task.fields[now]}", total=_N_SAMPLES) as show:
         started = time.perf_counter()
-        for batch in stream.batches(_BATCH_SIZE):
-            selector.partial_fit(batch.X, batch.y)
-            supports.append(selector.get_support())
-            stabilities.append(window.update(supports[-1]))
-            rows = batch.position.rows
-            speed = rows / (time.perf_counter() - started)
-            now = f"{speed:,.0f} rows/s, stability {window.value:.2f}"
-            progress.update(task, completed=rows, now=now)
+        for step in prequential(stream, pipeline, batch_size=_BATCH_SIZE):
+            totals.add(step)
+            selected[step.index, step.selected] = True
+            show(partial(_seen, step, started))
     path = out / "state.safetensors"
     try:
-        selector.save(path)
+        pipeline.save(path)
     except OSError as error:  # it may name a temporary file, which says nothing to the user
         raise OSError(error.errno, error.strerror, str(path)) from error
 
-    selected = np.array(supports)
     old, new = stream.relevant_at(0), stream.relevant_at(_N_SAMPLES - 1)
     truth = dict.fromkeys(old.tolist(), "before") | dict.fromkeys(new.tolist(), "now")
     names = stream.schema.feature_names
-    share = selected.mean(axis=0)
     click.echo()
-    console.print(feature_table(selector, names, share, 2 * _N_RELEVANT, relevant=truth))
+    Console().print(
+        feature_table(selector, names, totals.share_selected, 2 * _N_RELEVANT, relevant=truth)
+    )
     click.echo()
 
     turn = stream.change // _BATCH_SIZE
@@ -104,6 +103,20 @@ def command(out: Path, seed: int) -> None:
         click.echo(f"recovered {recovery} batches after the change")
     else:
         click.echo("not recovered from the change by the end of the stream")
-    click.echo(f"mean stability {np.nanmean(stabilities):.3f}, over windows of 10 batches")
+    click.echo(f"mean stability {totals.stability:.3f}, over windows of 10 batches")
+    click.echo(
+        f"accuracy {totals.scores['accuracy']:.3f}, of a Perceptron that sees the selected features"
+    )
     click.echo(f"state saved to {path}")
     click.echo(f"go on with fires.load({json.dumps(str(path), ensure_ascii=False)})")
+
+
+def _seen(step: Step, started: float) -> dict[str, Any]:
+    """How far the demo is, how fast and how stable."""
+    rows = step.position.rows
+    speed = rows / (time.perf_counter() - started)
+    return {
+        "description": f"{rows:,} of {_N_SAMPLES:,} rows",
+        "completed": rows,
+        "now": f"{speed:,.0f} rows/s, stability {step.stability:.2f}",
+    }

@@ -1,8 +1,10 @@
-"""Progress of cells that are run, on standard error."""
+"""How far a command has come: bars on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,30 +12,104 @@ from typing import TYPE_CHECKING, Any
 from fires.cli.text import printable
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from fires.bench.runner import Record
+
+_PAUSE = 0.1  # seconds; to draw after each batch would take longer than the batch
+
+Values = Callable[[], Mapping[str, Any]]
+
+
+def progress(*after: str, transient: bool = False) -> Progress:
+    """Make room for bars with a text before them and more behind them.
+
+    Parameters
+    ----------
+    *after : str
+        What stands behind each bar: ``"elapsed"`` or ``"remaining"`` for a clock, or a format of
+        rich's ``task``, such as ``"{task.percentage:.0f}%"``.
+    transient : bool
+        Whether the bars vanish at the end.
+
+    Returns
+    -------
+    Progress
+        Of rich, for a ``with`` statement; it shows nothing where there is no terminal.
+    """
+    from rich import progress as rich
+    from rich.console import Console
+
+    clocks = {"elapsed": rich.TimeElapsedColumn, "remaining": rich.TimeRemainingColumn}
+    status = Console(stderr=True)
+    return rich.Progress(
+        rich.TextColumn("{task.description}", markup=False),
+        rich.BarColumn(bar_width=None),
+        *(clocks[text]() if text in clocks else rich.TextColumn(text) for text in after),
+        console=status,
+        expand=True,
+        transient=transient,
+        disable=not status.is_terminal,
+    )
+
+
+@contextmanager
+def one_bar(
+    text: str, *after: str, total: float | None = None, transient: bool = False
+) -> Iterator[Callable[[Values], None]]:
+    """Show a single bar, drawn anew ten times a second at most.
+
+    Parameters
+    ----------
+    text : str
+        What stands before it.
+    *after : str
+        What stands behind it, as for :func:`progress`; ``{task.fields[now]}`` is any text.
+    total : float, optional
+        How much there is to do, if that is known.
+    transient : bool
+        Whether the bar vanishes at the end.
+
+    Yields
+    ------
+    callable
+        What is told how it goes on: by a function that gives ``completed``, ``total``,
+        ``description`` (the text before the bar) or ``now``. It is called only if its values are
+        drawn, as those of the last one are in any case.
+    """
+    with progress(*after, transient=transient) as drawn:
+        task = drawn.add_task(text, total=total, now="")
+        last: Values = dict
+        when = time.perf_counter()
+
+        def show(values: Values) -> None:
+            nonlocal last, when
+            last = values
+            if not drawn.disable and time.perf_counter() - when > _PAUSE:
+                drawn.update(task, **values())
+                when = time.perf_counter()
+
+        yield show
+        if not drawn.disable:
+            drawn.update(task, **last())
 
 
 @contextmanager
 def bars(cells: Sequence[Any]) -> Iterator[Watch]:
-    """Bars on standard error, if that is a terminal: the data sets, and the cells of each.
+    """Show bars for the data sets and for the cells of each.
 
-    Yields what :func:`fires.bench.runner.run_cells` tells how it goes on.
+    Parameters
+    ----------
+    cells : sequence of Cell
+        What is to be run.
+
+    Yields
+    ------
+    Watch
+        What :func:`fires.bench.runner.run_cells` tells how it goes on.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    status = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=status,
-        expand=True,
-        transient=True,
-        disable=not status.is_terminal,
-    ) as progress:
-        watch = Watch(progress, cells)
+    with progress("{task.completed:.0f}/{task.total:.0f}", "elapsed", transient=True) as drawn:
+        watch = Watch(drawn, cells)
         try:
             yield watch
         except KeyboardInterrupt:
@@ -44,41 +120,67 @@ def bars(cells: Sequence[Any]) -> Iterator[Watch]:
 
 
 class Watch:
-    """Moves the bars, and says what failed."""
+    """Moves the bars of cells that are run, and says what failed.
 
-    def __init__(self, progress: Any, cells: Sequence[Any]) -> None:
-        self._progress = progress
-        self._left: dict[str, int] = {}
-        for cell in cells:
-            self._left[cell.dataset] = self._left.get(cell.dataset, 0) + 1
-        self._total = dict(self._left)
-        self._tasks: dict[str, Any] = {}
-        self._all = progress.add_task("data sets", total=len(self._left))
+    Parameters
+    ----------
+    drawn : Progress
+        Where the bars are drawn.
+    cells : sequence of Cell
+        What is to be run.
+    """
+
+    def __init__(self, drawn: Progress, cells: Sequence[Any]) -> None:
+        self._drawn = drawn
+        self._total = Counter(cell.dataset for cell in cells)
+        self._left = self._total.copy()
+        self._tasks: dict[str, TaskID] = {}
+        self._all = drawn.add_task("data sets", total=len(self._left))
         self.n_ended = 0
 
     def say(self, line: str) -> None:
-        """Print a line above the bars."""
-        console = self._progress.console
+        """Print a line above the bars.
+
+        Parameters
+        ----------
+        line : str
+            The line; control characters are spelt out.
+        """
+        console = self._drawn.console
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
     def began(self, cell: Any) -> None:
-        """A cell is being run: there is a bar for its data set now."""
-        if cell.dataset not in self._tasks:
-            total = self._total[cell.dataset]
-            done = total - self._left[cell.dataset]
-            name = printable(Path(cell.dataset).name)
-            self._tasks[cell.dataset] = self._progress.add_task(name, total=total, completed=done)
+        """Make a bar for the data set of a cell that is being run, if it has none yet.
+
+        Parameters
+        ----------
+        cell : Cell
+            The cell.
+        """
+        name = cell.dataset
+        if name not in self._tasks:
+            total, done = self._total[name], self._total[name] - self._left[name]
+            shown = printable(Path(name).name)
+            self._tasks[name] = self._drawn.add_task(shown, total=total, completed=done)
 
     def ended(self, cell: Any, record: Record) -> None:
-        """A cell has been run; the bar of a data set goes with its last cell."""
+        """Move on; the bar of a data set goes with its last cell.
+
+        Parameters
+        ----------
+        cell : Cell
+            A cell that has been run.
+        record : dict
+            What came of it.
+        """
         self.n_ended += 1
         self._left[cell.dataset] -= 1
         if "error" in record:
             self.say(f"Failed: {cell}: {record['error']}")
         task = self._tasks.get(cell.dataset)
         if task is not None:
-            self._progress.update(task, advance=1)
+            self._drawn.advance(task)
         if not self._left[cell.dataset]:
-            self._progress.advance(self._all)
+            self._drawn.advance(self._all)
             if task is not None:
-                self._progress.remove_task(task)
+                self._drawn.remove_task(task)

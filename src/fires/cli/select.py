@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import importlib
 import json
-import math
 import platform
-import re
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fires.cli import options
-from fires.cli.text import printable
+from fires.cli.interrupts import Interruptible
+from fires.cli.progress import one_bar
+from fires.cli.startup import quick_imports
+from fires.cli.text import one_line, printable
+from fires.core.errors import COMMAND, InputError
 
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
-    from fires.evaluation.totals import Tally
+    from fires.evaluation.totals import RunTotals
+    from fires.pipeline import OnlinePipeline
+    from fires.predictors import Perceptron
     from fires.streams.base import Batch
     from fires.streams.files import FileStream
 
@@ -34,7 +38,8 @@ Examples:
   fires select events.parquet --target amount --model gaussian --out run/
   zcat events.csv.gz | fires select - --target label --exclude id,time --json
 """
-_MODELS = ("auto", "probit", "logistic", "gaussian", "poisson")
+_NUMERIC = ("gaussian", "poisson")
+_MODELS = ("auto", "probit", "logistic", *_NUMERIC)
 
 
 @click.command("select", epilog=_EXAMPLES)
@@ -76,7 +81,8 @@ _MODELS = ("auto", "probit", "logistic", "gaussian", "poisson")
 @click.option(
     "--as-published",
     is_flag=True,
-    help="The paper to the letter: no scaling, no intercept, a probit.",
+    help="The paper to the letter: a probit without intercept. Nothing is scaled, for the "
+    "Perceptron neither.",
 )
 @options.debug
 def command(
@@ -100,99 +106,110 @@ def command(
     and left out.
 
     While it reads, a Perceptron that sees nothing but the selected features is tested on each
-    batch before it learns from it: its accuracy says what the selection is worth.
+    batch before it learns from it: its accuracy says what the selection is worth. Where the
+    target holds numbers or counts there is no Perceptron.
 
     Ctrl-C ends the run early; what was learnt until then is shown and saved.
     """
     started = time.perf_counter()
     began = datetime.now(UTC).isoformat(timespec="seconds")
-    from fires import FIRES
-    from fires.evaluation.following import follow
-    from fires.evaluation.run_folder import RunFolder
-    from fires.evaluation.totals import Tally
-    from fires.predictors import Perceptron
-    from fires.streams.base import InputError
-    from fires.streams.files import from_file
+    if as_published and model not in ("auto", "probit"):
+        raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
+    with quick_imports():
+        from fires.evaluation.prequential import prequential
+        from fires.evaluation.run_folder import RunFolder
+        from fires.evaluation.totals import RunTotals
+        from fires.pipeline import OnlinePipeline
+        from fires.selectors.fires import FIRES
+        from fires.streams.files import from_file
 
-    importlib.import_module("polars")
+        importlib.import_module("polars")
     if sys.platform != "win32":
         # Once loaded, polars lets system calls go on after Ctrl-C: to wait for rows would not end.
         signal.siginterrupt(signal.SIGINT, True)
-    if as_published and model not in ("auto", "probit"):
-        raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
     stream = from_file(
         file,
         target,
         exclude=[name for name in exclude.split(",") if name],
         max_categories=max_categories,
-        numeric_target=model in ("gaussian", "poisson"),
+        numeric_target=model in _NUMERIC,
     )
-    names = stream.schema.feature_names
+    settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
     if as_published:
-        selector = FIRES.as_published(top, random_state=seed, batch_size=batch_size)
+        selector, scale = FIRES.as_published(top, **settings), None
     else:
-        selector = FIRES(top, model=model, random_state=seed, batch_size=batch_size)
-    selector.name_features(names)
-    predictor = None if model in ("gaussian", "poisson") else Perceptron()
-    tally = Tally(len(names))
-    source = _Interruptible(stream)
+        selector, scale = FIRES(top, model=model, **settings), "standard"
+    names = stream.schema.feature_names
+    totals = RunTotals(len(names))
+    source = Interruptible(stream, batch_size)
     with ExitStack() as stack:
-        folder = stack.enter_context(RunFolder(out)) if out is not None else None
-        try:
-            with source, _progress(stream) as show:
-                for step in follow(source, selector, predictor, batch_size=batch_size):
-                    tally.add(step)
-                    if folder is not None:
-                        folder.record(step)
-                    show(step, tally)
-        except InputError:
-            raise
-        except ValueError as error:  # the selector knows neither the file nor its columns
-            message = re.sub(r"\by\b", f'the target "{target}"', str(error), count=1)
-            where = f"{file}, after {tally.n_rows:,} rows" if tally.n_rows else file
-            raise InputError(f"{where}: {message}") from error
-        if source.interrupted and not tally.n_batches:
-            raise KeyboardInterrupt
-        classes = getattr(selector, "classes_", None)
-        if classes is not None and len(classes) == 1 and not source.interrupted:
-            raise InputError(
-                f'the target column "{target}" of {file} holds one value only, '
-                f"{classes[0].item()!r}: there is nothing to tell apart"
-            )
-        run = _run_facts(stream, selector, began, started, source.interrupted) | {
-            "settings": {
-                "file": file,
-                "target": target,
-                "top": top,
-                "batch_size": batch_size,
-                "model": model,
-                "exclude": exclude,
-                "max_categories": max_categories,
-                "seed": seed,
-                "as_published": as_published,
-            }
-        }
+        folder = None if out is None else stack.enter_context(RunFolder(out))
+        with (
+            one_bar("0 rows", "{task.fields[now]}", total=stream.n_bytes) as show,
+            _saying_where(file, target, totals),
+            source,
+        ):
+            reading = time.perf_counter()
+            pipeline = OnlinePipeline(selector, _predictor(model, source.first()), scale)
+            for step in prequential(source, pipeline, batch_size=batch_size):
+                totals.add(step)
+                if folder is not None:
+                    folder.record(step)
+                show(partial(_seen, step, totals, reading))
+        _refuse_one_class(selector, file, target, source)
+        run = _run_facts(stream, pipeline, began, started, source.interrupted)
         if folder is not None:
-            folder.finish(selector, names, tally, run)
+            folder.finish(pipeline, names, totals, run)
     if as_json:
-        _print_json(selector, names, tally, run)
+        _print_json(selector, names, totals, run)
     else:
-        _print_table(selector, names, tally, run, stream.rejected.unit)
-        if out is not None:
-            click.echo(f"written to {out}: features.csv, state.safetensors, run.json, steps.jsonl")
+        _print_table(selector, names, totals, run, stream.rejected.unit)
+    if out is not None and not as_json:
+        click.echo(f"written to {out}: features.csv, state.safetensors, run.json, steps.jsonl")
     if source.interrupted:
         saved = f"; what was learnt is saved in {out}" if out is not None else ""
-        click.echo(f"Interrupted after {tally.n_rows:,} rows{saved}.", err=True)
+        click.echo(f"Interrupted after {totals.n_rows:,} rows{saved}.", err=True)
         sys.exit(130)
 
 
+def _predictor(model: str, first: Batch) -> Perceptron | None:
+    """A Perceptron, if the target holds classes, as FIRES too finds out from the first batch."""
+    from fires.predictors import Perceptron
+
+    fractions = first.y.dtype.kind == "f" and bool((first.y % 1.0).any())
+    return None if model in _NUMERIC or fractions else Perceptron()
+
+
+@contextmanager
+def _saying_where(file: str, target: str, totals: RunTotals) -> Iterator[None]:
+    """Let errors of the learning name the file and the target, which the library does not know."""
+    try:
+        yield
+    except InputError:
+        raise
+    except ValueError as error:
+        where = f"{file}, after {totals.n_rows:,} rows" if totals.n_rows else file
+        wording = COMMAND._replace(y=f'the target "{target}"')
+        raise InputError(one_line(error, wording), where) from error
+
+
+def _refuse_one_class(selector: Any, file: str, target: str, source: Interruptible) -> None:
+    classes = getattr(selector, "classes_", None)
+    if classes is not None and len(classes) == 1 and not source.interrupted:
+        raise InputError(
+            f'the target column "{target}" of {file} holds one value only, '
+            f"{classes[0].item()!r}: there is nothing to tell apart"
+        )
+
+
 def _run_facts(
-    stream: FileStream, selector: Any, began: str, started: float, interrupted: bool
+    stream: FileStream, pipeline: OnlinePipeline, began: str, started: float, interrupted: bool
 ) -> dict[str, Any]:
     from importlib.metadata import version
 
     from fires import __version__
 
+    selector, given = pipeline.selector, click.get_current_context().params
     return {
         "fires": __version__,
         "started": began,
@@ -201,34 +218,36 @@ def _run_facts(
         "model": selector.model_,
         "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
         "n_features": selector.n_features_in_,
-        "missing_values": selector.n_missing_,
+        "missing_values": pipeline.n_missing_,
         "rejected_rows": stream.rejected.count,
         "rejected_examples": [list(example) for example in stream.rejected.examples],
         "versions": {"python": platform.python_version()}
         | {name: version(name) for name in ("numpy", "scikit-learn", "numba", "polars")},
+        "settings": {name: given[name] for name in given if name not in ("out", "as_json")},
     }
 
 
-def _print_json(selector: Any, names: tuple[str, ...], tally: Tally, run: dict[str, Any]) -> None:
+def _print_json(
+    selector: Any, names: tuple[str, ...], totals: RunTotals, run: dict[str, Any]
+) -> None:
     from fires.evaluation.run_folder import feature_rows
 
-    chosen = [row for row in feature_rows(selector, names, tally) if row["selected"]]
-    click.echo(json.dumps({"features": chosen} | run | tally.as_dict(), ensure_ascii=False))
+    chosen = [row for row in feature_rows(selector, names, totals) if row["selected"]]
+    click.echo(json.dumps({"features": chosen} | run | totals.as_dict(), ensure_ascii=False))
 
 
 def _print_table(
-    selector: Any, names: tuple[str, ...], tally: Tally, run: dict[str, Any], unit: str
+    selector: Any, names: tuple[str, ...], totals: RunTotals, run: dict[str, Any], unit: str
 ) -> None:
     from rich.console import Console
 
     from fires.cli.tables import feature_table
 
     n_selected = int(selector.get_support().sum())
-    Console().print(feature_table(selector, names, tally.share_selected, n_selected))
-    accuracy = tally.scores.get("accuracy", math.nan)
-    facts = [f"{tally.n_rows:,} rows in {run['seconds']:.1f} s"]
-    facts += [f"stability {tally.stability:.3f}"] * (tally.stability == tally.stability)
-    facts += [f"accuracy {accuracy:.3f} on the selected features"] * (accuracy == accuracy)
+    Console().print(feature_table(selector, names, totals.share_selected, n_selected))
+    facts = [f"{totals.n_rows:,} rows in {run['seconds']:.1f} s"]
+    facts += _if_known("stability {:.3f}", totals.stability)
+    facts += _if_known("accuracy {:.3f} on the selected features", totals.scores.get("accuracy"))
     click.echo("\n" + ", ".join(facts))
     if n_missing := run["missing_values"]:
         were = "value was" if n_missing == 1 else "values were"
@@ -241,86 +260,18 @@ def _print_table(
             click.echo("  ...")
 
 
-class _Interruptible:
-    """A stream that Ctrl-C ends: at once while it waits for rows, else after the batch.
-
-    What is learnt from a batch is learnt whole, so the state can be saved and used. A second
-    Ctrl-C stops the program wherever it is.
-    """
-
-    def __init__(self, stream: FileStream) -> None:
-        self.schema = stream.schema
-        self.interrupted = False
-        self._stream = stream
-        self._waits = False
-
-    def __enter__(self) -> None:
-        self._before = signal.signal(signal.SIGINT, self._stop)
-
-    def __exit__(self, *error: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
-
-    def batches(self, batch_size: int) -> Iterator[Batch]:
-        source = self._stream.batches(batch_size)
-        while not self.interrupted:
-            try:
-                self._waits = True
-                batch = next(source, None)
-                self._waits = False
-            except KeyboardInterrupt:
-                self.interrupted = True
-                return
-            if batch is None:
-                return
-            yield batch
-
-    def _stop(self, number: int, frame: FrameType | None) -> None:
-        again, self.interrupted = self.interrupted, True
-        if again or self._waits:
-            self._waits = False
-            raise KeyboardInterrupt
+def _if_known(text: str, value: float | None) -> list[str]:
+    """The text with the value in it, or nothing where it is not defined."""
+    return [] if value is None or value != value else [text.format(value)]
 
 
-@contextmanager
-def _progress(stream: FileStream) -> Iterator[Any]:
-    """A bar on standard error, if that is a terminal: how far, how fast, how stable, how good."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    status = Console(stderr=True)
-    if not status.is_terminal:
-        yield lambda step, tally: None
-        return
-    with Progress(
-        TextColumn("{task.fields[rows]} rows"),
-        BarColumn(bar_width=None),
-        TextColumn("{task.fields[now]}"),
-        console=status,
-        expand=True,
-    ) as progress:
-        task = progress.add_task("", total=stream.n_bytes, rows="0", now="")
-        started = shown = time.perf_counter()
-        last: tuple[Step, Tally] | None = None
-
-        def draw(step: Step, tally: Tally) -> None:
-            parts = [f"{tally.n_rows / (time.perf_counter() - started):,.0f} rows/s"]
-            parts += [f"stability {step.stability:.2f}"] * (step.stability == step.stability)
-            recent = tally.recent_scores.get("accuracy", math.nan)
-            parts += [f"accuracy {recent:.2f}"] * (recent == recent)
-            progress.update(
-                task,
-                completed=step.position.bytes,
-                rows=f"{tally.n_rows:,}",
-                now=", ".join(parts),
-            )
-
-        def show(step: Step, tally: Tally) -> None:
-            nonlocal shown, last
-            last = step, tally
-            if time.perf_counter() - shown > 0.1:  # to draw after each batch takes longer than it
-                draw(*last)
-                shown = time.perf_counter()
-
-        yield show
-        if last is not None:
-            draw(*last)
+def _seen(step: Step, totals: RunTotals, started: float) -> dict[str, Any]:
+    """How far the run is, how fast, how stable and how good."""
+    now = [f"{totals.n_rows / (time.perf_counter() - started):,.0f} rows/s"]
+    now += _if_known("stability {:.2f}", step.stability)
+    now += _if_known("accuracy {:.2f}", totals.recent_scores.get("accuracy"))
+    return {
+        "description": f"{totals.n_rows:,} rows",
+        "completed": step.position.bytes,
+        "now": ", ".join(now),
+    }

@@ -1,10 +1,22 @@
-"""Text from files, made safe to show."""
+"""Texts for a terminal: safe to show, and in the words of the command."""
 
 from __future__ import annotations
+
+from fires.core.errors import COMMAND, UserError, Wording
 
 
 def printable(text: str) -> str:
     r"""The text with control characters spelt out: names from a file must not steer a terminal.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+        Text that can be printed.
 
     Examples
     --------
@@ -12,3 +24,28 @@ def printable(text: str) -> str:
     'größe \\x1b[2J'
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def one_line(error: Exception, wording: Wording = COMMAND) -> str:
+    """What went wrong, in one line and in the words of the command.
+
+    Parameters
+    ----------
+    error : Exception
+        An error of ours, or any other, which is shown as it is.
+    wording : Wording
+        What the command calls the target and the settings.
+
+    Returns
+    -------
+    str
+        The message.
+
+    Examples
+    --------
+    >>> from fires.core.errors import TargetError
+    >>> one_line(TargetError("{y} holds fractions", hint="try {model=gaussian}"))
+    'the target holds fractions; try --model gaussian'
+    """
+    text = error.said(wording) if isinstance(error, UserError) else str(error)
+    return printable(" ".join(text.split()))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.errors import StateError
+from fires.core.errors import StateError, TargetError
 from fires.core.state import Arrays, State
 
 Labels = npt.NDArray[Any]
@@ -185,8 +185,8 @@ def _is_text(labels: Labels) -> bool:
     return labels.dtype.kind in "US"
 
 
-def _no_order() -> ValueError:
-    return ValueError("y mixes labels that cannot be put in order, such as text and numbers.")
+def _no_order() -> TargetError:
+    return TargetError("{y} mixes labels that cannot be put in order, such as text and numbers.")
 
 
 def encode(y: Labels, classes: Labels) -> Codes | None:
@@ -262,7 +262,10 @@ def from_text(written: list[Any]) -> Labels:
     return np.array(values, dtype=object if kind == "|O" else kind)
 
 
-def are_numbers(y: Labels, announced: Any, target: str = "auto", choices: str = "") -> bool:
+_CHOICES = "numbers (target='numbers') or classes (target='classes')"
+
+
+def are_numbers(y: Labels, announced: Any, target: str = "auto", choices: str = _CHOICES) -> bool:
     """Whether a target holds numbers to be predicted, and not labels: decided here alone.
 
     Parameters
@@ -294,10 +297,9 @@ def are_numbers(y: Labels, announced: Any, target: str = "auto", choices: str = 
         return True
     n_distinct = len(np.unique(y))
     if n_distinct > max(20, len(y) / 2):
-        choices = choices or "numbers (target='numbers') or classes (target='classes')"
-        raise ValueError(
-            f"y holds {n_distinct} different whole numbers in {len(y)} rows: say whether they are "
-            f"{choices}."
+        raise TargetError(
+            f"{{y}} holds {n_distinct} different whole numbers in {len(y)} rows",
+            hint=f"say whether they are {choices}.",
         )
     return False
 

@@ -2,9 +2,127 @@
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections.abc import Iterable
+from typing import NamedTuple, Self
 
-class InputError(ValueError):
-    """Something the user gave cannot be used; the message is one line that says what and where."""
+
+class Wording(NamedTuple):
+    """What the library and the command call the same thing, each in its own way.
+
+    Parameters
+    ----------
+    y : str
+        The target.
+    setting : str
+        A setting: a format of its ``name`` and its ``value``.
+    """
+
+    y: str = "y"
+    setting: str = "{name}='{value}'"
+
+
+LIBRARY = Wording()
+COMMAND = Wording("the target", "--{name} {value}")
+_LEFT_OPEN = re.compile(r"\{(?:y|(?P<name>\w+)=(?P<value>\w+))\}")
+
+
+class UserError(ValueError):
+    """Something that a user can put right, in its parts.
+
+    Parameters
+    ----------
+    what : str
+        What is wrong.
+    where : str
+        The file, row or column it was found in, if that is known.
+    hint : str
+        What to do about it.
+
+    Examples
+    --------
+    >>> error = UserError("there are no rows", "x.csv", "write some")
+    >>> str(error)
+    'x.csv: there are no rows; write some'
+    """
+
+    def __init__(self, what: str, where: str = "", hint: str = "") -> None:
+        super().__init__(what, where, hint)  # what pickle calls the class with
+        self.what, self.where, self.hint = what, where, hint
+
+    def __str__(self) -> str:
+        return self.said(LIBRARY)
+
+    def said(self, wording: Wording) -> str:
+        """The message in one line.
+
+        Parameters
+        ----------
+        wording : Wording
+            Whose words to use.
+
+        Returns
+        -------
+        str
+            ``where: what; hint``, without the parts that are empty.
+        """
+        what = "; ".join(part for part in (self.what, self.hint) if part)
+        return ": ".join(part for part in (self.where, what) if part)
+
+    def at(self, where: str) -> Self:
+        """The same error, once it is known where it was found.
+
+        Parameters
+        ----------
+        where : str
+            The file, row or column.
+
+        Returns
+        -------
+        UserError
+            A new error of the same class.
+        """
+        return type(self)(self.what, where, self.hint)
+
+
+class InputError(UserError):
+    """A file, a name or an option that cannot be used. Its texts are shown as they are."""
+
+
+class TargetError(UserError):
+    """A target that does not fit what is to be learnt from it.
+
+    Its texts leave open what library and command call differently: ``{y}`` is the target and
+    ``{model=gaussian}`` a setting.
+
+    Examples
+    --------
+    >>> error = TargetError("{y} holds fractions", hint="use {model=gaussian}.")
+    >>> str(error)
+    "y holds fractions; use model='gaussian'."
+    >>> error.at("x.csv").said(COMMAND)
+    'x.csv: the target holds fractions; use --model gaussian.'
+    """
+
+    def said(self, wording: Wording) -> str:
+        """The message in one line.
+
+        Parameters
+        ----------
+        wording : Wording
+            Whose words to use.
+
+        Returns
+        -------
+        str
+            ``where: what; hint``, without the parts that are empty.
+        """
+
+        def word(found: re.Match[str]) -> str:
+            return wording.setting.format(**found.groupdict()) if found["name"] else wording.y
+
+        return _LEFT_OPEN.sub(word, super().said(wording))
 
 
 class StateError(ValueError):
@@ -39,3 +157,55 @@ class MissingExtra(ImportError):  # noqa: N818 - it names what to install
         super().__init__(f"{who} needs {module}: pip install 'fires[{extra}]'", name=module)
         # What pickle calls the class with: worker processes send their errors home.
         self.args = (who, module, extra)
+
+
+def closest(name: str, known: Iterable[str], otherwise: str, quote: str = "") -> str:
+    """Say which name was probably meant.
+
+    Parameters
+    ----------
+    name : str
+        A name that is not known. Upper and lower case, spaces and dashes are the same.
+    known : iterable of str
+        The names that are.
+    otherwise : str
+        What to say if none of them is near.
+    quote : str
+        What stands around the name that was probably meant.
+
+    Returns
+    -------
+    str
+        A hint, without a full stop.
+
+    Examples
+    --------
+    >>> closest("lable", ["age", "Label"], "it has age and Label", quote="'")
+    "did you mean 'Label'?"
+    >>> closest("x", ["age", "Label"], "it has age and Label")
+    'it has age and Label'
+    """
+    names = {plain_name(other): other for other in known}
+    near = difflib.get_close_matches(plain_name(name), names, n=1)
+    return f"did you mean {quote}{names[near[0]]}{quote}?" if near else otherwise
+
+
+def plain_name(name: str) -> str:
+    """A name as people may type it: in lower case, with dashes for spaces.
+
+    Parameters
+    ----------
+    name : str
+        As it is written properly.
+
+    Returns
+    -------
+    str
+        The same for all ways to type it.
+
+    Examples
+    --------
+    >>> plain_name(" All features")
+    'all-features'
+    """
+    return name.strip().lower().replace(" ", "-")

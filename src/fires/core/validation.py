@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_array, column_or_1d
 
 from fires.core.belief import Floats
+from fires.core.errors import TargetError
 
 Names = npt.NDArray[np.object_]
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
@@ -303,12 +304,14 @@ def is_missing(label: Any) -> bool:
 def as_numbers(y: npt.NDArray[Any], what: str) -> Floats:
     """A target for regression."""
     if y.dtype.kind not in "biuf":
-        raise ValueError(f"{what} needs numbers in y; got labels such as {y[0]!r}.")
+        raise TargetError(f"{what} needs numbers in {{y}}; got labels such as {y[0]!r}.")
     numbers = y.astype(np.float64)
     if np.isinf(numbers).any():
         raise ValueError("Input y contains infinity.")
     if (np.abs(numbers) > LARGEST).any():
-        raise ValueError("Input y holds values so large that a step would overflow; rescale them.")
+        raise TargetError(
+            "{y} holds values so large that a step would overflow", hint="rescale them."
+        )
     return numbers
 
 

@@ -132,7 +132,7 @@ def _batches(stream: Any, batch_size: int) -> Generator[Batch, None, None]:
         yield Batch(X, y, Position(rows=rows, offset=rows))
 
 
-def _steps(source: Iterator[Batch], evaluation: _Evaluation, keep_weights: bool) -> Iterator[Step]:
+def _steps(source: Generator[Batch], evaluation: _Evaluation, keep_weights: bool) -> Iterator[Step]:
     selector = evaluation.pipeline.selector
     with closing(source) as batches:  # so that a reader stops when nobody asks any more
         for index, batch in enumerate(batches):

@@ -54,16 +54,33 @@ class Step:
             "rows": self.position.rows,
             "bytes": self.position.bytes,
             "n_rows": self.n_rows,
-            "scores": {name: _number(value) for name, value in self.scores.items()},
+            "scores": {name: number_or_none(value) for name, value in self.scores.items()},
             "selected": self.selected.tolist(),
-            "stability": _number(self.stability),
+            "stability": number_or_none(self.stability),
             "seconds_select": self.seconds_select,
             "seconds_train": self.seconds_train,
         }
         if self.weights is not None:
-            row["weights"] = [_number(weight) for weight in self.weights.tolist()]
+            row["weights"] = [number_or_none(weight) for weight in self.weights.tolist()]
         return row
 
 
-def _number(value: float) -> float | None:
+def number_or_none(value: float) -> float | None:
+    """A number as JSON has it: NaN and infinities are None.
+
+    Parameters
+    ----------
+    value : float
+        A number, also one of NumPy.
+
+    Returns
+    -------
+    float or None
+        The number, if it is finite.
+
+    Examples
+    --------
+    >>> number_or_none(0.5), number_or_none(float("nan"))
+    (0.5, None)
+    """
     return float(value) if math.isfinite(value) else None

@@ -18,7 +18,8 @@ import numpy as np
 
 from fires.core.state import replace_file
 from fires.evaluation.records import Step
-from fires.evaluation.totals import Tally
+from fires.evaluation.totals import RunTotals
+from fires.pipeline import OnlinePipeline
 
 _RUN, _STEPS, _FEATURES, _STATE = "run.json", "steps.jsonl", "features.csv", "state.safetensors"
 
@@ -29,7 +30,7 @@ class RunFolder:
     - ``steps.jsonl``: one record per batch, a line each.
     - ``features.csv``: every feature with its rank, weight, importance, uncertainty, whether it
       is selected, and the share of batches in which it was.
-    - ``state.safetensors``: the selector, for :func:`fires.load`.
+    - ``state.safetensors``: the pipeline, selector and predictor, for :func:`fires.load`.
     - ``run.json``: settings, versions, counts and timings.
 
     All four are written to a folder ``.fires-*`` within and moved into place by :meth:`finish`,
@@ -65,26 +66,48 @@ class RunFolder:
                 self.path.rmdir()
 
     def record(self, step: Step) -> None:
-        """Keep one record."""
+        """Write down one record.
+
+        Parameters
+        ----------
+        step : Step
+            The record of the next batch.
+        """
         with self._naming(_STEPS):
             self._steps.write(json.dumps(step.as_row(), allow_nan=False) + "\n")
 
     def finish(
-        self, selector: Any, names: tuple[str, ...], tally: Tally, run: dict[str, Any]
+        self,
+        pipeline: OnlinePipeline,
+        names: tuple[str, ...],
+        totals: RunTotals,
+        run: dict[str, Any],
     ) -> None:
-        """Write what is known at the end, and put it in the place of an earlier run."""
-        rows = feature_rows(selector, names, tally)
+        """Write what is known at the end, and put it in the place of an earlier run.
+
+        Parameters
+        ----------
+        pipeline : OnlinePipeline
+            What has learnt from the whole stream.
+        names : tuple of str
+            What the features are called.
+        totals : RunTotals
+            What the records add up to.
+        run : dict
+            What else goes into ``run.json``.
+        """
+        rows = feature_rows(pipeline.selector, names, totals)
         text = io.StringIO()
         writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-        document = json.dumps(run | tally.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        document = json.dumps(run | totals.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
         with self._naming(_STEPS):
             self._steps.close()
         with self._naming(_FEATURES):
             replace_file(self._draft / _FEATURES, text.getvalue().encode())
         with self._naming(_STATE):
-            selector.save(self._draft / _STATE)
+            pipeline.save(self._draft / _STATE)
         with self._naming(_RUN):
             replace_file(self._draft / _RUN, (document + "\n").encode())
             # Where there is a run.json, the files beside it are of that run.
@@ -102,9 +125,24 @@ class RunFolder:
             raise OSError(error.errno, error.strerror, str(self.path / name)) from error
 
 
-def feature_rows(selector: Any, names: tuple[str, ...], tally: Tally) -> list[dict[str, Any]]:
-    """Every feature, best first, as plain values."""
-    support, share = selector.get_support(), tally.share_selected
+def feature_rows(selector: Any, names: tuple[str, ...], totals: RunTotals) -> list[dict[str, Any]]:
+    """Every feature, best first, as plain values.
+
+    Parameters
+    ----------
+    selector : FIRES
+        What has learnt from the whole stream.
+    names : tuple of str
+        What the features are called.
+    totals : RunTotals
+        What the records add up to.
+
+    Returns
+    -------
+    list of dict
+        One row of ``features.csv`` each.
+    """
+    support, share = selector.get_support(), totals.share_selected
     return [
         {
             "rank": rank,

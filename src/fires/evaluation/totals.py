@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from fires.core.belief import Floats
-from fires.evaluation.records import Step
+from fires.evaluation.records import Step, number_or_none
 
 
-class Tally:
+class RunTotals:
     """What the steps of a run add up to.
 
     Parameters
@@ -24,11 +24,11 @@ class Tally:
     Examples
     --------
     >>> from fires.streams.base import Position
-    >>> tally = Tally(3)
+    >>> totals = RunTotals(3)
     >>> for index, accuracy in enumerate([float("nan"), 0.5, 1.0]):
     ...     scores, selected = {"accuracy": accuracy}, np.array([index])
-    ...     tally.add(Step(index, Position(10 * index), 10, scores, selected, 0.5, 0.0, 0.0))
-    >>> tally.n_rows, tally.scores, tally.share_selected
+    ...     totals.add(Step(index, Position(10 * index), 10, scores, selected, 0.5, 0.0, 0.0))
+    >>> totals.n_rows, totals.scores, totals.share_selected
     (30, {'accuracy': 0.75}, array([0.33333333, 0.33333333, 0.33333333]))
     """
 
@@ -36,26 +36,27 @@ class Tally:
         self.n_batches = self.n_rows = 0
         self.seconds_select = self.seconds_train = 0.0
         self._times_selected = np.zeros(n_features, dtype=np.int64)
-        self._stability = [0.0, 0]
-        self._scores: dict[str, list[float]] = {}
+        self._stability = _Mean()
+        self._scores: dict[str, _Mean] = {}
         self._recent: deque[tuple[dict[str, float], int]] = deque(maxlen=recent)
 
     def add(self, step: Step) -> None:
-        """Count one step in, all rows of which have a label."""
+        """Count one step in, all rows of which have a label.
+
+        Parameters
+        ----------
+        step : Step
+            The record of the next batch.
+        """
         self.n_batches += 1
         self.n_rows += step.n_rows
         self.seconds_select += step.seconds_select
         self.seconds_train += step.seconds_train
         self._times_selected[step.selected] += 1
-        if step.stability == step.stability:
-            self._stability[0] += step.stability
-            self._stability[1] += 1
+        self._stability.add(step.stability)
         self._recent.append((step.scores, step.n_rows))
         for name, value in step.scores.items():
-            total = self._scores.setdefault(name, [0.0, 0.0])
-            if value == value:
-                total[0] += value * step.n_rows
-                total[1] += step.n_rows
+            self._scores.setdefault(name, _Mean()).add(value, step.n_rows)
 
     @property
     def scores(self) -> dict[str, float]:
@@ -64,25 +65,21 @@ class Tally:
         Of accuracy that is the accuracy over all rows; of f1 or balanced accuracy, which
         :class:`fires.metrics.Scores` adds up by counts, it is not.
         """
-        return {
-            name: total / rows if rows else np.nan for name, (total, rows) in self._scores.items()
-        }
+        return {name: mean.value for name, mean in self._scores.items()}
 
     @property
     def recent_scores(self) -> dict[str, float]:
-        """The same of the last steps."""
-        means = {}
-        for name in self._scores:
-            found = ((scores.get(name, np.nan), n) for scores, n in self._recent)
-            tested = [(value, n) for value, n in found if value == value]
-            rows = sum(n for _, n in tested)
-            means[name] = sum(value * n for value, n in tested) / rows if rows else np.nan
-        return means
+        """The same over the last steps only."""
+        means = {name: _Mean() for name in self._scores}
+        for scores, n_rows in self._recent:
+            for name, value in scores.items():
+                means[name].add(value, n_rows)
+        return {name: mean.value for name, mean in means.items()}
 
     @property
     def stability(self) -> float:
         """The mean stability of the windows in which it is defined."""
-        return self._stability[0] / self._stability[1] if self._stability[1] else np.nan
+        return self._stability.value
 
     @property
     def share_selected(self) -> Floats:
@@ -90,12 +87,34 @@ class Tally:
         return self._times_selected / max(self.n_batches, 1)
 
     def as_dict(self) -> dict[str, Any]:
-        """The totals as JSON values."""
+        """The totals as JSON values.
+
+        Returns
+        -------
+        dict
+            Rows, batches, scores, stability and seconds; None for what is not defined.
+        """
         return {
             "rows": self.n_rows,
             "batches": self.n_batches,
-            "scores": {name: None if v != v else v for name, v in self.scores.items()},
-            "stability": None if self.stability != self.stability else self.stability,
+            "scores": {name: number_or_none(value) for name, value in self.scores.items()},
+            "stability": number_or_none(self.stability),
             "seconds_select": self.seconds_select,
             "seconds_train": self.seconds_train,
         }
+
+
+class _Mean:
+    """A weighted mean of the values that are defined; NaN if none is."""
+
+    def __init__(self) -> None:
+        self._total = self._weight = 0.0
+
+    def add(self, value: float, weight: float = 1.0) -> None:
+        if value == value:
+            self._total += value * weight
+            self._weight += weight
+
+    @property
+    def value(self) -> float:
+        return self._total / self._weight if self._weight else np.nan

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import StateError
-from fires.core.state import Arrays
+
+if TYPE_CHECKING:
+    from fires.core.state import Arrays
 
 # Every method that can be made, saved and loaded by its name, and the file that tells its story.
 REGISTRY = {
@@ -39,7 +42,22 @@ REGISTRY = {
 def __getattr__(name: str) -> Any:
     if name not in REGISTRY:
         raise AttributeError(f"module 'fires.selectors' has no attribute {name!r}")
+    _register()
     return getattr(importlib.import_module(f"fires.selectors.{REGISTRY[name]}"), name)
+
+
+@cache
+def _register() -> None:
+    """Let scikit-learn know our selectors for what they are: ``isinstance(., SelectorMixin)``.
+
+    Not by inheritance: the module of the mixin takes as long to load as all of ours, and who
+    imports a selector from its own file, as the command does, can do without it.
+    """
+    from sklearn.feature_selection import SelectorMixin
+
+    from fires.selectors.base import OnlineSelector
+
+    SelectorMixin.register(OnlineSelector)
 
 
 def from_state(header: dict[str, Any], arrays: Arrays, model: Any = None) -> Any:
@@ -59,7 +77,9 @@ def from_state(header: dict[str, Any], arrays: Arrays, model: Any = None) -> Any
     kind = header.get("class")
     if not isinstance(kind, str) or kind not in REGISTRY:
         raise StateError(f"{kind!r} is no selector")
-    return __getattr__(kind)().restore(header, arrays, model)
+    return getattr(importlib.import_module(f"fires.selectors.{REGISTRY[kind]}"), kind)().restore(
+        header, arrays, model
+    )
 
 
 def __dir__() -> list[str]:

@@ -11,14 +11,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.feature_selection import SelectorMixin
+from sklearn.base import TransformerMixin
 
 from fires.core import validation
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.classes import Codes, KnowsClasses, Labels, class_rows, has_fractions
 from fires.core.declared import Declared, Value
-from fires.core.errors import StateError
+from fires.core.errors import StateError, TargetError
 from fires.core.settings import check_choice, check_count, how_many
 from fires.core.state import Arrays, State
 from fires.core.weighting import rank
@@ -29,7 +29,7 @@ from fires.selectors.selector import Selector
 _SIGNS: Floats = np.array([-1.0, 1.0])
 
 
-class OnlineSelector(KnowsClasses, SelectorMixin, Selector):  # type: ignore[misc]
+class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[misc]
     """A feature selector that learns batch by batch, with scikit-learn's interface.
 
     A method writes ``_learn`` and ``_weights``, and declares what it learns in ``_learnt`` to be
@@ -180,13 +180,14 @@ class OnlineSelector(KnowsClasses, SelectorMixin, Selector):  # type: ignore[mis
         """
         assert batch.y is not None
         if batch.announced is None and not self._book_.given and has_fractions(batch.y):
-            raise ValueError(
-                "y holds numbers that are not whole, but this "
-                f"{type(self).__name__} learns classes{self._for_numbers}"
+            raise TargetError(
+                "{y} holds numbers that are not whole, but this "
+                f"{type(self).__name__} learns classes",
+                hint=self._for_numbers,
             )
         return self._take_labels(batch)
 
-    _for_numbers = "."  # what to do instead, where there is something
+    _for_numbers = ""  # what to do instead, where there is something
 
     def _take_signs(self, batch: CheckedBatch) -> tuple[Floats, bool]:
         """The two classes as -1 and 1, and whether they have just changed sides.
@@ -315,12 +316,6 @@ class OnlineSelector(KnowsClasses, SelectorMixin, Selector):  # type: ignore[mis
         full = np.zeros(shape, dtype=matrix.dtype)
         full[:, selected] = matrix
         return full
-
-    get_support = Selector.get_support
-    get_feature_names_out = Selector.get_feature_names_out
-
-    def _get_support_mask(self) -> npt.NDArray[np.bool_]:
-        return self.get_support()
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -13,7 +13,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief, Floats
 from fires.core.classes import are_numbers, has_fractions
 from fires.core.declared import Random, Value, restore
-from fires.core.errors import StateError
+from fires.core.errors import StateError, TargetError
 from fires.core.randomness import check_seed, generator, generator_state
 from fires.core.settings import check_choice, check_number, plain
 from fires.core.state import Arrays, State
@@ -228,19 +228,19 @@ class FIRES(OnlineSelector):
             raise ValueError(f"classes is for class labels; {self._model_name()} has none.")
         numbers = as_numbers(batch.y, self._model_name())
         if self._kind(batch) == "counts" and (numbers < 0).any():
-            raise ValueError("The poisson model counts: y must not be negative.")
+            raise TargetError("The poisson model counts: {y} must not be negative.")
         self._numeric_target_ = True
         if not hasattr(self, "_learner_"):
             self._start(0)
         return numbers
 
-    _for_numbers = "; for a numeric target use FIRES(model='gaussian')."
+    _for_numbers = "for a numeric target use {model=gaussian}."
 
     def _decide(self, batch: CheckedBatch) -> Any:
         """The model that "auto" stands for."""
         if self.model != "auto":
             return self.model
-        choices = "numbers (model='gaussian'), counts (model='poisson') or classes (model='probit')"
+        choices = "numbers ({model=gaussian}), counts ({model=poisson}) or classes ({model=probit})"
         assert batch.y is not None
         numeric = are_numbers(batch.y, batch.announced, choices=choices)
         return "gaussian" if numeric else "probit"

@@ -167,7 +167,7 @@ class Screening(OnlineSelector):
             raise ValueError("Input X or y holds values so large that sums overflow; rescale them.")
         self._moments_ = merged
 
-    _for_numbers = "; say target='numbers'."
+    _for_numbers = "say target='numbers'."
 
     def _check_parameters(self) -> None:
         check_choice("measure", self.measure, ("correlation", "f"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from fires.bench.datasets.catalogue import CATALOGUE, Info
 from fires.bench.datasets.files import DataUnavailable, fetch, find, not_at_hand, read_table
 from fires.core.belief import Floats
-from fires.core.errors import MissingExtra
+from fires.core.errors import MissingExtra, closest
 from fires.core.randomness import generator
 from fires.streams.arrays import from_arrays
 from fires.streams.base import Batch, InputError, Schema, Stream
@@ -139,7 +138,7 @@ def load(
     >>> load("mnst")
     Traceback (most recent call last):
     ...
-    fires.streams.base.InputError: there is no data set "mnst"; did you mean MNIST?
+    fires.core.errors.InputError: there is no data set "mnst"; did you mean MNIST?
     """
     info = describe(name)
     if preprocessing not in ("online", "as-published"):
@@ -208,9 +207,8 @@ def describe(name: str) -> Info:
     info = CATALOGUE.get(name.lower())
     if info is None:
         names = [info.name for info in CATALOGUE.values()]
-        near = difflib.get_close_matches(name.lower(), CATALOGUE, n=1)
-        hint = f"did you mean {CATALOGUE[near[0]].name}?" if near else f"there are {_list(names)}"
-        raise InputError(f'there is no data set "{name}"; {hint}')
+        hint = closest(name, names, f"there are {_list(names)}")
+        raise InputError(f'there is no data set "{name}"', hint=hint)
     return info
 
 

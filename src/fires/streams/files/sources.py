@@ -195,7 +195,7 @@ def plain_errors(name: str) -> Iterator[None]:
     >>> with plain_errors("x.csv.gz"):
     ...     gzip.decompress(b"no gzip")
     Traceback (most recent call last):
-    fires.streams.base.InputError: x.csv.gz is damaged: Not a gzipped file (b'no')
+    fires.core.errors.InputError: x.csv.gz is damaged: Not a gzipped file (b'no')
     """
     try:
         yield

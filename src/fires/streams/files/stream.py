@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.columns.encoding import N_EXAMPLES, Column, Encoder, Kind, find_kinds
+from fires.core.errors import closest
 from fires.streams.base import Batch, InputError, Position, Rows, Schema, check_batch_size
 from fires.streams.files.sources import ahead
 from fires.streams.files.tables import Source, Table, open_table
@@ -184,7 +184,7 @@ def _choose(table: Table, target: str, exclude: Sequence[str]) -> list[str]:
         raise InputError(f'{table.name} has {count} columns of the name "{name}"')
     for name in [target, *exclude]:
         if name not in names:
-            raise InputError(f'no column "{name}" in {table.name}; {_hint(name, names)}')
+            raise InputError(f'no column "{name}" in {table.name}', hint=_hint(name, names))
     if target in exclude:
         raise InputError(f'the target column "{target}" cannot be excluded')
     used = [name for name in names if name not in exclude]
@@ -195,10 +195,8 @@ def _choose(table: Table, target: str, exclude: Sequence[str]) -> list[str]:
 
 def _hint(name: str, names: Sequence[str]) -> str:
     """Name the nearest column or, if none is near, some of those that are there."""
-    same = [other for other in names if other.lower() == name.lower()]
-    near = same or difflib.get_close_matches(name, names, n=1)
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-    return f'did you mean "{near[0]}"?' if near else f"it has {', '.join(names[:8])}{more}"
+    return closest(name, names, f"it has {', '.join(names[:8])}{more}", quote='"')
 
 
 def _sample(table: Table, names: Sequence[str]) -> pl.DataFrame:
