@@ -204,7 +204,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         if batch.y is None:
             raise ValueError(f"{type(self).__name__} requires y, for its predictor to learn from.")
         if isinstance(self._predictor_, Predictor):
-            self._predictor_.expect(self.book)
+            if not len(self._predictor_.book):
+                self._predictor_.expect(self.book)
             self._predictor_.check(batch)
 
     def select(self, batch: CheckedBatch) -> tuple[npt.NDArray[np.intp], float]:

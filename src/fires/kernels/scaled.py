@@ -34,6 +34,42 @@ def rescale(X: Dense, shift: Floats, gain: Floats) -> Floats:
     return out
 
 
+def rescale_and_sum(
+    X: Dense, shift: Floats, gain: Floats, weight: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """What :func:`rescale` gives, and the weighted sums that the scale is learnt from.
+
+    Parameters
+    ----------
+    X : ndarray (n_rows, n_features)
+        The rows.
+    shift, gain : ndarray (n_features,)
+        The scale.
+    weight : ndarray (n_rows,)
+        How often each row counts.
+
+    Returns
+    -------
+    scaled : ndarray (n_rows, n_features)
+    p, q : ndarray (n_features,)
+        Sums of ``x - shift`` and of its squares; missing entries count as 0.
+
+    Examples
+    --------
+    >>> X, one = np.array([[1.0], [3.0], [np.nan]]), np.ones(1)
+    >>> scaled, p, q = rescale_and_sum(X, one, 2.0 * one, np.ones(3))
+    >>> scaled.ravel(), p, q
+    (array([0., 4., 0.]), array([2.]), array([4.]))
+    """
+    if not X.flags.c_contiguous:
+        T = np.nan_to_num(X - shift, nan=0.0, posinf=np.inf, neginf=-np.inf)
+        return rescale_plain(X, shift, gain), weight @ T, weight @ (T * T)
+    rows, out, sums = X.view(), np.empty(X.shape), np.zeros((2, X.shape[1]))
+    rows.flags.writeable = False
+    _rescale_and_sum(rows, shift, gain, weight, out, sums[0], sums[1])
+    return out, sums[0], sums[1]
+
+
 def rescale_plain(X: Dense, shift: Floats, gain: Floats) -> Floats:
     """The definition of :func:`rescale`."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -69,7 +105,12 @@ def keep_columns(X: Any, selected: npt.NDArray[np.intp]) -> Any:
         ends = np.concatenate([[0], np.cumsum(keep)])[X.indptr].astype(X.indptr.dtype)
         return type(X)((X.data[keep], X.indices[keep], ends), shape=X.shape)
     kept = np.zeros(X.shape, dtype=X.dtype)
-    kept[:, selected] = X[:, selected]
+    if X.flags.c_contiguous:
+        rows = X.view()
+        rows.flags.writeable = False
+        _keep_columns(rows, selected, kept)
+    else:
+        kept[:, selected] = X[:, selected]
     return kept
 
 
@@ -110,6 +151,28 @@ def _rescale(X: Dense, shift: Floats, gain: Floats, out: Floats) -> None:
             value = (x[j] - shift[j]) * gain[j]
             value = value if value == value else 0.0
             t[j] = min(max(value, -_GREATEST), _GREATEST)
+
+
+@compiled
+def _rescale_and_sum(
+    X: Dense, shift: Floats, gain: Floats, weight: Floats, out: Floats, p: Floats, q: Floats
+) -> None:
+    for b in range(X.shape[0]):
+        x, t, w = X[b], out[b], weight[b]
+        for j in range(len(shift)):
+            value = x[j] - shift[j]
+            value = value if value == value else 0.0
+            p[j] += w * value
+            q[j] += w * value * value
+            t[j] = min(max(value * gain[j], -_GREATEST), _GREATEST)
+
+
+@compiled
+def _keep_columns(X: Dense, selected: npt.NDArray[np.intp], kept: Dense) -> None:
+    for b in range(X.shape[0]):
+        x, t = X[b], kept[b]
+        for i in range(len(selected)):
+            t[selected[i]] = x[selected[i]]
 
 
 @compiled

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import count
-
 import numpy as np
 import numpy.typing as npt
 
@@ -11,10 +9,6 @@ from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
 
 Indices = npt.NDArray[np.int64]
-
-_PLAIN = 100
-"""So many calls are left to the definition: what is compiled does the same, and takes its time."""
-_CALLS = count()
 
 
 @compiled
@@ -69,8 +63,6 @@ def top_k(weights: Floats, k: int) -> Indices:
     n = len(weights)
     if k >= n:
         return np.arange(n)
-    if n <= 1024 and next(_CALLS) < _PLAIN:
-        return top_k_plain(weights, k)
     if 32 * k < n or n <= 1024:
         view, place = weights.view(), np.empty(k, dtype=np.int64)
         view.flags.writeable = False

@@ -170,12 +170,10 @@ class Scores(KnowsClasses):
             return self._named([], others)
         self._grow(book)
         n_classes = len(self.matrix)
-        # A view of the matrix, in which cells are numbered.
-        np.add.at(self.matrix.reshape(-1), truth * n_classes + taken, 1)
-        right = truth[truth == taken]
-        # As lists: the classes are few, and on them Python is faster than NumPy.
-        counts = [np.bincount(c, minlength=n_classes).tolist() for c in (right, truth, taken)]
-        return self._named(counts, others)
+        cells = np.bincount(truth * n_classes + taken, minlength=n_classes * n_classes)
+        counted = cells.reshape(n_classes, n_classes)
+        self.matrix += counted
+        return self._named(_marginals(counted), others)
 
     @property
     def total(self) -> dict[str, float]:
@@ -184,9 +182,7 @@ class Scores(KnowsClasses):
         What is not built in is the mean of its values, weighted by rows, as nothing is kept of
         the rows themselves; batches in which it was NaN are left out.
         """
-        matrix = self.matrix
-        sums = matrix.diagonal(), matrix.sum(axis=1), matrix.sum(axis=0)
-        counts = [array.tolist() for array in sums]
+        counts = _marginals(self.matrix)
         others = {name: total / n if n else math.nan for name, (total, n) in self._sums.items()}
         return self._named(counts, others)
 
@@ -265,6 +261,14 @@ class Scores(KnowsClasses):
             name: others[name] if name in others else _FROM_COUNTS[name](*counts)
             for name in self.names
         }
+
+
+def _marginals(matrix: Counts) -> list[list[int]]:
+    """The counts n_kk, t_k and p_k of a confusion matrix."""
+    if len(matrix) == 2:  # where Python is faster than NumPy
+        (a, b), (c, d) = matrix.tolist()
+        return [[a, d], [a + b, c + d], [a + c, b + d]]
+    return [part.tolist() for part in (matrix.diagonal(), matrix.sum(axis=1), matrix.sum(axis=0))]
 
 
 def _places_in(book: Classes, labels: npt.NDArray[Any], name: str) -> tuple[Classes, Codes]:

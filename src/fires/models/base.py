@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -49,8 +48,7 @@ class BaseModel(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Rates:
+class Rates(NamedTuple):
     """Learning rates of the means and of the standard deviations."""
 
     mu: float

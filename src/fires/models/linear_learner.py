@@ -23,8 +23,9 @@ from fires.core.belief import Belief, Floats
 from fires.core.classes import Labels, class_rows
 from fires.core.declared import Array, Declared, collect, restore
 from fires.core.state import Arrays, part_of, under
-from fires.kernels import oriented, project
+from fires.kernels import oriented, project, read_only
 from fires.kernels.features import fold, move
+from fires.kernels.steps import TOO_LONG
 from fires.models.base import Rates
 from fires.models.families import FAMILIES
 from fires.models.linear import over_classes
@@ -156,11 +157,76 @@ class LinearLearner:
             half.begin(X, w, missing)
         n_sums = n_rows + (half.kind == "standard" and not first)
         p, q = self._buffer("p", n_sums), self._buffer("q", n_sums)
+        total = float(len(w) if batch.weight is None else w.sum())
+        least = self._whole_step(batch, w, target, level, rates.shared(total), rates.mu, half, p, q)
+        if least == TOO_LONG:
+            least = self._step_by_step(batch, w, target, level, rates, total, half, p, q)
+        if least != least:
+            raise ValueError(_OVERFLOW)
+        self.least_sigma = least
+        if first:
+            self.scaler.dense = half
+        else:
+            half.absorb(X, p[-1], q[-1], w, missing)
+
+    def _whole_step(
+        self,
+        batch: CheckedBatch,
+        w: Floats,
+        target: Floats,
+        level: Floats,
+        share: tuple[float, float],
+        rate: float,
+        half: Any,
+        p: Floats,
+        q: Floats,
+    ) -> float:
+        """The step in one call, where the family has one, unless it has to be shortened."""
+        step, X = self.family.whole_step, batch.X
+        if step is None or not X.flags.c_contiguous:
+            return TOO_LONG
+        own, least = self.intercept, self.least_sigma * self.least_sigma
+        return step(
+            *read_only(X),
+            target,
+            w,
+            batch.weight is not None,
+            self.mu,
+            self.sigma,
+            half.shift,
+            half.gain,
+            own.mu,
+            own.sigma,
+            self.fit_intercept,
+            level,
+            self.family.start_width,
+            least,
+            np.inf if self.scale is None else least / rate,
+            *share,
+            *self._sigma_change,
+            p,
+            q,
+        )
+
+    def _step_by_step(
+        self,
+        batch: CheckedBatch,
+        w: Floats,
+        target: Floats,
+        level: Floats,
+        rates: Rates,
+        total: float,
+        half: Any,
+        p: Floats,
+        q: Floats,
+    ) -> float:
+        """The step as its parts: what every family can do, in any order of memory."""
+        X, n_rows, n_sums = batch.X, self.n_rows, len(p)
         view, project_into, accumulate_into = oriented(X)
 
         # p and q hold the folded coefficients first and the sums later.
         fold(self.mu, self.sigma, half.gain, p, q)
-        a, v = np.empty((n_rows, len(w))), np.empty((n_rows, len(w)))
+        a, v = np.empty((2, n_rows, len(w)))
         project_into(view, p[:n_rows], q[:n_rows], half.shift, a, v)
 
         def norms() -> Floats:
@@ -168,16 +234,11 @@ class LinearLearner:
             return project(X, square, square, half.shift)[1]
 
         # One more row of coefficients, the weights, gives the sums that the scale is learnt from.
-        c, d = np.empty((n_sums, len(w))), np.empty((n_sums, len(w)))
-        c[n_rows:], d[n_rows:] = w, w
+        c, d = rows = np.empty((2, n_sums, len(w)))
+        rows[:, n_rows:] = w
         self._pulls(a, v, target, level, batch.weight, rates, norms, c, d)
         accumulate_into(view, c, d, half.shift, p, q)
-        total = float(len(w) if batch.weight is None else w.sum())
-        self.least_sigma = self._move(self.mu, self.sigma, p, q, half.gain, c, d, rates, total)
-        if first:
-            self.scaler.dense = half
-        else:
-            half.absorb(X, p[-1], q[-1], w, missing)
+        return self._move(self.mu, self.sigma, p, q, half.gain, c, d, rates, total)
 
     def _step_sparse(
         self, batch: CheckedBatch, w: Floats, target: Floats, level: Floats, rates: Rates
@@ -208,8 +269,8 @@ class LinearLearner:
             return touched.project(square, square)[1]
 
         n_sums = n_rows + (half.kind == "standard" and not first)
-        c, d = np.empty((n_sums, len(w))), np.empty((n_sums, len(w)))
-        c[n_rows:], d[n_rows:] = w, w
+        c, d = rows = np.empty((2, n_sums, len(w)))
+        rows[:, n_rows:] = w
         self._pulls(a, v, target, level, batch.weight, rates, norms, c, d)
         p, q = touched.accumulate(c, d)
         rate = rates.shared(touched.total)[0]
@@ -217,6 +278,8 @@ class LinearLearner:
         mu = kept - pull * drift[:, None]
         _add_at(mu, gaps, rate * c[:n_rows, gap_rows] * centre)
         least = self._move(mu, sigma, p, q, gain, c, d, rates, touched.total)
+        if least != least:
+            raise ValueError(_OVERFLOW)
         self.drift, self.least_sigma = drift, min(least, self.least_sigma)
         if first:
             self.scaler.sparse = half
@@ -270,13 +333,11 @@ class LinearLearner:
         rates: Rates,
         total: float,
     ) -> float:
-        """Take the step, or raise and move nothing; the smallest sigma after it."""
+        """Take the step: the smallest sigma after it, or NaN if nothing was moved."""
         own, share = self.intercept, rates.shared(total)
         intercept = own.mu, own.sigma, self.fit_intercept
         least = move(mu, sigma, p, q, gain, c, d, *intercept, *share, *self._sigma_change)
-        if least != least:
-            raise ValueError(_OVERFLOW)
-        if self.noise:
+        if self.noise and least == least:
             # In the logarithm, so that it stays positive; by at most a factor e.
             growth = share[0] * self.noise * float(d[: self.n_rows].sum())
             self.noise *= math.exp(min(max(growth, -1.0), 1.0))

@@ -44,15 +44,7 @@ class Target:
         units of the prediction's own spread, see :func:`start`.
         """
         if self.kind == "classes":
-            if not self.levelled:
-                return signed(y, self.n_rows), None
-            seen = self.class_weight if self.class_weight.any() else self._per_class(y, weight)
-            if self.n_rows == 1:
-                level = np.array([self.family.level_of_share(*seen.tolist())])
-            else:
-                parts = zip((seen.sum() - seen).tolist(), seen.tolist(), strict=True)
-                level = np.array([self.family.level_of_share(*part) for part in parts])
-            return signed(y, self.n_rows), level
+            return signed(y, self.n_rows), self._level(y, weight) if self.levelled else None
         target = np.asarray(y, dtype=np.float64)[None, :]
         if self.scale is None:
             return target, None
@@ -62,10 +54,20 @@ class Target:
         level = np.log(np.maximum(scale.shift, 0.5 / scale.count))
         return target, level if self.levelled else None
 
+    def _level(self, y: npt.NDArray[Any], weight: Floats) -> Floats:
+        """Where predictions start from, by the shares of the classes."""
+        seen = self.class_weight.tolist()
+        if not any(seen):
+            seen = self._per_class(y, weight).tolist()
+        if self.n_rows == 1:
+            return np.array([self.family.level_of_share(*seen)])
+        total = sum(seen)
+        return np.array([self.family.level_of_share(total - one, one) for one in seen])
+
     def count(self, y: npt.NDArray[Any], weight: Floats) -> None:
         """Learn from a batch, once it has been looked at."""
         if self.kind == "classes":
-            self.class_weight = self.class_weight + self._per_class(y, weight)
+            self.class_weight += self._per_class(y, weight)
         elif self.scale is not None and self.scale.ready:
             column = np.asarray(y, dtype=np.float64)[:, None]
             sums = accumulate(column, weight, weight, self.scale.shift)
@@ -102,12 +104,15 @@ class Target:
             self.scale.refresh()
 
     def _per_class(self, y: npt.NDArray[Any], weight: Floats) -> Floats:
-        return np.bincount(y, weight, minlength=len(self.class_weight)).astype(np.float64)
+        return np.asarray(np.bincount(y, weight, len(self.class_weight)), dtype=np.float64)
 
     def _begun(self, y: npt.NDArray[Any], weight: Floats) -> Standard:
         scale = Standard(1)
         scale.begin(np.asarray(y, dtype=np.float64)[:, None], weight, missing=False)
         return scale
+
+
+_SIGNS: Floats = np.array([-1.0, 1.0])
 
 
 def signed(codes: npt.NDArray[Any], n_rows: int) -> Floats:
@@ -123,7 +128,7 @@ def signed(codes: npt.NDArray[Any], n_rows: int) -> Floats:
            [-1.,  1.]])
     """
     if n_rows == 1:
-        return np.where(codes[None, :], 1.0, -1.0)
+        return _SIGNS[None, codes]
     return np.where(codes == np.arange(n_rows)[:, None], 1.0, -1.0)
 
 

@@ -56,15 +56,14 @@ class Predictor(KnowsClasses, ABC):
         """
 
     def expect(self, book: Classes) -> None:
-        """Know labels that a selector has met before, unless it knows some already.
+        """Know labels that a selector has met before.
 
         Parameters
         ----------
         book : Classes
             The labels.
         """
-        if not len(self._book_):
-            self._book_ = book
+        self._book_ = book
 
     def check(self, batch: CheckedBatch) -> None:
         """Raise what :meth:`learn` would refuse; nothing is learnt.

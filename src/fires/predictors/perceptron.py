@@ -16,6 +16,7 @@ from fires.core.validation import repeated
 from fires.kernels.perceptron import perceptron_pass
 from fires.predictors.base import Predictor
 
+_SIGNS: Floats = np.array([-1.0, 1.0])
 _LEARNT: Declared = {"coef": Array("R", "J"), "intercept": Array("R")}
 
 
@@ -56,11 +57,14 @@ class Perceptron(Predictor):
 
     def predict(self, X: Floats) -> Labels:
         """The label of each row."""
-        score = X @ self.coef_.T + self.intercept_
-        if len(self.classes_) == 1:
-            return np.full(len(X), self.classes_[0])
-        best = score.argmax(axis=1) if score.shape[1] > 1 else (score[:, 0] > 0).astype(np.intp)
-        prediction: Labels = self.classes_[best]
+        classes = self.classes_
+        if len(classes) == 1:
+            return np.full(len(X), classes[0])
+        if len(classes) == 2:
+            positive = X @ self.coef_[0] > -self.intercept_[0]
+            two: Labels = classes[positive.view(np.int8)]
+            return two
+        prediction: Labels = classes[(X @ self.coef_.T + self.intercept_).argmax(axis=1)]
         return prediction
 
     def state(self) -> State:
@@ -101,7 +105,7 @@ class Perceptron(Predictor):
 
     def _signs(self, codes: Any) -> Floats:
         if len(self.coef_) == 1:  # one class so far is the positive one, until another comes
-            return np.where(codes == len(self.classes_) - 1, 1.0, -1.0)[None, :]
+            return _SIGNS[None, codes + (2 - len(self._book_))]
         return np.where(codes == np.arange(len(self.coef_))[:, None], 1.0, -1.0)
 
     def _take_rows(self, sources: list[tuple[int, float] | None]) -> None:

@@ -144,10 +144,9 @@ class MinMax:
         self.gain = 1.0 / width
 
 
-def _count(X: Any, weight: Floats, missing: bool) -> Floats:
+def _count(X: Any, weight: Floats, missing: bool) -> Any:
     """The weight of the rows in which a column is there: one number if it always is."""
-    count: Floats = weight @ ~np.isnan(X) if missing else weight.sum(keepdims=True)
-    return count
+    return weight @ ~np.isnan(X) if missing else np.add.reduce(weight)
 
 
 DENSE = {scaler.kind: scaler for scaler in (Unscaled, Standard, MinMax)}

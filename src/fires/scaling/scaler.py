@@ -11,8 +11,7 @@ import scipy.sparse as sp
 from fires.core.belief import Floats
 from fires.core.declared import collect, restore
 from fires.core.state import Arrays, part_of, under
-from fires.kernels import accumulate
-from fires.kernels.scaled import rescale
+from fires.kernels.scaled import rescale, rescale_and_sum
 from fires.scaling.dense import DENSE
 from fires.scaling.sparse import SPARSE, Touched
 
@@ -84,8 +83,8 @@ class Scaler:
         if half.kind is None:
             return (np.nan_to_num(X) if missing else X), _nothing
         if half.ready:
-            sums = accumulate(X, w, w, half.shift) if half.kind == "standard" else (w, w)
-            return rescale(X, half.shift, half.gain), lambda: half.absorb(X, *sums, w, missing)
+            scaled, p, q = rescale_and_sum(X, half.shift, half.gain, w)
+            return scaled, lambda: half.absorb(X, p, q, w, missing)
         half = DENSE[self.scale](self.n_features)
         half.begin(X, w, missing)
         return rescale(X, half.shift, half.gain), lambda: setattr(self, "dense", half)

@@ -221,21 +221,22 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         ranks: npt.NDArray[np.intp] = self._computed("ranking", lambda: rank(self.weights_))
         return ranks
 
-    def _computed(self, name: str, compute: Any) -> Any:
+    def _computed(self, name: Any, compute: Any) -> Any:
         """What ``compute`` gives, once per batch, as a read-only array."""
         self._check_fitted()
-        key = (name, *self._weighting())
-        if key not in self._seen_:
+        key = name, self._weighting()
+        value = self._seen_.get(key)
+        if value is None:
             value = compute()
             value.flags.writeable = False
             self._seen_[key] = value
-        return self._seen_[key]
+        return value
 
     def _selected(self) -> npt.NDArray[np.intp]:
         """The selected columns, ascending."""
         k = self._resolve_k()
         selected: npt.NDArray[np.intp] = self._computed(
-            f"selected {k}", lambda: top_k(self.weights_, k)
+            ("selected", k), lambda: top_k(self.weights_, k)
         )
         return selected
 

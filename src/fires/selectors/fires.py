@@ -184,9 +184,9 @@ class FIRES(OnlineSelector):
         return self.uncertainty_penalty, self.weight_penalty
 
     def _belief(self) -> Belief:
-        if "belief" not in self._seen_:
-            self._seen_["belief"] = self._learner_.features()
-        belief: Belief = self._seen_["belief"]
+        belief: Belief | None = self._seen_.get("belief")
+        if belief is None:
+            belief = self._seen_["belief"] = self._learner_.features()
         return belief
 
     def _weights(self) -> Floats:
@@ -207,19 +207,20 @@ class FIRES(OnlineSelector):
 
     def _target(self, batch: CheckedBatch) -> npt.NDArray[Any]:
         """The target as the model wants it; starts the learner, or adds classes to it."""
-        assert batch.y is not None
         started = hasattr(self, "_learner_")
         if not started:
             self.model_ = self._decide(batch)
-        if self._kind(batch) != "classes":
+            self._kind_ = self._kind(batch)
+        if self._kind_ != "classes":
             return self._take_numbers(batch)
         codes, before = self._take_whole_labels(batch)
+        n_classes = len(self._book_)
         if not started:
-            self._start(len(self.classes_))
-        elif before is not None and len(before) != len(self.classes_):
+            self._start(n_classes)
+        elif before is not None and len(before) != n_classes:
             self._learner_ = self._learner_.with_classes(before, self.classes_)
         # One class alone speaks for the positive side until another comes.
-        return codes + 1 if len(self.classes_) == 1 else codes
+        return codes + 1 if n_classes == 1 else codes
 
     def _take_numbers(self, batch: CheckedBatch) -> Floats:
         """A target of numbers or counts; starts the learner."""
@@ -227,9 +228,8 @@ class FIRES(OnlineSelector):
         if batch.announced is not None:
             raise ValueError(f"classes is for class labels; {self._model_name()} has none.")
         numbers = as_numbers(batch.y, self._model_name())
-        if self._kind(batch) == "counts" and (numbers < 0).any():
+        if self._kind_ == "counts" and (numbers < 0).any():
             raise TargetError("The poisson model counts: {y} must not be negative.")
-        self._numeric_target_ = True
         if not hasattr(self, "_learner_"):
             self._start(0)
         return numbers
@@ -246,20 +246,17 @@ class FIRES(OnlineSelector):
         return "gaussian" if numeric else "probit"
 
     def _kind(self, batch: CheckedBatch) -> str:
-        """What the target is: classes, numbers or counts."""
-        if hasattr(self, "_learner_") and not isinstance(self.model_, (str, Linear)):
-            return "numbers" if getattr(self, "_numeric_target_", False) else "classes"
+        """What the target is, by the model or by the first batch: classes, numbers or counts."""
         assert batch.y is not None
         model = self._as_model()
         task: str = getattr(model, "task", "auto")
         if task != "auto":
             return task
+        numeric = has_fractions(batch.y)
         if isinstance(model, MonteCarlo):
             name = self._model_name()
             choices = f"numbers ({name}(task='numbers')) or classes (task='classes')"
             numeric = are_numbers(batch.y, batch.announced, choices=choices)
-        else:
-            numeric = has_fractions(batch.y)
         return "numbers" if numeric else "classes"
 
     def _as_model(self) -> Any:
@@ -341,7 +338,7 @@ class FIRES(OnlineSelector):
     def _state(self) -> State:
         header: dict[str, Any] = {
             "model": self._plain(self.model_),
-            "numeric_target": getattr(self, "_numeric_target_", False),
+            "numeric_target": self._kind_ != "classes",
         }
         if type(self._learner_) is ModelLearner:
             header["rng"] = generator_state(self._learner_.rng)
@@ -351,9 +348,11 @@ class FIRES(OnlineSelector):
         self.model_ = self._from_plain(header["model"], model)
         facts = SimpleNamespace()
         restore(facts, {"numeric_target": Value(bool)}, header, arrays, {})
-        if facts.numeric_target:
-            self._numeric_target_ = True
-        elif not len(self._book_):
+        task = getattr(self._as_model(), "task", "auto")
+        self._kind_ = "numbers" if facts.numeric_target else "classes"
+        if facts.numeric_target and task == "counts":
+            self._kind_ = task
+        if not facts.numeric_target and not len(self._book_):
             raise StateError("classes are missing")
         self._check_starts()
         self._start(0 if facts.numeric_target else len(self._book_))

@@ -58,6 +58,11 @@ class Family(ABC):
         """What the rows of a batch pull with: compiled, if the family has compiled slopes."""
         return lambda *rows: pull_rows_plain(self.scores, *rows)
 
+    @property
+    def whole_step(self) -> RowPulls | None:
+        """A step in one call, see :mod:`fires.kernels.steps`, if the family has compiled slopes."""
+        return None
+
     def level_of_share(self, rest: float, positive: float) -> float:
         """The inverse link of the share of positives, exactly odd in which side is called positive.
 

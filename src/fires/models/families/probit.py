@@ -11,6 +11,7 @@ from scipy.special import erfcx, log_ndtr, ndtri
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
 from fires.kernels.rows import RowPulls, row_pulls
+from fires.kernels.steps import whole_step
 from fires.models.families.base import Family, Scores, floats, shares
 
 _ROOT = math.sqrt(2.0 / math.pi)
@@ -50,6 +51,11 @@ class Probit(Family):
     def pull_rows(self) -> RowPulls:
         """Compiled."""
         return _pull_rows
+
+    @property
+    def whole_step(self) -> RowPulls:
+        """Compiled."""
+        return _whole_step
 
     def level_of_share(self, rest: float, positive: float) -> float:
         """The quantile of the share of positives.
@@ -96,3 +102,4 @@ def _slopes(a: float, v: float, y: float) -> tuple[float, float]:
 
 
 _pull_rows = row_pulls(_slopes)
+_whole_step = whole_step(_pull_rows)

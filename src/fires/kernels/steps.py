@@ -1,0 +1,95 @@
+"""A whole step over rows that lie one after the other: the kernels of a step in one call.
+
+What a step does stands in :class:`fires.models.linear_learner.LinearLearner`, for any family and
+any form of storage. At fifty features half of its time goes into calling one kernel after the
+other; here compiled code calls the same kernels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fires.core.belief import Floats
+from fires.kernels.compiling import compiled
+from fires.kernels.dense import accumulate_rows, project_rows
+from fires.kernels.features import fold, move
+from fires.kernels.rows import RowPulls
+
+TOO_LONG = -1.0
+"""What a step returns that has moved nothing since it has to be shortened first."""
+
+
+def whole_step(pull_rows: RowPulls) -> RowPulls:
+    """A compiled step, for the compiled rows of one family.
+
+    Parameters
+    ----------
+    pull_rows : compiled function
+        See :func:`fires.kernels.rows.row_pulls`.
+
+    Returns
+    -------
+    callable
+        Moves the parameters; returns what :func:`fires.kernels.features.move` does, or
+        :data:`TOO_LONG`.
+    """
+
+    @compiled
+    def step(
+        X: Floats,
+        y: Floats,
+        weight: Floats,
+        is_weighted: bool,
+        mu: Floats,
+        sigma: Floats,
+        shift: Floats,
+        gain: Floats,
+        own_mu: Floats,
+        own_sigma: Floats,
+        has_own: bool,
+        level: Floats,
+        width: float,
+        least: float,
+        longest: float,
+        rate_mu: float,
+        rate_sigma: float,
+        least_change: float,
+        most_change: float,
+        p: Floats,
+        q: Floats,
+    ) -> float:
+        n_classes, n_rows = mu.shape[0], X.shape[0]
+        fold(mu, sigma, gain, p, q)
+        a, v = np.empty((n_classes, n_rows)), np.empty((n_classes, n_rows))
+        project_rows(X, p[:n_classes], q[:n_classes], shift, a, v)
+        c, d = np.empty((len(p), n_rows)), np.empty((len(p), n_rows))
+        bend, none = np.empty((n_classes, n_rows)), np.zeros(n_classes)
+        mine, width_of_mine = (own_mu, own_sigma) if has_own else (none, none)
+        greatest = pull_rows(a, v, y, mine, width_of_mine, 0.0, level, width, least, c, d, bend)
+        if greatest > longest:
+            return TOO_LONG
+        for k in range(n_classes):
+            for b in range(n_rows):
+                c[k, b] *= weight[b] if is_weighted else 1.0
+                d[k, b] *= weight[b] if is_weighted else 1.0
+        for k in range(n_classes, len(p)):
+            c[k], d[k] = weight, weight
+        accumulate_rows(X, c, d, shift, p, q)
+        return move(
+            mu,
+            sigma,
+            p,
+            q,
+            gain,
+            c,
+            d,
+            own_mu,
+            own_sigma,
+            has_own,
+            rate_mu,
+            rate_sigma,
+            least_change,
+            most_change,
+        )
+
+    return step
