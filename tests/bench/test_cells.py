@@ -6,7 +6,8 @@ import pytest
 
 from fires import FIRES
 from fires.bench import published
-from fires.bench.cells import BATCH_SIZES, FRACTIONS, METHODS, PROTOCOLS, Cell, evaluate, run
+from fires.bench.cells import BATCH_SIZES, FRACTIONS, METHODS, Cell, evaluate, run
+from fires.bench.protocols import PROTOCOLS
 from fires.core.errors import Diverged
 from fires.predictors import Perceptron
 from fires.streams import from_arrays

@@ -6,7 +6,8 @@ from hypothesis.extra import numpy as arrays
 
 from fires.bench import drawing
 from fires.bench.cells import METHODS
-from fires.bench.figure_data import DIGITS, Pixels, Run
+from fires.bench.figure_data import DIGITS, Pixels
+from fires.bench.protocols import Run
 
 pytest.importorskip("matplotlib")
 

@@ -5,8 +5,9 @@ from itertools import pairwise
 import pytest
 
 from fires.bench import kdd2020, published
-from fires.bench.cells import DATASETS, METHODS, PROTOCOLS
+from fires.bench.cells import DATASETS, METHODS
 from fires.bench.datasets.catalogue import CATALOGUE
+from fires.bench.protocols import PROTOCOLS
 from fires.core import version
 from fires.streams.base import InputError
 

@@ -234,7 +234,7 @@ def test_a_cell_is_run_again_when_the_whole_of_its_data_set_is_there(tmp_path, m
     part = whole | {"complete": False}
     (tmp_path / CATALOGUE["gisette"].part.file).touch()
     assert finished([cell], [part]) == {cell: part}
-    (tmp_path / CATALOGUE["gisette"].table.file).touch()
+    (tmp_path / CATALOGUE["gisette"].whole.file).touch()
     assert finished([cell], [part]) == {}
     assert outdated([cell], [part]) == {"the whole data set is at hand now": 1}
     assert finished([cell], [part, whole]) == {cell: whole}
@@ -334,7 +334,8 @@ if __name__ == "__main__":
 
 def start(tmp_path):
     (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPT))
-    environment = os.environ | {"PYTHONPATH": str(tmp_path / "lib")}
+    paths = [str(tmp_path / "lib"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     return subprocess.Popen(
         [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "out")],
         env=environment,

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fires.bench.figure_data import DIGITS, WINDOW, Pixels, Run
+from fires.bench.figure_data import DIGITS, Pixels
+from fires.bench.protocols import WINDOW, Run
 from fires.core.belief import Floats
 from fires.core.optional import require
 
@@ -54,7 +55,22 @@ _STYLE = {
 
 
 def save(figure: Any, folder: Path, name: str) -> list[Path]:
-    """Write a figure as PNG and as SVG; the same figure gives the same bytes."""
+    """Write a figure as PNG and as SVG; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        What to write.
+    folder : Path
+        Where to.
+    name : str
+        The name of the files, without their endings.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+    """
     paths = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
     with _style():
         for path in paths:
@@ -81,29 +97,27 @@ def discriminative_features(
     -------
     matplotlib.figure.Figure
     """
-    with _style():
-        figure = _figure(7.0, 1.15 * (len(pixels) + 1) + 1.1)
-        figure.suptitle(f"Which pixels tell a digit from two others\n{settings}")
+    height = 1.15 * (len(pixels) + 1) + 1.1
+    with _new_figure("Which pixels tell a digit from two others", settings, height) as figure:
         widths = [1.0, 1.0, 0.1] * len(DIGITS)
         panels = figure.subplots(
             len(pixels) + 1, len(widths) - 1, width_ratios=widths[:-1], squeeze=False
         )
         for gap in panels[:, 2::3].flat:
             gap.set_axis_off()
-        for row, name in enumerate(["mean image", *pixels]):
-            panels[row, 0].set_ylabel(name)
-            for place, digit in enumerate(DIGITS):
-                pair = panels[row, 3 * place : 3 * place + 2]
-                shown = means[place] if row == 0 else pixels[name][place]
-                for panel, values in zip(pair, shown, strict=True):
-                    panel.set(xticks=[], yticks=[])
+        for place, digit in enumerate(DIGITS):
+            others = " and ".join(str(other) for other in DIGITS if other != digit)
+            heads = [(f"all {digit}", f"all {others}"), Pixels._fields]
+            heads += [("", "")] * (len(pixels) - 1)
+            shown = [means[place], *(found[place] for found in pixels.values())]
+            pairs = panels[:, 3 * place : 3 * place + 2]
+            for row in zip(pairs, shown, heads, strict=True):
+                for panel, value, head in zip(*row, strict=True):
+                    panel.set(xticks=[], yticks=[], title=head)
                     panel.spines[:].set(visible=True, color="#bbbbbb")
-                    panel.imshow(np.reshape(values, (28, 28)), cmap="Greys")
-                if row < 2:
-                    others = " and ".join(str(other) for other in DIGITS if other != digit)
-                    heads = (f"all {digit}", f"all {others}") if row == 0 else Pixels._fields
-                    for panel, head in zip(pair, heads, strict=True):
-                        panel.set_title(head)
+                    panel.imshow(np.reshape(value, (28, 28)), cmap="Greys")
+        for panel, name in zip(panels[:, 0], ["mean image", *pixels], strict=True):
+            panel.set_ylabel(name)
         notes = ["Each panel goes from white, its least value, to black, its greatest."]
         if "FSDS" in pixels:
             notes.append("FSDS does not look at the labels: it shows the same for every digit.")
@@ -127,9 +141,7 @@ def over_time(runs: Mapping[str, Run], settings: str, majority: float) -> Any:
     -------
     matplotlib.figure.Figure
     """
-    with _style():
-        figure = _figure(7.0, 5.6)
-        figure.suptitle(f"Accuracy and stability over time\n{settings}")
+    with _new_figure("Accuracy and stability over time", settings, 5.6) as figure:
         upper, lower = figure.subplots(2, 1, sharex=True)
         # Not more points than the eye can follow; each stands for the steps before it.
         every = max(1, round(max(len(run.seen) for run in runs.values()) / 35))
@@ -165,11 +177,18 @@ def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority:
     """Mean accuracy against mean stability; the area of a circle is the variance of the accuracy.
 
     A run that did not come to the end has no means that could be compared with those of others:
-    only the legend names it. Parameters are those of :func:`over_time`.
+    only the legend names it.
+
+    Parameters
+    ----------
+    runs, settings, majority
+        As in :func:`over_time`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
     """
-    with _style():
-        figure = _figure(7.0, 5.2)
-        figure.suptitle(f"Accuracy against stability\n{settings}")
+    with _new_figure("Accuracy against stability", settings, 5.2) as figure:
         axes = figure.subplots()
         named = {name: _named(name, run).replace(" (", "\n(") for name, run in runs.items()}
         ended = {name: run for name, run in runs.items() if run.diverged_at is None}
@@ -224,9 +243,8 @@ def effect_of_penalty(runs: Mapping[float, Run], settings: str) -> Any:
     -------
     matplotlib.figure.Figure
     """
-    with _style():
-        figure = _figure(7.0, 4.4)
-        figure.suptitle(f"FIRES-GLM: effect of the penalty on uncertainty\n{settings}")
+    title = "FIRES-GLM: effect of the penalty on uncertainty"
+    with _new_figure(title, settings, 4.4) as figure:
         parts = figure.subplots(2, 1, sharex=True)
         for axes, what, colour, mark in zip(
             parts, ("accuracy", "stability"), ("#d55e00", "#0072b2"), "os", strict=True
@@ -255,9 +273,14 @@ def _style() -> Iterator[None]:
         yield
 
 
-def _figure(width: float, height: float) -> Any:
-    figure = require("matplotlib.figure", "drawing figures", "plot")
-    return figure.Figure(figsize=(width, height), layout="constrained")
+@contextmanager
+def _new_figure(title: str, settings: str, height: float) -> Iterator[Any]:
+    """An empty figure in our look, with what its title says besides in lines of their own."""
+    with _style():
+        matplotlib = require("matplotlib.figure", "drawing figures", "plot")
+        figure = matplotlib.Figure(figsize=(7.0, height), layout="constrained")
+        figure.suptitle(f"{title}\n{settings}")
+        yield figure
 
 
 def _majority(axes: Any, share: float) -> None:

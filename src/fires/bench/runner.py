@@ -147,7 +147,7 @@ def _outdated(record: Record, now: tuple[str, str]) -> str | None:
         return "the code has changed"
     if record.get("complete") is False:
         info = describe(record["dataset"])
-        if (at_hand := find(info)) is not None and at_hand[1] is info.table:
+        if (at_hand := find(info)) is not None and at_hand[1] is info.whole:
             return "the whole data set is at hand now"
     return None
 

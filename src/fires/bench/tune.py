@@ -13,7 +13,7 @@ from typing import Any
 from fires import FIRES
 from fires.bench.cells import evaluate, kept_dataset
 from fires.bench.runner import Record
-from fires.bench.tables import NONE, Table
+from fires.bench.text_table import TextTable, number
 from fires.predictors import Perceptron
 from fires.streams.base import Batch, InputError, Schema, Stream
 from fires.streams.files import from_file
@@ -142,22 +142,30 @@ def trade_off(accuracy: float | None, stability: float | None) -> float | None:
     return 2.0 * accuracy * stability / (accuracy + stability)
 
 
-def table(records: Sequence[Record]) -> Table:
-    """All trials, the best trade-off first."""
+def table(records: Sequence[Record]) -> TextTable:
+    """All trials, the best trade-off first.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        What :func:`run` gave, with the settings of each trial.
+
+    Returns
+    -------
+    TextTable
+        One row for each.
+    """
     rows = [
         [
             f"{record['learning_rate']:g}",
             f"{record['uncertainty_penalty']:g}",
-            *(
-                NONE if record.get(name) is None else f"{record[name]:.3f}"
-                for name in ("accuracy", "stability", "trade_off")
-            ),
+            *(number(record.get(name), ".3f") for name in ("accuracy", "stability", "trade_off")),
             "paper" if _choice(record) == PAPER_S_CHOICE else record.get("error", ""),
         ]
         for record in sorted(records, key=_order)
     ]
     columns = ["learning rate", "uncertainty penalty", "accuracy", "stability", "trade-off", ""]
-    return Table("tune", "Trials", columns, rows, 0)
+    return TextTable(columns, rows, "rrrrrr")
 
 
 def _order(record: Record) -> tuple[float, float, float]:

@@ -71,7 +71,7 @@ def download(remote: Remote) -> bytes:
     >>> download(Remote("data:,hallo", sha256=hashlib.sha256(b"hello").hexdigest()))
     Traceback (most recent call last):
     ...
-    fires.streams.base.InputError: data:,hallo sends something else: its SHA-256 is wrong
+    fires.core.errors.InputError: data:,hallo sends something else: its SHA-256 is wrong
     """
     try:
         with urlopen(remote.url, timeout=_TIMEOUT) as response:
