@@ -1,8 +1,10 @@
 """What holds for all tests: reproducible examples, and no deadline, since loops are compiled."""
 
 import os
+import threading
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -18,3 +20,16 @@ settings.load_profile("fires")
 _DATA = Path(__file__).parents[2] / "shared" / "data"
 if _DATA.is_dir():
     os.environ.setdefault("FIRES_DATA_DIR", str(_DATA))
+
+
+@pytest.fixture
+def in_threads(monkeypatch):
+    """What ``fires bench`` runs in other processes runs in threads of this one: nothing to load."""
+    from fires.bench import worker
+
+    def start(self, pipe, work):
+        thread = threading.Thread(target=worker.answer_all, args=(pipe, work), daemon=True)
+        thread.start()
+        return thread
+
+    monkeypatch.setattr(worker.Worker, "start", start)

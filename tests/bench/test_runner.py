@@ -179,6 +179,7 @@ def test_every_process_computes_with_one_thread(jobs, tmp_path, monkeypatch):
     assert dict(os.environ) == before
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_another_version_of_fires_runs_everything_again(jobs, log, tmp_path, monkeypatch):
     run_cells([jobs.Job("job")], tmp_path, 1, work=jobs.work)
     monkeypatch.setattr(runner, "__version__", "99")
@@ -194,6 +195,7 @@ def rewrite(folder, change):
 
 
 @pytest.mark.parametrize("code", ["another", None])
+@pytest.mark.usefixtures("in_threads")
 def test_other_code_of_the_same_version_runs_everything_again(code, jobs, log, tmp_path):
     cells = [jobs.Job("job")]
     (first,) = run_cells(cells, tmp_path, 1, work=jobs.work)
@@ -206,6 +208,7 @@ def test_other_code_of_the_same_version_runs_everything_again(code, jobs, log, t
     assert outdated(cells, read_records(tmp_path)) == {}
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_records_from_before_there_was_a_code_are_run_again(jobs, log, tmp_path):
     run_cells([jobs.Job("job")], tmp_path, 1, work=jobs.work)
     rewrite(tmp_path, lambda record: {n: v for n, v in record.items() if n != "code"})
@@ -213,6 +216,7 @@ def test_records_from_before_there_was_a_code_are_run_again(jobs, log, tmp_path)
     assert log() == {"job": 2}
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_back_at_the_code_that_ran_them_its_records_are_the_last(jobs, log, tmp_path):
     cells = [jobs.Job("job1"), jobs.Job("job2")]
     ours = run_cells(cells, tmp_path, 1, work=jobs.work)
@@ -277,6 +281,7 @@ def test_wherever_writing_stopped_all_whole_lines_are_read(data):
     assert content[:whole].count(b"\n") == len(records)
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_a_torn_last_line_is_run_and_written_again(jobs, log, tmp_path):
     cells = [jobs.Job("job1"), jobs.Job("job2")]
     run_cells(cells, tmp_path, 1, work=jobs.work)
@@ -300,6 +305,7 @@ def test_a_damaged_file_is_named_with_its_line(line, jobs, tmp_path):
     assert (tmp_path / runner.CELLS).read_text() == text
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_two_runs_do_not_write_to_one_folder(jobs, tmp_path):
     with (
         runner._Results(tmp_path, runner.CELLS),

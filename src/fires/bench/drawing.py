@@ -2,81 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from fires.bench.figure_data import DIGITS, Pixels
+from fires.bench.figure_style import LOOKS, new_figure
 from fires.bench.protocols import WINDOW, Run
 from fires.core.belief import Floats
-from fires.core.optional import require
 
-
-class Look(NamedTuple):
-    """The colour, dashes and mark of a method, and what to say of it besides."""
-
-    colour: str
-    dashes: str
-    mark: str
-    note: str = ""
-
-
-# Colours that stay apart for the colour-blind (Okabe and Ito); dashes and marks in grey print too.
-LOOKS = {
-    "FIRES-GLM": Look("#0072b2", "-", "o"),
-    "FIRES-ANN": Look("#d55e00", "-", "s"),
-    "FIRES-SDT": Look("#009e73", "-", "^"),
-    "OFS": Look("#cc79a7", "--", "D"),
-    "EFS": Look("#b8860b", "--", "v"),
-    "FSDS": Look("#56b4e9", "--", "P"),
-    "random features": Look("#808080", ":", "*", "drawn once"),
-    "all features": Look("#000000", ":", "", "no stability"),
-}
-_DPI = 130  # a PNG of the busiest figure stays below 200 KB
 _SMALL: dict[str, Any] = {"loc": "left", "fontsize": 8, "color": "#555555"}
 _LARGEST = 900.0  # the area of a circle, in square points
-_STYLE = {
-    "font.size": 9.0,
-    "axes.titlesize": 9.0,
-    "figure.titlesize": 9.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e4e4e4",
-    "axes.axisbelow": True,
-    "lines.linewidth": 1.5,
-    "legend.frameon": False,
-    "svg.hashsalt": "fires",  # else the names inside an SVG are random
-    "image.interpolation": "nearest",
-}
-
-
-def save(figure: Any, folder: Path, name: str) -> list[Path]:
-    """Write a figure as PNG and as SVG; the same figure gives the same bytes.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        What to write.
-    folder : Path
-        Where to.
-    name : str
-        The name of the files, without their endings.
-
-    Returns
-    -------
-    list of Path
-        What was written.
-    """
-    paths = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
-    with _style():
-        for path in paths:
-            metadata = {"Date": None} if path.suffix == ".svg" else {}
-            figure.savefig(path, dpi=_DPI, metadata=metadata)
-    return paths
 
 
 def discriminative_features(
@@ -98,7 +35,7 @@ def discriminative_features(
     matplotlib.figure.Figure
     """
     height = 1.15 * (len(pixels) + 1) + 1.1
-    with _new_figure("Which pixels tell a digit from two others", settings, height) as figure:
+    with new_figure("Which pixels tell a digit from two others", settings, height) as figure:
         widths = [1.0, 1.0, 0.1] * len(DIGITS)
         panels = figure.subplots(
             len(pixels) + 1, len(widths) - 1, width_ratios=widths[:-1], squeeze=False
@@ -141,7 +78,7 @@ def over_time(runs: Mapping[str, Run], settings: str, majority: float) -> Any:
     -------
     matplotlib.figure.Figure
     """
-    with _new_figure("Accuracy and stability over time", settings, 5.6) as figure:
+    with new_figure("Accuracy and stability over time", settings, 5.6) as figure:
         upper, lower = figure.subplots(2, 1, sharex=True)
         # Not more points than the eye can follow; each stands for the steps before it.
         every = max(1, round(max(len(run.seen) for run in runs.values()) / 35))
@@ -188,7 +125,7 @@ def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority:
     -------
     matplotlib.figure.Figure
     """
-    with _new_figure("Accuracy against stability", settings, 5.2) as figure:
+    with new_figure("Accuracy against stability", settings, 5.2) as figure:
         axes = figure.subplots()
         named = {name: _named(name, run).replace(" (", "\n(") for name, run in runs.items()}
         ended = {name: run for name, run in runs.items() if run.diverged_at is None}
@@ -244,7 +181,7 @@ def effect_of_penalty(runs: Mapping[float, Run], settings: str) -> Any:
     matplotlib.figure.Figure
     """
     title = "FIRES-GLM: effect of the penalty on uncertainty"
-    with _new_figure(title, settings, 4.4) as figure:
+    with new_figure(title, settings, 4.4) as figure:
         parts = figure.subplots(2, 1, sharex=True)
         for axes, what, colour, mark in zip(
             parts, ("accuracy", "stability"), ("#d55e00", "#0072b2"), "os", strict=True
@@ -263,24 +200,6 @@ def effect_of_penalty(runs: Mapping[float, Run], settings: str) -> Any:
         parts[1].set_xlabel(r"$\lambda_s$, the penalty on uncertainty")
         figure.align_ylabels()
     return figure
-
-
-@contextmanager
-def _style() -> Iterator[None]:
-    """Our look and nobody else's, for as long as it lasts."""
-    style = require("matplotlib.style", "drawing figures", "plot")
-    with style.context(["default", _STYLE]):
-        yield
-
-
-@contextmanager
-def _new_figure(title: str, settings: str, height: float) -> Iterator[Any]:
-    """An empty figure in our look, with what its title says besides in lines of their own."""
-    with _style():
-        matplotlib = require("matplotlib.figure", "drawing figures", "plot")
-        figure = matplotlib.Figure(figsize=(7.0, height), layout="constrained")
-        figure.suptitle(f"{title}\n{settings}")
-        yield figure
 
 
 def _majority(axes: Any, share: float) -> None:

@@ -7,11 +7,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fires.bench import drawing
+from fires.bench import drawing, figure_style
 from fires.bench.cells import METHODS
 from fires.bench.datasets import loading as datasets
-from fires.bench.drawing import LOOKS
 from fires.bench.figure_data import DIGITS, FigureCell, Pixels
+from fires.bench.figure_style import LOOKS
 from fires.bench.protocols import AS_PUBLISHED, PROTOCOLS, Run
 from fires.bench.runner import Record, made_by, read_records
 from fires.core.optional import require
@@ -156,7 +156,7 @@ def draw(folder: Path) -> Drawn:
     files: list[Path] = []
     for name, figure in figures.items():
         (folder / FOLDER).mkdir(exist_ok=True)
-        files += drawing.save(figure, folder / FOLDER, name)
+        files += figure_style.save(figure, folder / FOLDER, name)
     return Drawn(files, left_out)
 
 

@@ -16,11 +16,10 @@ from typing import Any
 from fires.bench.cells import BATCH_SIZES, DATASETS, FRACTIONS, METHODS, Cell
 from fires.bench.datasets import loading as datasets
 from fires.bench.protocols import PROTOCOLS
-from fires.core.errors import MissingExtra
+from fires.core.errors import InputError, MissingExtra
 from fires.core.state import replace_file
 from fires.core.version import __version__, code
 from fires.core.wording import suggestion
-from fires.streams.base import InputError
 
 QUICK_ROWS, QUICK_BATCH_SIZES, QUICK_FRACTIONS = 3_000, (100,), (0.1,)
 # River learns row by row, at 3 to 28 ms a row for boosting: more than this, nobody waits for.

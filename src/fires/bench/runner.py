@@ -17,22 +17,12 @@ from typing import IO, Any, Protocol, Self
 from fires.bench.datasets.files import find
 from fires.bench.datasets.loading import describe
 from fires.bench.worker import Worker
+from fires.core.errors import InputError
 from fires.core.version import __version__, code
-from fires.streams.base import InputError
 
 Record = dict[str, Any]
 
 CELLS = "cells.jsonl"
-
-
-class AnyCell(Protocol):
-    """A frozen dataclass of texts, numbers and None; says what to run, and prints as one line."""
-
-    __dataclass_fields__: Any
-
-    @property
-    def group(self) -> Hashable:
-        """Cells of one group load the same data, and are run by one process if possible."""
 
 
 class Progress(Protocol):
@@ -66,10 +56,10 @@ def run_cells(
 
     Parameters
     ----------
-    cells : sequence of AnyCell
-        What to run, such as :class:`fires.bench.cells.Cell`. Those of a group go to one process,
-        one after the other, which then loads their data once; a process that has nothing left to
-        do takes some from the others.
+    cells : sequence
+        What to run, such as :class:`fires.bench.cells.Cell`: frozen dataclasses of texts, numbers
+        and None, with a ``group``. Those of a group load the same data and go to one process, one
+        after the other; a process that has nothing left to do takes some from the others.
     folder : Path
         Where the results go, as lines of JSON: the settings of a cell, its results, the version of
         fires and a digest of its code. A cell that is :func:`finished` there is not run again.

@@ -14,8 +14,9 @@ from fires import FIRES
 from fires.bench.cells import evaluate, kept_dataset
 from fires.bench.runner import Record
 from fires.bench.text_table import TextTable, number
+from fires.core.errors import InputError
 from fires.predictors import Perceptron
-from fires.streams.base import Batch, InputError, Schema, Stream
+from fires.streams.base import Batch, Schema, Stream
 from fires.streams.files import from_file
 
 TRIALS = "trials.jsonl"

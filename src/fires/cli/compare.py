@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import json
 import os
@@ -20,6 +19,7 @@ import click
 
 from fires.cli import options
 from fires.cli.text import printable
+from fires.core.wording import suggestion
 
 if TYPE_CHECKING:
     from fires.evaluation.compare import Comparison
@@ -60,8 +60,8 @@ class _Selectors(click.ParamType[tuple[str, ...]]):
         names = [name.strip().lower() for name in value.split(",") if name.strip()]
         for name in names:
             if name not in _SELECTORS:
-                near = difflib.get_close_matches(name, _SELECTORS, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_SELECTORS)}"
+                known = {known: known for known in _SELECTORS}
+                hint = suggestion(name, known, f"there are {', '.join(known)}")
                 self.fail(f'there is no selector "{printable(name)}"; {hint}', param)
         if not names:
             self.fail(f"name at least one of {', '.join(_SELECTORS)}", param)
@@ -179,20 +179,7 @@ def command(
     if scale != "minmax" and "efs" in selectors:
         caution = "Caution: efs is made for columns in [0, 1], as --scale minmax gives them."
         found = replace(found, cautions=(*found.cautions, caution))
-    facts = _facts(stream, began, started) | {
-        "settings": {
-            "file": file,
-            "target": target,
-            "selectors": list(selectors),
-            "top": top,
-            "batch_size": batch_size,
-            "seeds": seeds,
-            "predictor": predictor,
-            "score": score,
-            "scale": scale,
-            "exclude": exclude,
-        }
-    }
+    facts = _facts(stream, began, started) | {"settings": _settings()}
     document = json.dumps(facts | found.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
     if out is not None:
         _write(out, document, _page(found, facts))
@@ -234,11 +221,9 @@ def _maker(name: str, top: int | float) -> Callable[[int], Any]:
 
 
 def _predictor(name: str) -> Callable[[], Any]:
-    from fires import predictors
+    from fires.predictors import Perceptron, hoeffding_tree
 
-    if name == "nb":
-        return _naive_bayes
-    return predictors.hoeffding_tree if name == "tree" else predictors.Perceptron
+    return {"perceptron": Perceptron, "nb": _naive_bayes, "tree": hoeffding_tree}[name]
 
 
 def _naive_bayes() -> Any:
@@ -269,6 +254,13 @@ def _facts(stream: FileStream, began: str, started: float) -> dict[str, Any]:
     }
 
 
+def _settings() -> dict[str, Any]:
+    """What the command was given, and its defaults, but for where the result goes."""
+    ctx = click.get_current_context()
+    names = [option.name or "" for option in ctx.command.params]
+    return {n: ctx.params[n] for n in names if n in ctx.params.keys() - {"out", "as_json"}}
+
+
 def _write(out: Path, document: str, page: str) -> None:
     from fires.core.state import replace_file
 
@@ -293,26 +285,15 @@ def _page(found: Comparison, facts: dict[str, Any]) -> str:
 
 
 def _print_table(found: Comparison, facts: dict[str, Any], unit: str) -> None:
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
+    from fires.cli.tables import text_table
     from fires.evaluation.compare import BASELINES
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
-    for title in (
-        "selector",
-        found.score.replace("_", "\n"),
-        "stability",
-        "runs\nagree",
-        f"against\n{found.reference}",
-        "pieces\nwon",
-        "p",
-        "ms per\nbatch",
-    ):
-        side: Any = "left" if title == "selector" else "right"
-        table.add_column(title, justify=side, vertical="bottom", no_wrap=True)
+    score, against = found.score.replace("_", "\n"), f"against\n{found.reference}"
+    titles = ["selector", score, "stability", "runs\nagree", against, "pieces\nwon", "p"]
+    table = text_table([*titles, "ms per\nbatch"], left=["selector"], collapse_padding=True)
     for row in found.rows():
         table.add_row(*row, style="dim" if row[0] in BASELINES else "")
     console = Console()

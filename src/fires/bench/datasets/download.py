@@ -19,7 +19,7 @@ from urllib.request import urlopen
 import numpy as np
 import numpy.typing as npt
 
-from fires.streams.base import InputError
+from fires.core.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -14,8 +14,8 @@ import numpy as np
 
 from fires.bench.datasets.catalogue import DataFile, Info
 from fires.bench.datasets.download import download
+from fires.core.errors import InputError
 from fires.core.state import replace_file
-from fires.streams.base import InputError
 
 if TYPE_CHECKING:
     import polars as pl
