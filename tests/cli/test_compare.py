@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from fires import FIRES
-from fires.cli import compare as command
 from fires.cli import main
+from fires.cli.contestants import MODELS, SELECTORS
 from fires.core.optional import require
 from fires.evaluation.compare import compare as compare_streams
 from fires.streams.files import from_file
@@ -145,9 +145,7 @@ def test_the_first_named_is_what_others_are_tested_against(csv_file):
     assert facts["settings"]["selectors"] == ["ofs", "fires"]
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in command._SELECTORS if name not in command._MODELS]
-)
+@pytest.mark.parametrize("name", [name for name in SELECTORS if name not in MODELS])
 def test_every_name_is_a_selector(csv_file, name):
     result = run(csv_file, "-t", "label", "-s", name, "--seeds", 1, "--top", 0.3, "--json")
     assert result.exit_code == 0, result.output
@@ -157,7 +155,7 @@ def test_every_name_is_a_selector(csv_file, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", command._MODELS)
+@pytest.mark.parametrize("name", MODELS)
 def test_nets_and_trees_are_selectors(csv_file, name):
     pytest.importorskip("torch")
     result = run(csv_file, "-t", "label", "-s", name, "--seeds", 1, "--top", 3, "--json")

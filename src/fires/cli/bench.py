@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from fires.cli import options
-from fires.cli.progress import bars
-from fires.cli.text import printable
+from fires.cli import bench_runs as runs
+from fires.cli import tune
 
 if TYPE_CHECKING:
     from fires.bench.cells import Cell
@@ -22,18 +20,9 @@ if TYPE_CHECKING:
     from fires.bench.summary import Summary
     from fires.bench.text_table import TextTable
 
-_OUT = click.Path(path_type=Path, file_okay=False)
 _METHODS = (  # what makes them takes long to import
     "OnlineBoosting, VFDT, FIRES-GLM, FIRES-ANN, FIRES-SDT, OFS, EFS, FSDS, all-features, "
     "random-features"
-)
-_PROTOCOLS = ("as-published", "test-then-train", "honest")
-_jobs = click.option(
-    "--jobs",
-    "-j",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Processes, with one thread each; by default as many as there are cores.",
 )
 
 
@@ -44,10 +33,10 @@ def command() -> None:
 
 @command.command("kdd2020")
 @click.option("--quick", is_flag=True, help="One setting, at most 3,000 rows: some minutes.")
-@_jobs
+@runs.jobs
 @click.option(
     "--out",
-    type=_OUT,
+    type=runs.OUT,
     metavar="DIR",
     help="Folder for results, tables and figures.  [default: fires-kdd2020, with --quick "
     "fires-kdd2020-quick]",
@@ -61,7 +50,7 @@ def command() -> None:
 @click.option("--methods", metavar="X,Y", help=f"Only these of {_METHODS}.  [default: all]")
 @click.option(
     "--protocol",
-    type=click.Choice([*_PROTOCOLS, "both"]),
+    type=click.Choice([*runs.PROTOCOLS, "both"]),
     default="both",
     show_default=True,
     help="The paper's order and scaling, or tested before learnt from, or one after the other.",
@@ -107,11 +96,11 @@ def _kdd2020(
         names = [describe(name).name for name in _names(datasets, "--datasets")]
     if methods is not None:
         chosen = [kdd2020.named_method(name) for name in _names(methods, "--methods")]
-    protocols = _protocols(protocol)
-    n_failed: dict[str, int] = {}
+    protocols = runs.protocols(protocol)
+    records: dict[str, Sequence[Record]] = {}
     if not no_run:
         cells = list(dict.fromkeys(kdd2020.plan(names, chosen, protocols, quick=quick)))
-        missing, n_failed[CELLS] = _run_cells(cells, out, jobs, _command(ctx))
+        missing, records[CELLS] = _run_cells(cells, out, jobs, _command(ctx))
         names, chosen = ([w for w in words if w not in missing] for words in (names, chosen))
     summary = Summary(out)
     if not summary.records:
@@ -120,92 +109,10 @@ def _kdd2020(
     drawn: list[Path] = []
     if not no_figures:
         plan = None if no_run else figures.plan(names, chosen, protocols, quick=quick)
-        drawn, n_failed[figures.RUNS] = _draw(plan, out, jobs)
+        drawn, records[figures.RUNS] = _draw(plan, out, jobs)
     _print_summary(summary)
     click.echo(f"\nwritten to {out}: {_listed(written, drawn)}")
-    _exit(n_failed, out)
-
-
-@command.command("tune")
-@click.argument("dataset", metavar="DATASET")
-@click.option(
-    "--target", "-t", metavar="COL", help="The column to predict; DATASET is a file then."
-)
-@click.option("--quick", is_flag=True, help="At most 3,000 rows.")
-@_jobs
-@click.option(
-    "--out", type=_OUT, metavar="DIR", help="Folder for results.  [default: fires-tune-DATASET]"
-)
-@options.batch_size()
-@click.option(
-    "--fraction",
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
-    default=0.1,
-    show_default=True,
-    metavar="F",
-    help="The share of features to select.",
-)
-@click.option(
-    "--protocol",
-    type=click.Choice(_PROTOCOLS),
-    help="As in kdd2020.  [default: as-published; for a file honest, which is the only one]",
-)
-def _tune(
-    dataset: str,
-    target: str | None,
-    quick: bool,
-    jobs: int | None,
-    out: Path | None,
-    batch_size: int,
-    fraction: float,
-    protocol: str | None,
-) -> None:
-    """Search learning rate and uncertainty penalty of FIRES as the paper did.
-
-    DATASET is a data set of the paper or, with --target, a file. All 45 pairs of the paper's grid
-    are tried with a linear model, and ordered by the harmonic mean of accuracy and stability.
-    """
-    from rich.console import Console
-
-    from fires.bench import kdd2020, tune
-    from fires.bench.datasets.loading import describe
-    from fires.cli.tables import text_table
-    from fires.core.state import replace_file
-    from fires.streams.base import InputError
-
-    n_rows = kdd2020.QUICK_ROWS if quick else None
-    if target is None:
-        if Path(dataset).is_file():
-            raise click.UsageError(f"{dataset} is a file: name the column to predict, --target.")
-        dataset, name = describe(dataset).name, describe(dataset).name.lower()
-        if why := kdd2020.why_not(dataset):  # one line now, and not one for each trial
-            raise InputError(why)
-    else:
-        tune.check_file(dataset, target, n_rows)
-        dataset, name = str(Path(dataset).resolve()), Path(dataset).stem
-    (protocol,) = _protocols(protocol or ("as-published" if target is None else "honest"))
-    out = out or Path(f"fires-tune-{name}")
-    trials = tune.grid(
-        dataset,
-        target,
-        batch_size=batch_size,
-        fraction=fraction,
-        protocol=protocol,
-        n_rows=n_rows,
-    )
-    records = _run(trials, out, jobs or kdd2020.cores(), "trial", work=tune.run, file=tune.TRIALS)
-    found = tune.table(records)
-    about = f"{protocol}, batches of {batch_size}, {fraction:g} of the features. {tune.ABOUT}"
-    replace_file(out / "tune.csv", found.csv().encode())
-    page = f"# FIRES on {name}: learning rate and uncertainty penalty\n\n{about}\n\n"
-    replace_file(out / "tune.md", f"{page}{found.markdown()}\n".encode())
-    shown = text_table(found.columns, left=[""], wrapped=found.columns)
-    best, choice = found.rows[:10], [row for row in found.rows[10:] if row[-1] == "paper"]
-    for number, row in enumerate([*best, *choice], start=1):
-        shown.add_row(*row, end_section=number == len(best))
-    Console().print(shown)
-    click.echo(f"\n{about}\nwritten to {out}: tune.md, tune.csv")
-    _exit({tune.TRIALS: _n_failed(records)}, out)
+    runs.finish(records, out)
 
 
 def _names(text: str, option: str) -> list[str]:
@@ -213,14 +120,6 @@ def _names(text: str, option: str) -> list[str]:
     if not names:
         raise click.UsageError(f"{option} needs one name at least; commas go between several.")
     return names
-
-
-def _protocols(option: str) -> tuple[str, ...]:
-    """The protocols that an option stands for."""
-    from fires.bench.protocols import PROTOCOLS, TEST_THEN_TRAIN
-
-    meant = {"both": tuple(PROTOCOLS), "test-then-train": (TEST_THEN_TRAIN,)}
-    return meant.get(option, (option,))
 
 
 def _command(ctx: click.Context) -> str:
@@ -238,65 +137,25 @@ def _command(ctx: click.Context) -> str:
 
 def _run_cells(
     cells: Sequence[Cell], out: Path, jobs: int, made_with: str
-) -> tuple[Collection[str], int]:
-    """Run the cells of the tables: what is missing for some of them, and how many failed."""
+) -> tuple[Collection[str], Sequence[Record]]:
+    """Run the cells of the tables: what is missing for some of them, and the records."""
     from fires.bench import kdd2020
     from fires.bench.runner import finished, read_records
 
     done = finished(cells, read_records(out))
     missing = kdd2020.missing([cell for cell in cells if cell not in done])
-    _say_left_out(missing.values())
+    runs.say_left_out(missing.values())
     cells = [c for c in cells if c in done or not {c.dataset, c.method} & missing.keys()]
     if not cells:
         why = "" if missing else ": --quick leaves OnlineBoosting out where features are many"
         raise click.ClickException(f"there is nothing to run{why}")
     if len(cells) > len(done):
         kdd2020.note_run(out, made_with, jobs)
-    records = _run(cells, out, jobs, "cell", f"; results go to {out}")
-    return missing.keys(), _n_failed(records)
+    return missing.keys(), runs.run(cells, out, jobs, "cell", f"; results go to {out}")
 
 
-def _run(
-    cells: Sequence[Any], out: Path, jobs: int, what: str, count: str = "", **options: Any
-) -> list[Record]:
-    """Run what has not been run yet; say first which are run again and, if asked, how many."""
-    from fires.bench.runner import CELLS, finished, outdated, read_records, run_cells
-
-    kept = read_records(out, options.get("file", CELLS))
-    for why, n in outdated(cells, kept).items():
-        click.echo(f"{_several(n, what)} {'is' if n == 1 else 'are'} run again: {why}", err=True)
-    if count:
-        done = finished(cells, kept)
-        before = f", {len(done):,} of them done before" if done else ""
-        click.echo(f"{_several(len(cells), what)}{before}{count}", err=True)
-    with bars(cells) as progress:
-        return run_cells(cells, out, jobs, progress, **options)
-
-
-def _several(n: int, what: str) -> str:
-    return f"{n:,} {what}{'s' * (n != 1)}"
-
-
-def _n_failed(records: Sequence[Record]) -> int:
-    return sum("error" in record for record in records)
-
-
-def _exit(n_failed: Mapping[str, int], folder: Path) -> None:
-    """End with code 1 if something failed, and say in which file of the folder it stands."""
-    for name in (name for name, n in n_failed.items() if n):
-        failed = _several(n_failed[name], "cell")
-        click.echo(f"{failed} failed; {folder / name} has the whole story", err=True)
-    if any(n_failed.values()):
-        sys.exit(1)
-
-
-def _say_left_out(lines: Iterable[str]) -> None:
-    for line in lines:
-        click.echo(printable(f"Left out: {line}"), err=True)
-
-
-def _draw(plan: Plan | None, out: Path, jobs: int) -> tuple[list[Path], int]:
-    """Run what the figures need, and draw them: the files, and how many runs failed.
+def _draw(plan: Plan | None, out: Path, jobs: int) -> tuple[list[Path], Sequence[Record]]:
+    """Run what the figures need, and draw them: the files, and the records of the runs.
 
     Without a plan they are drawn from what was run before.
     """
@@ -307,18 +166,18 @@ def _draw(plan: Plan | None, out: Path, jobs: int) -> tuple[list[Path], int]:
     try:
         require("matplotlib", "drawing them", "plot")
     except MissingExtra as error:
-        _say_left_out([f"figures: {error}"])
-        return [], 0
+        runs.say_left_out([f"figures: {error}"])
+        return [], []
     records: list[Record] = []
     if plan is not None:
-        _say_left_out(plan.left_out)
+        runs.say_left_out(plan.left_out)
         if not plan.cells:
-            return [], 0
+            return [], []
         work = {"work": figure_data.run, "file": figures.RUNS}
-        records = _run(plan.cells, out, jobs, "run", ", for the figures", **work)
+        records = runs.run(plan.cells, out, jobs, "run", ", for the figures", **work)
     drawn = figures.draw(out)
-    _say_left_out(drawn.left_out)
-    return drawn.files, _n_failed(records)
+    runs.say_left_out(drawn.left_out)
+    return drawn.files, records
 
 
 def _listed(tables: Sequence[Path], figures: Sequence[Path]) -> str:
@@ -328,7 +187,7 @@ def _listed(tables: Sequence[Path], figures: Sequence[Path]) -> str:
         kinds = Counter(path.suffix for path in files if path.suffix != ".md")
         if kinds:
             n = kinds.total() // len(kinds)
-            parts.append(f"{_several(n, what)} as {' and '.join(kinds)}{where}")
+            parts.append(f"{runs.several(n, what)} as {' and '.join(kinds)}{where}")
     return ", ".join(parts)
 
 
@@ -360,3 +219,6 @@ def _means(table: TextTable) -> dict[str, list[str]]:
     start = next(number for number, row in enumerate(table.rows) if row[0] == "mean")
     columns = zip(*table.rows[start : start + 3], strict=True)
     return {name: [*block] for name, block in zip(table.columns, columns, strict=True)}
+
+
+command.add_command(tune.command)

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fires.cli import options
+from fires.cli import contestants, options
 from fires.cli.text import printable
-from fires.core.wording import suggestion
 
 if TYPE_CHECKING:
     from fires.evaluation.compare import Comparison
@@ -31,41 +30,7 @@ Examples:
   fires compare events.csv --target label --selectors fires,ofs,screening --top 0.1
   fires compare events.parquet --target label --predictor nb --seeds 10 --out comparison/
 """
-_SELECTORS = {
-    "fires": "FIRES",
-    "fires-ann": "FIRES",
-    "fires-sdt": "FIRES",
-    "ofs": "OFS",
-    "efs": "EFS",
-    "fsds": "FSDS",
-    "arow": "AROW",
-    "scw": "SCW",
-    "ftrl": "FTRL",
-    "screening": "Screening",
-    "all": "AllFeatures",
-    "random": "RandomFeatures",
-}
-_MODELS = {"fires-ann": "NeuralNet", "fires-sdt": "SoftTree"}
 _SCORES = ("accuracy", "balanced_accuracy", "f1")
-
-
-class _Selectors(click.ParamType[tuple[str, ...]]):
-    """Names of selectors, separated by commas."""
-
-    name = "NAME,..."
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]
-        names = [name.strip().lower() for name in value.split(",") if name.strip()]
-        for name in names:
-            if name not in _SELECTORS:
-                known = {known: known for known in _SELECTORS}
-                hint = suggestion(name, known, f"there are {', '.join(known)}")
-                self.fail(f'there is no selector "{printable(name)}"; {hint}', param)
-        if not names:
-            self.fail(f"name at least one of {', '.join(_SELECTORS)}", param)
-        return tuple(dict.fromkeys(names))
 
 
 @click.command("compare", epilog=_EXAMPLES)
@@ -76,11 +41,11 @@ class _Selectors(click.ParamType[tuple[str, ...]]):
 @click.option(
     "--selectors",
     "-s",
-    type=_Selectors(),
+    type=contestants.Selectors(),
     default="fires,ofs,efs,fsds",
     show_default=True,
-    help=f"What to compare, out of {', '.join(_SELECTORS)}. The first named is what the others are "
-    "tested against; all (features) and random are always there.",
+    help=f"What to compare, out of {', '.join(contestants.SELECTORS)}. The first named is what the "
+    "others are tested against; all (features) and random are always there.",
 )
 @options.top
 @options.batch_size("test on and to learn from")
@@ -164,8 +129,11 @@ def command(
         with _progress() as show:
             found = compare(
                 lambda: stream,
-                {name: _maker(name, top) for name in dict.fromkeys([*selectors, *BASELINES])},
-                predictor=_predictor(predictor),
+                {
+                    name: contestants.maker(name, top)
+                    for name in dict.fromkeys([*selectors, *BASELINES])
+                },
+                predictor=contestants.predictor(predictor),
                 batch_size=batch_size,
                 seeds=seeds,
                 score=score,
@@ -203,39 +171,6 @@ def _refuse_pipes(file: str) -> None:
             f"{name} can be read only once, and selectors are compared in several passes: save it "
             "to a file first"
         )
-
-
-def _maker(name: str, top: int | float) -> Callable[[int], Any]:
-    """What makes a fresh selector from a seed."""
-    import fires
-
-    kind = getattr(fires, _SELECTORS[name])
-    if name == "all":
-        return lambda seed: kind()
-    if name in _MODELS:
-        model = getattr(fires.models, _MODELS[name])
-        return lambda seed: kind(top, model=model(), random_state=seed)
-    if "random_state" in kind._get_param_names():
-        return lambda seed: kind(top, random_state=seed)
-    return lambda seed: kind(top)
-
-
-def _predictor(name: str) -> Callable[[], Any]:
-    from fires.predictors import Perceptron, hoeffding_tree
-
-    return {"perceptron": Perceptron, "nb": _naive_bayes, "tree": hoeffding_tree}[name]
-
-
-def _naive_bayes() -> Any:
-    import numpy as np
-    from sklearn.naive_bayes import GaussianNB
-
-    class NaiveBayes(GaussianNB):  # type: ignore[misc]
-        def predict(self, X: Any) -> Any:
-            with np.errstate(divide="ignore"):  # the logarithm of a class that has yet to come
-                return super().predict(X)
-
-    return NaiveBayes()
 
 
 def _facts(stream: FileStream, began: str, started: float) -> dict[str, Any]:
