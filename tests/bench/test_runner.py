@@ -146,7 +146,7 @@ def test_a_process_keeps_to_the_data_it_has_loaded(jobs, tmp_path):
 
 
 def test_a_process_that_has_nothing_to_do_takes_from_the_others(jobs, tmp_path):
-    cells = [jobs.Job(f"job{n}", "a", 0.4) for n in range(6)]
+    cells = [jobs.Job(f"job{n}", "a", 0.2) for n in range(6)]
     assert len({r["pid"] for r in run_cells(cells, tmp_path, 2, work=jobs.work)}) == 2
 
 

@@ -120,13 +120,14 @@ def lines_with(text, start):
     return line
 
 
-def test_cells_that_fail_are_named_and_the_code_is_1(empty, in_threads, monkeypatch):
+@pytest.mark.parametrize("protocol", ["honest", "test-then-train"])  # two names for one
+def test_cells_that_fail_are_named_and_the_code_is_1(protocol, empty, in_threads, monkeypatch):
     def fail(*data):
         raise RuntimeError("worn\nout")
 
     monkeypatch.setattr(OFS, "partial_fit", fail)
     failing = ("kdd2020", "--quick", "--datasets", "rtg", "--methods", "ofs,fires-glm")
-    options = ("--protocol", "honest", "--jobs", 1, "--no-figures")
+    options = ("--protocol", protocol, "--jobs", 1, "--no-figures")
     result = run(*failing, *options, "--out", empty / "out")
     assert result.exit_code == 1, result.output
     assert result.stderr.splitlines() == [
