@@ -169,7 +169,8 @@ def test_the_same_figure_is_the_same_bytes(tmp_path):
     contents = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        paths = figure_style.save(drawing.over_time(RUNS, "here", 0.5), tmp_path / name, "figure")
+        figure = drawing.effect_of_penalty({0.1: run_of(), 1.0: run_of(0.8)}, "here")
+        paths = figure_style.save(figure, tmp_path / name, "figure")
         contents.append([path.read_bytes() for path in paths])
     assert contents[0] == contents[1]
     assert contents[0][0].startswith(b"\x89PNG")

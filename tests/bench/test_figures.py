@@ -147,9 +147,10 @@ def test_every_figure_is_drawn_from_what_is_kept(tmp_path, monkeypatch):
     assert files == [folder / f"{name}.{kind}" for name in NAMES for kind in ("png", "svg")]
     assert all(path.stat().st_size > 1_000 for path in files)
     assert left_out == []
-    before = [path.read_bytes() for path in files]
-    figures.draw(tmp_path)
-    assert [path.read_bytes() for path in files] == before
+    before = {path: path.read_bytes() for path in files}
+    again = keep(tmp_path, over()).files  # to draw the digits takes longest
+    assert len(again) == 4
+    assert {path: path.read_bytes() for path in again}.items() <= before.items()
 
 
 def test_titles_say_what_the_figures_are_drawn_from(shown, tmp_path):

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from fires import OFS
-from fires.bench import cells, runner, tune
+from fires.bench import cells, kdd2020, runner, tune
 from fires.cli import main
 from fires.core import version
 
@@ -36,7 +36,8 @@ def records_in(folder, name="cells.jsonl"):
     return [json.loads(line) for line in (folder / name).read_text().splitlines()]
 
 
-def test_quick_runs_what_is_at_hand_writes_tables_and_runs_nothing_twice(empty):
+def test_quick_runs_what_is_at_hand_writes_tables_and_runs_nothing_twice(empty, monkeypatch):
+    monkeypatch.setattr(kdd2020, "QUICK_ROWS", 600)
     out = empty / "out"
     command = ("kdd2020", "--quick", "--datasets", "usenet,RTG", "--methods", "OFS,all-features")
     result = run(*command, "--jobs", 1, "--out", out)
@@ -47,7 +48,7 @@ def test_quick_runs_what_is_at_hand_writes_tables_and_runs_nothing_twice(empty):
     assert no_figures == "Left out: figures: they are of Gisette, MNIST or Madelon"
     assert len(records_in(out)) == 4
     assert {record["dataset"] for record in records_in(out)} == {"RTG"}
-    assert {record["rows"] for record in records_in(out)} == {3000}
+    assert {record["rows"] for record in records_in(out)} == {600}
     lines = [line.split() for line in result.stdout.splitlines()]
     assert [line[0] for line in lines if line[:1] == ["OFS"]] == ["OFS", "OFS"]  # two protocols
     written = "tables.md, reproduction.md, 7 tables as .csv and .tex"
