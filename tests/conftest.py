@@ -16,6 +16,10 @@ settings.register_profile(
 )
 settings.load_profile("fires")
 
+# What a terminal shows depends on these, and tests are not about the caller's terminal.
+for _name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
+    os.environ.pop(_name, None)
+
 # Real data, where it lies beside the repository; tests that need it are skipped elsewhere.
 _DATA = Path(__file__).parents[2] / "shared" / "data"
 if _DATA.is_dir():

@@ -86,7 +86,7 @@ def aged(monkeypatch):
     """Make the records of a file those of other code; then nothing is run any more."""
 
     def kept(cells, folder, *options, file="cells.jsonl", **work):
-        return runner.read_records(folder, file)
+        return records_in(folder, file)
 
     def age(path):
         records = [json.loads(line) | {"code": "another"} for line in path.read_text().splitlines()]

@@ -12,7 +12,7 @@ import numpy as np
 from fires.bench.cells import METHODS, Cell, kept_dataset
 from fires.bench.datasets import loading as datasets
 from fires.bench.protocols import run_of
-from fires.bench.runner import Record
+from fires.bench.results import Record
 
 DIGITS = (3, 8, 9)
 

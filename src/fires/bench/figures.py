@@ -13,7 +13,7 @@ from fires.bench.datasets import loading as datasets
 from fires.bench.figure_data import DIGITS, FigureCell, Pixels
 from fires.bench.figure_style import LOOKS
 from fires.bench.protocols import AS_PUBLISHED, PROTOCOLS, Run
-from fires.bench.runner import Record, made_by, read_records
+from fires.bench.results import Record, made_by, read_records
 from fires.core.optional import require
 from fires.core.wording import enumeration
 

@@ -13,7 +13,7 @@ from fires.bench import published
 from fires.bench.cells import DATASETS, METHODS
 from fires.bench.kdd2020 import read_runs
 from fires.bench.protocols import PROTOCOLS
-from fires.bench.runner import Record, made_by, read_records
+from fires.bench.results import Record, made_by, read_records
 
 Place = tuple[str, str, str]  # protocol, data set, method
 
@@ -201,6 +201,16 @@ class Summary:
 
 def mean(values: Iterable[float | None]) -> float | None:
     """The mean of those that are numbers; None if there are none.
+
+    Parameters
+    ----------
+    values : iterable of float or None
+        The numbers.
+
+    Returns
+    -------
+    float or None
+        Their mean.
 
     Examples
     --------

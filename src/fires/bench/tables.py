@@ -76,7 +76,7 @@ def markdown(summary: Summary) -> str:
     """
     parts = [
         "# The experiments of FIRES (Haug et al., KDD 2020), run again",
-        "\n".join(run_lines(summary)),
+        "\n".join(_run_lines(summary)),
         "Beside ours stand the numbers that the paper prints in its tables 3 and 4. Each number "
         "is a mean over the batch sizes and the fractions of selected features that were run, "
         f"{NONE} means that there is none. Differences are ours less the published.",
@@ -86,25 +86,14 @@ def markdown(summary: Summary) -> str:
         for table in protocol_tables(summary, protocol):
             parts += [f"### {table.title}", table.markdown()]
         parts.append(_list(protocol_notes(summary, protocol)))
-    parts += ["## Data sets", dataset_table(summary).markdown(), _list(dataset_notes(summary))]
+    parts += ["## Data sets", _dataset_table(summary).markdown(), _list(dataset_notes(summary))]
     notes = [f"{name}: {METHODS[name].note}." for name in summary.methods if METHODS[name].note]
     parts += ["## Methods", _list(notes)] * bool(notes)
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def run_lines(summary: Summary) -> list[str]:
-    """How the results were made.
-
-    Parameters
-    ----------
-    summary : Summary
-        The results.
-
-    Returns
-    -------
-    list of str
-        One line for each command.
-    """
+def _run_lines(summary: Summary) -> list[str]:
+    """How the results were made, one line for each command."""
     lines = [
         f"- {run['date']}: `{run['command']}`, {run['jobs']} processes of one thread each, "
         f"{run['cores']} cores, {run['machine']}; "
@@ -128,7 +117,7 @@ def all_tables(summary: Summary) -> list[TextTable]:
         The data sets, then those of each protocol.
     """
     found = (protocol_tables(summary, protocol) for protocol in summary.protocols)
-    return [dataset_table(summary), *(table for tables in found for table in tables)]
+    return [_dataset_table(summary), *(table for tables in found for table in tables)]
 
 
 def protocol_tables(summary: Summary, protocol: str) -> list[TextTable]:
@@ -214,19 +203,8 @@ def _ranks(means: _Numbers, shown: _Quantity) -> list[str]:
     ]
 
 
-def dataset_table(summary: Summary) -> TextTable:
-    """What the data sets are, here and in the paper.
-
-    Parameters
-    ----------
-    summary : Summary
-        The results.
-
-    Returns
-    -------
-    TextTable
-        One row for each data set with results.
-    """
+def _dataset_table(summary: Summary) -> TextTable:
+    """What the data sets are, here and in the paper."""
     columns = ["data set", "types", "positive class", "source", "licence"]
     columns += ["rows", "rows in the paper", "features"]
     rows = []

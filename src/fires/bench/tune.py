@@ -12,7 +12,7 @@ from typing import Any
 
 from fires import FIRES
 from fires.bench.cells import evaluate, kept_dataset
-from fires.bench.runner import Record
+from fires.bench.results import Record
 from fires.bench.text_table import TextTable, number
 from fires.core.errors import InputError
 from fires.predictors import Perceptron
@@ -73,6 +73,16 @@ class Trial:
 def grid(dataset: str, target: str | None = None, **settings: Any) -> list[Trial]:
     """All trials of the paper's search: 5 learning rates and 9 uncertainty penalties.
 
+    Parameters
+    ----------
+    dataset, target, **settings
+        As in :class:`Trial`.
+
+    Returns
+    -------
+    list of Trial
+        One for each pair.
+
     Examples
     --------
     >>> trials = grid("Spambase", protocol="as-published")
@@ -89,7 +99,18 @@ def grid(dataset: str, target: str | None = None, **settings: Any) -> list[Trial
 
 
 def run(trial: Trial) -> Record:
-    """Evaluate FIRES-GLM with the settings of one trial; JSON values."""
+    """Evaluate FIRES-GLM with the settings of one trial; JSON values.
+
+    Parameters
+    ----------
+    trial : Trial
+        What to run.
+
+    Returns
+    -------
+    dict
+        What :func:`fires.bench.cells.evaluate` gives, and the trade-off of it.
+    """
     make = FIRES.as_published if trial.protocol == "as-published" else FIRES
     selector = make(
         trial.fraction,
@@ -112,6 +133,13 @@ def check_file(path: str, target: str, n_rows: int | None = None) -> None:
     """Raise if a file cannot be read, has no such column, or no classes in it.
 
     All rows that will be used are read: it is one line then, and not one for each trial.
+
+    Parameters
+    ----------
+    path, target : str
+        The file, and the column to predict.
+    n_rows : int, optional
+        As far as it will be read.
     """
     for batch in _beginning(path, target, n_rows).batches(100):
         if batch.y.dtype.kind == "f" and (batch.y % 1 != 0).any():
@@ -130,6 +158,16 @@ def trade_off(accuracy: float | None, stability: float | None) -> float | None:
     r"""How good accuracy a and stability s are together: :math:`2 a s / (a + s)`.
 
     The paper only says that it "maximized the tradeoff"; this is ours.
+
+    Parameters
+    ----------
+    accuracy, stability : float or None
+        Means over the steps.
+
+    Returns
+    -------
+    float or None
+        None if one of them is not known.
 
     Examples
     --------

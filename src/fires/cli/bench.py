@@ -16,7 +16,7 @@ from fires.cli import tune
 if TYPE_CHECKING:
     from fires.bench.cells import Cell
     from fires.bench.figures import Plan
-    from fires.bench.runner import Record
+    from fires.bench.results import Record
     from fires.bench.summary import Summary
     from fires.bench.text_table import TextTable
 
@@ -84,7 +84,7 @@ def _kdd2020(
     from fires.bench import figures, kdd2020, tables
     from fires.bench.cells import DATASETS, METHODS
     from fires.bench.datasets.loading import describe
-    from fires.bench.runner import CELLS
+    from fires.bench.results import CELLS
     from fires.bench.summary import Summary
 
     if datasets is not None and all_datasets:
@@ -140,7 +140,8 @@ def _run_cells(
 ) -> tuple[Collection[str], Sequence[Record]]:
     """Run the cells of the tables: what is missing for some of them, and the records."""
     from fires.bench import kdd2020
-    from fires.bench.runner import finished, read_records
+    from fires.bench.results import read_records
+    from fires.bench.runner import finished
 
     done = finished(cells, read_records(out))
     missing = kdd2020.missing([cell for cell in cells if cell not in done])

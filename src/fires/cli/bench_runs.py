@@ -13,7 +13,7 @@ from fires.cli.progress import bars
 from fires.cli.text import printable
 
 if TYPE_CHECKING:
-    from fires.bench.runner import Record
+    from fires.bench.results import Record
 
 OUT = click.Path(path_type=Path, file_okay=False)
 PROTOCOLS = ("as-published", "test-then-train", "honest")
@@ -64,7 +64,8 @@ def run(
     list of dict
         The record of every cell.
     """
-    from fires.bench.runner import CELLS, finished, outdated, read_records, run_cells
+    from fires.bench.results import CELLS, read_records
+    from fires.bench.runner import finished, outdated, run_cells
 
     kept = read_records(out, options.get("file", CELLS))
     for why, n in outdated(cells, kept).items():

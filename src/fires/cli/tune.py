@@ -62,7 +62,7 @@ def command(
         if Path(dataset).is_file():
             raise click.UsageError(f"{dataset} is a file: name the column to predict, --target.")
         dataset, name = describe(dataset).name, describe(dataset).name.lower()
-        if why := kdd2020.why_not(dataset):  # one line now, and not one for each trial
+        if why := kdd2020.why_unavailable(dataset):  # one line now, and not one for each trial
             raise InputError(why)
     else:
         tune.check_file(dataset, target, n_rows)

@@ -19,6 +19,16 @@ def fewest_pieces(n_comparisons: int) -> int:
     Holm's correction for m comparisons :math:`m\, 2 / 2^n`. With fewer pieces that is 0.05 or
     more, whatever the differences are.
 
+    Parameters
+    ----------
+    n_comparisons : int
+        How many selectors are tested against the reference.
+
+    Returns
+    -------
+    int
+        The least number of pieces.
+
     Examples
     --------
     >>> fewest_pieces(1), fewest_pieces(5)

@@ -24,7 +24,18 @@ class Truth(Protocol):
         """The rows from which on other features begin to matter, ascending."""
 
     def relevant_at(self, row: int) -> npt.NDArray[np.intp]:
-        """The features that matter in this row."""
+        """The features that matter in this row.
+
+        Parameters
+        ----------
+        row : int
+            Counted from 0.
+
+        Returns
+        -------
+        ndarray
+            Indices.
+        """
 
 
 class Recovery(NamedTuple):

@@ -8,11 +8,10 @@ validation part of Gisette were also had from our tables, by writing the files a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from fires.bench.datasets import download
-from fires.bench.datasets.download import Remote
+from fires.bench.datasets.download import READERS, Remote
 from fires.streams.generated import RandomRBF, RandomTree
 
 if TYPE_CHECKING:
@@ -156,7 +155,6 @@ _ALL = (
             ["UCI%20HAR%20Dataset.zip"],
             "2045e435c955214b38145fb5fa00776c72814f01b203fec405152dac7d5bfeb0",
         ),
-        read=download.read_har,
         note="the paper counts 562 features, the published files hold 561",
     ),
     Info(
@@ -173,7 +171,6 @@ _ALL = (
             ["spambase.data"],
             "b1ef93de71f97714d3d7d4f58fc9f718da7bbc8ac8a150eff2778616a8097b12",
         ),
-        read=download.read_spambase,
     ),
     Info(
         *("Usenet", 5_931, 658, "cat.", 1, "LIAAD", "not stated"),
@@ -201,7 +198,6 @@ _ALL = (
             "5cea897956dd172a006132738254a27a8f61ecc1ceb6f5b20639c281d2942254",
             "a6b857a0448023f033c4dda2ef848714b4be2ae45ce598d088fb3efb406e08c5",
         ),
-        read=download.read_nips,
     ),
     Info(
         *("Madelon", 2_600, 500, "cont.", 1, "UCI", "CC BY 4.0"),
@@ -218,7 +214,6 @@ _ALL = (
             "cb9a46475147de1a58d9f15ef4c318e5b85de344e0f9ab92626fa446aa815dc9",
             "fbac32fa87fac41ab731994a1c824e7b25396069bff6df242c01fe240fcb34dc",
         ),
-        read=download.read_nips,
     ),
     Info(
         *("Dota", 100_000, 116, "cat.", 1, "UCI", "CC BY 4.0"),
@@ -229,7 +224,6 @@ _ALL = (
             "3dff0923c0c5aaedea0527084ccb68db95bbf3cad022ef7c16d7185ef0c5c551",
         ),
         remotes=_remotes(f"{_UCI}/00367", ["dota2Dataset.zip"], None),
-        read=download.read_dota,
     ),
     Info(
         *("KDD", 100_000, 41, "cont., cat.", "normal", "UCI", "CC BY 4.0"),
@@ -249,7 +243,6 @@ _ALL = (
             ["kddcup.data_10_percent.gz"],
             "8045aca0d84e70e622d1148d7df782496f6333bf6eb979a1b0837c42a9fd9561",
         ),
-        read=download.read_kdd,
         note="the rows are drawn from the published 10 % of the whole",
     ),
     Info(
@@ -272,11 +265,12 @@ _ALL = (
             "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
             "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
         ),
-        read=download.read_mnist,
     ),
     Info(*("RBF", 10_000, 10_000, "cont.", 1, "generated", "-"), make=RandomRBF),
     Info(*("RTG", 10_000, 450, "cont., cat.", 1, "generated", "-"), make=RandomTree),
 )
 
-CATALOGUE: dict[str, Info] = {info.name.lower(): info for info in _ALL}
+CATALOGUE: dict[str, Info] = {
+    info.name.lower(): replace(info, read=READERS.get(info.name)) for info in _ALL
+}
 """The data sets in the paper's order, under their names in lower case."""

@@ -26,13 +26,25 @@ class DataUnavailable(InputError):  # noqa: N818 - it says what is the case
 
 
 def data_folder() -> Path | None:
-    """The folder of the user's own copies, which is only read: ``FIRES_DATA_DIR``."""
+    """The folder of the user's own copies, which is only read: ``FIRES_DATA_DIR``.
+
+    Returns
+    -------
+    Path or None
+        None if it is not set.
+    """
     folder = os.environ.get("FIRES_DATA_DIR")
     return Path(folder).expanduser() if folder else None
 
 
 def cache_folder() -> Path:
-    """The folder that downloads go to: ``FIRES_CACHE_DIR``, or the usual one of this system."""
+    """The folder that downloads go to: ``FIRES_CACHE_DIR``, or the usual one of this system.
+
+    Returns
+    -------
+    Path
+        It need not exist.
+    """
     if folder := os.environ.get("FIRES_CACHE_DIR"):
         return Path(folder).expanduser()
     variable, usual = {
@@ -43,7 +55,18 @@ def cache_folder() -> Path:
 
 
 def find(info: Info) -> tuple[Path, DataFile] | None:
-    """Where a data set is, and what its file should hold; the whole goes before a part."""
+    """Where a data set is, and what its file should hold; the whole goes before a part.
+
+    Parameters
+    ----------
+    info : Info
+        The data set.
+
+    Returns
+    -------
+    (Path, DataFile) or None
+        None if it is not at hand.
+    """
     for table in (info.whole, info.part):
         for folder in (data_folder(), cache_folder()):
             if table and folder and (folder / table.file).is_file():
@@ -53,6 +76,20 @@ def find(info: Info) -> tuple[Path, DataFile] | None:
 
 def read_table(path: Path, info: Info, table: DataFile) -> pl.DataFrame:
     """Read a file of a data set, and check that it holds what it should.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    info : Info
+        The data set.
+    table : DataFile
+        What it should hold.
+
+    Returns
+    -------
+    DataFrame
+        Its features, and the column ``target``.
 
     Raises
     ------
@@ -81,6 +118,11 @@ def get(info: Info, report: Callable[[str], object] = str) -> Path:
     report : callable
         Told each address before it is read.
 
+    Returns
+    -------
+    Path
+        The file.
+
     Raises
     ------
     DataUnavailable
@@ -106,6 +148,11 @@ def fetch(info: Info, report: Callable[[str], object] = str) -> Path:
         The data set.
     report : callable
         Told each address before it is read.
+
+    Returns
+    -------
+    Path
+        The file in the cache.
 
     Raises
     ------
@@ -139,7 +186,20 @@ def fetch(info: Info, report: Callable[[str], object] = str) -> Path:
 
 
 def not_at_hand(info: Info, why: str) -> DataUnavailable:
-    """The error that names the data set, the folders that were looked in, and what to do."""
+    """The error that names the data set, the folders that were looked in, and what to do.
+
+    Parameters
+    ----------
+    info : Info
+        The data set.
+    why : str
+        Why it could not be had otherwise.
+
+    Returns
+    -------
+    DataUnavailable
+        To be raised.
+    """
     assert info.whole is not None
     own = data_folder()
     folders = [f"{own} (FIRES_DATA_DIR)"] * (own is not None) + [str(cache_folder())]
@@ -152,6 +212,16 @@ def not_at_hand(info: Info, why: str) -> DataUnavailable:
 
 def digest(frame: pl.DataFrame) -> str:
     """The SHA-256 of the names and values of a table, however wide its numbers are stored.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table.
+
+    Returns
+    -------
+    str
+        Hexadecimal.
 
     Examples
     --------
