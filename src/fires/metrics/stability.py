@@ -161,10 +161,9 @@ class StabilityWindow:
     def __init__(self, size: int, n_features: int) -> None:
         self.size = operator.index(size)
         self.n_features = operator.index(n_features)
-        if self.size < 2:
-            raise ValueError(f"size must be at least 2, got {size}.")
-        if self.n_features < 1:
-            raise ValueError(f"n_features must be at least 1, got {n_features}.")
+        for name, value, least in (("size", self.size, 2), ("n_features", self.n_features, 1)):
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}.")
         self._sets: deque[npt.NDArray[np.int64]] = deque()
         self._counts = np.zeros(self.n_features, dtype=np.int64)
         self._s1 = self._s2 = 0
@@ -206,7 +205,6 @@ class StabilityWindow:
         Returns
         -------
         dict of str to ndarray
-            The sizes, and all sets one after the other.
 
         Examples
         --------
@@ -238,11 +236,6 @@ class StabilityWindow:
         -------
         StabilityWindow
             It goes on as the other one would.
-
-        Raises
-        ------
-        ValueError
-            If it is not such a state.
         """
         window = cls(int(state["size"]), int(state["n_features"]))
         lengths, indices = state["lengths"], state["indices"]
