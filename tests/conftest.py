@@ -1,6 +1,7 @@
 """What holds for all tests: reproducible examples, and no deadline, since loops are compiled."""
 
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("fires")
+
+# What a terminal shows depends on these, and tests are not about the caller's terminal.
+for _name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
+    os.environ.pop(_name, None)
 
 # Real data, where it lies beside the repository; tests that need it are skipped elsewhere.
 _DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -46,3 +51,16 @@ def spy():
 @pytest.fixture
 def spies():
     return Spy
+
+
+@pytest.fixture
+def in_threads(monkeypatch):
+    """What ``fires bench`` runs in other processes runs in threads of this one: nothing to load."""
+    from fires.bench import worker
+
+    def start(self, pipe, work):
+        thread = threading.Thread(target=worker.answer_all, args=(pipe, work), daemon=True)
+        thread.start()
+        return thread
+
+    monkeypatch.setattr(worker.Worker, "start", start)

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fires.bench.datasets.catalogue import CATALOGUE, Info, Table
+from fires.bench.datasets.catalogue import CATALOGUE, DataFile, Info
 from fires.bench.datasets.download import Remote
 from fires.bench.datasets.files import digest
 from fires.bench.datasets.loading import describe
@@ -25,7 +25,7 @@ def pytest_configure(config):
 def pytest_runtest_setup(item):
     for mark in item.iter_markers("needs"):
         info = describe(*mark.args)
-        files = [table.file for table in (info.table, info.part) if table]
+        files = [table.file for table in (info.whole, info.part) if table]
         if not any((DATA / file).is_file() for file in files):
             pytest.skip(f"{info.name} is not at hand")
 
@@ -41,7 +41,7 @@ def real():
     """The table of a data set that is at hand: ``real(name)``."""
 
     def real(name):
-        return pl.read_parquet(DATA / describe(name).table.file)
+        return pl.read_parquet(DATA / describe(name).whole.file)
 
     return real
 
@@ -136,7 +136,7 @@ def toy(server, monkeypatch, nothing_at_hand):
         positive=1,
         source="a server",
         licence="none",
-        table=Table("toy.parquet", 2, {0: 2, 1: 2}, digest(read_toy([TOY]))),
+        whole=DataFile("toy.parquet", 2, {0: 2, 1: 2}, digest(read_toy([TOY]))),
         remotes=tuple(
             Remote(server.url + path, hashlib.sha256(body).hexdigest())
             for path, body in parts.items()

@@ -6,7 +6,8 @@ import pytest
 
 from fires import FIRES
 from fires.bench import published
-from fires.bench.cells import BATCH_SIZES, FRACTIONS, METHODS, PROTOCOLS, Cell, evaluate, run
+from fires.bench.cells import BATCH_SIZES, FRACTIONS, METHODS, Cell, evaluate, run
+from fires.bench.protocols import PROTOCOLS
 from fires.core.errors import Diverged
 from fires.predictors import Perceptron
 from fires.streams import from_arrays
@@ -21,7 +22,7 @@ real_data = pytest.mark.skipif(
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_runs_and_gives_json_values(method, protocol):
     share = 0.1 if METHODS[method].selects else None
-    cell = Cell("RTG", method, 50, share, protocol, n_rows=150)
+    cell = Cell("RTG", method, 25, share, protocol, n_rows=75)
     found = run(cell)
     assert {name: found[name] for name in ("dataset", "method", "fraction", "protocol")} == {
         "dataset": "RTG",
@@ -29,7 +30,7 @@ def test_every_method_runs_and_gives_json_values(method, protocol):
         "fraction": share,
         "protocol": protocol,
     }
-    assert (found["steps"], found["rows"]) == (3, 150)
+    assert (found["steps"], found["rows"]) == (3, 75)
     assert 0.0 <= found["accuracy"] <= 1.0
     assert (found["stability"] is None) == (share is None)
     assert found["milliseconds_per_step"] == pytest.approx(
@@ -41,7 +42,7 @@ def test_every_method_runs_and_gives_json_values(method, protocol):
 @pytest.mark.parametrize("method", ["FIRES-SDT", "random features", "OnlineBoosting"])
 def test_the_seed_decides_everything_random(method):
     share = 0.1 if METHODS[method].selects else None
-    cell = Cell("RTG", method, 25, share, n_rows=75)
+    cell = Cell("RTG", method, 15, share, n_rows=45)
     one, two, other = (
         {name: value for name, value in run(c).items() if name not in TIMES}
         for c in (cell, cell, replace(cell, seed=1))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fires.bench import published, tables
+from fires.bench import published, tables, text_table
 from fires.bench.summary import Summary
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -55,7 +55,7 @@ def test_the_means_on_the_page_are_those_of_the_tables():
         table = found[name]
         start = next(place for place, row in enumerate(table.rows) if row[0] == "mean")
         (row,) = [row for row in table.rows[start : start + 3] if row[1] == side]
-        return dict(zip(table.columns, row, strict=True)).get(method, tables.NONE)
+        return dict(zip(table.columns, row, strict=True)).get(method, text_table.NONE)
 
     places = [
         (f"{quantity}-{protocol}", side)

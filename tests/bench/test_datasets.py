@@ -16,14 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import MinMaxScaler
 
-from fires.bench.datasets.catalogue import CATALOGUE, Info, Table
+from fires.bench.datasets.catalogue import CATALOGUE, DataFile, Info
 from fires.bench.datasets.files import DataUnavailable, digest
 from fires.bench.datasets.loading import load
 from fires.core import optional
 from fires.streams import InputError
 
 DATA = Path(os.environ.get("FIRES_DATA_DIR") or "nowhere")
-AT_HAND = [info for info in CATALOGUE.values() if info.table and (DATA / info.table.file).is_file()]
+AT_HAND = [info for info in CATALOGUE.values() if info.whole and (DATA / info.whole.file).is_file()]
 
 pytestmark = pytest.mark.usefixtures("cache_dir")
 
@@ -50,9 +50,9 @@ def put(tmp_path, change, nothing_at_hand):
     def put(frame, **changes):
         frame.write_parquet(folder / "toy.parquet")
         counts = dict(frame["target"].value_counts().iter_rows())
-        table = Table("toy.parquet", frame.width - 1, counts, digest(frame))
+        table = DataFile("toy.parquet", frame.width - 1, counts, digest(frame))
         n_features = frame.width - 1
-        info = Info("Toy", frame.height, n_features, "", 1, "", "", table=table)
+        info = Info("Toy", frame.height, n_features, "", 1, "", "", whole=table)
         return change(info, **changes)
 
     return put
@@ -215,18 +215,18 @@ def test_the_catalogue_is_the_paper_s_table():
 def test_the_facts_of_a_data_set_agree_with_each_other(info):
     assert info.licence
     assert info.source
-    if info.table is None:
+    if info.whole is None:
         assert info.make is not None
         return
-    assert info.table.n_features == info.n_features
-    assert info.table.n_rows == info.n_rows or (info.sampled and info.name in ("Dota", "KDD"))
-    assert info.positive in info.table.counts
-    assert info.one_against_rest or info.positive == max(info.table.counts)
+    assert info.whole.n_features == info.n_features
+    assert info.whole.n_rows == info.n_rows or (info.sampled and info.name in ("Dota", "KDD"))
+    assert info.positive in info.whole.counts
+    assert info.one_against_rest or info.positive == max(info.whole.counts)
     assert (info.read is None) == (info.remotes == ()) == (info.name == "Usenet")
     for remote in info.remotes:
         assert remote.url.startswith("https://")
     # What is downloaded is checked before it is read, or when it has been.
-    assert info.table.digest or all(remote.sha256 for remote in info.remotes)
+    assert info.whole.digest or all(remote.sha256 for remote in info.remotes)
 
 
 @pytest.mark.parametrize("info", AT_HAND, ids=lambda info: info.name)
@@ -244,7 +244,7 @@ def test_the_real_files_are_the_streams_of_the_paper(info):
 
     y = np.concatenate(labels)
     assert np.unique(y).tolist() == list(dataset.schema.classes)
-    share = info.table.counts[info.positive] / info.table.n_rows
+    share = info.whole.counts[info.positive] / info.whole.n_rows
     assert (y == dataset.schema.classes[1]).mean() == pytest.approx(share, abs=0.005)
     assert np.count_nonzero(np.diff(y)) > 100
 

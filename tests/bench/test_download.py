@@ -13,7 +13,7 @@ import pytest
 
 from fires.bench.datasets import download
 from fires.bench.datasets.catalogue import CATALOGUE
-from fires.bench.datasets.download import Remote
+from fires.bench.datasets.download import READERS, Remote
 from fires.bench.datasets.files import DataUnavailable, digest, fetch
 from fires.bench.datasets.loading import describe, load
 
@@ -164,7 +164,7 @@ def test_the_part_of_gisette_is_what_was_published(data_dir):
 def test_gisette_and_madelon_are_the_rows_to_train_with_then_those_to_validate_with():
     X = np.arange(12).reshape(4, 3)
     bodies = [text_of(X[:3]), b"1\n-1\n-1\n", text_of(X[3:]), b"1\n"]
-    frame = download.read_nips(bodies)
+    frame = READERS["Madelon"](bodies)
     assert frame.columns == ["x1", "x2", "x3", "target"]
     np.testing.assert_array_equal(frame.drop("target").to_numpy(), X)
     assert frame["target"].to_list() == [1, -1, -1, 1]
@@ -173,7 +173,7 @@ def test_gisette_and_madelon_are_the_rows_to_train_with_then_those_to_validate_w
 def test_dota_is_a_zip_of_two_files_with_the_winner_first():
     train, test = "-1,223,2,2,0,-1\n1,152,2,2,1,0\n", "1,131,8,3,0,0\n"
     body = zipped({"dota2Test.csv": test, "dota2Train.csv": train})
-    frame = download.read_dota([body])
+    frame = READERS["Dota"]([body])
     assert frame.columns == ["cluster_id", "game_mode", "game_type", "hero_1", "hero_2", "target"]
     assert frame["cluster_id"].to_list() == [223, 152, 131]
     assert frame["target"].to_list() == [-1, 1, 1]
@@ -184,7 +184,7 @@ def test_kdd_is_packed_text_with_a_full_stop_after_the_label():
     body = gzip.compress(
         f"0,tcp,http,SF,{numbers},normal.\n5,udp,dns,REJ,{numbers},smurf.\n".encode()
     )
-    frame = download.read_kdd([body])
+    frame = READERS["KDD"]([body])
     assert frame.width == 42
     assert frame["protocol_type"].to_list() == ["tcp", "udp"]
     assert frame["target"].to_list() == ["normal", "smurf"]
@@ -200,7 +200,7 @@ def test_rows_of_kdd_as_published_become_those_of_the_table(real):
         pl.selectors.categorical().cast(pl.String),
     ).with_columns(pl.col("target") + ".")
     body = gzip.compress(text.write_csv(include_header=False).encode(), 1)
-    assert digest(download.read_kdd([body])) == digest(frame)
+    assert digest(READERS["KDD"]([body])) == digest(frame)
 
 
 @pytest.mark.needs("dota")
@@ -211,7 +211,7 @@ def test_rows_of_dota_as_published_become_those_of_the_table(real):
         for part in (frame[:150], frame[150:])
     )
     body = zipped({"dota2Train.csv": train, "dota2Test.csv": test})
-    assert digest(download.read_dota([body])) == digest(frame)
+    assert digest(READERS["Dota"]([body])) == digest(frame)
 
 
 def test_mnist_is_four_packed_files_of_bytes():
@@ -222,7 +222,7 @@ def test_mnist_is_four_packed_files_of_bytes():
         gzip.compress(bytes(16) + images[2:].tobytes()),
         gzip.compress(bytes(8) + bytes([9])),
     ]
-    frame = download.read_mnist(bodies)
+    frame = READERS["MNIST"](bodies)
     assert frame.columns == [*(f"p{pixel}" for pixel in range(784)), "target"]
     np.testing.assert_array_equal(frame.drop("target").to_numpy(), images)
     assert frame["target"].to_list() == [5, 0, 9]
@@ -240,7 +240,7 @@ def test_har_is_a_zip_of_texts_with_names_that_repeat():
             f"{folder}/test/y_test.txt": "2\n",
         }
     )
-    frame = download.read_har([body])
+    frame = READERS["HAR"]([body])
     assert frame.columns == ["1 fBody-energy()-1,8", "2 fBody-energy()-1,8", "target"]
     np.testing.assert_array_equal(
         frame.drop("target").to_numpy(), [[0.25, -1.0], [-0.5, 1.0], [0.125, 0.0]]

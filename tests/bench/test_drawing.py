@@ -4,9 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from fires.bench import drawing
+from fires.bench import drawing, figure_style
 from fires.bench.cells import METHODS
-from fires.bench.figure_data import DIGITS, Pixels, Run
+from fires.bench.figure_data import DIGITS, Pixels
+from fires.bench.protocols import Run
 
 pytest.importorskip("matplotlib")
 
@@ -30,7 +31,7 @@ BOTH = pytest.mark.parametrize("draw", [drawing.over_time, drawing.accuracy_agai
 
 @pytest.fixture(autouse=True)
 def _coarse(monkeypatch):
-    monkeypatch.setattr(drawing, "_DPI", 30)
+    monkeypatch.setattr(figure_style, "DPI", 30)
 
 
 def text_of(figure):
@@ -53,7 +54,7 @@ def every_axis_is_labelled(figure):
 
 
 def test_every_method_that_is_drawn_is_one_of_the_paper_s_or_a_baseline():
-    assert set(METHODS) - set(drawing.LOOKS) == {"OnlineBoosting", "VFDT"}
+    assert set(METHODS) - set(figure_style.LOOKS) == {"OnlineBoosting", "VFDT"}
 
 
 @BOTH
@@ -168,7 +169,8 @@ def test_the_same_figure_is_the_same_bytes(tmp_path):
     contents = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        paths = drawing.save(drawing.over_time(RUNS, "here", 0.5), tmp_path / name, "figure")
+        figure = drawing.effect_of_penalty({0.1: run_of(), 1.0: run_of(0.8)}, "here")
+        paths = figure_style.save(figure, tmp_path / name, "figure")
         contents.append([path.read_bytes() for path in paths])
     assert contents[0] == contents[1]
     assert contents[0][0].startswith(b"\x89PNG")
@@ -179,7 +181,9 @@ def test_the_look_is_ours_and_leaves_that_of_others_alone(tmp_path):
     import matplotlib as mpl
 
     def drawn(name):
-        return drawing.save(drawing.over_time(RUNS, "here", 0.5), tmp_path, name)[1].read_bytes()
+        return figure_style.save(drawing.over_time(RUNS, "here", 0.5), tmp_path, name)[
+            1
+        ].read_bytes()
 
     usual = drawn("usual")
     with mpl.rc_context({"font.size": 30.0, "lines.linewidth": 9.0}):
@@ -189,7 +193,7 @@ def test_the_look_is_ours_and_leaves_that_of_others_alone(tmp_path):
 
 @pytest.mark.parametrize("n_steps", [30, 700])
 def test_nothing_lies_over_anything_else(n_steps):
-    runs = {name: run_of(n_steps=n_steps) for name in drawing.LOOKS}
+    runs = {name: run_of(n_steps=n_steps) for name in figure_style.LOOKS}
     runs["FIRES-ANN"] = run_of(n_steps=n_steps, diverged_at=12_345)
     runs["all features"] = run_of(n_steps=n_steps, stability=np.nan)
     title = "MNIST, 3 against the rest, 70,000 rows (in place of the paper's Gisette)"

@@ -10,7 +10,8 @@ from fires import OFS
 from fires.bench import cells, figure_data
 from fires.bench.cells import METHODS, Method
 from fires.bench.datasets import loading as datasets
-from fires.bench.figure_data import DIGITS, FigureCell, Run
+from fires.bench.figure_data import DIGITS, FigureCell
+from fires.bench.protocols import Run
 from fires.core.errors import Diverged
 from fires.evaluation.records import Step
 from fires.streams.arrays import from_arrays

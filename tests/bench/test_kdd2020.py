@@ -5,8 +5,9 @@ from itertools import pairwise
 import pytest
 
 from fires.bench import kdd2020, published
-from fires.bench.cells import DATASETS, METHODS, PROTOCOLS
+from fires.bench.cells import DATASETS, METHODS
 from fires.bench.datasets.catalogue import CATALOGUE
+from fires.bench.protocols import PROTOCOLS
 from fires.core import version
 from fires.streams.base import InputError
 
@@ -76,7 +77,7 @@ def test_a_data_set_whose_library_is_missing_is_named(monkeypatch):
     monkeypatch.setattr("fires.core.optional.find_spec", lambda name: None)
     line = "RTG: RandomTree needs river.datasets.synth: pip install 'fires[river]'"
     assert kdd2020.missing(kdd2020.plan(["RTG"], ["OFS"])) == {"RTG": line}
-    assert kdd2020.why_not("RTG") == line
+    assert kdd2020.why_unavailable("RTG") == line
 
 
 def test_how_results_were_made_is_noted_once(tmp_path, monkeypatch):

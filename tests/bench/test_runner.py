@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fires.bench import runner
+from fires.bench import results, runner
 from fires.bench.cells import Cell
 from fires.bench.datasets.catalogue import CATALOGUE
-from fires.bench.runner import finished, outdated, read_records, run_cells
+from fires.bench.results import read_records
+from fires.bench.runner import finished, outdated, run_cells
 from fires.core import version
 from fires.streams.base import InputError
 
@@ -91,7 +92,7 @@ class Events:
 
 
 def lines_of(folder):
-    return (folder / runner.CELLS).read_text().splitlines()
+    return (folder / results.CELLS).read_text().splitlines()
 
 
 def test_every_cell_is_run_and_written_and_not_run_again(jobs, log, tmp_path):
@@ -146,7 +147,7 @@ def test_a_process_keeps_to_the_data_it_has_loaded(jobs, tmp_path):
 
 
 def test_a_process_that_has_nothing_to_do_takes_from_the_others(jobs, tmp_path):
-    cells = [jobs.Job(f"job{n}", "a", 0.4) for n in range(6)]
+    cells = [jobs.Job(f"job{n}", "a", 0.2) for n in range(6)]
     assert len({r["pid"] for r in run_cells(cells, tmp_path, 2, work=jobs.work)}) == 2
 
 
@@ -179,6 +180,7 @@ def test_every_process_computes_with_one_thread(jobs, tmp_path, monkeypatch):
     assert dict(os.environ) == before
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_another_version_of_fires_runs_everything_again(jobs, log, tmp_path, monkeypatch):
     run_cells([jobs.Job("job")], tmp_path, 1, work=jobs.work)
     monkeypatch.setattr(runner, "__version__", "99")
@@ -190,10 +192,11 @@ def test_another_version_of_fires_runs_everything_again(jobs, log, tmp_path, mon
 def rewrite(folder, change):
     """Change every record of a folder."""
     records = [change(record) for record in read_records(folder)]
-    (folder / runner.CELLS).write_text("".join(json.dumps(r) + "\n" for r in records))
+    (folder / results.CELLS).write_text("".join(json.dumps(r) + "\n" for r in records))
 
 
 @pytest.mark.parametrize("code", ["another", None])
+@pytest.mark.usefixtures("in_threads")
 def test_other_code_of_the_same_version_runs_everything_again(code, jobs, log, tmp_path):
     cells = [jobs.Job("job")]
     (first,) = run_cells(cells, tmp_path, 1, work=jobs.work)
@@ -206,6 +209,7 @@ def test_other_code_of_the_same_version_runs_everything_again(code, jobs, log, t
     assert outdated(cells, read_records(tmp_path)) == {}
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_records_from_before_there_was_a_code_are_run_again(jobs, log, tmp_path):
     run_cells([jobs.Job("job")], tmp_path, 1, work=jobs.work)
     rewrite(tmp_path, lambda record: {n: v for n, v in record.items() if n != "code"})
@@ -213,10 +217,11 @@ def test_records_from_before_there_was_a_code_are_run_again(jobs, log, tmp_path)
     assert log() == {"job": 2}
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_back_at_the_code_that_ran_them_its_records_are_the_last(jobs, log, tmp_path):
     cells = [jobs.Job("job1"), jobs.Job("job2")]
     ours = run_cells(cells, tmp_path, 1, work=jobs.work)
-    with (tmp_path / runner.CELLS).open("a") as file:
+    with (tmp_path / results.CELLS).open("a") as file:
         file.writelines(json.dumps(r | {"code": "another", "value": 9}) + "\n" for r in ours)
     assert run_cells(cells, tmp_path, 1, work=jobs.work) == ours
     assert set(log().values()) == {1}
@@ -234,7 +239,7 @@ def test_a_cell_is_run_again_when_the_whole_of_its_data_set_is_there(tmp_path, m
     part = whole | {"complete": False}
     (tmp_path / CATALOGUE["gisette"].part.file).touch()
     assert finished([cell], [part]) == {cell: part}
-    (tmp_path / CATALOGUE["gisette"].table.file).touch()
+    (tmp_path / CATALOGUE["gisette"].whole.file).touch()
     assert finished([cell], [part]) == {}
     assert outdated([cell], [part]) == {"the whole data set is at hand now": 1}
     assert finished([cell], [part, whole]) == {cell: whole}
@@ -272,15 +277,16 @@ def test_wherever_writing_stopped_all_whole_lines_are_read(data):
     values = data.draw(st.lists(st.dictionaries(st.text(), st.integers() | st.text()), max_size=4))
     content = b"".join(json.dumps(v, ensure_ascii=False).encode() + b"\n" for v in values)
     end = data.draw(st.integers(0, len(content)))
-    records, whole = runner._parsed(content[:end], Path("cells.jsonl"))
+    records, whole = results.parse(content[:end], Path("cells.jsonl"))
     assert records == values[: content[:end].count(b"\n")]
     assert content[:whole].count(b"\n") == len(records)
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_a_torn_last_line_is_run_and_written_again(jobs, log, tmp_path):
     cells = [jobs.Job("job1"), jobs.Job("job2")]
     run_cells(cells, tmp_path, 1, work=jobs.work)
-    path = tmp_path / runner.CELLS
+    path = tmp_path / results.CELLS
     path.write_bytes(path.read_bytes()[:-9])
     assert len(read_records(tmp_path)) == 1
     run_cells(cells, tmp_path, 1, work=jobs.work)
@@ -291,18 +297,19 @@ def test_a_torn_last_line_is_run_and_written_again(jobs, log, tmp_path):
 @pytest.mark.parametrize("line", ["[1]", "hello", '{"a": 1'])
 def test_a_damaged_file_is_named_with_its_line(line, jobs, tmp_path):
     text = f'{{"a": 1}}\n{line}\n{{"b": 2}}\n'
-    (tmp_path / runner.CELLS).write_text(text)
+    (tmp_path / results.CELLS).write_text(text)
     message = r"cells.jsonl: line 2 is not a result of fires bench"
     with pytest.raises(InputError, match=message):
         run_cells([jobs.Job("job")], tmp_path, 1, work=jobs.work)
     with pytest.raises(InputError, match=message):
         read_records(tmp_path)
-    assert (tmp_path / runner.CELLS).read_text() == text
+    assert (tmp_path / results.CELLS).read_text() == text
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_two_runs_do_not_write_to_one_folder(jobs, tmp_path):
     with (
-        runner._Results(tmp_path, runner.CELLS),
+        results.ResultsFile(tmp_path, results.CELLS),
         pytest.raises(InputError, match=r"cells.jsonl: another run is writing to it"),
     ):
         run_cells([jobs.Job("job")], tmp_path, 1, work=jobs.work)
@@ -313,7 +320,7 @@ def test_a_full_disk_ends_the_run_and_names_the_file(jobs, tmp_path, monkeypatch
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(runner.os, "fsync", full)
+    monkeypatch.setattr(results.os, "fsync", full)
     with pytest.raises(OSError, match=r"No space left on device.*cells.jsonl"):
         run_cells([jobs.Job("job")], tmp_path, 1, work=jobs.work)
 
@@ -334,7 +341,8 @@ if __name__ == "__main__":
 
 def start(tmp_path):
     (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPT))
-    environment = os.environ | {"PYTHONPATH": str(tmp_path / "lib")}
+    paths = [str(tmp_path / "lib"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     return subprocess.Popen(
         [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "out")],
         env=environment,
@@ -345,7 +353,7 @@ def start(tmp_path):
 
 
 def wait_for_lines(folder, n_lines, process):
-    while not (folder / runner.CELLS).exists() or len(lines_of(folder)) < n_lines:
+    while not (folder / results.CELLS).exists() or len(lines_of(folder)) < n_lines:
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.02)
 

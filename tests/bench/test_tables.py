@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from fires.bench import published, reproduction, tables
+from fires.bench import notes, published, reproduction, tables
 from fires.bench.cells import METHODS
 from fires.bench.summary import Summary
-from fires.bench.tables import NONE
+from fires.bench.text_table import NONE
 
 RUN = {
     "date": "2026-11-15",
@@ -188,13 +188,13 @@ def test_numbers_over_few_rows_and_over_many_are_not_averaged(folder):
     summary = Summary(where)
     entry = summary.entries["as-published", "MNIST", "OFS"]
     assert (entry.rows, entry.n_settings) == (70_000, 1)
-    notes = tables.protocol_notes(summary, "as-published")
-    left_out = [note for note in notes if "do not count" in note or "does not count" in note]
+    said = notes.protocol_notes(summary, "as-published")
+    left_out = [note for note in said if "do not count" in note or "does not count" in note]
     assert left_out == [
         "MNIST, OFS: 2 settings that were run over fewer rows than others do not count.",
         "MNIST, EFS: 1 setting that was run over fewer rows than others does not count.",
     ]
-    assert "MNIST, FSDS: 3,000 rows only." in notes
+    assert "MNIST, FSDS: 3,000 rows only." in said
 
 
 def test_a_cut_that_cuts_nothing_off_is_no_difference(folder):

@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from fires.bench import cells, runner, tune
+from fires import OFS
+from fires.bench import cells, kdd2020, runner, tune
 from fires.cli import main
 from fires.core import version
 
@@ -35,7 +36,8 @@ def records_in(folder, name="cells.jsonl"):
     return [json.loads(line) for line in (folder / name).read_text().splitlines()]
 
 
-def test_quick_runs_what_is_at_hand_writes_tables_and_runs_nothing_twice(empty):
+def test_quick_runs_what_is_at_hand_writes_tables_and_runs_nothing_twice(empty, monkeypatch):
+    monkeypatch.setattr(kdd2020, "QUICK_ROWS", 600)
     out = empty / "out"
     command = ("kdd2020", "--quick", "--datasets", "usenet,RTG", "--methods", "OFS,all-features")
     result = run(*command, "--jobs", 1, "--out", out)
@@ -46,7 +48,7 @@ def test_quick_runs_what_is_at_hand_writes_tables_and_runs_nothing_twice(empty):
     assert no_figures == "Left out: figures: they are of Gisette, MNIST or Madelon"
     assert len(records_in(out)) == 4
     assert {record["dataset"] for record in records_in(out)} == {"RTG"}
-    assert {record["rows"] for record in records_in(out)} == {3000}
+    assert {record["rows"] for record in records_in(out)} == {600}
     lines = [line.split() for line in result.stdout.splitlines()]
     assert [line[0] for line in lines if line[:1] == ["OFS"]] == ["OFS", "OFS"]  # two protocols
     written = "tables.md, reproduction.md, 7 tables as .csv and .tex"
@@ -84,7 +86,7 @@ def aged(monkeypatch):
     """Make the records of a file those of other code; then nothing is run any more."""
 
     def kept(cells, folder, *options, file="cells.jsonl", **work):
-        return runner.read_records(folder, file)
+        return records_in(folder, file)
 
     def age(path):
         records = [json.loads(line) | {"code": "another"} for line in path.read_text().splitlines()]
@@ -94,7 +96,7 @@ def aged(monkeypatch):
     return age
 
 
-def test_cells_of_other_code_are_run_again_and_counted(results):
+def test_cells_of_other_code_are_run_again_and_counted(results, in_threads):
     before = records_in(results)
     command = ("kdd2020", "--quick", "--datasets", "rtg", "--methods", "ofs", "--jobs", 1)
     command += ("--protocol", "as-published", "--no-figures", "--out", results)
@@ -119,16 +121,14 @@ def lines_with(text, start):
     return line
 
 
-def test_cells_that_fail_are_named_and_the_code_is_1(empty, monkeypatch):
+@pytest.mark.parametrize("protocol", ["honest", "test-then-train"])  # two names for one
+def test_cells_that_fail_are_named_and_the_code_is_1(protocol, empty, in_threads, monkeypatch):
+    def fail(*data):
+        raise RuntimeError("worn\nout")
+
+    monkeypatch.setattr(OFS, "partial_fit", fail)
     failing = ("kdd2020", "--quick", "--datasets", "rtg", "--methods", "ofs,fires-glm")
-    # A damaged numba would do; in the process that runs the cell, the environment is what we have.
-    monkeypatch.setenv("PYTHONPATH", str(empty))
-    (empty / "sitecustomize.py").write_text(
-        "import fires.selectors.rows.ofs as m\n"
-        "def fail(*a, **k):\n    raise RuntimeError('worn\\nout')\n"
-        "m.OFS.partial_fit = fail\n"
-    )
-    options = ("--protocol", "honest", "--jobs", 1, "--no-figures")
+    options = ("--protocol", protocol, "--jobs", 1, "--no-figures")
     result = run(*failing, *options, "--out", empty / "out")
     assert result.exit_code == 1, result.output
     assert result.stderr.splitlines() == [
@@ -253,7 +253,7 @@ def results(tmp_path):
 def drawn(monkeypatch):
     """The names of the figures that were drawn; to draw takes longer than all the rest."""
     pytest.importorskip("matplotlib")
-    from fires.bench import drawing
+    from fires.bench import figure_style
 
     names = []
 
@@ -261,7 +261,7 @@ def drawn(monkeypatch):
         names.append(name)
         return [folder / f"{name}.{kind}" for kind in ("png", "svg")]
 
-    monkeypatch.setattr(drawing, "save", save)
+    monkeypatch.setattr(figure_style, "save", save)
     return names
 
 
@@ -303,7 +303,7 @@ def test_without_matplotlib_there_are_tables(results, monkeypatch):
 
 
 @pytest.mark.skipif("FIRES_DATA_DIR" not in os.environ, reason="needs Madelon")
-def test_figures_are_of_the_data_sets_and_methods_that_are_run(tmp_path, drawn, aged):
+def test_figures_are_of_the_data_sets_and_methods_that_are_run(tmp_path, drawn, aged, in_threads):
     command = ("kdd2020", "--quick", "--datasets", "madelon", "--methods", "ofs", "--jobs", 1)
     result = run(*command, "--protocol", "as-published", "--out", tmp_path)
     assert result.exit_code == 0, result.output
@@ -370,7 +370,7 @@ def few(monkeypatch):
     monkeypatch.setattr(tune, "UNCERTAINTY_PENALTIES", (0.01, 100.0))
 
 
-def test_tune_orders_the_trials_on_a_file_and_writes_them(file, few, tmp_path):
+def test_tune_orders_the_trials_on_a_file_and_writes_them(file, few, in_threads, tmp_path):
     out = tmp_path / "out"
     result = run("tune", file, "--target", "label", "--out", out, "--jobs", 1, "--batch-size", 50)
     assert result.exit_code == 0, result.output
@@ -390,7 +390,9 @@ def test_tune_orders_the_trials_on_a_file_and_writes_them(file, few, tmp_path):
     assert "# FIRES on events: learning rate" in (out / "tune.md").read_text()
 
 
-def test_tune_tries_again_what_was_of_other_content_or_other_code(file, few, aged, tmp_path):
+def test_tune_tries_again_what_was_of_other_content_or_other_code(
+    file, few, aged, in_threads, tmp_path
+):
     command = ("tune", file, "--target", "label", "--out", tmp_path / "out", "--jobs", 1)
     first = run(*command)
     assert run(*command).stdout == first.stdout
@@ -424,7 +426,7 @@ def test_tune_refuses_fractions_behind_the_first_rows_in_one_line(file, empty):
     assert not (empty / "out").exists()
 
 
-def test_tune_takes_a_data_set_by_name(few, tmp_path, monkeypatch):
+def test_tune_takes_a_data_set_by_name(few, in_threads, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = run("tune", "rtg", "--quick", "--jobs", 1)
     assert result.exit_code == 0, result.output

@@ -1,9 +1,10 @@
+import contextlib
 import json
 import os
 import pty
 import re
-import subprocess
 import sys
+import threading
 
 import click
 import numpy as np
@@ -12,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from fires import FIRES
-from fires.cli import compare as command
 from fires.cli import main
+from fires.cli.contestants import MODELS, SELECTORS
 from fires.core.optional import require
 from fires.evaluation.compare import compare as compare_streams
 from fires.streams.files import from_file
@@ -145,9 +146,7 @@ def test_the_first_named_is_what_others_are_tested_against(csv_file):
     assert facts["settings"]["selectors"] == ["ofs", "fires"]
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in command._SELECTORS if name not in command._MODELS]
-)
+@pytest.mark.parametrize("name", [name for name in SELECTORS if name not in MODELS])
 def test_every_name_is_a_selector(csv_file, name):
     result = run(csv_file, "-t", "label", "-s", name, "--seeds", 1, "--top", 0.3, "--json")
     assert result.exit_code == 0, result.output
@@ -157,7 +156,7 @@ def test_every_name_is_a_selector(csv_file, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", command._MODELS)
+@pytest.mark.parametrize("name", MODELS)
 def test_nets_and_trees_are_selectors(csv_file, name):
     pytest.importorskip("torch")
     result = run(csv_file, "-t", "label", "-s", name, "--seeds", 1, "--top", 3, "--json")
@@ -313,31 +312,21 @@ def test_a_file_is_no_folder_to_write_to(csv_file):
     assert csv_file.read_bytes() == before
 
 
-WITHOUT = """
-import sys
-class Without:
-    def __init__(self, finder):
-        self.finder = finder
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] not in ("river", "torch"):
-            return self.finder.find_spec(name, path, target)
-sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
-from fires.cli import main
-for options in (["-s", "ofs", "--predictor", "tree"], ["-s", "ofs,fires-sdt"]):
-    try: main(["compare", *sys.argv[1:], *options])
-    except SystemExit as end: print(end.code)
-"""
-
-
-def test_a_library_that_is_not_installed_is_one_line(csv_file):
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT, csv_file, "-t", "label"], capture_output=True, text=True
-    )
-    assert done.stdout == "2\n2\n"
-    assert done.stderr.splitlines() == [
-        "Error: hoeffding_tree needs river: pip install 'fires[river]'",
-        "Error: SoftTree needs torch: pip install 'fires[torch]'",
-    ]
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (
+            ["-s", "ofs", "--predictor", "tree"],
+            "hoeffding_tree needs river: pip install 'fires[river]'",
+        ),
+        (["-s", "ofs,fires-sdt"], "SoftTree needs torch: pip install 'fires[torch]'"),
+    ],
+)
+def test_a_library_that_is_not_installed_is_one_line(csv_file, options, line, monkeypatch):
+    for name in ("river", "torch"):
+        monkeypatch.setitem(sys.modules, name, None)
+    (said,) = assert_fails(run(csv_file, "-t", "label", *options))
+    assert said == f"Error: {line}"
 
 
 @pytest.mark.parametrize("name", main.commands)
@@ -360,32 +349,38 @@ def test_a_missing_library_is_one_line_whatever_the_command(name, monkeypatch):
 # On a terminal
 
 
-def on_a_terminal(*arguments, **env):
-    leader, follower = pty.openpty()
-    environment = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "NO_COLOR")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "fires.cli", "compare", *map(str, arguments)],
-        stdout=follower,
-        stderr=follower,
-        env=environment | {"TERM": "xterm", "COLUMNS": "100"} | env,
-    )
-    os.close(follower)
-    shown = b""
-    while True:
-        try:
-            part = os.read(leader, 65536)
-        except OSError:  # the other side is closed
-            break
-        if not part:
-            break
-        shown += part
-    os.close(leader)
-    assert process.wait() == 0
-    return shown.decode()
+@pytest.fixture
+def on_a_terminal(monkeypatch):
+    """Run the command on a terminal of its own; what that shows."""
+
+    def run(*arguments, **env):
+        for name in ("FORCE_COLOR", "NO_COLOR"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in {"TERM": "xterm", "COLUMNS": "100", **env}.items():
+            monkeypatch.setenv(name, value)
+        leader, follower = pty.openpty()
+        shown = []
+        reader = threading.Thread(target=read_all, args=(leader, shown))
+        reader.start()
+        with open(follower, "w") as terminal, monkeypatch.context() as patch:
+            for name in ("stdout", "stderr"):
+                patch.setattr(sys, name, terminal)
+            main(["compare", *map(str, arguments)], standalone_mode=False)
+        reader.join()
+        os.close(leader)
+        return b"".join(shown).decode()
+
+    return run
+
+
+def read_all(leader, parts):
+    with contextlib.suppress(OSError):  # the other side is closed
+        while part := os.read(leader, 65536):
+            parts.append(part)
 
 
 @pytest.mark.parametrize("env", [{}, {"NO_COLOR": "1"}], ids=["colour", "NO_COLOR"])
-def test_a_terminal_shows_progress_and_colours_unless_told_not_to(csv_file, env):
+def test_a_terminal_shows_progress_and_colours_unless_told_not_to(csv_file, env, on_a_terminal):
     shown = on_a_terminal(csv_file, "-t", "label", "-s", "ofs", "--seeds", "1", **env)
     assert "reading the labels" in shown
     coloured = re.search(r"\x1b\[(?:\d+;)*3\d", shown)

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from fires.bench.datasets.catalogue import CATALOGUE, Info, Table
+from fires.bench.datasets.catalogue import CATALOGUE, DataFile, Info
 from fires.bench.datasets.download import Remote
 from fires.bench.datasets.files import digest
 from fires.cli import main
@@ -51,8 +51,8 @@ def toy(folders, monkeypatch):
         positive=1,
         source="nobody",
         licence="none",
-        table=Table("toy.parquet", 1, {0: 1, 1: 2}, digest(read([BODY]))),
-        part=Table("part.parquet", 1, {0: 1, 1: 1}),
+        whole=DataFile("toy.parquet", 1, {0: 1, 1: 2}, digest(read([BODY]))),
+        part=DataFile("part.parquet", 1, {0: 1, 1: 1}),
         remotes=(Remote(url, hashlib.sha256(BODY).hexdigest()),),
         read=read,
     )

@@ -10,8 +10,8 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 
 import fires
 from fires import EFS, FIRES, FSDS, OFS, AllFeatures, FixedFeatures, RandomFeatures
-from fires.evaluation import compare as module
 from fires.evaluation.compare import Comparison, compare, fewest_pieces, holm
+from fires.evaluation.passes import OnePass
 from fires.evaluation.prequential import prequential
 from fires.predictors import Perceptron
 from fires.streams import DriftingFeatures, from_arrays
@@ -100,7 +100,7 @@ def test_every_run_leaves_out_another_tenth_and_keeps_the_order():
 def test_what_is_left_of_a_stream_is_in_order_and_belongs_together(n_rows, batch_size, seed):
     rows = np.arange(float(n_rows))
     source = from_arrays(rows[:, None], rows.astype(int))
-    batches = list(module._Part(source, source.schema, seed).batches(batch_size))
+    batches = list(OnePass(source, source.schema, seed).batches(batch_size))
     kept = np.concatenate([batch.y for batch in batches])
     assert (np.diff(kept) > 0).all()
     for batch in batches:
@@ -109,7 +109,7 @@ def test_what_is_left_of_a_stream_is_in_order_and_belongs_together(n_rows, batch
     assert all(batch.n_rows == batch_size for batch in batches[:-1])
     assert len(kept) == n_rows - n_rows // 10
     assert batches[-1].position.rows == n_rows
-    whole = np.concatenate([b.y for b in module._Part(source, source.schema, seed).batches(1_000)])
+    whole = np.concatenate([b.y for b in OnePass(source, source.schema, seed).batches(1_000)])
     np.testing.assert_array_equal(kept, whole)  # the size of a batch does not decide on rows
 
 
@@ -119,7 +119,7 @@ def test_rows_left_out_are_drawn_evenly():
         [
             np.setdiff1d(
                 np.arange(2_000),
-                np.concatenate([b.y for b in module._Part(source, source.schema, s).batches(100)]),
+                np.concatenate([b.y for b in OnePass(source, source.schema, s).batches(100)]),
             )
             for s in range(5)
         ]
@@ -131,7 +131,7 @@ def test_rows_left_out_are_drawn_evenly():
 def test_sparse_rows_are_left_out_likewise():
     dense = np.where(np.abs(X) > 1.0, X, 0.0)
     parts = [
-        module._Part(from_arrays(rows, Y), stream().schema, 3).batches(70)
+        OnePass(from_arrays(rows, Y), stream().schema, 3).batches(70)
         for rows in (dense, sp.csr_array(dense))
     ]
     for one, other in zip(*parts, strict=True):
@@ -174,7 +174,7 @@ def test_random_features_are_as_many_as_are_selected():
             return self
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "RandomFeatures", Counting)
+        patch.setattr("fires.evaluation.compare.RandomFeatures", Counting)
         compare(stream, {"ofs": lambda seed: OFS(0.5)}, seeds=1)
     assert set(sizes) == {6}
 
@@ -316,7 +316,7 @@ def test_spread_is_the_deviation_over_runs():
     found = compare(stream, PAIR, seeds=3)
     single = []
     for seed in range(3):
-        part = module._Part(stream(), stream().schema, seed)
+        part = OnePass(stream(), stream().schema, seed)
         steps = list(prequential(part, good(seed), Perceptron(), preprocess="minmax"))[1:]
         weights = [step.n_rows for step in steps]
         single.append(np.average([step.scores["accuracy"] for step in steps], weights=weights))

@@ -10,18 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from fires import (
-    EFS,
-    FIRES,
-    FSDS,
-    OFS,
-    AllFeatures,
-    RandomFeatures,
-)
+from fires import EFS, FSDS, OFS, AllFeatures, RandomFeatures
 from fires.bench.datasets import loading as datasets
-from fires.core.errors import Diverged
+from fires.bench.protocols import PROTOCOLS, run_of
+from fires.core.belief import Floats
 from fires.core.version import __version__
-from fires.evaluation.prequential import prequential
 from fires.predictors import Perceptron, boosting, hoeffding_tree
 from fires.streams.arrays import from_arrays
 from fires.streams.base import Stream
@@ -29,7 +22,6 @@ from fires.streams.base import Stream
 BATCH_SIZES = (25, 50, 75, 100)
 FRACTIONS = (0.1, 0.15, 0.2)
 DATASETS = ("HAR", "Spambase", "Usenet", "Gisette", "Madelon", "Dota", "KDD", "MNIST", "RBF", "RTG")
-PROTOCOLS = ("as-published", "honest")
 _MEANS = (
     "accuracy",
     "stability",
@@ -37,8 +29,6 @@ _MEANS = (
     "milliseconds_train",
     "milliseconds_per_step",
 )
-# River learns row by row, at 3 to 28 ms a row for boosting: more than this, nobody waits for.
-BOOSTED_ROWS, BOOSTED_FEATURES = 500, 1_000
 
 
 @dataclass(frozen=True)
@@ -55,8 +45,8 @@ class Cell:
         The share of features to select; None for a method that selects none.
     protocol : {"as-published", "honest"}
         As published: columns scaled to [0, 1] over the whole set beforehand, and the selector
-        sees a batch before it is tested. Honest: scaled to [0, 1] while the stream flows, and
-        tested with what was known before.
+        sees a batch before it is tested. Honest, which is test-then-train: scaled to [0, 1] while
+        the stream flows, and tested with what was known before.
     seed : int
         Of everything random: rows drawn or shuffled, generated streams, methods.
     n_rows : int, optional
@@ -117,21 +107,15 @@ def _share(cell: Cell) -> float:
     return cell.fraction
 
 
-def _glm(cell: Cell) -> Any:
-    if cell.protocol == "as-published":
-        return FIRES.as_published(_share(cell))
-    return FIRES(_share(cell))
+def _fires_with(model: str) -> Callable[[Cell], Any]:
+    """What makes FIRES with a base model of :mod:`fires.models`, as the protocol of a cell says."""
 
-
-def _with_model(name: str) -> Callable[[Cell], Any]:
     def make(cell: Cell) -> Any:
         from fires import models
 
-        kind, share = getattr(models, name), _share(cell)
-        if cell.protocol == "as-published":
-            model = kind.as_published()
-            return FIRES.as_published(share, model=model, random_state=cell.seed)
-        return FIRES(share, model=kind(), random_state=cell.seed)
+        way, share = PROTOCOLS[cell.protocol], _share(cell)
+        base = way.make_model(getattr(models, model))
+        return way.make_fires(share, model=base, random_state=cell.seed)
 
     return make
 
@@ -152,9 +136,9 @@ METHODS = {
         needs="river",
         note="River's Hoeffding tree with the majority class in its leaves, on all features",
     ),
-    "FIRES-GLM": Method(_glm),
-    "FIRES-ANN": Method(_with_model("NeuralNet"), needs="torch"),
-    "FIRES-SDT": Method(_with_model("SoftTree"), needs="torch"),
+    "FIRES-GLM": Method(lambda cell: PROTOCOLS[cell.protocol].make_fires(_share(cell))),
+    "FIRES-ANN": Method(_fires_with("NeuralNet"), needs="torch"),
+    "FIRES-SDT": Method(_fires_with("SoftTree"), needs="torch"),
     "OFS": Method(lambda cell: OFS(_share(cell))),
     "EFS": Method(lambda cell: EFS(_share(cell))),
     "FSDS": Method(lambda cell: FSDS(_share(cell))),
@@ -169,7 +153,18 @@ METHODS = {
 
 
 def run(cell: Cell) -> dict[str, Any]:
-    """Evaluate one cell: its settings and what came out, as JSON values."""
+    """Evaluate one cell.
+
+    Parameters
+    ----------
+    cell : Cell
+        What to run.
+
+    Returns
+    -------
+    dict
+        Its settings and what came out, as JSON values.
+    """
     method = METHODS[cell.method]
     started = time.perf_counter()
     data, stream = kept_dataset(cell.dataset, cell.protocol, cell.n_rows, cell.seed)
@@ -206,6 +201,16 @@ def evaluate(
     is None. So is everything where a method ceases to be finite, with the row at which it does as
     ``diverged_at``: scores of the rows before it could not be compared with anything.
 
+    Parameters
+    ----------
+    stream, selector, predictor, batch_size, protocol
+        As in :func:`fires.bench.protocols.run_of`.
+
+    Returns
+    -------
+    dict
+        The means, and how many steps there were.
+
     Examples
     --------
     >>> data = datasets.load("RTG", n_rows=500)
@@ -213,51 +218,47 @@ def evaluate(
     >>> found["steps"], 0.4 < found["accuracy"] < 0.8
     (5, True)
     """
-    published = protocol == "as-published"
-    accuracy, stability, seconds, rows = [], [], [], 0
-    steps = prequential(
-        stream,
-        selector,
-        predictor,
-        batch_size=batch_size,
-        order="as-published" if published else "test-then-train",
-        preprocess=None if published else "minmax",
-    )
-    try:
-        for step in steps:
-            accuracy.append(step.scores["accuracy"])
-            stability.append(step.stability)
-            seconds.append((step.seconds_select, step.seconds_train))
-            rows = step.position.rows
-    except Diverged:
+    done = run_of(stream, selector, predictor, batch_size, protocol)
+    steps = {"steps": len(done.seen)}
+    if done.diverged_at is not None:
         nothing = dict.fromkeys((*_MEANS, "accuracy_variance"))
-        return nothing | {"steps": len(accuracy), "diverged_at": rows}
-    select, train = (1e3 * np.array(seconds)[1:].T) if len(seconds) > 1 else ([], [])
-    scored = np.array(accuracy)[~np.isnan(accuracy)]
-    means = map(_mean, (accuracy, stability, select, train, np.add(select, train)))
-    return dict(zip(_MEANS, means, strict=True)) | {
-        "accuracy_variance": float(scored.var()) if len(scored) else None,
-        "steps": len(accuracy),
-    }
+        return nothing | steps | {"diverged_at": done.diverged_at}
+    assert done.seconds is not None
+    select, train = 1e3 * done.seconds[:, 1:]
+    means = map(_mean, (done.accuracy, done.stability, select, train, select + train))
+    scored = done.accuracy[~np.isnan(done.accuracy)]
+    variance = float(scored.var()) if len(scored) else None
+    return dict(zip(_MEANS, means, strict=True)) | {"accuracy_variance": variance} | steps
 
 
 @lru_cache(maxsize=1)
 def kept_dataset(
     name: str, protocol: str, n_rows: int | None, seed: int
 ) -> tuple[datasets.Dataset, Stream]:
-    """The data set and its rows, kept for the cells that come next."""
-    if protocol == "as-published":
-        data = datasets.load(name, preprocessing="as-published", n_rows=n_rows, seed=seed)
-        return data, data
-    data = datasets.load(name, n_rows=n_rows, seed=seed)
-    if data.path is not None:
+    """The data set and its rows, kept for the cells that come next.
+
+    Parameters
+    ----------
+    name, protocol, n_rows, seed
+        As in :class:`Cell`.
+
+    Returns
+    -------
+    data : Dataset
+        What is known of it.
+    stream : Stream
+        Its rows.
+    """
+    before = PROTOCOLS[protocol].scaled_before
+    data = datasets.load(name, preprocessing=before, n_rows=n_rows, seed=seed)
+    if data.path is not None or before == "as-published":
         return data, data
     # It would be generated anew for every cell, which takes longer than most of them.
     X, y = data.to_arrays(np.float32)
     return data, from_arrays(X, y, data.schema.feature_names, classes=data.schema.classes)
 
 
-def _mean(values: Any) -> float | None:
-    defined = np.asarray(values, dtype=np.float64)
-    defined = defined[~np.isnan(defined)]
+def _mean(values: Floats) -> float | None:
+    """Of what is defined; None if nothing is."""
+    defined = values[~np.isnan(values)]
     return float(defined.mean()) if len(defined) else None

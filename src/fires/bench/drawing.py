@@ -2,65 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from fires.bench.figure_data import DIGITS, WINDOW, Pixels, Run
+from fires.bench.figure_data import DIGITS, Pixels
+from fires.bench.figure_style import LOOKS, new_figure
+from fires.bench.protocols import WINDOW, Run
 from fires.core.belief import Floats
-from fires.core.optional import require
 
-
-class Look(NamedTuple):
-    """The colour, dashes and mark of a method, and what to say of it besides."""
-
-    colour: str
-    dashes: str
-    mark: str
-    note: str = ""
-
-
-# Colours that stay apart for the colour-blind (Okabe and Ito); dashes and marks in grey print too.
-LOOKS = {
-    "FIRES-GLM": Look("#0072b2", "-", "o"),
-    "FIRES-ANN": Look("#d55e00", "-", "s"),
-    "FIRES-SDT": Look("#009e73", "-", "^"),
-    "OFS": Look("#cc79a7", "--", "D"),
-    "EFS": Look("#b8860b", "--", "v"),
-    "FSDS": Look("#56b4e9", "--", "P"),
-    "random features": Look("#808080", ":", "*", "drawn once"),
-    "all features": Look("#000000", ":", "", "no stability"),
-}
-_DPI = 130  # a PNG of the busiest figure stays below 200 KB
 _SMALL: dict[str, Any] = {"loc": "left", "fontsize": 8, "color": "#555555"}
 _LARGEST = 900.0  # the area of a circle, in square points
-_STYLE = {
-    "font.size": 9.0,
-    "axes.titlesize": 9.0,
-    "figure.titlesize": 9.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e4e4e4",
-    "axes.axisbelow": True,
-    "lines.linewidth": 1.5,
-    "legend.frameon": False,
-    "svg.hashsalt": "fires",  # else the names inside an SVG are random
-    "image.interpolation": "nearest",
-}
-
-
-def save(figure: Any, folder: Path, name: str) -> list[Path]:
-    """Write a figure as PNG and as SVG; the same figure gives the same bytes."""
-    paths = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
-    with _style():
-        for path in paths:
-            metadata = {"Date": None} if path.suffix == ".svg" else {}
-            figure.savefig(path, dpi=_DPI, metadata=metadata)
-    return paths
 
 
 def discriminative_features(
@@ -81,29 +34,27 @@ def discriminative_features(
     -------
     matplotlib.figure.Figure
     """
-    with _style():
-        figure = _figure(7.0, 1.15 * (len(pixels) + 1) + 1.1)
-        figure.suptitle(f"Which pixels tell a digit from two others\n{settings}")
+    height = 1.15 * (len(pixels) + 1) + 1.1
+    with new_figure("Which pixels tell a digit from two others", settings, height) as figure:
         widths = [1.0, 1.0, 0.1] * len(DIGITS)
         panels = figure.subplots(
             len(pixels) + 1, len(widths) - 1, width_ratios=widths[:-1], squeeze=False
         )
         for gap in panels[:, 2::3].flat:
             gap.set_axis_off()
-        for row, name in enumerate(["mean image", *pixels]):
-            panels[row, 0].set_ylabel(name)
-            for place, digit in enumerate(DIGITS):
-                pair = panels[row, 3 * place : 3 * place + 2]
-                shown = means[place] if row == 0 else pixels[name][place]
-                for panel, values in zip(pair, shown, strict=True):
-                    panel.set(xticks=[], yticks=[])
+        for place, digit in enumerate(DIGITS):
+            others = " and ".join(str(other) for other in DIGITS if other != digit)
+            heads = [(f"all {digit}", f"all {others}"), Pixels._fields]
+            heads += [("", "")] * (len(pixels) - 1)
+            shown = [means[place], *(found[place] for found in pixels.values())]
+            pairs = panels[:, 3 * place : 3 * place + 2]
+            for row in zip(pairs, shown, heads, strict=True):
+                for panel, value, head in zip(*row, strict=True):
+                    panel.set(xticks=[], yticks=[], title=head)
                     panel.spines[:].set(visible=True, color="#bbbbbb")
-                    panel.imshow(np.reshape(values, (28, 28)), cmap="Greys")
-                if row < 2:
-                    others = " and ".join(str(other) for other in DIGITS if other != digit)
-                    heads = (f"all {digit}", f"all {others}") if row == 0 else Pixels._fields
-                    for panel, head in zip(pair, heads, strict=True):
-                        panel.set_title(head)
+                    panel.imshow(np.reshape(value, (28, 28)), cmap="Greys")
+        for panel, name in zip(panels[:, 0], ["mean image", *pixels], strict=True):
+            panel.set_ylabel(name)
         notes = ["Each panel goes from white, its least value, to black, its greatest."]
         if "FSDS" in pixels:
             notes.append("FSDS does not look at the labels: it shows the same for every digit.")
@@ -127,9 +78,7 @@ def over_time(runs: Mapping[str, Run], settings: str, majority: float) -> Any:
     -------
     matplotlib.figure.Figure
     """
-    with _style():
-        figure = _figure(7.0, 5.6)
-        figure.suptitle(f"Accuracy and stability over time\n{settings}")
+    with new_figure("Accuracy and stability over time", settings, 5.6) as figure:
         upper, lower = figure.subplots(2, 1, sharex=True)
         # Not more points than the eye can follow; each stands for the steps before it.
         every = max(1, round(max(len(run.seen) for run in runs.values()) / 35))
@@ -165,11 +114,18 @@ def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority:
     """Mean accuracy against mean stability; the area of a circle is the variance of the accuracy.
 
     A run that did not come to the end has no means that could be compared with those of others:
-    only the legend names it. Parameters are those of :func:`over_time`.
+    only the legend names it.
+
+    Parameters
+    ----------
+    runs, settings, majority
+        As in :func:`over_time`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
     """
-    with _style():
-        figure = _figure(7.0, 5.2)
-        figure.suptitle(f"Accuracy against stability\n{settings}")
+    with new_figure("Accuracy against stability", settings, 5.2) as figure:
         axes = figure.subplots()
         named = {name: _named(name, run).replace(" (", "\n(") for name, run in runs.items()}
         ended = {name: run for name, run in runs.items() if run.diverged_at is None}
@@ -224,9 +180,8 @@ def effect_of_penalty(runs: Mapping[float, Run], settings: str) -> Any:
     -------
     matplotlib.figure.Figure
     """
-    with _style():
-        figure = _figure(7.0, 4.4)
-        figure.suptitle(f"FIRES-GLM: effect of the penalty on uncertainty\n{settings}")
+    title = "FIRES-GLM: effect of the penalty on uncertainty"
+    with new_figure(title, settings, 4.4) as figure:
         parts = figure.subplots(2, 1, sharex=True)
         for axes, what, colour, mark in zip(
             parts, ("accuracy", "stability"), ("#d55e00", "#0072b2"), "os", strict=True
@@ -245,19 +200,6 @@ def effect_of_penalty(runs: Mapping[float, Run], settings: str) -> Any:
         parts[1].set_xlabel(r"$\lambda_s$, the penalty on uncertainty")
         figure.align_ylabels()
     return figure
-
-
-@contextmanager
-def _style() -> Iterator[None]:
-    """Our look and nobody else's, for as long as it lasts."""
-    style = require("matplotlib.style", "drawing figures", "plot")
-    with style.context(["default", _STYLE]):
-        yield
-
-
-def _figure(width: float, height: float) -> Any:
-    figure = require("matplotlib.figure", "drawing figures", "plot")
-    return figure.Figure(figsize=(width, height), layout="constrained")
 
 
 def _majority(axes: Any, share: float) -> None:

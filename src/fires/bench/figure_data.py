@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fires.bench.cells import METHODS, Cell, kept_dataset
 from fires.bench.datasets import loading as datasets
-from fires.bench.runner import Record
-from fires.core.belief import Floats
-from fires.core.errors import Diverged
-from fires.evaluation.prequential import prequential
-from fires.evaluation.records import Step
+from fires.bench.protocols import run_of
+from fires.bench.results import Record
 
-WINDOW = 10
 DIGITS = (3, 8, 9)
 
 
@@ -52,55 +48,6 @@ class FigureCell(Cell):
         return super().group, self.digit
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """What a method did over time: one entry per step.
-
-    Parameters
-    ----------
-    seen : ndarray
-        Rows seen by the end of each step.
-    accuracy, stability : ndarray
-        Of each step; NaN where it is undefined.
-    diverged_at : int or None
-        The row behind which the method ceased to be finite, as the paper's own net does on some
-        streams; None if it came to the end.
-    """
-
-    seen: Floats
-    accuracy: Floats
-    stability: Floats
-    diverged_at: int | None = None
-
-    @classmethod
-    def of(cls, steps: Iterable[Step]) -> Self:
-        """The run whose records these are, up to where the method ceases to be finite."""
-        found, seen, diverged_at = [], 0, None
-        try:
-            for step in steps:
-                seen = step.position.rows
-                found.append((seen, step.scores["accuracy"], step.stability))
-        except Diverged:
-            diverged_at = seen
-        rows, accuracy, stability = np.array(found, dtype=np.float64).reshape(-1, 3).T
-        return cls(rows, accuracy, stability, diverged_at)
-
-    def as_record(self) -> Record:
-        """The run as JSON values: NaN is None, and only a run that diverged says where."""
-        series = {name: getattr(self, name).tolist() for name in _SERIES}
-        plain = {name: [None if v != v else v for v in values] for name, values in series.items()}
-        return plain | ({} if self.diverged_at is None else {"diverged_at": self.diverged_at})
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """The run of :meth:`as_record`."""
-        seen, accuracy, stability = (np.array(record[n], dtype=np.float64) for n in _SERIES)
-        return cls(seen, accuracy, stability, record.get("diverged_at"))
-
-
-_SERIES = ("seen", "accuracy", "stability")
-
-
 class Pixels(NamedTuple):
     """The weight of every pixel of an image, and whether it is selected; row after row."""
 
@@ -109,7 +56,18 @@ class Pixels(NamedTuple):
 
 
 def run(cell: FigureCell) -> Record:
-    """Run one cell: all of its steps or, of a digit, what is known after the last; JSON values."""
+    """Run one cell.
+
+    Parameters
+    ----------
+    cell : FigureCell
+        What to run.
+
+    Returns
+    -------
+    dict
+        All of its steps or, of a digit, what is known after the last; JSON values.
+    """
     if cell.digit is not None:
         return _digit(cell)
     data, stream = kept_dataset(cell.dataset, cell.protocol, cell.n_rows, cell.seed)
@@ -117,16 +75,8 @@ def run(cell: FigureCell) -> Record:
     selector = method.selector(cell)
     if cell.penalty is not None:
         selector.set_params(uncertainty_penalty=cell.penalty)
-    steps = prequential(
-        stream,
-        selector,
-        method.predictor(cell),
-        batch_size=cell.batch_size,
-        order=cell.protocol,
-        preprocess=None,
-        window=WINDOW,
-    )
-    return Run.of(steps).as_record() | {
+    steps = run_of(stream, selector, method.predictor(cell), cell.batch_size, cell.protocol)
+    return steps.as_record() | {
         "rows": data.n_samples,
         "majority": _majority(cell.dataset, cell.protocol, cell.n_rows, cell.seed),
     }
@@ -144,25 +94,13 @@ def _majority(name: str, protocol: str, n_rows: int | None, seed: int) -> float:
 def _digit(cell: FigureCell) -> Record:
     """Weights and selected pixels after the last row, and the mean images of the two classes."""
     data, means = _digit_data(cell.digit, cell.n_rows, cell.seed)
-    selector = METHODS[cell.method].selector(cell)
-    seen = 0
-    try:
-        for step in prequential(
-            data,
-            selector,
-            batch_size=cell.batch_size,
-            order=cell.protocol,
-            preprocess=None,
-            keep_weights=True,
-        ):
-            seen, weights, selected = step.position.rows, step.weights, step.selected
-    except Diverged:
-        return {"diverged_at": seen}
-    assert weights is not None
-    mask = np.zeros(len(weights), dtype=np.int64)
-    mask[selected] = 1
-    pixels = Pixels(weights.tolist(), mask.tolist())
-    return pixels._asdict() | {"rows": seen, "means": means}
+    method = METHODS[cell.method]
+    selector = method.selector(cell)
+    steps = run_of(data, selector, method.predictor(cell), cell.batch_size, cell.protocol)
+    if steps.diverged_at is not None:
+        return {"diverged_at": steps.diverged_at}
+    pixels = Pixels(selector.weights_.tolist(), selector.get_support().astype(int).tolist())
+    return pixels._asdict() | {"rows": int(steps.seen[-1]), "means": means}
 
 
 @lru_cache(maxsize=1)

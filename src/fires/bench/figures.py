@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fires.bench import drawing
-from fires.bench.cells import METHODS, PROTOCOLS
+from fires.bench import drawing, figure_style
+from fires.bench.cells import METHODS
 from fires.bench.datasets import loading as datasets
-from fires.bench.figure_data import DIGITS, FigureCell, Pixels, Run
-from fires.bench.runner import Record, made_by, read_records
+from fires.bench.figure_data import DIGITS, FigureCell, Pixels
+from fires.bench.figure_style import LOOKS
+from fires.bench.protocols import AS_PUBLISHED, PROTOCOLS, Run
+from fires.bench.results import Record, made_by, read_records
 from fires.core.optional import require
+from fires.core.wording import enumeration
 
 RUNS, FOLDER = "figures.jsonl", "figures"
 BATCH_SIZE, FRACTION, QUICK_ROWS = 100, 0.1, 3_000
@@ -40,7 +43,7 @@ class Drawn(NamedTuple):
 def plan(
     names: Sequence[str],
     methods: Sequence[str],
-    protocols: Sequence[str] = PROTOCOLS,
+    protocols: Iterable[str] = PROTOCOLS,
     *,
     quick: bool = False,
 ) -> Plan:
@@ -56,53 +59,58 @@ def plan(
     quick : bool
         At most 3,000 rows.
 
+    Returns
+    -------
+    Plan
+        The runs, and what will be missing.
+
     Examples
     --------
     >>> plan(["Spambase"], ["OFS"])
     Plan(cells=[], left_out=['figures: they are of Gisette, MNIST or Madelon'])
     """
-    if "as-published" not in protocols:
+    if AS_PUBLISHED not in protocols:
         return Plan([], ["figures: they follow the paper's protocol, as-published"])
+    sources = enumeration(SOURCES, "or")
     if not set(SOURCES) & set(names):
-        return Plan([], [f"figures: they are of {_or(SOURCES)}"])
+        return Plan([], [f"figures: they are of {sources}"])
     digits = [
         FigureCell("MNIST", method, BATCH_SIZE, DIGIT_FRACTION, n_rows=DIGIT_ROWS, digit=digit)
         for digit, method in product(DIGITS, DIGIT_METHODS)
         if "MNIST" in names and method in methods
     ]
     source = next((name for name in SOURCES if name in names and _is_whole(name)), None)
-    lines, penalties = [], []
-    if source is not None:
-        n_rows = QUICK_ROWS if quick else None
-        lines = [
-            FigureCell(
-                source,
-                method,
-                BATCH_SIZE,
-                FRACTION if METHODS[method].selects else None,
-                n_rows=n_rows,
-            )
-            for method in drawing.LOOKS
-            if method in methods
-        ]
-        penalties = [
-            FigureCell(source, "FIRES-GLM", BATCH_SIZE, FRACTION, n_rows=n_rows, penalty=penalty)
-            for penalty in PENALTIES
-            if "FIRES-GLM" in methods
-        ]
-
-    left_out = []
-    if not digits:
-        left_out.append(f"discriminative-features: it is of MNIST, and of {_or(DIGIT_METHODS)}")
-    if not lines:
-        needs = f"{_or(SOURCES)} as a whole, and of {_or(tuple(drawing.LOOKS))}"
-        left_out.append(f"over-time and accuracy-stability: they are of {needs}")
-    if not penalties:
-        needs = f"{_or(SOURCES)} as a whole, and of FIRES-GLM"
-        left_out.append(f"uncertainty-penalty: it is of {needs}")
-    if source != "Gisette" and "Gisette" in names and lines:
-        left_out.append(f"figures of Gisette, of which a part is missing: {source} stands in")
+    lines, penalties = ([], []) if source is None else _of_source(source, methods, quick)
+    whole = f"{sources} as a whole, and of"
+    missing = {
+        f"discriminative-features: it is of MNIST, and of {enumeration(DIGIT_METHODS, 'or')}": (
+            not digits
+        ),
+        f"over-time and accuracy-stability: they are of {whole} {enumeration([*LOOKS], 'or')}": (
+            not lines
+        ),
+        f"uncertainty-penalty: it is of {whole} FIRES-GLM": not penalties,
+        f"figures of Gisette, of which a part is missing: {source} stands in": (
+            source != "Gisette" and "Gisette" in names and bool(lines)
+        ),
+    }
+    left_out = [line for line, is_missing in missing.items() if is_missing]
     return Plan([*digits, *lines, *penalties], left_out)
+
+
+def _of_source(
+    source: str, methods: Sequence[str], quick: bool
+) -> tuple[list[FigureCell], list[FigureCell]]:
+    """The runs of one data set: of every method, and of FIRES-GLM with several penalties."""
+    n_rows = QUICK_ROWS if quick else None
+    shares = {m: FRACTION if METHODS[m].selects else None for m in LOOKS if m in methods}
+    lines = [FigureCell(source, m, BATCH_SIZE, share, n_rows=n_rows) for m, share in shares.items()]
+    penalties = [
+        FigureCell(source, "FIRES-GLM", BATCH_SIZE, FRACTION, n_rows=n_rows, penalty=penalty)
+        for penalty in PENALTIES
+        if "FIRES-GLM" in methods
+    ]
+    return lines, penalties
 
 
 def draw(folder: Path) -> Drawn:
@@ -116,6 +124,11 @@ def draw(folder: Path) -> Drawn:
     ----------
     folder : Path
         :func:`fires.bench.runner.run_cells` put the runs there, into ``figures.jsonl``.
+
+    Returns
+    -------
+    Drawn
+        What was written, and what is not shown.
 
     Raises
     ------
@@ -140,11 +153,10 @@ def draw(folder: Path) -> Drawn:
         figures["accuracy-stability"] = drawing.accuracy_against_stability(runs, settings, majority)
     if effect:
         figures["uncertainty-penalty"] = drawing.effect_of_penalty(effect, settings)
-
     files: list[Path] = []
     for name, figure in figures.items():
         (folder / FOLDER).mkdir(exist_ok=True)
-        files += drawing.save(figure, folder / FOLDER, name)
+        files += figure_style.save(figure, folder / FOLDER, name)
     return Drawn(files, left_out)
 
 
@@ -201,8 +213,8 @@ def _of_one_stream(records: Sequence[Record]) -> _Stream:
     first = min(records, key=lambda r: (SOURCES.index(r["dataset"]), -r["rows"]))
     name, rows = first["dataset"], first["rows"]
     records = [r for r in records if (r["dataset"], r["rows"]) == (name, rows)]
-    methods = {r["method"]: Run.from_record(r) for r in records if r["penalty"] is None}
-    effect = {r["penalty"]: Run.from_record(r) for r in records if r["penalty"] is not None}
+    runs = {(r["method"], r["penalty"]): Run.from_record(r) for r in records}
+    effect = {penalty: run for (_, penalty), run in runs.items() if penalty is not None}
     info = datasets.describe(name)
     task = f", {info.positive} against the rest" if info.one_against_rest else ""
     why = "" if name == "Gisette" else " (in place of the paper's Gisette)"
@@ -211,13 +223,8 @@ def _of_one_stream(records: Sequence[Record]) -> _Stream:
         "features, order and scaling as published"
     )
     return _Stream(
-        {method: methods[method] for method in drawing.LOOKS if method in methods},
-        {penalty: effect[penalty] for penalty in sorted(effect)},
+        {method: runs[method, None] for method in LOOKS if (method, None) in runs},
+        dict(sorted(effect.items())),
         settings,
         first["majority"],
     )
-
-
-def _or(words: Sequence[str]) -> str:
-    """The words with commas, and "or" before the last."""
-    return f"{', '.join(words[:-1])} or {words[-1]}"

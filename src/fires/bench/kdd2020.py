@@ -13,23 +13,16 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from fires.bench.cells import (
-    BATCH_SIZES,
-    BOOSTED_FEATURES,
-    BOOSTED_ROWS,
-    DATASETS,
-    FRACTIONS,
-    METHODS,
-    PROTOCOLS,
-    Cell,
-)
+from fires.bench.cells import BATCH_SIZES, DATASETS, FRACTIONS, METHODS, Cell
 from fires.bench.datasets import loading as datasets
-from fires.core.errors import MissingExtra, closest, plain_name
+from fires.bench.protocols import PROTOCOLS
+from fires.core.errors import InputError, MissingExtra, closest, plain_name
 from fires.core.state import replace_file
 from fires.core.version import __version__, code
-from fires.streams.base import InputError
 
 QUICK_ROWS, QUICK_BATCH_SIZES, QUICK_FRACTIONS = 3_000, (100,), (0.1,)
+# River learns row by row, at 3 to 28 ms a row for boosting: more than this, nobody waits for.
+BOOSTED_ROWS, BOOSTED_FEATURES = 500, 1_000
 # Ten thousand columns cost more time than all other data sets together.
 USUAL_DATASETS = tuple(name for name in DATASETS if name != "RBF")
 RUNS = "runs.json"
@@ -40,7 +33,7 @@ _SLOW = ("VFDT", "OnlineBoosting")
 def plan(
     names: Sequence[str] = USUAL_DATASETS,
     methods: Sequence[str] = tuple(METHODS),
-    protocols: Sequence[str] = PROTOCOLS,
+    protocols: Iterable[str] = PROTOCOLS,
     *,
     quick: bool = False,
     seed: int = 0,
@@ -59,6 +52,11 @@ def plan(
         data sets with more than 1,000 features.
     seed : int
         Of everything random.
+
+    Returns
+    -------
+    list of Cell
+        Each of them once.
 
     Examples
     --------
@@ -87,6 +85,16 @@ def plan(
 def named_method(name: str) -> str:
     """A method by its name, in upper or lower case, with - or a space.
 
+    Parameters
+    ----------
+    name : str
+        As a user writes it.
+
+    Returns
+    -------
+    str
+        As in ``METHODS`` of :mod:`fires.bench.cells`.
+
     Examples
     --------
     >>> named_method("fires-glm"), named_method("all-features")
@@ -104,20 +112,42 @@ def named_method(name: str) -> str:
 
 
 def missing(cells: Iterable[Cell]) -> dict[str, str]:
-    """The data sets and methods of these cells that cannot be had here, with one line each."""
+    """The data sets and methods of these cells that cannot be had here, with one line each.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        What is to be run.
+
+    Returns
+    -------
+    dict of str to str
+        Why, under the name of the data set or method.
+    """
     why = {}
     for name in dict.fromkeys(cell.method for cell in cells):
         needs = METHODS[name].needs
         if needs is not None and find_spec(needs) is None:
             why[name] = str(MissingExtra(name, needs, needs))
     for name in dict.fromkeys(cell.dataset for cell in cells):
-        if line := why_not(name):
+        if line := why_unavailable(name):
             why[name] = line
     return why
 
 
-def why_not(dataset: str) -> str | None:
-    """One line that says why a data set cannot be had here; None if it can."""
+def why_unavailable(dataset: str) -> str | None:
+    """One line that says why a data set cannot be had here; None if it can.
+
+    Parameters
+    ----------
+    dataset : str
+        Its name.
+
+    Returns
+    -------
+    str or None
+        The line.
+    """
     try:
         datasets.load(dataset, n_rows=1)
     except InputError as error:
@@ -126,7 +156,17 @@ def why_not(dataset: str) -> str | None:
 
 
 def note_run(folder: Path, command: str, jobs: int) -> None:
-    """Add to ``runs.json`` what the tables have to say about how their numbers were made."""
+    """Add to ``runs.json`` what the tables have to say about how their numbers were made.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the results go.
+    command : str
+        What was called.
+    jobs : int
+        In how many processes.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     facts = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -145,7 +185,18 @@ def note_run(folder: Path, command: str, jobs: int) -> None:
 
 
 def read_runs(folder: Path) -> list[dict[str, Any]]:
-    """What :func:`note_run` wrote."""
+    """What :func:`note_run` wrote.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the results are.
+
+    Returns
+    -------
+    list of dict
+        One for each command; none, if nothing was noted.
+    """
     try:
         runs: list[dict[str, Any]] = json.loads((folder / RUNS).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -156,7 +207,13 @@ def read_runs(folder: Path) -> list[dict[str, Any]]:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """How many cores this process may use.
+
+    Returns
+    -------
+    int
+        At least 1.
+    """
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

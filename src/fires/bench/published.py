@@ -20,6 +20,11 @@ def value(quantity: str, dataset: str, method: str) -> float | None:
     dataset, method : str
         Its row and its column.
 
+    Returns
+    -------
+    float or None
+        As printed.
+
     Examples
     --------
     >>> value("accuracy", "Spambase", "FIRES-GLM")
@@ -33,7 +38,13 @@ def value(quantity: str, dataset: str, method: str) -> float | None:
 
 @cache
 def document() -> dict[str, Any]:
-    """All of it: the tables, where they are from, how they were made, and what is odd in them."""
+    """All of it: the tables, where they are from, how they were made, and what is odd in them.
+
+    Returns
+    -------
+    dict
+        JSON values.
+    """
     text = resources.files("fires.bench").joinpath("published.json").read_text(encoding="utf-8")
     content: dict[str, Any] = json.loads(text)
     return content

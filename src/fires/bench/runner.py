@@ -3,46 +3,45 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import sys
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from multiprocessing import connection
 from pathlib import Path
-from typing import IO, Any, Protocol, Self
+from typing import Any, Protocol
 
 from fires.bench.datasets.files import find
 from fires.bench.datasets.loading import describe
+from fires.bench.results import CELLS, Record, ResultsFile, made_by
 from fires.bench.worker import Worker
 from fires.core.version import __version__, code
-from fires.streams.base import InputError
 
-Record = dict[str, Any]
-
-CELLS = "cells.jsonl"
-
-
-class AnyCell(Protocol):
-    """A frozen dataclass of texts, numbers and None; says what to run, and prints as one line."""
-
-    __dataclass_fields__: Any
-
-    @property
-    def group(self) -> Hashable:
-        """Cells of one group load the same data, and are run by one process if possible."""
+__all__ = ["Progress", "Record", "finished", "outdated", "run_cells"]
 
 
 class Progress(Protocol):
     """Who is told how a run goes on; in the process that called :func:`run_cells`."""
 
     def began(self, cell: Any) -> object:
-        """A cell is being run."""
+        """A cell is being run.
+
+        Parameters
+        ----------
+        cell : object
+            Which.
+        """
 
     def ended(self, cell: Any, record: Record) -> object:
-        """A cell has been run, now or by an earlier run; a record with an ``error`` failed."""
+        """A cell has been run, now or by an earlier run.
+
+        Parameters
+        ----------
+        cell : object
+            Which.
+        record : dict
+            What came out; with an ``error``, it failed.
+        """
 
 
 class _Silent:
@@ -66,10 +65,10 @@ def run_cells(
 
     Parameters
     ----------
-    cells : sequence of AnyCell
-        What to run, such as :class:`fires.bench.cells.Cell`. Those of a group go to one process,
-        one after the other, which then loads their data once; a process that has nothing left to
-        do takes some from the others.
+    cells : sequence
+        What to run, such as :class:`fires.bench.cells.Cell`: frozen dataclasses of texts, numbers
+        and None, with a ``group``. Those of a group load the same data and go to one process, one
+        after the other; a process that has nothing left to do takes some from the others.
     folder : Path
         Where the results go, as lines of JSON: the settings of a cell, its results, the version of
         fires and a digest of its code. A cell that is :func:`finished` there is not run again.
@@ -104,7 +103,7 @@ def run_cells(
         work = run
     progress = progress or _Silent()
     cells = list(dict.fromkeys(cells))
-    with _Results(folder, file) as results:
+    with ResultsFile(folder, file) as results:
         before = finished(cells, results.records)
         if before and made_by(results.records[-1]) != made_by(done := next(iter(before.values()))):
             results.append(done)  # whoever reads the file goes by the code of its last line
@@ -124,21 +123,41 @@ def finished(cells: Iterable[Any], records: Iterable[Record]) -> dict[Any, Recor
 
     They were run without an error by this very code, and not on a part of a data set that is at
     hand as a whole now.
+
+    Parameters
+    ----------
+    cells : iterable
+        What is to be run.
+    records : iterable of dict
+        What a file of results holds.
+
+    Returns
+    -------
+    dict
+        The record of each cell that need not be run.
     """
     now = __version__, code()
     return _last(cells, (record for record in records if _outdated(record, now) is None))
 
 
 def outdated(cells: Sequence[Any], records: Sequence[Record]) -> Counter[str]:
-    """How many cells were run before and yet are not :func:`finished`, for each reason."""
+    """How many cells were run before and yet are not :func:`finished`, for each reason.
+
+    Parameters
+    ----------
+    cells : sequence
+        What is to be run.
+    records : sequence of dict
+        What a file of results holds.
+
+    Returns
+    -------
+    Counter
+        Numbers of cells, under the reasons.
+    """
     now, done = (__version__, code()), finished(cells, records)
     left = [cell for cell in cells if cell not in done]
     return Counter(why for r in _last(left, records).values() if (why := _outdated(r, now)))
-
-
-def made_by(record: Record) -> tuple[str | None, str | None]:
-    """The version of fires that made a record, and its code: None in those of old."""
-    return record.get("fires"), record.get("code")
 
 
 def _outdated(record: Record, now: tuple[str, str]) -> str | None:
@@ -147,7 +166,7 @@ def _outdated(record: Record, now: tuple[str, str]) -> str | None:
         return "the code has changed"
     if record.get("complete") is False:
         info = describe(record["dataset"])
-        if (at_hand := find(info)) is not None and at_hand[1] is info.table:
+        if (at_hand := find(info)) is not None and at_hand[1] is info.whole:
             return "the whole data set is at hand now"
     return None
 
@@ -162,77 +181,6 @@ def _last(cells: Iterable[Any], records: Iterable[Record]) -> dict[Any, Record]:
             if (settings := tuple(asdict(cell).values())) in known:
                 found[cell] = known[settings]
     return found
-
-
-def read_records(folder: Path, file: str = CELLS) -> list[Record]:
-    """All lines of a file of results, but one that was being written when the run was killed."""
-    try:
-        content = (folder / file).read_bytes()
-    except FileNotFoundError:
-        return []
-    return _parsed(content, folder / file)[0]
-
-
-def _parsed(content: bytes, path: Path) -> tuple[list[Record], int]:
-    """The records, and how many bytes they take: what lies behind was never finished."""
-    records, end = [], 0
-    lines = content.splitlines(keepends=True)
-    for number, line in enumerate(lines, start=1):
-        try:
-            record = json.loads(line)
-            whole = isinstance(record, dict) and line.endswith(b"\n")
-        except ValueError:
-            whole = False
-        if not whole:
-            if number < len(lines):
-                raise InputError(f"{path}: line {number} is not a result of fires bench")
-            break
-        records.append(record)
-        end += len(line)
-    return records, end
-
-
-class _Results:
-    """The file of results, to which one process appends."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._path = folder / name
-        self._file: IO[bytes] = self._path.open("a+b", buffering=0)
-        try:
-            self._lock()
-            self._file.seek(0)
-            self.records, end = _parsed(self._file.read(), self._path)
-            self._file.truncate(end)
-        except BaseException:
-            self._file.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
-
-    def append(self, record: Record) -> None:
-        """Bring a record to the disk."""
-        line = json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-        try:
-            while line:  # a disk that fills up takes a part
-                line = line[self._file.write(line) :]
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self._path)) from error
-
-    def _lock(self) -> None:
-        if sys.platform == "win32":
-            return
-        import fcntl
-
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise InputError(f"{self._path}: another run is writing to it") from error
 
 
 def _run(

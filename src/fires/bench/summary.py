@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from fires.bench import published
-from fires.bench.cells import DATASETS, METHODS, PROTOCOLS
+from fires.bench.cells import DATASETS, METHODS
 from fires.bench.kdd2020 import read_runs
-from fires.bench.runner import Record, made_by, read_records
+from fires.bench.protocols import PROTOCOLS
+from fires.bench.results import Record, made_by, read_records
+
+Place = tuple[str, str, str]  # protocol, data set, method
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,9 @@ class Summary:
         self.records, self.left_out = _that_count(r for r in records if made_by(r) == last)
 
     @cached_property
-    def entries(self) -> dict[tuple[str, str, str], Entry]:
+    def entries(self) -> dict[Place, Entry]:
         """What there is under (protocol, data set, method)."""
-        cells: dict[tuple[str, str, str], list[Record]] = {}
+        cells: dict[Place, list[Record]] = {}
         for record in self.records:
             if "error" not in record and "diverged_at" not in record:
                 cells.setdefault(_place(record), []).append(record)
@@ -68,63 +72,145 @@ class Summary:
             for place, found in cells.items()
         }
 
+    @cached_property
+    def _found(self) -> list[set[str]]:
+        """The protocols, the data sets and the methods with results."""
+        return [set(names) for names in zip(*self.entries, strict=True)] or [set()] * 3
+
     @property
     def protocols(self) -> list[str]:
         """Those with results, in order."""
-        return [name for name in PROTOCOLS if any(place[0] == name for place in self.entries)]
+        return [name for name in PROTOCOLS if name in self._found[0]]
 
     @property
     def datasets(self) -> list[str]:
         """Those with results, in the paper's order."""
-        found = dict.fromkeys(place[1] for place in self.entries)
-        return [name for name in DATASETS if name in found]
+        return [name for name in DATASETS if name in self._found[1]]
 
     @property
     def methods(self) -> list[str]:
         """Those with results, in the paper's order."""
-        return [name for name in METHODS if any(place[2] == name for place in self.entries)]
+        return [name for name in METHODS if name in self._found[2]]
 
     def value(self, quantity: str, protocol: str, dataset: str, method: str) -> float | None:
-        """Ours; None if there is none."""
+        """One number of ours.
+
+        Parameters
+        ----------
+        quantity : str
+            As in :func:`fires.bench.published.value`.
+        protocol, dataset, method : str
+            Where.
+
+        Returns
+        -------
+        float or None
+            None if there is none.
+        """
         entry = self.entries.get((protocol, dataset, method))
         return None if entry is None else entry.values[quantity]
 
     def rows(self, dataset: str) -> int:
-        """How many rows a data set had; the most, if some methods were shown fewer."""
+        """How many rows a data set had.
+
+        Parameters
+        ----------
+        dataset : str
+            One with results.
+
+        Returns
+        -------
+        int
+            The most, if some methods were shown fewer.
+        """
         return max(entry.rows for place, entry in self.entries.items() if place[1] == dataset)
 
     def expected(self, protocol: str, method: str) -> int:
-        """How many settings a method should have under a protocol, going by what was run."""
-        of_it = [r for r in self.records if r["protocol"] == protocol]
-        sizes = {record["batch_size"] for record in of_it}
-        shares = {record["fraction"] for record in of_it} - {None}
+        """How many settings a method should have under a protocol, going by what was run.
+
+        Parameters
+        ----------
+        protocol, method : str
+            Which.
+
+        Returns
+        -------
+        int
+            Batch sizes times fractions; batch sizes only, for a method that selects nothing.
+        """
+        records = self._under(protocol)
+        sizes = {record["batch_size"] for record in records}
+        shares = {record["fraction"] for record in records} - {None}
         return len(sizes) * (len(shares) if METHODS[method].selects else 1)
 
     def n_left_out(self, protocol: str, dataset: str, method: str) -> int:
-        """How many settings do not count, as others were run over more rows."""
+        """How many settings do not count, as others were run over more rows.
+
+        Parameters
+        ----------
+        protocol, dataset, method : str
+            Where.
+
+        Returns
+        -------
+        int
+            0 or more.
+        """
         return sum(_place(record) == (protocol, dataset, method) for record in self.left_out)
 
     def divergences(self, protocol: str) -> dict[tuple[str, str], list[int]]:
-        """The rows at which a method ceased to be finite, under (data set, method)."""
+        """Where methods ceased to be finite.
+
+        Parameters
+        ----------
+        protocol : str
+            Under which protocol.
+
+        Returns
+        -------
+        dict
+            The rows behind which they did, under (data set, method).
+        """
         rows: dict[tuple[str, str], list[int]] = {}
-        for record in self.records:
-            if "diverged_at" in record and record["protocol"] == protocol:
-                place = record["dataset"], record["method"]
-                rows.setdefault(place, []).append(record["diverged_at"])
+        for record in self._under(protocol, "diverged_at"):
+            place = record["dataset"], record["method"]
+            rows.setdefault(place, []).append(record["diverged_at"])
         return rows
 
-    def failures(self, protocol: str) -> dict[tuple[str, str, str], int]:
-        """How often it went wrong, under (data set, method, message)."""
-        counts: dict[tuple[str, str, str], int] = {}
-        for record in self.records:
-            if "error" in record and record["protocol"] == protocol:
-                place = record["dataset"], record["method"], record["error"]
-                counts[place] = counts.get(place, 0) + 1
-        return counts
+    def failures(self, protocol: str) -> Counter[tuple[str, str, str]]:
+        """What went wrong.
+
+        Parameters
+        ----------
+        protocol : str
+            Under which protocol.
+
+        Returns
+        -------
+        Counter
+            How often it did, under (data set, method, message).
+        """
+        records = self._under(protocol, "error")
+        return Counter((r["dataset"], r["method"], r["error"]) for r in records)
+
+    def _under(self, protocol: str, *having: str) -> list[Record]:
+        """The records of a protocol that have these entries."""
+        of_it = (record for record in self.records if record["protocol"] == protocol)
+        return [record for record in of_it if record.keys() >= set(having)]
 
 
 def mean(values: Iterable[float | None]) -> float | None:
     """The mean of those that are numbers; None if there are none.
+
+    Parameters
+    ----------
+    values : iterable of float or None
+        The numbers.
+
+    Returns
+    -------
+    float or None
+        Their mean.
 
     Examples
     --------
@@ -135,7 +221,7 @@ def mean(values: Iterable[float | None]) -> float | None:
     return sum(numbers) / len(numbers) if numbers else None
 
 
-def _place(record: Record) -> tuple[str, str, str]:
+def _place(record: Record) -> Place:
     return record["protocol"], record["dataset"], record["method"]
 
 
@@ -149,22 +235,21 @@ def _that_count(records: Iterable[Record]) -> tuple[list[Record], list[Record]]:
     Apart from these, those of settings that were run over fewer rows than others of their place.
     Which failed is told in any case: how many rows they would have had is not known.
     """
-    best: dict[tuple[Any, ...], Record] = {}
-    for record in records:
-        share = record["fraction"]
-        setting = (*_place(record), record["batch_size"], share or 0.0, record["seed"])
-        before = best.get(setting)
-        if before is None or _rows(record) >= _rows(before):
-            best[setting] = record
+    # The sort is stable: of several records of a setting, the last that it puts there stays.
+    best = {_setting(record): record for record in sorted(records, key=_rows)}
     found = [best[setting] for setting in sorted(best)]
-    most: dict[tuple[str, str, str], int] = {}
+    most: dict[Place, int] = {}
     for record in found:
         most[_place(record)] = max(most.get(_place(record), 0), record.get("rows", 0))
+    sides: tuple[list[Record], list[Record]] = [], []
+    for record in found:
+        is_cut = record.get("rows", most[_place(record)]) < most[_place(record)]
+        sides[is_cut].append(record)
+    return sides
 
-    def has_most(record: Record) -> bool:
-        return bool(record.get("rows", most[_place(record)]) == most[_place(record)])
 
-    return [r for r in found if has_most(r)], [r for r in found if not has_most(r)]
+def _setting(record: Record) -> tuple[Any, ...]:
+    return *_place(record), record["batch_size"], record["fraction"] or 0.0, record["seed"]
 
 
 def _rows(record: Record) -> float:

@@ -12,10 +12,11 @@ from typing import Any
 
 from fires import FIRES
 from fires.bench.cells import evaluate, kept_dataset
-from fires.bench.runner import Record
-from fires.bench.tables import NONE, Table
+from fires.bench.results import Record
+from fires.bench.text_table import TextTable, number
+from fires.core.errors import InputError
 from fires.predictors import Perceptron
-from fires.streams.base import Batch, InputError, Schema, Stream
+from fires.streams.base import Batch, Schema, Stream
 from fires.streams.files import from_file
 
 TRIALS = "trials.jsonl"
@@ -72,6 +73,16 @@ class Trial:
 def grid(dataset: str, target: str | None = None, **settings: Any) -> list[Trial]:
     """All trials of the paper's search: 5 learning rates and 9 uncertainty penalties.
 
+    Parameters
+    ----------
+    dataset, target, **settings
+        As in :class:`Trial`.
+
+    Returns
+    -------
+    list of Trial
+        One for each pair.
+
     Examples
     --------
     >>> trials = grid("Spambase", protocol="as-published")
@@ -88,7 +99,18 @@ def grid(dataset: str, target: str | None = None, **settings: Any) -> list[Trial
 
 
 def run(trial: Trial) -> Record:
-    """Evaluate FIRES-GLM with the settings of one trial; JSON values."""
+    """Evaluate FIRES-GLM with the settings of one trial; JSON values.
+
+    Parameters
+    ----------
+    trial : Trial
+        What to run.
+
+    Returns
+    -------
+    dict
+        What :func:`fires.bench.cells.evaluate` gives, and the trade-off of it.
+    """
     make = FIRES.as_published if trial.protocol == "as-published" else FIRES
     selector = make(
         trial.fraction,
@@ -111,6 +133,13 @@ def check_file(path: str, target: str, n_rows: int | None = None) -> None:
     """Raise if a file cannot be read, has no such column, or no classes in it.
 
     All rows that will be used are read: it is one line then, and not one for each trial.
+
+    Parameters
+    ----------
+    path, target : str
+        The file, and the column to predict.
+    n_rows : int, optional
+        As far as it will be read.
     """
     for batch in _beginning(path, target, n_rows).batches(100):
         if batch.y.dtype.kind == "f" and (batch.y % 1 != 0).any():
@@ -130,6 +159,16 @@ def trade_off(accuracy: float | None, stability: float | None) -> float | None:
 
     The paper only says that it "maximized the tradeoff"; this is ours.
 
+    Parameters
+    ----------
+    accuracy, stability : float or None
+        Means over the steps.
+
+    Returns
+    -------
+    float or None
+        None if one of them is not known.
+
     Examples
     --------
     >>> trade_off(0.75, 0.75), round(trade_off(1.0, 0.5), 3), trade_off(0.9, -0.1)
@@ -142,22 +181,30 @@ def trade_off(accuracy: float | None, stability: float | None) -> float | None:
     return 2.0 * accuracy * stability / (accuracy + stability)
 
 
-def table(records: Sequence[Record]) -> Table:
-    """All trials, the best trade-off first."""
+def table(records: Sequence[Record]) -> TextTable:
+    """All trials, the best trade-off first.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        What :func:`run` gave, with the settings of each trial.
+
+    Returns
+    -------
+    TextTable
+        One row for each.
+    """
     rows = [
         [
             f"{record['learning_rate']:g}",
             f"{record['uncertainty_penalty']:g}",
-            *(
-                NONE if record.get(name) is None else f"{record[name]:.3f}"
-                for name in ("accuracy", "stability", "trade_off")
-            ),
+            *(number(record.get(name), ".3f") for name in ("accuracy", "stability", "trade_off")),
             "paper" if _choice(record) == PAPER_S_CHOICE else record.get("error", ""),
         ]
         for record in sorted(records, key=_order)
     ]
     columns = ["learning rate", "uncertainty penalty", "accuracy", "stability", "trade-off", ""]
-    return Table("tune", "Trials", columns, rows, 0)
+    return TextTable(columns, rows, "rrrrrr")
 
 
 def _order(record: Record) -> tuple[float, float, float]:

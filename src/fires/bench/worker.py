@@ -10,10 +10,13 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from multiprocessing import connection, resource_tracker
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
 from typing import Any
 
 from fires.core.version import code
+
+Work = Callable[[Any], dict[str, Any]]
 
 # Several pools in as many processes as there are cores slow each other down: FSDS takes 10 to 20
 # times as long with two threads that fight for one core.
@@ -36,24 +39,54 @@ class Worker:
         ``work(cell)`` is the result, as JSON values. It must be importable.
     """
 
-    def __init__(self, work: Callable[[Any], dict[str, Any]]) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.pipe, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other, work), daemon=True)
+    def __init__(self, work: Work) -> None:
+        self.pipe, theirs = multiprocessing.Pipe()
+        self._process = self.start(theirs, work)
         self.cell: Any = None
         self.ended = False
+
+    def start(self, pipe: Connection, work: Work) -> Any:
+        """Start the process.
+
+        Parameters
+        ----------
+        pipe : Connection
+            Its end of the pipe.
+        work : callable
+            As above.
+
+        Returns
+        -------
+        Process
+            It is running, and has the pipe.
+        """
+        context = multiprocessing.get_context("spawn")
+        process = context.Process(target=_serve, args=(pipe, work), daemon=True)
         with _one_thread(), _without_interrupts():
-            self._process.start()
-        other.close()
+            process.start()
+        pipe.close()
+        return process
 
     def give(self, cell: Any) -> None:
-        """Let it run a cell."""
+        """Let it run a cell.
+
+        Parameters
+        ----------
+        cell : object
+            What its work takes.
+        """
         self.cell = cell
         with contextlib.suppress(OSError):  # it has died: the answer will say so
             self.pipe.send(cell)
 
     def answer(self) -> dict[str, Any]:
-        """What came out, with the code that made it, or the error in one line; waits for it."""
+        """Wait for what comes out of the cell.
+
+        Returns
+        -------
+        dict
+            The result, with the code that made it; or the error, in one line.
+        """
         try:
             found: dict[str, Any] = json.loads(self.pipe.recv_bytes())
             return found
@@ -62,7 +95,13 @@ class Worker:
             return {"error": f"its process {_how(self._process.exitcode)}"}
 
     def end(self, *, at_once: bool = False) -> None:
-        """Wait for the process to end, which is when it sees that the pipe is closed."""
+        """Wait for the process to end, which is when it sees that the pipe is closed.
+
+        Parameters
+        ----------
+        at_once : bool
+            In the middle of a cell, too.
+        """
         if not self.ended:
             if at_once:
                 self._process.kill()
@@ -71,9 +110,22 @@ class Worker:
             self.ended = True
 
 
-def _serve(pipe: connection.Connection, work: Callable[[Any], dict[str, Any]]) -> None:
-    """What a process does: run the cells that come, until nobody is there any more."""
+def _serve(pipe: Connection, work: Work) -> None:
+    """What a process does."""
     threading.Thread(target=_follow_the_parent, daemon=True).start()
+    answer_all(pipe, work)
+
+
+def answer_all(pipe: Connection, work: Work) -> None:
+    """Run the cells that come, until nobody is there any more.
+
+    Parameters
+    ----------
+    pipe : Connection
+        Where cells come from, and results go to.
+    work : callable
+        As in :class:`Worker`.
+    """
     made_by = {"code": code()}  # which may have been changed since the first process began
     while True:
         try:

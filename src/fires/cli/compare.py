@@ -8,7 +8,6 @@ import os
 import platform
 import stat
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fires.cli import options
+from fires.cli import contestants, options
 from fires.cli.progress import one_bar
 from fires.cli.text import printable
-from fires.core.errors import closest
 
 if TYPE_CHECKING:
     from fires.evaluation.compare import Comparison
@@ -31,40 +29,7 @@ Examples:
   fires compare events.csv --target label --selectors fires,ofs,screening --top 0.1
   fires compare events.parquet --target label --predictor nb --seeds 10 --out comparison/
 """
-_SELECTORS = {
-    "fires": "FIRES",
-    "fires-ann": "FIRES",
-    "fires-sdt": "FIRES",
-    "ofs": "OFS",
-    "efs": "EFS",
-    "fsds": "FSDS",
-    "arow": "AROW",
-    "scw": "SCW",
-    "ftrl": "FTRL",
-    "screening": "Screening",
-    "all": "AllFeatures",
-    "random": "RandomFeatures",
-}
-_MODELS = {"fires-ann": "NeuralNet", "fires-sdt": "SoftTree"}
 _SCORES = ("accuracy", "balanced_accuracy", "f1")
-
-
-class _Selectors(click.ParamType[tuple[str, ...]]):
-    """Names of selectors, separated by commas."""
-
-    name = "NAME,..."
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]
-        names = [name.strip().lower() for name in value.split(",") if name.strip()]
-        for name in names:
-            if name not in _SELECTORS:
-                hint = closest(name, _SELECTORS, f"there are {', '.join(_SELECTORS)}")
-                self.fail(f'there is no selector "{printable(name)}"; {hint}', param)
-        if not names:
-            self.fail(f"name at least one of {', '.join(_SELECTORS)}", param)
-        return tuple(dict.fromkeys(names))
 
 
 @click.command("compare", epilog=_EXAMPLES)
@@ -75,11 +40,11 @@ class _Selectors(click.ParamType[tuple[str, ...]]):
 @click.option(
     "--selectors",
     "-s",
-    type=_Selectors(),
+    type=contestants.Selectors(),
     default="fires,ofs,efs,fsds",
     show_default=True,
-    help=f"What to compare, out of {', '.join(_SELECTORS)}. The first named is what the others are "
-    "tested against; all (features) and random are always there.",
+    help=f"What to compare, out of {', '.join(contestants.SELECTORS)}. The first named is what the "
+    "others are tested against; all (features) and random are always there.",
 )
 @options.top
 @options.batch_size("test on and to learn from")
@@ -165,8 +130,11 @@ def command(
         ) as show:
             found = compare(
                 lambda: stream,
-                {name: _maker(name, top) for name in dict.fromkeys([*selectors, *BASELINES])},
-                predictor=_predictor(predictor),
+                {
+                    name: contestants.maker(name, top)
+                    for name in dict.fromkeys([*selectors, *BASELINES])
+                },
+                predictor=contestants.predictor(predictor),
                 batch_size=batch_size,
                 seeds=seeds,
                 score=score,
@@ -182,20 +150,7 @@ def command(
     if scale != "minmax" and "efs" in selectors:
         caution = "Caution: efs is made for columns in [0, 1], as --scale minmax gives them."
         found = replace(found, cautions=(*found.cautions, caution))
-    facts = _facts(stream, began, started) | {
-        "settings": {
-            "file": file,
-            "target": target,
-            "selectors": list(selectors),
-            "top": top,
-            "batch_size": batch_size,
-            "seeds": seeds,
-            "predictor": predictor,
-            "score": score,
-            "scale": scale,
-            "exclude": exclude,
-        }
-    }
+    facts = _facts(stream, began, started) | {"settings": _settings()}
     document = json.dumps(facts | found.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
     if out is not None:
         _write(out, document, _page(found, facts))
@@ -221,41 +176,6 @@ def _refuse_pipes(file: str) -> None:
         )
 
 
-def _maker(name: str, top: int | float) -> Callable[[int], Any]:
-    """What makes a fresh selector from a seed."""
-    import fires
-
-    kind = getattr(fires, _SELECTORS[name])
-    if name == "all":
-        return lambda seed: kind()
-    if name in _MODELS:
-        model = getattr(fires.models, _MODELS[name])
-        return lambda seed: kind(top, model=model(), random_state=seed)
-    if "random_state" in kind._get_param_names():
-        return lambda seed: kind(top, random_state=seed)
-    return lambda seed: kind(top)
-
-
-def _predictor(name: str) -> Callable[[], Any]:
-    from fires import predictors
-
-    if name == "nb":
-        return _naive_bayes
-    return predictors.hoeffding_tree if name == "tree" else predictors.Perceptron
-
-
-def _naive_bayes() -> Any:
-    import numpy as np
-    from sklearn.naive_bayes import GaussianNB
-
-    class NaiveBayes(GaussianNB):  # type: ignore[misc]
-        def predict(self, X: Any) -> Any:
-            with np.errstate(divide="ignore"):  # the logarithm of a class that has yet to come
-                return super().predict(X)
-
-    return NaiveBayes()
-
-
 def _facts(stream: FileStream, began: str, started: float) -> dict[str, Any]:
     from importlib.metadata import version
 
@@ -270,6 +190,13 @@ def _facts(stream: FileStream, began: str, started: float) -> dict[str, Any]:
         "versions": {"python": platform.python_version()}
         | {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba", "polars")},
     }
+
+
+def _settings() -> dict[str, Any]:
+    """What the command was given, and its defaults, but for where the result goes."""
+    ctx = click.get_current_context()
+    names = [option.name or "" for option in ctx.command.params]
+    return {n: ctx.params[n] for n in names if n in ctx.params.keys() - {"out", "as_json"}}
 
 
 def _write(out: Path, document: str, page: str) -> None:
@@ -296,26 +223,15 @@ def _page(found: Comparison, facts: dict[str, Any]) -> str:
 
 
 def _print_table(found: Comparison, facts: dict[str, Any], unit: str) -> None:
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
+    from fires.cli.tables import text_table
     from fires.evaluation.compare import BASELINES
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
-    for title in (
-        "selector",
-        found.score.replace("_", "\n"),
-        "stability",
-        "runs\nagree",
-        f"against\n{found.reference}",
-        "pieces\nwon",
-        "p",
-        "ms per\nbatch",
-    ):
-        side: Any = "left" if title == "selector" else "right"
-        table.add_column(title, justify=side, vertical="bottom", no_wrap=True)
+    score, against = found.score.replace("_", "\n"), f"against\n{found.reference}"
+    titles = ["selector", score, "stability", "runs\nagree", against, "pieces\nwon", "p"]
+    table = text_table([*titles, "ms per\nbatch"], left=["selector"], collapse_padding=True)
     for row in found.rows():
         table.add_row(*row, style="dim" if row[0] in BASELINES else "")
     console = Console()

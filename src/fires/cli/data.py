@@ -24,19 +24,16 @@ def command() -> None:
 @command.command("list")
 def _list() -> None:
     """Show all of them, and what is at hand."""
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from fires.bench.datasets.catalogue import CATALOGUE
     from fires.bench.datasets.files import cache_folder, data_folder
+    from fires.cli.tables import text_table
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for title in ("name", "rows", "features", "source", "licence"):
-        numeric = title in ("rows", "features")
-        table.add_column(title, justify="right" if numeric else "left", no_wrap=True)
-    table.add_column("at hand")
+    words = ("name", "source", "licence", "at hand")
+    titles = ("name", "rows", "features", "source", "licence", "at hand")
+    table = text_table(titles, left=words, wrapped=["at hand"], vertical="top")
     for info in CATALOGUE.values():
         size = (f"{info.n_rows:,}", f"{info.n_features:,}")
         table.add_row(info.name, *size, info.source, info.licence, Text(_at_hand(info)))
@@ -53,14 +50,14 @@ def _at_hand(info: Info) -> str:
 
     from fires.bench.datasets.files import data_folder, find
 
-    if info.table is None:
+    if info.whole is None:
         return "made when used" if find_spec("river") else "needs fires[river]"
     found = find(info)
     if found is None:
         return "no"
-    path, table = found
+    path, file = found
     folder = "data folder" if path.parent == data_folder() else "cache"
-    return folder if table is info.table else f"{folder}, {table.n_rows:,} rows only"
+    return folder if file is info.whole else f"{folder}, {file.n_rows:,} rows only"
 
 
 @command.command("get")
@@ -75,9 +72,9 @@ def _get(name: str) -> None:
     from fires.bench.datasets.loading import describe
 
     info = describe(name)
-    if info.table is None:
+    if info.whole is None:
         click.echo(f"{info.name} is made by river when it is used: there is nothing to get")
         return
     path = get(info, report=lambda url: click.echo(f"reading {url}", err=True))
-    size = f"{info.table.n_rows:,} rows of {info.table.n_features:,} features"
+    size = f"{info.whole.n_rows:,} rows of {info.whole.n_features:,} features"
     click.echo(f"{info.name}, {size}, licence {info.licence}: {printable(str(path))}")

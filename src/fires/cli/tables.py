@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from rich import box
@@ -78,5 +78,43 @@ def feature_table(
             cells.append(relevant.get(column, ""))
         table.add_row(
             *cells, end_section=row == n_selected, style="" if row <= n_selected else "dim"
+        )
+    return table
+
+
+def text_table(
+    titles: Sequence[str],
+    *,
+    left: Collection[str] = (),
+    wrapped: Collection[str] = (),
+    vertical: Literal["top", "bottom"] = "bottom",
+    **options: Any,
+) -> Table:
+    """An empty table in the look of all commands: a line below the head, and no other.
+
+    Parameters
+    ----------
+    titles : sequence of str
+        The head of each column.
+    left, wrapped : collection of str
+        The columns aligned on the left, and those whose texts may take several lines; the others
+        are aligned on the right, and have one line.
+    vertical : {"top", "bottom"}
+        Where short cells stand beside long ones.
+    **options
+        Others of :class:`rich.table.Table`.
+
+    Returns
+    -------
+    Table
+        ``add_row`` fills it.
+    """
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, **options)
+    for title in titles:
+        table.add_column(
+            title,
+            justify="left" if title in left else "right",
+            vertical=vertical,
+            no_wrap=title not in wrapped,
         )
     return table

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from fires.core.belief import Floats
-from fires.core.randomness import generator
+from fires.core.errors import InputError
 from fires.core.settings import check_choice, check_count
-from fires.core.validation import is_missing
+from fires.evaluation.cautions import BASELINES, about_labels, about_outcomes, about_reference
 from fires.evaluation.comparison import Comparison, Outcome, fewest_pieces
 from fires.evaluation.paired_test import holm, paired
+from fires.evaluation.passes import OnePass, count_labels
 from fires.evaluation.prequential import prequential
 from fires.evaluation.records import Step
 from fires.metrics.prediction import Scores
 from fires.metrics.stability import stability
 from fires.predictors import Perceptron
 from fires.selectors.baselines import AllFeatures, RandomFeatures
-from fires.streams.base import Batch, InputError, Position, Schema, Stream, check_batch_size
+from fires.streams.base import Stream, check_batch_size
 
 __all__ = ["BASELINES", "SCORES", "Comparison", "Outcome", "compare", "fewest_pieces", "holm"]
 
-BASELINES = ("all", "random")
 SCORES = ("accuracy", "balanced_accuracy", "f1")
 
 
@@ -103,6 +99,11 @@ def compare(
     progress : callable (what, rows, total), optional
         Called after each batch, with the rows of all runs.
 
+    Returns
+    -------
+    Comparison
+        One outcome for each selector, and what to keep in mind when reading them.
+
     Examples
     --------
     >>> from fires import FIRES, OFS
@@ -121,7 +122,8 @@ def compare(
         check_count(name, value)
     check_batch_size(batch_size)
     check_choice("score", score, SCORES)
-    schema, classes, n_rows, n_runs = _look(stream_factory(), batch_size)
+    labels = count_labels(stream_factory(), batch_size)
+    n_rows, n_features = labels.n_rows, labels.schema.n_features
     n_kept = n_rows if seeds == 1 else n_rows - n_rows // 10
     n_tested = math.ceil(n_kept / batch_size) - 1
     if n_tested < 1:
@@ -129,55 +131,57 @@ def compare(
             f"the {n_kept:,} rows of a run are one batch of {batch_size:,}: nothing is left to be "
             "tested on; take smaller batches"
         )
-    takes, left_out = _takes(selectors, len(classes))
+    makers, left_out = _that_take_part(selectors, len(labels.counts))
+    passes = [(name, seed) for name in makers for seed in range(seeds)]
     runs: dict[str, list[_Run]] = {}
-    total, first_error = n_rows * len(takes) * seeds, None
-    for place, (name, make) in enumerate(takes.items()):
+    failures: dict[str, ValueError] = {}
+    for place, (name, seed) in enumerate(passes):
+        if name in failures:
+            continue
+        run = _Run(score, tuple(labels.counts), min(pieces, n_tested), batch_size, n_kept)
         try:
-            for seed in range(seeds):
-                done = n_rows * (place * seeds + seed)
-                run = _Run(score, tuple(classes), min(pieces, n_tested), batch_size, n_kept)
-                for step in prequential(
-                    _Part(stream_factory(), schema, None if seeds == 1 else seed),
-                    make(seed),
-                    predictor(),
-                    batch_size=batch_size,
-                    preprocess=preprocess,
-                    scores=(run.count,),
-                    window=window,
-                ):
-                    run.add(step)
-                    if progress is not None:
-                        progress(f"{name}, run {seed + 1}", done + step.position.rows, total)
-                run.end()
-                runs.setdefault(name, []).append(run)
+            for step in prequential(
+                OnePass(stream_factory(), labels.schema, None if seeds == 1 else seed),
+                makers[name](seed),
+                predictor(),
+                batch_size=batch_size,
+                preprocess=preprocess,
+                scores=(run.count,),
+                window=window,
+            ):
+                run.add(step)
+                if progress is not None:
+                    done = n_rows * place + step.position.rows
+                    progress(f"{name}, run {seed + 1}", done, n_rows * len(passes))
         except InputError:
             raise
         except ValueError as error:  # the others may well get to the end
-            first_error = first_error or error
-            left_out[name] = str(error).rstrip(".")
+            failures[name] = error
             runs.pop(name, None)
+        else:
+            run.end()
+            runs.setdefault(name, []).append(run)
     if not runs:
-        raise first_error or ValueError("there is no selector to compare")
-    outcomes = paired({name: _outcome(name, found, schema) for name, found in runs.items()})
-    n_pieces = len(next(iter(outcomes.values())).pieces)
-    ranked = sorted(outcomes.values(), key=lambda one: (-one.score, one.name))
+        raise next(iter(failures.values()))
+    outcomes = paired({name: _outcome(name, found, n_features) for name, found in runs.items()})
+    reference = next(iter(outcomes))
+    n_pieces = len(outcomes[reference].pieces)
     return Comparison(
-        outcomes=tuple(ranked),
-        reference=(reference := next(iter(outcomes))),
+        outcomes=tuple(sorted(outcomes.values(), key=lambda one: (-one.score, one.name))),
+        reference=reference,
         score=score,
         preprocess=preprocess,
         seeds=seeds,
         batch_size=batch_size,
         n_pieces=n_pieces,
         n_rows=n_rows,
-        n_features=schema.n_features,
-        classes=dict(classes),
-        left_out=left_out,
+        n_features=n_features,
+        classes=dict(labels.counts),
+        left_out=left_out | {name: str(why).rstrip(".") for name, why in failures.items()},
         cautions=(
-            *_in_runs(classes, n_runs),
-            *_other_reference(next(iter(selectors)), reference),
-            *_cautions(outcomes, n_pieces, score),
+            *about_labels(labels.counts, labels.n_stretches),
+            *about_reference(next(iter(selectors)), reference),
+            *about_outcomes(outcomes, n_pieces, score),
         ),
     )
 
@@ -215,103 +219,37 @@ class _Run:
         del self._whole, self._pieces
 
 
-class _Part:
-    """A stream whose labels are known, with one row in ten left out if there is a seed."""
-
-    def __init__(self, stream: Stream, schema: Schema, seed: int | None) -> None:
-        self._stream, self.schema, self._seed = stream, schema, seed
-
-    def batches(self, batch_size: int) -> Iterator[Batch]:
-        if self._seed is None:
-            yield from self._stream.batches(batch_size)
-            return
-        rng = generator(self._seed, "compare")
-        X: Any = None
-        y, position = np.empty(0), Position()
-        # Whole tens are read, of which nine each are left: for one batch at the least.
-        for batch in self._stream.batches(10 * math.ceil(batch_size / 9)):
-            tens = 10 * np.arange(batch.n_rows // 10)
-            kept = np.delete(np.arange(batch.n_rows), tens + rng.integers(10, size=len(tens)))
-            rows, labels, position = batch.X[kept], batch.y[kept], batch.position
-            if len(y):
-                stack = sp.vstack if sp.issparse(rows) else np.vstack
-                rows, labels = stack([X, rows]), np.concatenate([y, labels])
-            n_whole = len(labels) - len(labels) % batch_size
-            for start in range(0, n_whole, batch_size):
-                part = slice(start, start + batch_size)
-                yield Batch(rows[part], labels[part], position)
-            X, y = rows[n_whole:], labels[n_whole:]
-        if len(y):
-            yield Batch(X, y, position)
-
-
 def _only(scores: Mapping[str, float]) -> float:
     (value,) = scores.values()
     return value
 
 
-def _look(stream: Stream, batch_size: int) -> tuple[Schema, Counter[Any], int, int]:
-    """Read the labels once: predictors must know all of them, and not every target has some."""
-    counts: Counter[Any] = Counter()
-    n_rows = n_runs = 0
-    last = None
-    name = f'the target "{stream.schema.target}"'
-    for batch in stream.batches(max(batch_size, 1_000)):
-        labels = batch.y.tolist()
-        if batch.y.dtype.kind in "fO":  # in others, none can be missing
-            labels = [label for label in labels if not is_missing(label)]
-        counts.update(labels)
-        n_runs += sum(now != before for before, now in pairwise([last, *labels]))
-        last = labels[-1] if labels else last
-        if any(isinstance(label, float) and label % 1.0 for label in counts):
-            part = next(label for label in counts if label % 1.0)
-            raise ValueError(
-                f"{name} holds numbers such as {part!r}: selectors are compared by how well "
-                "classes are told apart"
-            )
-        n_rows += batch.n_rows
-        if len(counts) > max(20, n_rows / 2):
-            raise ValueError(
-                f"{name} has {len(counts):,} different values in {n_rows:,} rows: these are no "
-                "classes to tell apart"
-            )
-    if len(counts) < 2:
-        only = f"one value only, {next(iter(counts))!r}" if counts else "no label at all"
-        raise ValueError(f"{name} holds {only}: there is nothing to tell apart")
-    try:
-        known = Counter({label: counts[label] for label in sorted(counts)})
-    except TypeError:
-        raise ValueError(
-            f"{name} mixes labels that have no order, such as text and numbers"
-        ) from None
-    return replace(stream.schema, classes=tuple(known)), known, n_rows, n_runs
-
-
-def _takes(
+def _that_take_part(
     selectors: Mapping[str, Callable[[int], Any]], n_classes: int
 ) -> tuple[dict[str, Callable[[int], Any]], dict[str, str]]:
     """The selectors that can take part with the baselines beside them, and those that cannot."""
     if not selectors:
         raise ValueError("there is no selector to compare")
-    takes, left_out, k = {}, {}, None
-    for name, make in selectors.items():
-        one = make(0)
-        k = k or getattr(one, "n_features_to_select", None)
-        tags = one.__sklearn_tags__().classifier_tags
-        if n_classes > 2 and tags is not None and not tags.multi_class:
-            left_out[name] = f"for two classes only, and there are {n_classes}"
-        else:
-            takes[name] = make
-    takes.setdefault("all", lambda seed: AllFeatures())
-    if k is not None:
-        takes.setdefault("random", lambda seed: RandomFeatures(k, random_state=seed))
-    return takes, left_out
+    examples = {name: make(0) for name, make in selectors.items()}
+    binary = [name for name, one in examples.items() if n_classes > 2 and _is_binary(one)]
+    makers = {name: make for name, make in selectors.items() if name not in binary}
+    makers.setdefault("all", lambda seed: AllFeatures())
+    sizes = (getattr(one, "n_features_to_select", None) for one in examples.values())
+    if k := next(filter(None, sizes), None):
+        makers.setdefault("random", lambda seed: RandomFeatures(k, random_state=seed))
+    why = f"for two classes only, and there are {n_classes}"
+    return makers, dict.fromkeys(binary, why)
 
 
-def _outcome(name: str, runs: list[_Run], schema: Schema) -> Outcome:
+def _is_binary(selector: Any) -> bool:
+    tags = selector.__sklearn_tags__().classifier_tags
+    return tags is not None and not tags.multi_class
+
+
+def _outcome(name: str, runs: list[_Run], n_features: int) -> Outcome:
     scores = np.array([run.score for run in runs])
     stabilities = np.array([_defined_mean(run.stability) for run in runs])
-    supports = np.zeros((len(runs), schema.n_features), dtype=bool)
+    supports = np.zeros((len(runs), n_features), dtype=bool)
     for mask, run in zip(supports, runs, strict=True):
         mask[run.selected] = True
     return Outcome(
@@ -324,46 +262,6 @@ def _outcome(name: str, runs: list[_Run], schema: Schema) -> Outcome:
         milliseconds=1e3 * float(np.median([s for run in runs for s in run.seconds])),
         pieces=np.mean([run.pieces for run in runs], axis=0),
     )
-
-
-def _in_runs(classes: Counter[Any], n_runs: int) -> Iterator[str]:
-    """A caution if one can repeat the last label and be right, whatever the features say."""
-    n_rows = classes.total()
-    by_chance = n_rows - sum(count**2 for count in classes.values()) / n_rows
-    if by_chance > 10 * n_runs:
-        yield (
-            f"Caution: labels come in runs of {n_rows / n_runs:,.0f} rows on average; by chance it "
-            f"would be {n_rows / by_chance:,.1f}. To repeat the last label is enough here, and "
-            "scores say little about features: if the rows are sorted by class, shuffle them."
-        )
-
-
-def _other_reference(first: str, reference: str) -> Iterator[str]:
-    if reference != first:
-        yield (
-            f"Caution: {first}, named first, is left out; what the others are tested against is "
-            f"{reference} instead."
-        )
-
-
-def _cautions(outcomes: Mapping[str, Outcome], n_pieces: int, score: str) -> Iterator[str]:
-    n_comparisons = len(outcomes) - 1
-    if n_pieces < (fewest := fewest_pieces(n_comparisons)):
-        yield (
-            f"Caution: there are only {n_pieces} pieces, and with fewer than {fewest} of them "
-            f"{n_comparisons} comparisons cannot tell a difference from chance; take a longer "
-            "stream or smaller batches."
-        )
-    if all(math.isnan(one.stability) for one in outcomes.values()):
-        yield "Caution: every selector takes all features; ask for fewer of them."
-        return
-    best = max(outcomes.values(), key=lambda one: one.score)
-    if best.name in BASELINES and not outcomes.keys() <= set(BASELINES):
-        what = "all features" if best.name == "all" else "features at random"
-        named = score.replace("_", " ")
-        yield f"Caution: {what} have the best {named}; a selection may not be worth it."
-    if "random" in outcomes:
-        yield "random keeps its set for a whole run: its stability is 1 whatever the stream is."
 
 
 def _defined_mean(values: list[float]) -> float:

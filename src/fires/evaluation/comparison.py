@@ -19,6 +19,16 @@ def fewest_pieces(n_comparisons: int) -> int:
     Holm's correction for m comparisons :math:`m\, 2 / 2^n`. With fewer pieces that is 0.05 or
     more, whatever the differences are.
 
+    Parameters
+    ----------
+    n_comparisons : int
+        How many selectors are tested against the reference.
+
+    Returns
+    -------
+    int
+        The least number of pieces.
+
     Examples
     --------
     >>> fewest_pieces(1), fewest_pieces(5)
@@ -111,7 +121,13 @@ class Comparison:
         return {outcome.name: outcome for outcome in self.outcomes}[name]
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as JSON values; NaN is None."""
+        """Everything that was found.
+
+        Returns
+        -------
+        dict
+            JSON values; NaN is None.
+        """
         facts = {name: getattr(self, name) for name in self.__dataclass_fields__}
         facts["classes"] = {str(label): count for label, count in self.classes.items()}
         facts["cautions"] = list(self.cautions)
@@ -122,14 +138,35 @@ class Comparison:
         return facts
 
     def markdown(self) -> str:
-        """A table with what is to be known about it."""
-        head = ("selector", self.score, "stability", "agreement", *_TESTED, "ms per batch")
+        """A table with what is to be known about it.
+
+        Returns
+        -------
+        str
+            Markdown.
+        """
+        head = (
+            "selector",
+            self.score,
+            "stability",
+            "agreement",
+            "difference",
+            "won",
+            "p",
+            "ms per batch",
+        )
         lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
         lines += ["| " + " | ".join(row) + " |" for row in self.rows()]
         return "\n".join([*lines, "", *(f"- {note}" for note in self.notes())]) + "\n"
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """The table, as text."""
+        """The table, as text.
+
+        Yields
+        ------
+        tuple of str
+            The cells of one selector, the best first.
+        """
         for one in self.outcomes:
             if one.name == self.reference:
                 tested = ("reference", "", "")
@@ -149,7 +186,13 @@ class Comparison:
             )
 
     def notes(self) -> Iterator[str]:
-        """What the numbers say, and how they came about, line by line."""
+        """What the numbers say, and how they came about.
+
+        Yields
+        ------
+        str
+            One line.
+        """
         others = [one for one in self.outcomes if one.name != self.reference]
         selects = any(not math.isnan(one.stability) for one in self.outcomes)
         if self.n_pieces >= fewest_pieces(len(others)) and others and selects:
@@ -193,7 +236,6 @@ class Comparison:
         return f"At the 5% level, {'; '.join(said)}."
 
 
-_TESTED = ("difference", "won", "p")
 _SCALED = {
     "minmax": "Columns are brought to [0, 1] while the stream flows.",
     "standard": "Columns are standardised while the stream flows.",

@@ -13,7 +13,18 @@ from fires.evaluation.comparison import Outcome
 
 
 def paired(outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
-    """The same outcomes, with a test of all but the first against the first."""
+    """Test all outcomes but the first against the first.
+
+    Parameters
+    ----------
+    outcomes : dict of str to Outcome
+        Of each selector; the first is the reference.
+
+    Returns
+    -------
+    dict of str to Outcome
+        The same, with the results of the test, and only those pieces that have a score for all.
+    """
     # In a piece without the positive class, f1 is undefined.
     defined = ~np.isnan([one.pieces for one in outcomes.values()]).any(axis=0)
     compared = {name: replace(one, pieces=one.pieces[defined]) for name, one in outcomes.items()}
@@ -36,6 +47,16 @@ def holm(p_values: npt.ArrayLike) -> Floats:
     """The p-values of several tests, corrected for their number as Holm did (1979).
 
     If no difference is real, one of them is below alpha with a probability of alpha at most.
+
+    Parameters
+    ----------
+    p_values : array-like
+        In any order.
+
+    Returns
+    -------
+    ndarray
+        In the same order.
 
     Examples
     --------

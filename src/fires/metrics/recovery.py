@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fires.metrics.sets import as_indices
+
 
 class Truth(Protocol):
     """What is known of a stream, such as those of :mod:`fires.streams.synthetic`."""
@@ -22,7 +24,18 @@ class Truth(Protocol):
         """The rows from which on other features begin to matter, ascending."""
 
     def relevant_at(self, row: int) -> npt.NDArray[np.intp]:
-        """The features that matter in this row."""
+        """The features that matter in this row.
+
+        Parameters
+        ----------
+        row : int
+            Counted from 0.
+
+        Returns
+        -------
+        ndarray
+            Indices.
+        """
 
 
 class Recovery(NamedTuple):
@@ -156,21 +169,7 @@ def _stop(step: Any, before: int, batch_size: int | None) -> int:
 
 def _share(features: npt.ArrayLike, among: npt.ArrayLike) -> float:
     """The share of the features that are among the others."""
-    indices = _indices(features)
+    indices = as_indices(features)
     if not len(indices):
         return math.nan
-    return int(np.isin(indices, _indices(among)).sum()) / len(indices)
-
-
-def _indices(features: npt.ArrayLike) -> npt.NDArray[Any]:
-    given = np.asarray(features)
-    if given.dtype == bool:
-        return np.flatnonzero(given)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise ValueError(
-            "Features must be a list of integer indices or a mask of booleans, not "
-            f"{given.dtype} of shape {given.shape}."
-        )
-    if len(np.unique(given)) < given.size:
-        raise ValueError("An index occurs twice in one set; a 0-1 mask must be boolean.")
-    return given
+    return int(np.isin(indices, as_indices(among)).sum()) / len(indices)

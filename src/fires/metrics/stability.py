@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fires.metrics.sets import as_indices
+
 
 class StabilityInterval(NamedTuple):
     """A stability, the variance of that estimate, and the ends of its interval."""
@@ -83,6 +85,13 @@ def stability_interval(supports: npt.ArrayLike, confidence: float = 0.95) -> Sta
     seeds, bootstraps, folds. Consecutive sets of a stream, such as those of a sliding window,
     depend on each other, and for them it claims far too much. It is asymptotic in the number
     of sets and not cut at 1.
+
+    Parameters
+    ----------
+    supports : array-like of shape (n_sets, n_features)
+        As in :func:`stability`.
+    confidence : float
+        How sure the interval is to hold the stability, in (0, 1).
 
     Returns
     -------
@@ -152,10 +161,9 @@ class StabilityWindow:
     def __init__(self, size: int, n_features: int) -> None:
         self.size = operator.index(size)
         self.n_features = operator.index(n_features)
-        if self.size < 2:
-            raise ValueError(f"size must be at least 2, got {size}.")
-        if self.n_features < 1:
-            raise ValueError(f"n_features must be at least 1, got {n_features}.")
+        for name, value, least in (("size", self.size, 2), ("n_features", self.n_features, 1)):
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}.")
         self._sets: deque[npt.NDArray[np.int64]] = deque()
         self._counts = np.zeros(self.n_features, dtype=np.int64)
         self._s1 = self._s2 = 0
@@ -194,6 +202,10 @@ class StabilityWindow:
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything there is to save, as arrays; :meth:`from_state` takes it back.
 
+        Returns
+        -------
+        dict of str to ndarray
+
         Examples
         --------
         >>> window = StabilityWindow(size=2, n_features=4)
@@ -213,7 +225,18 @@ class StabilityWindow:
 
     @classmethod
     def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> StabilityWindow:
-        """Rebuild the window that gave this :meth:`state`."""
+        """Rebuild the window that gave this :meth:`state`.
+
+        Parameters
+        ----------
+        state : mapping of str to ndarray
+            What :meth:`state` gave.
+
+        Returns
+        -------
+        StabilityWindow
+            It goes on as the other one would.
+        """
         window = cls(int(state["size"]), int(state["n_features"]))
         lengths, indices = state["lengths"], state["indices"]
         if len(lengths) > window.size or lengths.sum() != len(indices):
@@ -236,22 +259,14 @@ class StabilityWindow:
     def _indices(self, selected: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Check a selection and give its own copy of the indices."""
         given = np.asarray(selected)
-        if given.dtype == bool:
-            if given.shape != (self.n_features,):
-                raise ValueError(f"A mask must have shape ({self.n_features},), got {given.shape}.")
-            return np.flatnonzero(given)
-        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        if given.dtype == bool and given.shape != (self.n_features,):
+            raise ValueError(f"A mask must have shape ({self.n_features},), got {given.shape}.")
+        indices = as_indices(given)
+        if len(indices) and not 0 <= (low := indices.min()) <= indices.max() < self.n_features:
             raise ValueError(
-                "selected must be a list of integer indices or a mask of booleans, "
-                f"got {given.dtype} of shape {given.shape}."
+                f"Indices must lie in 0..{self.n_features - 1}, got {low}..{indices.max()}."
             )
-        if given.size and not 0 <= given.min() <= given.max() < self.n_features:
-            raise ValueError(
-                f"Indices must lie in 0..{self.n_features - 1}, got {given.min()}..{given.max()}."
-            )
-        if len(set(given.tolist())) < given.size:
-            raise ValueError("An index occurs twice in one selection; a 0-1 mask must be boolean.")
-        return given.astype(np.int64)
+        return indices
 
 
 def _same(last: npt.NDArray[np.int64], selected: npt.ArrayLike) -> bool:

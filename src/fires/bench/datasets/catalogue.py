@@ -8,11 +8,10 @@ validation part of Gisette were also had from our tables, by writing the files a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from fires.bench.datasets import download
-from fires.bench.datasets.download import Remote
+from fires.bench.datasets.download import READERS, Remote
 from fires.streams.generated import RandomRBF, RandomTree
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ _MNIST = "https://storage.googleapis.com/cvdf-datasets/mnist"
 
 
 @dataclass(frozen=True)
-class Table:
+class DataFile:
     """What a Parquet file of a data set should hold: its features, and the column ``target``.
 
     Parameters
@@ -35,11 +34,12 @@ class Table:
     counts : mapping
         How many rows each label has.
     digest : str, optional
-        The SHA-256 of its names and values (``data_files.digest``), where it is known.
+        The SHA-256 of its names and values (:func:`fires.bench.datasets.files.digest`), where it
+        is known.
 
     Examples
     --------
-    >>> Table("toy.parquet", n_features=2, counts={"ham": 3, "spam": 1}).n_rows
+    >>> DataFile("toy.parquet", n_features=2, counts={"ham": 3, "spam": 1}).n_rows
     4
     """
 
@@ -70,9 +70,9 @@ class Info:
         The positive class: the greater label, or the one against the rest.
     source, licence : str
         Who publishes it, and on which terms.
-    table : Table, optional
+    whole : DataFile, optional
         The file; None if the data set is generated.
-    part : Table, optional
+    part : DataFile, optional
         A file that holds some of the rows, used where the whole is not at hand.
     sorted_by_class : bool
         Then the rows are shuffled before use.
@@ -100,8 +100,8 @@ class Info:
     positive: Any
     source: str
     licence: str
-    table: Table | None = None
-    part: Table | None = None
+    whole: DataFile | None = None
+    part: DataFile | None = None
     sorted_by_class: bool = False
     remotes: tuple[Remote, ...] = ()
     read: Callable[[Sequence[bytes]], pl.DataFrame] | None = field(default=None, repr=False)
@@ -111,88 +111,70 @@ class Info:
     @property
     def sampled(self) -> bool:
         """Whether the paper took a random sample of the rows."""
-        return self.table is not None and self.n_rows < self.table.n_rows
+        return self.whole is not None and self.n_rows < self.whole.n_rows
 
     @property
     def one_against_rest(self) -> bool:
         """Whether there are more than two labels, of which one is the positive class."""
-        return self.table is not None and len(self.table.counts) > 2
+        return self.whole is not None and len(self.whole.counts) > 2
+
+
+def _counts(text: str) -> dict[str, int]:
+    """Labels and their numbers of rows, in turn."""
+    words = text.split()
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
+
+
+def _remotes(folder: str, paths: Sequence[str], *sha256: str | None) -> tuple[Remote, ...]:
+    """Files in a folder on a server, with the SHA-256 of each where it is known."""
+    return tuple(Remote(f"{folder}/{p}", s) for p, s in zip(paths, sha256, strict=True))
 
 
 def _nips(name: str, *sha256: str) -> tuple[Remote, ...]:
     """The files of a set of the NIPS 2003 challenge; the last labels lie one folder above."""
-    folder, lower = f"{_UCI}/{name.lower()}", name.lower()
-    paths = (
-        f"{name}/{lower}_train.data",
-        f"{name}/{lower}_train.labels",
-        f"{name}/{lower}_valid.data",
-        f"{lower}_valid.labels",
-    )
-    return tuple(Remote(f"{folder}/{p}", s) for p, s in zip(paths, sha256, strict=True))
+    lower = name.lower()
+    paths = [f"{name}/{lower}_{part}" for part in ("train.data", "train.labels", "valid.data")]
+    return _remotes(f"{_UCI}/{lower}", [*paths, f"{lower}_valid.labels"], *sha256)
 
 
+# The first line of each is what the paper says, and who publishes it: name, rows, features, kinds
+# of features, positive class, source, licence.
 _ALL = (
     Info(
-        name="HAR",
-        n_rows=10_299,
-        n_features=561,
-        kinds="cont.",
-        positive="WALKING",
-        source="UCI",
-        licence="CC BY 4.0",
-        table=Table(
+        *("HAR", 10_299, 561, "cont.", "WALKING", "UCI", "CC BY 4.0"),
+        whole=DataFile(
             "har.parquet",
             561,
-            {
-                "WALKING": 1_722,
-                "WALKING_UPSTAIRS": 1_544,
-                "WALKING_DOWNSTAIRS": 1_406,
-                "SITTING": 1_777,
-                "STANDING": 1_906,
-                "LAYING": 1_944,
-            },
-        ),
-        remotes=(
-            Remote(
-                f"{_UCI}/00240/UCI%20HAR%20Dataset.zip",
-                "2045e435c955214b38145fb5fa00776c72814f01b203fec405152dac7d5bfeb0",
+            _counts(
+                "WALKING 1722 WALKING_UPSTAIRS 1544 WALKING_DOWNSTAIRS 1406 SITTING 1777 "
+                "STANDING 1906 LAYING 1944"
             ),
         ),
-        read=download.read_har,
+        remotes=_remotes(
+            f"{_UCI}/00240",
+            ["UCI%20HAR%20Dataset.zip"],
+            "2045e435c955214b38145fb5fa00776c72814f01b203fec405152dac7d5bfeb0",
+        ),
         note="the paper counts 562 features, the published files hold 561",
     ),
     Info(
-        name="Spambase",
-        n_rows=4_601,
-        n_features=57,
-        kinds="cont.",
-        positive=1,
-        source="UCI",
-        licence="CC BY 4.0",
-        table=Table(
+        *("Spambase", 4_601, 57, "cont.", 1, "UCI", "CC BY 4.0"),
+        whole=DataFile(
             "spambase.parquet",
             57,
             {0: 2_788, 1: 1_813},
             "aabf48e0ed21eff6db0f7ba1eb741962562502024fc098edfe4a6161877c21cc",
         ),
         sorted_by_class=True,
-        remotes=(
-            Remote(
-                f"{_UCI}/spambase/spambase.data",
-                "b1ef93de71f97714d3d7d4f58fc9f718da7bbc8ac8a150eff2778616a8097b12",
-            ),
+        remotes=_remotes(
+            f"{_UCI}/spambase",
+            ["spambase.data"],
+            "b1ef93de71f97714d3d7d4f58fc9f718da7bbc8ac8a150eff2778616a8097b12",
         ),
-        read=download.read_spambase,
     ),
     Info(
-        name="Usenet",
-        n_rows=5_931,
-        n_features=658,
-        kinds="cat.",
-        positive=1,
-        source="LIAAD",
-        licence="not stated",
-        table=Table(
+        *("Usenet", 5_931, 658, "cat.", 1, "LIAAD", "not stated"),
+        whole=DataFile(
             "usenet.parquet",
             658,
             {0: 2_991, 1: 2_940},
@@ -201,15 +183,9 @@ _ALL = (
         note="the words behind the columns are not known",
     ),
     Info(
-        name="Gisette",
-        n_rows=7_000,
-        n_features=5_000,
-        kinds="cont.",
-        positive=1,
-        source="UCI",
-        licence="CC BY 4.0",
-        table=Table("gisette.parquet", 5_000, {-1: 3_500, 1: 3_500}),
-        part=Table(
+        *("Gisette", 7_000, 5_000, "cont.", 1, "UCI", "CC BY 4.0"),
+        whole=DataFile("gisette.parquet", 5_000, {-1: 3_500, 1: 3_500}),
+        part=DataFile(
             "gisette_valid.parquet",
             5_000,
             {-1: 500, 1: 500},
@@ -222,17 +198,10 @@ _ALL = (
             "5cea897956dd172a006132738254a27a8f61ecc1ceb6f5b20639c281d2942254",
             "a6b857a0448023f033c4dda2ef848714b4be2ae45ce598d088fb3efb406e08c5",
         ),
-        read=download.read_nips,
     ),
     Info(
-        name="Madelon",
-        n_rows=2_600,
-        n_features=500,
-        kinds="cont.",
-        positive=1,
-        source="UCI",
-        licence="CC BY 4.0",
-        table=Table(
+        *("Madelon", 2_600, 500, "cont.", 1, "UCI", "CC BY 4.0"),
+        whole=DataFile(
             "madelon.parquet",
             500,
             {-1: 1_300, 1: 1_300},
@@ -245,127 +214,63 @@ _ALL = (
             "cb9a46475147de1a58d9f15ef4c318e5b85de344e0f9ab92626fa446aa815dc9",
             "fbac32fa87fac41ab731994a1c824e7b25396069bff6df242c01fe240fcb34dc",
         ),
-        read=download.read_nips,
     ),
     Info(
-        name="Dota",
-        n_rows=100_000,
-        n_features=116,
-        kinds="cat.",
-        positive=1,
-        source="UCI",
-        licence="CC BY 4.0",
-        table=Table(
+        *("Dota", 100_000, 116, "cat.", 1, "UCI", "CC BY 4.0"),
+        whole=DataFile(
             "dota2.parquet",
             116,
             {-1: 48_660, 1: 54_284},
             "3dff0923c0c5aaedea0527084ccb68db95bbf3cad022ef7c16d7185ef0c5c551",
         ),
-        remotes=(Remote(f"{_UCI}/00367/dota2Dataset.zip"),),
-        read=download.read_dota,
+        remotes=_remotes(f"{_UCI}/00367", ["dota2Dataset.zip"], None),
     ),
     Info(
-        name="KDD",
-        n_rows=100_000,
-        n_features=41,
-        kinds="cont., cat.",
-        positive="normal",
-        source="UCI",
-        licence="CC BY 4.0",
-        table=Table(
+        *("KDD", 100_000, 41, "cont., cat.", "normal", "UCI", "CC BY 4.0"),
+        whole=DataFile(
             "kddcup99_10pct.parquet",
             41,
-            {
-                "smurf": 280_790,
-                "neptune": 107_201,
-                "normal": 97_278,
-                "back": 2_203,
-                "satan": 1_589,
-                "ipsweep": 1_247,
-                "portsweep": 1_040,
-                "warezclient": 1_020,
-                "teardrop": 979,
-                "pod": 264,
-                "nmap": 231,
-                "guess_passwd": 53,
-                "buffer_overflow": 30,
-                "land": 21,
-                "warezmaster": 20,
-                "imap": 12,
-                "rootkit": 10,
-                "loadmodule": 9,
-                "ftp_write": 8,
-                "multihop": 7,
-                "phf": 4,
-                "perl": 3,
-                "spy": 2,
-            },
+            _counts(
+                "smurf 280790 neptune 107201 normal 97278 back 2203 satan 1589 ipsweep 1247 "
+                "portsweep 1040 warezclient 1020 teardrop 979 pod 264 nmap 231 guess_passwd 53 "
+                "buffer_overflow 30 land 21 warezmaster 20 imap 12 rootkit 10 loadmodule 9 "
+                "ftp_write 8 multihop 7 phf 4 perl 3 spy 2"
+            ),
             "eded9a02981c6dd3b118c146652909b25431772c7aa2a547fe436fd59ae3abb9",
         ),
-        remotes=(
-            Remote(
-                f"{_UCI}/kddcup99-mld/kddcup.data_10_percent.gz",
-                "8045aca0d84e70e622d1148d7df782496f6333bf6eb979a1b0837c42a9fd9561",
-            ),
+        remotes=_remotes(
+            f"{_UCI}/kddcup99-mld",
+            ["kddcup.data_10_percent.gz"],
+            "8045aca0d84e70e622d1148d7df782496f6333bf6eb979a1b0837c42a9fd9561",
         ),
-        read=download.read_kdd,
         note="the rows are drawn from the published 10 % of the whole",
     ),
     Info(
-        name="MNIST",
-        n_rows=70_000,
-        n_features=784,
-        kinds="cont.",
-        positive=3,
-        source="LeCun et al.",
-        licence="CC BY-SA 3.0",
-        table=Table(
+        *("MNIST", 70_000, 784, "cont.", 3, "LeCun et al.", "CC BY-SA 3.0"),
+        whole=DataFile(
             "mnist.parquet",
             784,
             dict(enumerate((6_903, 7_877, 6_990, 7_141, 6_824, 6_313, 6_876, 7_293, 6_825, 6_958))),
             "9018e61ac75ecb36fa648bce7d458fd6050bb21350322e12e17ca4b6884bfba9",
         ),
-        remotes=(
-            Remote(
-                f"{_MNIST}/train-images-idx3-ubyte.gz",
-                "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-            ),
-            Remote(
-                f"{_MNIST}/train-labels-idx1-ubyte.gz",
-                "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-            ),
-            Remote(
-                f"{_MNIST}/t10k-images-idx3-ubyte.gz",
-                "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-            ),
-            Remote(
-                f"{_MNIST}/t10k-labels-idx1-ubyte.gz",
-                "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-            ),
+        remotes=_remotes(
+            _MNIST,
+            [
+                f"{part}-{kind}-ubyte.gz"
+                for part in ("train", "t10k")
+                for kind in ("images-idx3", "labels-idx1")
+            ],
+            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
         ),
-        read=download.read_mnist,
     ),
-    Info(
-        name="RBF",
-        n_rows=10_000,
-        n_features=10_000,
-        kinds="cont.",
-        positive=1,
-        source="generated",
-        licence="-",
-        make=RandomRBF,
-    ),
-    Info(
-        name="RTG",
-        n_rows=10_000,
-        n_features=450,
-        kinds="cont., cat.",
-        positive=1,
-        source="generated",
-        licence="-",
-        make=RandomTree,
-    ),
+    Info(*("RBF", 10_000, 10_000, "cont.", 1, "generated", "-"), make=RandomRBF),
+    Info(*("RTG", 10_000, 450, "cont., cat.", 1, "generated", "-"), make=RandomTree),
 )
 
-CATALOGUE: dict[str, Info] = {info.name.lower(): info for info in _ALL}
+CATALOGUE: dict[str, Info] = {
+    info.name.lower(): replace(info, read=READERS.get(info.name)) for info in _ALL
+}
 """The data sets in the paper's order, under their names in lower case."""

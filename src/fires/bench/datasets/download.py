@@ -1,6 +1,7 @@
 """From the files their authors publish to one table: features, and the column ``target``.
 
-Nothing is kept of what arrives until all of it has arrived and is what it should be.
+Nothing is kept of what arrives until all of it has arrived and is what it should be. A reader takes
+the contents of the files, in the order of the catalogue, and gives the table.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import gzip
 import hashlib
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from urllib.request import urlopen
 import numpy as np
 import numpy.typing as npt
 
-from fires.streams.base import InputError
+from fires.core.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,6 +60,16 @@ class Remote:
 def download(remote: Remote) -> bytes:
     """All of a remote file.
 
+    Parameters
+    ----------
+    remote : Remote
+        Where it is.
+
+    Returns
+    -------
+    bytes
+        Its content.
+
     Raises
     ------
     InputError
@@ -88,20 +99,20 @@ def download(remote: Remote) -> bytes:
     return content
 
 
-def read_spambase(files: Sequence[bytes]) -> pl.DataFrame:
+def _read_spambase(files: Sequence[bytes]) -> pl.DataFrame:
     """``spambase.data``: numbers between commas, the label last."""
     rows = _numbers(files[0], np.float32, delimiter=",")
     return _table(_SPAMBASE_NAMES, rows[:, :-1], rows[:, -1].astype(np.int8))
 
 
-def read_nips(files: Sequence[bytes]) -> pl.DataFrame:
+def _read_nips(files: Sequence[bytes]) -> pl.DataFrame:
     """Madelon, Gisette: data and labels to train with, then those to validate with."""
     X = np.vstack([_numbers(file, np.int16) for file in files[::2]])
     y = np.concatenate([_numbers(file, np.int8)[:, 0] for file in files[1::2]])
     return _table([f"x{column}" for column in range(1, X.shape[1] + 1)], X, y)
 
 
-def read_dota(files: Sequence[bytes]) -> pl.DataFrame:
+def _read_dota(files: Sequence[bytes]) -> pl.DataFrame:
     """A ZIP of two files: the team that won, three codes, and one column for each hero."""
     with zipfile.ZipFile(io.BytesIO(files[0])) as archive:
         parts = [archive.read(f"dota2{part}.csv") for part in ("Train", "Test")]
@@ -111,7 +122,7 @@ def read_dota(files: Sequence[bytes]) -> pl.DataFrame:
     return _table(names, rows[:, 1:], rows[:, 0].astype(np.int8))
 
 
-def read_kdd(files: Sequence[bytes]) -> pl.DataFrame:
+def _read_kdd(files: Sequence[bytes]) -> pl.DataFrame:
     """The packed 10 % file: text and numbers between commas, a full stop after the label."""
     import polars as pl
 
@@ -126,7 +137,7 @@ def read_kdd(files: Sequence[bytes]) -> pl.DataFrame:
     )
 
 
-def read_mnist(files: Sequence[bytes]) -> pl.DataFrame:
+def _read_mnist(files: Sequence[bytes]) -> pl.DataFrame:
     """Packed IDX files: images and labels to train with, then those to test with."""
     bodies = [gzip.decompress(file) for file in files]
     X = np.vstack([np.frombuffer(b, np.uint8, offset=16).reshape(-1, 784) for b in bodies[::2]])
@@ -134,7 +145,7 @@ def read_mnist(files: Sequence[bytes]) -> pl.DataFrame:
     return _table([f"p{pixel}" for pixel in range(784)], X, y)
 
 
-def read_har(files: Sequence[bytes]) -> pl.DataFrame:
+def _read_har(files: Sequence[bytes]) -> pl.DataFrame:
     """A ZIP of texts. Some of the features share a name, so each keeps the number before it."""
     with zipfile.ZipFile(io.BytesIO(files[0])) as archive:
         train, test = (
@@ -162,3 +173,15 @@ def _table(names: Sequence[str], X: npt.NDArray[Any], y: npt.NDArray[Any]) -> pl
     import polars as pl
 
     return pl.DataFrame(X, schema=list(names)).with_columns(target=pl.Series(y))
+
+
+READERS: dict[str, Callable[[Sequence[bytes]], pl.DataFrame]] = {
+    "HAR": _read_har,
+    "Spambase": _read_spambase,
+    "Gisette": _read_nips,
+    "Madelon": _read_nips,
+    "Dota": _read_dota,
+    "KDD": _read_kdd,
+    "MNIST": _read_mnist,
+}
+"""What reads the published files of a data set."""

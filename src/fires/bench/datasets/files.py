@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fires.bench.datasets.catalogue import Info, Table
+from fires.bench.datasets.catalogue import DataFile, Info
 from fires.bench.datasets.download import download
+from fires.core.errors import InputError
 from fires.core.state import replace_file
-from fires.streams.base import InputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,13 +26,25 @@ class DataUnavailable(InputError):  # noqa: N818 - it says what is the case
 
 
 def data_folder() -> Path | None:
-    """The folder of the user's own copies, which is only read: ``FIRES_DATA_DIR``."""
+    """The folder of the user's own copies, which is only read: ``FIRES_DATA_DIR``.
+
+    Returns
+    -------
+    Path or None
+        None if it is not set.
+    """
     folder = os.environ.get("FIRES_DATA_DIR")
     return Path(folder).expanduser() if folder else None
 
 
 def cache_folder() -> Path:
-    """The folder that downloads go to: ``FIRES_CACHE_DIR``, or the usual one of this system."""
+    """The folder that downloads go to: ``FIRES_CACHE_DIR``, or the usual one of this system.
+
+    Returns
+    -------
+    Path
+        It need not exist.
+    """
     if folder := os.environ.get("FIRES_CACHE_DIR"):
         return Path(folder).expanduser()
     variable, usual = {
@@ -42,17 +54,42 @@ def cache_folder() -> Path:
     return Path(os.environ.get(variable) or Path.home() / usual) / "fires"
 
 
-def find(info: Info) -> tuple[Path, Table] | None:
-    """Where a data set is, and what its file should hold; the whole goes before a part."""
-    for table in (info.table, info.part):
+def find(info: Info) -> tuple[Path, DataFile] | None:
+    """Where a data set is, and what its file should hold; the whole goes before a part.
+
+    Parameters
+    ----------
+    info : Info
+        The data set.
+
+    Returns
+    -------
+    (Path, DataFile) or None
+        None if it is not at hand.
+    """
+    for table in (info.whole, info.part):
         for folder in (data_folder(), cache_folder()):
             if table and folder and (folder / table.file).is_file():
                 return folder / table.file, table
     return None
 
 
-def read_table(path: Path, info: Info, table: Table) -> pl.DataFrame:
+def read_table(path: Path, info: Info, table: DataFile) -> pl.DataFrame:
     """Read a file of a data set, and check that it holds what it should.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    info : Info
+        The data set.
+    table : DataFile
+        What it should hold.
+
+    Returns
+    -------
+    DataFrame
+        Its features, and the column ``target``.
 
     Raises
     ------
@@ -81,13 +118,18 @@ def get(info: Info, report: Callable[[str], object] = str) -> Path:
     report : callable
         Told each address before it is read.
 
+    Returns
+    -------
+    Path
+        The file.
+
     Raises
     ------
     DataUnavailable
         If it cannot be had, or the user's own copy does not hold what it should.
     """
     found = find(info)
-    if found is not None and found[1] is info.table:
+    if found is not None and found[1] is info.whole:
         try:
             read_table(found[0], info, found[1])
             return found[0]
@@ -107,12 +149,17 @@ def fetch(info: Info, report: Callable[[str], object] = str) -> Path:
     report : callable
         Told each address before it is read.
 
+    Returns
+    -------
+    Path
+        The file in the cache.
+
     Raises
     ------
     DataUnavailable
         If any part of it cannot be had, or is not what it should be. Then the cache is as before.
     """
-    if info.table is None or info.read is None:
+    if info.whole is None or info.read is None:
         raise not_at_hand(info, "no server is known to have it")
     files = []
     for remote in info.remotes:
@@ -125,10 +172,10 @@ def fetch(info: Info, report: Callable[[str], object] = str) -> Path:
         frame = info.read(files)
     except Exception as error:  # in one of many ways: what came is not what the parser expects
         raise not_at_hand(info, f"{info.remotes[0].url} sends something else: {error}") from error
-    _check(frame, info, info.table, info.remotes[0].url)
+    _check(frame, info, info.whole, info.remotes[0].url)
     buffer = io.BytesIO()
     frame.write_parquet(buffer, compression="zstd")
-    path = cache_folder() / info.table.file
+    path = cache_folder() / info.whole.file
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, buffer.getvalue())
@@ -139,11 +186,24 @@ def fetch(info: Info, report: Callable[[str], object] = str) -> Path:
 
 
 def not_at_hand(info: Info, why: str) -> DataUnavailable:
-    """The error that names the data set, the folders that were looked in, and what to do."""
-    assert info.table is not None
+    """The error that names the data set, the folders that were looked in, and what to do.
+
+    Parameters
+    ----------
+    info : Info
+        The data set.
+    why : str
+        Why it could not be had otherwise.
+
+    Returns
+    -------
+    DataUnavailable
+        To be raised.
+    """
+    assert info.whole is not None
     own = data_folder()
     folders = [f"{own} (FIRES_DATA_DIR)"] * (own is not None) + [str(cache_folder())]
-    where = f"there is no {info.table.file} in {' or '.join(folders)}"
+    where = f"there is no {info.whole.file} in {' or '.join(folders)}"
     what = "put the file there, or name its folder in FIRES_DATA_DIR"
     if info.read is not None:
         what = f'"fires data get {info.name}" makes that file where there is a network'
@@ -152,6 +212,16 @@ def not_at_hand(info: Info, why: str) -> DataUnavailable:
 
 def digest(frame: pl.DataFrame) -> str:
     """The SHA-256 of the names and values of a table, however wide its numbers are stored.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table.
+
+    Returns
+    -------
+    str
+        Hexadecimal.
 
     Examples
     --------
@@ -177,13 +247,13 @@ def digest(frame: pl.DataFrame) -> str:
     return sha.hexdigest()
 
 
-def _check(frame: pl.DataFrame, info: Info, table: Table, where: str) -> None:
+def _check(frame: pl.DataFrame, info: Info, table: DataFile, where: str) -> None:
     """Raise if a table is not the one that is meant."""
     if difference := _difference(frame, table):
         raise DataUnavailable(f"{where} is not the {info.name} of the catalogue: {difference}")
 
 
-def _difference(frame: pl.DataFrame, table: Table) -> str | None:
+def _difference(frame: pl.DataFrame, table: DataFile) -> str | None:
     """The first thing in which the table is not as it should be."""
     if "target" not in frame.columns:
         return 'it has no column "target"'

@@ -2,79 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.bench.datasets.catalogue import CATALOGUE, Info
+from fires.bench.datasets.dataset import Dataset
 from fires.bench.datasets.files import DataUnavailable, fetch, find, not_at_hand, read_table
 from fires.core.belief import Floats
-from fires.core.errors import MissingExtra, closest
+from fires.core.errors import InputError, MissingExtra, closest
 from fires.core.randomness import generator
+from fires.core.wording import enumeration
 from fires.streams.arrays import from_arrays
-from fires.streams.base import Batch, InputError, Schema, Stream
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["CATALOGUE", "DataUnavailable", "Dataset", "describe", "load"]
-
-
-@dataclass(frozen=True, eq=False)
-class Dataset:
-    """A data set as a stream, made by :func:`load`, with the facts that a report should name.
-
-    Parameters
-    ----------
-    info : Info
-        What is known of the data set.
-    n_samples : int
-        How many rows the stream has.
-    notes : tuple of str
-        What was done to the rows: sampled, shuffled, which label is 1, what is missing.
-    complete : bool
-        Whether it was made from the whole data set.
-    path : Path or None
-        The file it comes from; None if it is generated.
-    """
-
-    info: Info
-    n_samples: int
-    notes: tuple[str, ...]
-    complete: bool
-    path: Path | None
-    _stream: Stream = field(repr=False)
-    _low_and_span: tuple[Floats, Floats] | None = field(default=None, repr=False)
-
-    @property
-    def schema(self) -> Schema:
-        """The names of the columns, and the two classes; the greater is the positive one."""
-        return self._stream.schema
-
-    def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the rows in order, as float64; the last batch may be shorter."""
-        for batch in self._stream.batches(batch_size):
-            if self._low_and_span is not None:
-                low, span = self._low_and_span
-                # A new one: what else a batch may refer to are rows before they were scaled.
-                batch = Batch((batch.X - low) / span, batch.y, batch.position)
-            yield batch
-
-    def to_arrays(
-        self, dtype: npt.DTypeLike = np.float64
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-        """All rows at once: X, of this dtype, and y."""
-        X = np.empty((self.n_samples, self.schema.n_features), dtype=dtype)
-        y = np.empty(self.n_samples, dtype=np.int64)
-        for batch in self.batches(1_000):
-            stop = batch.position.rows
-            X[stop - batch.n_rows : stop] = batch.X
-            y[stop - batch.n_rows : stop] = batch.y
-        return X, y
 
 
 def load(
@@ -121,6 +68,11 @@ def load(
     download : bool
         Whether what is not at hand may be downloaded.
 
+    Returns
+    -------
+    Dataset
+        The stream, with what was done to its rows.
+
     Raises
     ------
     DataUnavailable
@@ -153,33 +105,17 @@ def load(
     if positive is None and info.one_against_rest:
         positive = info.positive
     _check_labels(info, positive, labels)
-
     found = find(info)
     if found is None and not download:
         raise not_at_hand(info, "it was not to be downloaded")
-    path, table = found or (fetch(info), info.table)
-    assert table is not None
-    frame = read_table(path, info, table)
-    notes = [info.note] if info.note else []
-    if table is info.part:
-        notes.append(f"incomplete: {table.n_rows:,} of {info.n_rows:,} rows")
-    codes = [_codes(column) for column in frame.drop("target")]
-    frame = frame.with_columns(codes)
-    if labels is not None:
-        frame = frame.filter(_text(frame["target"]).is_in([str(label) for label in labels]))
-        notes.append(f"only rows labelled {_list(labels)}")
+    path, file = found or (fetch(info), info.whole)
+    assert file is not None
+    notes = [info.note] * bool(info.note)
+    if file is info.part:
+        notes.append(f"incomplete: {file.n_rows:,} of {info.n_rows:,} rows")
+    frame = _in_order(read_table(path, info, file), info, labels, seed, notes)
 
-    rng = generator(seed, "data set", info.name)
-    if info.sampled and frame.height > info.n_rows:
-        notes.append(
-            f"{info.n_rows:,} of {frame.height:,} rows, drawn with seed {seed}, in random order"
-        )
-        frame = frame[rng.permutation(frame.height)[: info.n_rows]]
-    if info.sorted_by_class:
-        notes.append(f"shuffled with seed {seed}, as the file is sorted by class")
-        frame = frame[rng.permutation(frame.height)]
-
-    target, classes = frame["target"], tuple(sorted(table.counts))
+    target, classes = frame["target"], tuple(sorted(file.counts))
     if positive is not None:
         target, classes = _text(target) == str(positive), (0, 1)
         notes.append(f"1 is {positive}, 0 the rest")
@@ -190,24 +126,58 @@ def load(
     n_samples = min(n_rows or len(y), len(y))
     if n_samples < len(y):
         notes.append(f"cut to {n_samples:,} rows")
-        X, y = X[:n_samples], y[:n_samples]
-    stream = from_arrays(X, y, frame.columns, classes=classes)
-    return Dataset(info, n_samples, tuple(notes), table is info.table, path, stream, low_and_span)
+    stream = from_arrays(X[:n_samples], y[:n_samples], frame.columns, classes=classes)
+    return Dataset(info, n_samples, tuple(notes), file is info.whole, path, stream, low_and_span)
+
+
+def _in_order(
+    frame: pl.DataFrame, info: Info, labels: Sequence[Any] | None, seed: int, notes: list[str]
+) -> pl.DataFrame:
+    """The rows that the stream consists of, in its order; what is done to them is noted."""
+    frame = frame.with_columns([_codes(column) for column in frame.drop("target")])
+    if labels is not None:
+        frame = frame.filter(_text(frame["target"]).is_in([str(label) for label in labels]))
+        notes.append(f"only rows labelled {enumeration(labels)}")
+    rng = generator(seed, "data set", info.name)
+    if info.sampled and frame.height > info.n_rows:
+        notes.append(
+            f"{info.n_rows:,} of {frame.height:,} rows, drawn with seed {seed}, in random order"
+        )
+        frame = frame[rng.permutation(frame.height)[: info.n_rows]]
+    if info.sorted_by_class:
+        notes.append(f"shuffled with seed {seed}, as the file is sorted by class")
+        frame = frame[rng.permutation(frame.height)]
+    return frame
 
 
 def describe(name: str) -> Info:
     """What is known of a data set; upper and lower case are the same.
 
+    Parameters
+    ----------
+    name : str
+        As in :func:`load`.
+
+    Returns
+    -------
+    Info
+        Its entry in the catalogue.
+
+    Raises
+    ------
+    InputError
+        If there is no such data set.
+
     Examples
     --------
     >>> info = describe("kdd")
-    >>> info.n_rows, info.table.n_rows, info.positive, info.licence
+    >>> info.n_rows, info.whole.n_rows, info.positive, info.licence
     (100000, 494021, 'normal', 'CC BY 4.0')
     """
     info = CATALOGUE.get(name.lower())
     if info is None:
         names = [info.name for info in CATALOGUE.values()]
-        hint = closest(name, names, f"there are {_list(names)}")
+        hint = closest(name, names, f"there are {enumeration(names)}")
         raise InputError(f'there is no data set "{name}"', hint=hint)
     return info
 
@@ -229,16 +199,16 @@ def _generated(info: Info, n_rows: int, seed: int, scaled: bool) -> Dataset:
 
 def _check_labels(info: Info, positive: Any, labels: Sequence[Any] | None) -> None:
     """Raise unless the data set has these labels, and two classes can be made of them."""
-    assert info.table is not None
-    known = [str(label) for label in info.table.counts]
+    assert info.whole is not None
+    known = [str(label) for label in info.whole.counts]
     chosen = known if labels is None else [str(label) for label in labels]
     for label in [*chosen, *([] if positive is None else [str(positive)])]:
         if label not in known:
-            raise InputError(f'{info.name} has no label "{label}"; it has {_list(known)}')
+            raise InputError(f'{info.name} has no label "{label}"; it has {enumeration(known)}')
     if len(set(chosen)) < 2:
         raise InputError(f"labels must be two or more of those of {info.name}, not {chosen}")
     if positive is not None and str(positive) not in chosen:
-        raise InputError(f"the positive label, {positive}, is not one of {_list(chosen)}")
+        raise InputError(f"the positive label, {positive}, is not one of {enumeration(chosen)}")
 
 
 def _text(column: pl.Series) -> pl.Series:
@@ -261,15 +231,3 @@ def _low_and_span(X: npt.NDArray[Any]) -> tuple[Floats, Floats]:
     """The least value of each column, and how far above it the greatest is; 1 if it is not."""
     low, high = (edge.astype(np.float64) for edge in (X.min(axis=0), X.max(axis=0)))
     return low, np.where(high > low, high - low, 1.0)
-
-
-def _list(words: Sequence[Any]) -> str:
-    """The words with commas, and "and" before the last.
-
-    Examples
-    --------
-    >>> _list([3, 8, 9])
-    '3, 8 and 9'
-    """
-    *most, last = map(str, words)
-    return f"{', '.join(most)} and {last}" if most else last

@@ -1,0 +1,94 @@
+"""A data set of the paper as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.bench.datasets.catalogue import Info
+from fires.core.belief import Floats
+from fires.streams.base import Batch, Schema, Stream
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A data set as a stream, with the facts that a report should name.
+
+    It is made by :func:`fires.bench.datasets.loading.load`.
+
+    Parameters
+    ----------
+    info : Info
+        What is known of the data set.
+    n_samples : int
+        How many rows the stream has.
+    notes : tuple of str
+        What was done to the rows: sampled, shuffled, which label is 1, what is missing.
+    complete : bool
+        Whether it was made from the whole data set.
+    path : Path or None
+        The file it comes from; None if it is generated.
+    """
+
+    info: Info
+    n_samples: int
+    notes: tuple[str, ...]
+    complete: bool
+    path: Path | None
+    _stream: Stream = field(repr=False)
+    _low_and_span: tuple[Floats, Floats] | None = field(default=None, repr=False)
+
+    @property
+    def schema(self) -> Schema:
+        """The names of the columns, and the two classes; the greater is the positive one."""
+        return self._stream.schema
+
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        """Hand out the rows in order, as float64; the last batch may be shorter.
+
+        Parameters
+        ----------
+        batch_size : int
+            Rows of a batch.
+
+        Yields
+        ------
+        Batch
+            The next rows.
+        """
+        for batch in self._stream.batches(batch_size):
+            if self._low_and_span is not None:
+                low, span = self._low_and_span
+                # A new one: what else a batch may refer to are rows before they were scaled.
+                batch = Batch((batch.X - low) / span, batch.y, batch.position)
+            yield batch
+
+    def to_arrays(
+        self, dtype: npt.DTypeLike = np.float64
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+        """All rows at once.
+
+        Parameters
+        ----------
+        dtype : dtype
+            That of X.
+
+        Returns
+        -------
+        X : ndarray (n_samples, n_features)
+            The features.
+        y : ndarray (n_samples,)
+            The classes.
+        """
+        X = np.empty((self.n_samples, self.schema.n_features), dtype=dtype)
+        y = np.empty(self.n_samples, dtype=np.int64)
+        for batch in self.batches(1_000):
+            stop = batch.position.rows
+            X[stop - batch.n_rows : stop] = batch.X
+            y[stop - batch.n_rows : stop] = batch.y
+        return X, y

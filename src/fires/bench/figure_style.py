@@ -1,0 +1,103 @@
+"""The look of the figures: ours and nobody else's, whatever matplotlib is set to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fires.core.optional import require
+
+
+class Look(NamedTuple):
+    """The colour, dashes and mark of a method, and what to say of it besides."""
+
+    colour: str
+    dashes: str
+    mark: str
+    note: str = ""
+
+
+# Colours that stay apart for the colour-blind (Okabe and Ito); dashes and marks in grey print too.
+LOOKS = {
+    "FIRES-GLM": Look("#0072b2", "-", "o"),
+    "FIRES-ANN": Look("#d55e00", "-", "s"),
+    "FIRES-SDT": Look("#009e73", "-", "^"),
+    "OFS": Look("#cc79a7", "--", "D"),
+    "EFS": Look("#b8860b", "--", "v"),
+    "FSDS": Look("#56b4e9", "--", "P"),
+    "random features": Look("#808080", ":", "*", "drawn once"),
+    "all features": Look("#000000", ":", "", "no stability"),
+}
+DPI = 130  # a PNG of the busiest figure stays below 200 KB
+_STYLE = {
+    "font.size": 9.0,
+    "axes.titlesize": 9.0,
+    "figure.titlesize": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e4e4e4",
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.5,
+    "legend.frameon": False,
+    "svg.hashsalt": "fires",  # else the names inside an SVG are random
+    "image.interpolation": "nearest",
+}
+
+
+def save(figure: Any, folder: Path, name: str) -> list[Path]:
+    """Write a figure as PNG and as SVG; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        What to write.
+    folder : Path
+        Where to.
+    name : str
+        The name of the files, without their endings.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+    """
+    paths = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
+    with _style():
+        for path in paths:
+            metadata = {"Date": None} if path.suffix == ".svg" else {}
+            figure.savefig(path, dpi=DPI, metadata=metadata)
+    return paths
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    """Our look and nobody else's, for as long as it lasts."""
+    style = require("matplotlib.style", "drawing figures", "plot")
+    with style.context(["default", _STYLE]):
+        yield
+
+
+@contextmanager
+def new_figure(title: str, settings: str, height: float) -> Iterator[Any]:
+    """An empty figure, and our look while it is drawn.
+
+    Parameters
+    ----------
+    title, settings : str
+        What it shows, and of what, in lines of their own.
+    height : float
+        In inches; all are 7 wide.
+
+    Yields
+    ------
+    matplotlib.figure.Figure
+        To be drawn on.
+    """
+    with _style():
+        matplotlib = require("matplotlib.figure", "drawing figures", "plot")
+        figure = matplotlib.Figure(figsize=(7.0, height), layout="constrained")
+        figure.suptitle(f"{title}\n{settings}")
+        yield figure

@@ -1,0 +1,170 @@
+"""The two ways in which every experiment is run, and what one run of them records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+
+from fires import FIRES
+from fires.core.belief import Floats
+from fires.core.errors import Diverged
+from fires.evaluation.prequential import prequential
+from fires.evaluation.records import Step
+from fires.streams.base import Stream
+
+
+class Protocol(NamedTuple):
+    """How a stream is scaled and used, and how FIRES is set up for it."""
+
+    order: str
+    """That of :func:`fires.evaluation.prequential`."""
+    scaled_before: Literal["online", "as-published"]
+    """What :func:`fires.bench.datasets.loading.load` does to the rows beforehand."""
+    scaled_while: str | None
+    """What :func:`fires.evaluation.prequential` does to them while the stream flows."""
+    make_fires: Callable[..., Any]
+    """Makes the selector."""
+    make_model: Callable[[Any], Any]
+    """Makes a base model of a class."""
+    about: str
+    """What a reader of the numbers has to know."""
+
+
+# "honest" is what files of results, and options, call the order test-then-train.
+AS_PUBLISHED, TEST_THEN_TRAIN = "as-published", "honest"
+PROTOCOLS: Mapping[str, Protocol] = {
+    AS_PUBLISHED: Protocol(
+        order="as-published",
+        scaled_before="as-published",
+        scaled_while=None,
+        make_fires=FIRES.as_published,
+        make_model=lambda kind: kind.as_published(),
+        about="As published: each column scaled to [0, 1] over the whole set beforehand, "
+        "and the selector sees a batch, with its labels, before the batch is tested.",
+    ),
+    TEST_THEN_TRAIN: Protocol(
+        order="test-then-train",
+        scaled_before="online",
+        scaled_while="minmax",
+        make_fires=FIRES,
+        make_model=lambda kind: kind(),
+        about="Honest: scaled to [0, 1] by what the batches before have shown, and each batch "
+        "tested before anything is learnt from it. FIRES with its own defaults: it standardises, "
+        "learns an intercept, and its nets and trees are in the scaled form of docs/models.md.",
+    ),
+}
+WINDOW = 10  # sets that make up a stability, as in the paper
+_SERIES = ("seen", "accuracy", "stability")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a method did over time: one entry per step.
+
+    Parameters
+    ----------
+    seen : ndarray
+        Rows seen by the end of each step.
+    accuracy, stability : ndarray
+        Of each step; NaN where it is undefined.
+    diverged_at : int or None
+        The row behind which the method ceased to be finite, as the paper's own net does on some
+        streams; None if it came to the end.
+    seconds : ndarray (2, n_steps), optional
+        Spent on selecting and on training in each step; not part of the record.
+    """
+
+    seen: Floats
+    accuracy: Floats
+    stability: Floats
+    diverged_at: int | None = None
+    seconds: Floats | None = None
+
+    @classmethod
+    def of(cls, steps: Iterable[Step]) -> Self:
+        """The run whose records these are, up to where the method ceases to be finite.
+
+        Parameters
+        ----------
+        steps : iterable of Step
+            As :func:`fires.evaluation.prequential` yields them.
+
+        Returns
+        -------
+        Run
+            Without a step, all of its arrays are empty.
+        """
+        found, seen, diverged_at = [], 0, None
+        try:
+            for step in steps:
+                seen = step.position.rows
+                seconds = step.seconds_select, step.seconds_train
+                found.append((seen, step.scores["accuracy"], step.stability, *seconds))
+        except Diverged:
+            diverged_at = seen
+        rows, accuracy, stability, *times = np.array(found, dtype=np.float64).reshape(-1, 5).T
+        return cls(rows, accuracy, stability, diverged_at, np.array(times))
+
+    def as_record(self) -> dict[str, Any]:
+        """The run as JSON values: NaN is None, and only a run that diverged says where.
+
+        Returns
+        -------
+        dict
+            What :meth:`from_record` takes.
+        """
+        series = {name: getattr(self, name).tolist() for name in _SERIES}
+        plain = {name: [None if v != v else v for v in values] for name, values in series.items()}
+        return plain | ({} if self.diverged_at is None else {"diverged_at": self.diverged_at})
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """The run of :meth:`as_record`.
+
+        Parameters
+        ----------
+        record : mapping
+            JSON values.
+
+        Returns
+        -------
+        Run
+            Without seconds.
+        """
+        seen, accuracy, stability = (np.array(record[n], dtype=np.float64) for n in _SERIES)
+        return cls(seen, accuracy, stability, record.get("diverged_at"))
+
+
+def run_of(stream: Stream, selector: Any, predictor: Any, batch_size: int, protocol: str) -> Run:
+    """Run a selector and a predictor over a stream.
+
+    Parameters
+    ----------
+    stream : Stream
+        Scaled beforehand as the protocol says.
+    selector, predictor : object
+        As in :func:`fires.evaluation.prequential`.
+    batch_size : int
+        Rows of a batch.
+    protocol : str
+        One of :data:`PROTOCOLS`.
+
+    Returns
+    -------
+    Run
+        All of its steps.
+    """
+    way = PROTOCOLS[protocol]
+    steps = prequential(
+        stream,
+        selector,
+        predictor,
+        batch_size=batch_size,
+        order=way.order,
+        preprocess=way.scaled_while,
+        window=WINDOW,
+    )
+    return Run.of(steps)

@@ -1,0 +1,149 @@
+"""Files of results: lines of JSON, each of them on the disk before it counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import IO, Any, Self
+
+from fires.core.errors import InputError
+
+Record = dict[str, Any]
+
+CELLS = "cells.jsonl"
+
+
+def made_by(record: Record) -> tuple[str | None, str | None]:
+    """The version of fires that made a record, and its code: None in those of old.
+
+    Parameters
+    ----------
+    record : dict
+        A line of a file of results.
+
+    Returns
+    -------
+    tuple
+        Version and code.
+    """
+    return record.get("fires"), record.get("code")
+
+
+def read_records(folder: Path, file: str = CELLS) -> list[Record]:
+    """All lines of a file of results, but one that was being written when the run was killed.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the results are.
+    file : str
+        The name of the file.
+
+    Returns
+    -------
+    list of dict
+        Without the file, none.
+    """
+    try:
+        content = (folder / file).read_bytes()
+    except FileNotFoundError:
+        return []
+    return parse(content, folder / file)[0]
+
+
+def parse(content: bytes, path: Path) -> tuple[list[Record], int]:
+    """The records in a file of results.
+
+    Parameters
+    ----------
+    content : bytes
+        All of the file.
+    path : Path
+        Where it is, for messages.
+
+    Returns
+    -------
+    records : list of dict
+        One for each whole line.
+    end : int
+        How many bytes they take: what lies behind was never finished.
+
+    Raises
+    ------
+    InputError
+        If a line that is not the last is something else.
+    """
+    records, end = [], 0
+    lines = content.splitlines(keepends=True)
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+            whole = isinstance(record, dict) and line.endswith(b"\n")
+        except ValueError:
+            whole = False
+        if not whole:
+            if number < len(lines):
+                raise InputError(f"{path}: line {number} is not a result of fires bench")
+            break
+        records.append(record)
+        end += len(line)
+    return records, end
+
+
+class ResultsFile:
+    """The file of results, to which one process appends.
+
+    Parameters
+    ----------
+    folder : Path
+        It is made if it is not there.
+    name : str
+        The name of the file.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / name
+        self._file: IO[bytes] = self._path.open("a+b", buffering=0)
+        try:
+            self._lock()
+            self._file.seek(0)
+            self.records, end = parse(self._file.read(), self._path)
+            self._file.truncate(end)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def append(self, record: Record) -> None:
+        """Bring a record to the disk.
+
+        Parameters
+        ----------
+        record : dict
+            JSON values.
+        """
+        line = json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        try:
+            while line:  # a disk that fills up takes a part
+                line = line[self._file.write(line) :]
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self._path)) from error
+
+    def _lock(self) -> None:
+        if sys.platform == "win32":
+            return
+        import fcntl
+
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise InputError(f"{self._path}: another run is writing to it") from error

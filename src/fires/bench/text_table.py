@@ -1,0 +1,131 @@
+"""A table of texts, and how to write it: Markdown, CSV and LaTeX; and how to write a number."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+NONE = "–"
+_MARKS = {"l": "---", "r": "--:"}
+_IN_LATEX = str.maketrans({character: f"\\{character}" for character in "&%$#_"} | {NONE: "--"})
+
+
+def number(value: float | None, digits: str) -> str:
+    """A number as text; a dash where there is none.
+
+    Parameters
+    ----------
+    value : float or None
+        The number.
+    digits : str
+        How to format it.
+
+    Returns
+    -------
+    str
+        What goes into a table.
+
+    Examples
+    --------
+    >>> number(0.25, ".3f"), number(None, ".3f")
+    ('0.250', '–')
+    """
+    return NONE if value is None else format(value, digits)
+
+
+@dataclass(frozen=True)
+class TextTable:
+    r"""Text in rows and columns.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The head of each column.
+    rows : sequence of sequences of str
+        As many texts each as there are columns.
+    sides : str
+        One letter for each column: ``l`` if it is aligned on the left, ``r`` on the right.
+    name, title : str
+        What its files are called, and one line above it.
+
+    Examples
+    --------
+    >>> table = TextTable(["data set", "rows"], [["A_1", "10"]], "lr")
+    >>> print(table.markdown())
+    | data set | rows |
+    |---|--:|
+    | A_1 | 10 |
+    >>> print(table.csv(), end="")
+    data set,rows
+    A_1,10
+    >>> print(table.latex())
+    % \usepackage{booktabs}
+    \begin{tabular}{lr}
+    \toprule
+    data set & rows \\
+    \midrule
+    A\_1 & 10 \\
+    \bottomrule
+    \end{tabular}
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    sides: str
+    name: str = ""
+    title: str = ""
+
+    def markdown(self) -> str:
+        """The table alone, without its title.
+
+        Returns
+        -------
+        str
+            Lines, without an end of the last.
+        """
+        marks = "|".join(_MARKS[side] for side in self.sides)
+        head, *body = (
+            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |"
+            for line in (self.columns, *self.rows)
+        )
+        return "\n".join([head, f"|{marks}|", *body])
+
+    def csv(self) -> str:
+        """Comma-separated; what is not there is empty, and every row has its name.
+
+        Returns
+        -------
+        str
+            Lines.
+        """
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        name = ""
+        for row in self.rows:
+            name = row[0] or name
+            writer.writerow([name, *("" if cell == NONE else cell for cell in row[1:])])
+        return text.getvalue()
+
+    def latex(self) -> str:
+        """A tabular for the package booktabs; a line above each name that is not repeated.
+
+        Returns
+        -------
+        str
+            Lines, without an end of the last.
+        """
+        lines = [r"% \usepackage{booktabs}", rf"\begin{{tabular}}{{{self.sides}}}", r"\toprule"]
+        lines += [_latex_row(self.columns), r"\midrule"]
+        name_above = True
+        for row in self.rows:
+            lines += [r"\addlinespace"] * (bool(row[0]) and not name_above)
+            lines.append(_latex_row(row))
+            name_above = bool(row[0])
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join(cell.translate(_IN_LATEX) for cell in cells) + r" \\"

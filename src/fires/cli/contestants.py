@@ -1,0 +1,116 @@
+"""What ``fires compare`` can compare: selectors and predictors by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from fires.cli.text import printable
+from fires.core.errors import closest
+
+SELECTORS = {
+    "fires": "FIRES",
+    "fires-ann": "FIRES",
+    "fires-sdt": "FIRES",
+    "ofs": "OFS",
+    "efs": "EFS",
+    "fsds": "FSDS",
+    "arow": "AROW",
+    "scw": "SCW",
+    "ftrl": "FTRL",
+    "screening": "Screening",
+    "all": "AllFeatures",
+    "random": "RandomFeatures",
+}
+MODELS = {"fires-ann": "NeuralNet", "fires-sdt": "SoftTree"}
+
+
+class Selectors(click.ParamType[tuple[str, ...]]):
+    """Names of selectors, separated by commas."""
+
+    name = "NAME,..."
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
+        """The names that a text holds, each once.
+
+        Parameters
+        ----------
+        value, param, ctx
+            As click gives them.
+
+        Returns
+        -------
+        tuple of str
+            Out of :data:`SELECTORS`.
+        """
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]
+        names = [name.strip().lower() for name in value.split(",") if name.strip()]
+        for name in names:
+            if name not in SELECTORS:
+                known = {known: known for known in SELECTORS}
+                hint = closest(name, known, f"there are {', '.join(known)}")
+                self.fail(f'there is no selector "{printable(name)}"; {hint}', param)
+        if not names:
+            self.fail(f"name at least one of {', '.join(SELECTORS)}", param)
+        return tuple(dict.fromkeys(names))
+
+
+def maker(name: str, top: int | float) -> Callable[[int], Any]:
+    """What makes a fresh selector.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`SELECTORS`.
+    top : int or float
+        How many features it selects.
+
+    Returns
+    -------
+    callable (seed) -> OnlineSelector
+        As :func:`fires.evaluation.compare.compare` takes it.
+    """
+    import fires
+
+    kind = getattr(fires, SELECTORS[name])
+    if name == "all":
+        return lambda seed: kind()
+    if name in MODELS:
+        model = getattr(fires.models, MODELS[name])
+        return lambda seed: kind(top, model=model(), random_state=seed)
+    if "random_state" in kind._get_param_names():
+        return lambda seed: kind(top, random_state=seed)
+    return lambda seed: kind(top)
+
+
+def predictor(name: str) -> Callable[[], Any]:
+    """What makes a fresh predictor.
+
+    Parameters
+    ----------
+    name : {"perceptron", "nb", "tree"}
+        Which.
+
+    Returns
+    -------
+    callable () -> predictor
+        As :func:`fires.evaluation.compare.compare` takes it.
+    """
+    from fires.predictors import Perceptron, hoeffding_tree
+
+    return {"perceptron": Perceptron, "nb": _naive_bayes, "tree": hoeffding_tree}[name]
+
+
+def _naive_bayes() -> Any:
+    import numpy as np
+    from sklearn.naive_bayes import GaussianNB
+
+    class NaiveBayes(GaussianNB):  # type: ignore[misc]
+        def predict(self, X: Any) -> Any:
+            with np.errstate(divide="ignore"):  # the logarithm of a class that has yet to come
+                return super().predict(X)
+
+    return NaiveBayes()

@@ -1,0 +1,30 @@
+"""Small pieces of the sentences that messages are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def enumeration(words: Sequence[Any], last: str = "and") -> str:
+    """The words with commas, and "and" or another word before the last.
+
+    Parameters
+    ----------
+    words : sequence
+        One or more.
+    last : str
+        What stands before the last of several.
+
+    Returns
+    -------
+    str
+        One phrase.
+
+    Examples
+    --------
+    >>> enumeration([3, 8, 9]), enumeration(["CSV", "Parquet"], "or"), enumeration(["one"])
+    ('3, 8 and 9', 'CSV or Parquet', 'one')
+    """
+    *most, end = map(str, words)
+    return f"{', '.join(most)} {last} {end}" if most else end

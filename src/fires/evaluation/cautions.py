@@ -1,0 +1,94 @@
+"""What to keep in mind when reading the numbers of a comparison."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fires.evaluation.comparison import Outcome, fewest_pieces
+
+BASELINES = {"all": "all features", "random": "features at random"}
+"""Always among what is compared, and what each of them stands for."""
+
+
+def about_labels(classes: Counter[Any], n_stretches: int) -> Iterator[str]:
+    """A caution if one can repeat the last label and be right, whatever the features say.
+
+    Parameters
+    ----------
+    classes : Counter
+        How many rows each label has.
+    n_stretches : int
+        How many stretches of one label the stream consists of.
+
+    Yields
+    ------
+    str
+        One sentence or more.
+    """
+    n_rows = classes.total()
+    by_chance = n_rows - sum(count**2 for count in classes.values()) / n_rows
+    if by_chance > 10 * n_stretches:
+        yield (
+            f"Caution: labels come in runs of {n_rows / n_stretches:,.0f} rows on average; by "
+            f"chance it would be {n_rows / by_chance:,.1f}. To repeat the last label is enough "
+            "here, and scores say little about features: if the rows are sorted by class, shuffle "
+            "them."
+        )
+
+
+def about_reference(first: str, reference: str) -> Iterator[str]:
+    """A caution if the reference is not the selector that was named first.
+
+    Parameters
+    ----------
+    first, reference : str
+        Names of selectors.
+
+    Yields
+    ------
+    str
+        One sentence.
+    """
+    if reference != first:
+        yield (
+            f"Caution: {first}, named first, is left out; what the others are tested against is "
+            f"{reference} instead."
+        )
+
+
+def about_outcomes(outcomes: Mapping[str, Outcome], n_pieces: int, score: str) -> Iterator[str]:
+    """Cautions about too few pieces, and about baselines that no selector beats.
+
+    Parameters
+    ----------
+    outcomes : mapping of str to Outcome
+        How each selector did.
+    n_pieces : int
+        In how many pieces they were compared.
+    score : str
+        What is compared.
+
+    Yields
+    ------
+    str
+        One sentence each.
+    """
+    n_comparisons = len(outcomes) - 1
+    if n_pieces < (fewest := fewest_pieces(n_comparisons)):
+        yield (
+            f"Caution: there are only {n_pieces} pieces, and with fewer than {fewest} of them "
+            f"{n_comparisons} comparisons cannot tell a difference from chance; take a longer "
+            "stream or smaller batches."
+        )
+    if all(math.isnan(one.stability) for one in outcomes.values()):
+        yield "Caution: every selector takes all features; ask for fewer of them."
+        return
+    best = max(outcomes.values(), key=lambda one: one.score).name
+    if best in BASELINES and not outcomes.keys() <= BASELINES.keys():
+        named = score.replace("_", " ")
+        yield f"Caution: {BASELINES[best]} have the best {named}; a selection may not be worth it."
+    if "random" in outcomes:
+        yield "random keeps its set for a whole run: its stability is 1 whatever the stream is."

@@ -1,0 +1,160 @@
+"""Passes over one stream: its labels counted beforehand, and one row in ten left out of each."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fires.core.randomness import generator
+from fires.core.validation import is_missing
+from fires.streams.base import Batch, Position, Schema, Stream
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What one pass over the labels of a stream tells.
+
+    Parameters
+    ----------
+    schema : Schema
+        That of the stream, with its classes.
+    counts : Counter
+        How many rows each label has, in the order of the labels.
+    n_rows : int
+        Rows of the stream, with or without a label.
+    n_stretches : int
+        How often a row has another label than the one before it, the first row included.
+    """
+
+    schema: Schema
+    counts: Counter[Any]
+    n_rows: int
+    n_stretches: int
+
+
+def count_labels(stream: Stream, batch_size: int) -> Labels:
+    """Read the labels once: predictors must know all of them, and not every target has some.
+
+    Parameters
+    ----------
+    stream : Stream
+        What to read.
+    batch_size : int
+        At least so many rows at once.
+
+    Returns
+    -------
+    Labels
+        What was found.
+
+    Raises
+    ------
+    ValueError
+        If the target has no classes that could be told apart.
+    """
+    counts: Counter[Any] = Counter()
+    n_rows = n_stretches = 0
+    last = None
+    target = f'the target "{stream.schema.target}"'
+    for batch in stream.batches(max(batch_size, 1_000)):
+        labels = batch.y.tolist()
+        if batch.y.dtype.kind in "fO":  # in others, none can be missing
+            labels = [label for label in labels if not is_missing(label)]
+        counts.update(labels)
+        n_rows += batch.n_rows
+        n_stretches += sum(now != before for before, now in pairwise([last, *labels]))
+        last = [last, *labels][-1]
+        _check_that_classes(target, counts, n_rows)
+    if len(counts) < 2:
+        only = f"one value only, {next(iter(counts))!r}" if counts else "no label at all"
+        raise ValueError(f"{target} holds {only}: there is nothing to tell apart")
+    try:
+        known = Counter({label: counts[label] for label in sorted(counts)})
+    except TypeError:
+        raise ValueError(
+            f"{target} mixes labels that have no order, such as text and numbers"
+        ) from None
+    schema = replace(stream.schema, classes=tuple(known))
+    return Labels(schema, known, n_rows, n_stretches)
+
+
+def _check_that_classes(target: str, counts: Counter[Any], n_rows: int) -> None:
+    """Raise if what was seen so far are numbers and not classes."""
+    broken = (label for label in counts if isinstance(label, float) and label % 1.0)
+    if (number := next(broken, None)) is not None:
+        raise ValueError(
+            f"{target} holds numbers such as {number!r}: selectors are compared by how well "
+            "classes are told apart"
+        )
+    if len(counts) > max(20, n_rows / 2):
+        raise ValueError(
+            f"{target} has {len(counts):,} different values in {n_rows:,} rows: these are no "
+            "classes to tell apart"
+        )
+
+
+class OnePass:
+    """A stream whose labels are known, with one row in ten left out if there is a seed.
+
+    Parameters
+    ----------
+    stream : Stream
+        Where the rows come from.
+    schema : Schema
+        With the classes.
+    seed : int or None
+        Decides which of every ten consecutive rows is left out; None leaves out none.
+
+    Examples
+    --------
+    >>> from fires.streams import from_arrays
+    >>> stream = from_arrays(np.zeros((20, 1)), np.arange(20))
+    >>> (batch,) = OnePass(stream, stream.schema, seed=0).batches(20)
+    >>> batch.y
+    array([ 0,  1,  2,  3,  4,  5,  6,  7,  8, 11, 12, 13, 14, 15, 16, 17, 18, 19])
+    """
+
+    def __init__(self, stream: Stream, schema: Schema, seed: int | None) -> None:
+        self._stream, self.schema, self._seed = stream, schema, seed
+
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        """Hand out the rows that are kept, in their order.
+
+        Parameters
+        ----------
+        batch_size : int
+            Rows of a batch; the last one may be shorter.
+
+        Yields
+        ------
+        Batch
+            The next rows.
+        """
+        if self._seed is None:
+            yield from self._stream.batches(batch_size)
+            return
+        rng = generator(self._seed, "compare")
+        X: Any = None
+        y, position = np.empty(0), Position()
+        # Whole tens are read, of which nine each are left: for one batch at the least.
+        for batch in self._stream.batches(10 * math.ceil(batch_size / 9)):
+            tens = 10 * np.arange(batch.n_rows // 10)
+            kept = np.delete(np.arange(batch.n_rows), tens + rng.integers(10, size=len(tens)))
+            rows, labels, position = batch.X[kept], batch.y[kept], batch.position
+            if len(y):
+                stack = sp.vstack if sp.issparse(rows) else np.vstack
+                rows, labels = stack([X, rows]), np.concatenate([y, labels])
+            n_whole = len(labels) - len(labels) % batch_size
+            for start in range(0, n_whole, batch_size):
+                part = slice(start, start + batch_size)
+                yield Batch(rows[part], labels[part], position)
+            X, y = rows[n_whole:], labels[n_whole:]
+        if len(y):
+            yield Batch(X, y, position)
