@@ -1,6 +1,5 @@
 """How good a selection is, honestly: test on a batch first, then learn from it."""
 
-from fires.evaluation.following import follow
 from fires.evaluation.prequential import prequential
 from fires.evaluation.records import Step
 from fires.pipeline import OnlinePipeline
@@ -19,7 +18,6 @@ __all__ = [
     "Step",
     "as_predictor",
     "boosting",
-    "follow",
     "hoeffding_tree",
     "prequential",
 ]

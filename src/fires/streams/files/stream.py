@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.columns.encoding import N_EXAMPLES, Column, Encoder, Kind, find_kinds
-from fires.streams.base import Batch, InputError, Position, Rows, Schema, check_batch_size
+from fires.streams.base import Batch, InputError, Position, Schema, check_batch_size
 from fires.streams.files.sources import ahead
 from fires.streams.files.tables import Source, Table, open_table
 from fires.streams.files.text_blocks import BLOCK, NOT_UTF8
@@ -153,9 +153,9 @@ class FileStream:
         parts = self._encoded()
         if self.n_bytes is not None:  # not where reading may wait for others, and Ctrl-C for it
             parts = ahead(parts)
-        for (X, y, places), block, start in _cut(parts, batch_size):
+        for X, y, places in _cut(parts, batch_size):
             n_rows += len(y)
-            yield Batch(X, y, Position(n_rows, *places[-1].tolist()), block, start)
+            yield Batch(X, y, Position(n_rows, *places[-1].tolist()))
         if n_rows == 0 and self.rejected.examples:
             raise _unreadable(self._table, *self.rejected.examples[0])
 
@@ -230,25 +230,22 @@ def _unreadable(table: Table, line: int, reason: str) -> InputError:
     return InputError(f"{table.name} has no readable rows; first problem: {where}: {reason}")
 
 
-def _cut(parts: Iterator[_Rows], size: int) -> Iterator[tuple[_Rows, Rows | None, int]]:
-    """Cut parts of any length into parts of one length; only those across a seam are copied.
-
-    Also tells what those that are not were cut from, and where.
-    """
+def _cut(parts: Iterator[_Rows], size: int) -> Iterator[_Rows]:
+    """Cut parts of any length into parts of one length; only those across a seam are copied."""
     held: list[_Rows] = []
     n_held = 0
     for X, y, places in parts:
-        block, start = Rows(X, y), 0
+        start = 0
         while start < len(y):
             stop = min(start + size - n_held, len(y))
             held.append((X[start:stop], y[start:stop], places[start:stop]))
             n_held += stop - start
             if n_held == size:
-                yield _joined(held), block if len(held) == 1 else None, start
+                yield _joined(held)
                 held, n_held = [], 0
             start = stop
     if held:
-        yield _joined(held), None, 0
+        yield _joined(held)
 
 
 def _joined(parts: list[_Rows]) -> _Rows:
