@@ -3,7 +3,9 @@
 import polars as pl
 import pytest
 
-from fires.columns.encoding import Column, Encoder, find_kinds
+from fires.columns.encoders import Encoder
+from fires.columns.kinds import find_kinds
+from fires.columns.schema import Column
 from fires.streams.base import InputError
 
 

@@ -1,40 +1,21 @@
-"""Where the bytes of a table come from, and what their first line says."""
+"""Where the bytes of a table come from: a file, a pipe, packed with gzip or not."""
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import select
 import zlib
-from collections.abc import Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
-from fires.streams.base import InputError
-from fires.streams.files.text_blocks import (
-    MAX_LINE,
-    NOT_UTF8,
-    PIECE,
-    Read,
-    Ready,
-    always,
-    fill,
-    is_utf8,
-    long_fields,
-)
-
-Part = TypeVar("Part")
+from fires.core.errors import InputError
 
 _AT_ONCE = 1 << 18
 """Bytes asked of a pipe at once; most give 64 KB."""
 _PACKED = 1 << 15
 """Bytes to unpack at once."""
-_HEAD_LINES = 100
-"""Lines by which the delimiter is found."""
 
 
 class File:
@@ -133,6 +114,7 @@ class Unpacked:
 
     Examples
     --------
+    >>> import io
     >>> Unpacked(io.BytesIO(gzip.compress(b"1,2\n"))).read(100)
     b'1,2\n'
     """
@@ -160,29 +142,12 @@ class Unpacked:
         return text
 
 
-def ahead(parts: Iterator[Part]) -> Generator[Part, None, None]:
-    """Let a thread make the next part while this one is used: polars needs no interpreter.
-
-    Not where making it may wait for others: the caller cannot stop before the part is there.
-
-    Examples
-    --------
-    >>> list(ahead(iter("abc")))
-    ['a', 'b', 'c']
-    """
-    with ThreadPoolExecutor(1, thread_name_prefix="fires-reader") as pool:
-        coming = pool.submit(next, parts, None)
-        while (part := coming.result()) is not None:
-            coming = pool.submit(next, parts, None)
-            yield part
-
-
 def skip(file: Any, n: int) -> None:
     """Go to the n-th byte."""
     if hasattr(file, "seek"):
         file.seek(n)
         return
-    while n > 0 and (data := file.read(min(n, PIECE))):
+    while n > 0 and (data := file.read(min(n, _AT_ONCE))):
         n -= len(data)
 
 
@@ -195,7 +160,7 @@ def plain_errors(name: str) -> Iterator[None]:
     >>> with plain_errors("x.csv.gz"):
     ...     gzip.decompress(b"no gzip")
     Traceback (most recent call last):
-    fires.streams.base.InputError: x.csv.gz is damaged: Not a gzipped file (b'no')
+    fires.core.errors.InputError: x.csv.gz is damaged: Not a gzipped file (b'no')
     """
     try:
         yield
@@ -207,78 +172,3 @@ def plain_errors(name: str) -> Iterator[None]:
         raise InputError(f"{name} is damaged: {error}") from error
     except OSError as error:
         raise InputError(f"cannot read {name}: {error.strerror or error}") from error
-
-
-@dataclass(frozen=True)
-class Header:
-    """The first record of a text that is not blank, and how much lies before the second."""
-
-    names: tuple[str, ...]
-    delimiter: str
-    n_bytes: int
-    n_lines: int
-
-
-def read_header(
-    read: Read, source: str, delimiter: str | None = None, ready: Ready = always
-) -> Header:
-    r"""Read the names of the columns, and find out what separates them.
-
-    Blanks around a name do not count; a column without a name is called after its number.
-
-    Examples
-    --------
-    >>> read_header(io.BytesIO(b"id; size;\n1;2;3\n").read, "x.csv")
-    Header(names=('id', 'size', 'column_3'), delimiter=';', n_bytes=10, n_lines=1)
-    """
-    pieces, ended = fill(read, ready, PIECE, n_lines=_HEAD_LINES + 1)
-    head = b"".join(pieces)
-    while not ended and b"\n" not in head and len(head) <= MAX_LINE:
-        pieces, ended = fill(read, ready, PIECE)
-        head = b"".join([head, *pieces])
-    mark = head[: 3 * head.startswith(b"\xef\xbb\xbf")]
-    lines = list(io.StringIO(head[len(mark) :].decode("utf-8", "surrogateescape"), newline="\n"))
-    if not ended and not lines[-1].endswith("\n"):
-        lines.pop()
-    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n' or delimiter > "~"):
-        raise InputError(f"{delimiter!r} cannot separate fields: one ASCII character can")
-    delimiter = delimiter or sniff(lines[:_HEAD_LINES], source)
-    with long_fields():
-        reader = csv.reader(lines, delimiter=delimiter or ",")
-        try:
-            names = next((row for row in reader if any(map(str.strip, row))), None)
-        except csv.Error:
-            raise InputError(f"{source} has a carriage return within its first line") from None
-    if names is None:
-        raise InputError(f"{source} is empty")
-    text = "".join(lines[: reader.line_num])
-    if not is_utf8(text):
-        raise InputError(f"{source} is {NOT_UTF8}: line {reader.line_num}")
-    if delimiter is None or "\0" in text:
-        raise InputError(
-            f"cannot find columns in {source}: no comma, semicolon, tab or bar in line "
-            f"{reader.line_num}; CSV, TSV (also .gz) and Parquet can be read"
-        )
-    stripped = (name.strip() or f"column_{i}" for i, name in enumerate(names, start=1))
-    return Header(tuple(stripped), delimiter, len(mark) + len(text.encode()), reader.line_num)
-
-
-def sniff(lines: list[str], source: str = "") -> str | None:
-    """Find the delimiter that cuts most lines into as many fields as the first, and into most.
-
-    Examples
-    --------
-    >>> sniff(["height, cm;name;age", "1,85;Ann;31"])
-    ';'
-    """
-    lines = [line.replace("\r", "") for line in lines if line.strip()]
-    if not lines:
-        return None
-    if "\t" in lines[0] and {".tsv", ".tab"} & set(Path(source.lower()).suffixes):
-        return "\t"
-    scores = {"": 0}
-    with long_fields():
-        for delimiter in (",", ";", "\t", "|"):
-            widths = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
-            scores[delimiter] = widths.count(widths[0]) * (widths[0] - 1)
-    return max(scores, key=lambda delimiter: scores[delimiter]) or None
