@@ -19,7 +19,13 @@ _PACKED = 1 << 15
 
 
 class File:
-    """A file that can be opened any number of times."""
+    """A file that can be opened any number of times.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -28,11 +34,33 @@ class File:
         self.n_bytes: int | None = path.stat().st_size
 
     def open(self, again: bool) -> AbstractContextManager[Any]:
-        """Open it at its start."""
+        """Open it at its start.
+
+        Parameters
+        ----------
+        again : bool
+            Whether it will be read again, which makes no difference to a file.
+
+        Returns
+        -------
+        context manager
+            With a binary file.
+        """
         return self._path.open("rb")
 
     def ready(self, seconds: float) -> bool:
-        """A file never keeps a reader waiting."""
+        """Tell whether there is something to read.
+
+        Parameters
+        ----------
+        seconds : float
+            How long to wait for it.
+
+        Returns
+        -------
+        bool
+            True: a file never keeps a reader waiting.
+        """
         return True
 
 
@@ -40,6 +68,13 @@ class Pipe:
     """A stream that can be read once, but keeps what is to be read again.
 
     It hands on what is there: the other end may write a row now and the next one later.
+
+    Parameters
+    ----------
+    file : binary file
+        What to read from.
+    close : bool
+        Whether to close it at its end.
     """
 
     def __init__(self, file: BinaryIO, *, close: bool = False) -> None:
@@ -59,7 +94,18 @@ class Pipe:
 
     @contextmanager
     def open(self, again: bool) -> Iterator[Any]:
-        """Start at the beginning; only for the last time if it is not to be read again."""
+        """Start at the beginning.
+
+        Parameters
+        ----------
+        again : bool
+            Whether it will be read again. If not, this is the last time it can be opened.
+
+        Returns
+        -------
+        context manager
+            With this object, which has ``read`` and ``tell``.
+        """
         if self._kept is None:
             raise InputError("a stream, such as standard input, can be read only once")
         self._data, self._at, self._n_read = b"".join(self._kept), 0, 0
@@ -67,7 +113,18 @@ class Pipe:
         yield self
 
     def read(self, n: int) -> bytes:
-        """Read at most n bytes, first of what was kept; none at the end."""
+        """Read on, first of what was kept.
+
+        Parameters
+        ----------
+        n : int
+            How many bytes to read at most.
+
+        Returns
+        -------
+        bytes
+            None at the end.
+        """
         if self._at == len(self._data) and not self._ended:
             self._fetch()
         data = self._data[self._at : self._at + n]
@@ -76,13 +133,30 @@ class Pipe:
         return data
 
     def ready(self, seconds: float) -> bool:
-        """Whether there is more, or the end, within so many seconds; True if nothing tells."""
+        """Tell whether there is more to read, or the end.
+
+        Parameters
+        ----------
+        seconds : float
+            How long to wait for it.
+
+        Returns
+        -------
+        bool
+            Also True where nothing can tell.
+        """
         if self._at < len(self._data) or self._ended or self._poll is None:
             return True
         return bool(self._poll.poll(1000.0 * seconds))
 
     def tell(self) -> int:
-        """Count the bytes read since the last opening."""
+        """Count the bytes read.
+
+        Returns
+        -------
+        int
+            Since the last opening.
+        """
         return self._n_read
 
     def _fetch(self) -> None:
@@ -112,6 +186,11 @@ class Unpacked:
 
     The gzip module would wait for more of a pipe although it has text to give.
 
+    Parameters
+    ----------
+    file : object with ``read``
+        The packed bytes.
+
     Examples
     --------
     >>> import io
@@ -125,7 +204,18 @@ class Unpacked:
         self._packed = b""
 
     def read(self, n: int) -> bytes:
-        """Read at most n bytes; none at the end."""
+        """Read on.
+
+        Parameters
+        ----------
+        n : int
+            How many bytes to read at most.
+
+        Returns
+        -------
+        bytes
+            None at the end.
+        """
         while not (text := self._member.decompress(self._packed, n)):
             packed = self._member.unused_data or self._file.read(_PACKED)
             if self._member.eof:
@@ -143,7 +233,15 @@ class Unpacked:
 
 
 def skip(file: Any, n: int) -> None:
-    """Go to the n-th byte."""
+    """Go on reading at the n-th byte.
+
+    Parameters
+    ----------
+    file : object with ``read``, and with ``seek`` where that is possible
+        What to read from.
+    n : int
+        How many bytes to pass over, from the start.
+    """
     if hasattr(file, "seek"):
         file.seek(n)
         return
@@ -154,6 +252,11 @@ def skip(file: Any, n: int) -> None:
 @contextmanager
 def plain_errors(name: str) -> Iterator[None]:
     """Turn what can go wrong with a file into one line.
+
+    Parameters
+    ----------
+    name : str
+        What the line calls the file.
 
     Examples
     --------

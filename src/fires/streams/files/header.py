@@ -17,7 +17,17 @@ _HEAD_LINES = 100
 
 @dataclass(frozen=True)
 class Header:
-    """The first record of a text that is not blank, and how much lies before the second."""
+    """The first record of a text that is not blank.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The names of the columns.
+    delimiter : str
+        What separates them.
+    n_bytes, n_lines : int
+        How much of the text lies before the second record.
+    """
 
     names: tuple[str, ...]
     delimiter: str
@@ -31,6 +41,22 @@ def read_header(
     r"""Read the names of the columns, and find out what separates them.
 
     Blanks around a name do not count; a column without a name is called after its number.
+
+    Parameters
+    ----------
+    read : callable
+        ``read(n)`` returns at most n bytes of the text, and none at its end.
+    source : str
+        What messages call the text.
+    delimiter : str, optional
+        What separates the fields, where it should not be guessed.
+    ready : callable
+        ``ready(seconds)`` tells whether ``read`` would return within so many seconds.
+
+    Returns
+    -------
+    Header
+        What the first line says.
 
     Examples
     --------
@@ -71,6 +97,18 @@ def read_header(
 
 def sniff(lines: list[str], source: str = "") -> str | None:
     """Find the delimiter that cuts most lines into as many fields as the first, and into most.
+
+    Parameters
+    ----------
+    lines : list of str
+        The first lines of a text.
+    source : str
+        The name of the file, whose ending may tell.
+
+    Returns
+    -------
+    str or None
+        A comma, semicolon, tab or bar; None if no line has any of them.
 
     Examples
     --------

@@ -129,7 +129,7 @@ def read_sample(table: FileTable, names: Sequence[str]) -> pl.DataFrame:
     n_rows = min(SAMPLE_ROWS, max(LEAST_ROWS, _SAMPLE_CELLS // len(names)))
     kinds: dict[str, Kind] = dict.fromkeys(names, "category")
     frames, n_read, first_fault = [], 0, None
-    for chunk in table.chunks(kinds, Position(), again=True):
+    for chunk in table.chunks(kinds, Position(), n_rows=n_rows):
         last_lines = chunk.lines[n_rows - n_read - 1 :][:1]
         for line, reason in chunk.faults:
             if reason == NOT_UTF8 and not (last_lines < line).any():

@@ -14,8 +14,10 @@ from fires.core.errors import InputError
 from fires.streams.base import Position
 from fires.streams.files.table import Chunk
 
+_READ_CELLS = 8_000_000
+"""How much is read at once, 64 MB of numbers: a row group is unpacked anew for each slice of it."""
 _CHUNK_CELLS = 1_000_000
-"""How much of the file is handed out at once: 8 MB of numbers."""
+"""How much is handed out at once."""
 
 
 class ParquetTable:
@@ -39,21 +41,23 @@ class ParquetTable:
         self.column_names = tuple(self._types.names())
 
     def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, *, again: bool = False
+        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
         """Read the rows in order; see :meth:`FileTable.chunks`."""
         names = [name for name in self.column_names if name in kinds]
         labels = [name for name in names if self._types[name] in (pl.Categorical, pl.Enum)]
         frame = self._frame.select(names).with_columns(pl.col(labels).cast(pl.String))
-        step = max(1, _CHUNK_CELLS // len(names))
-        first = start.offset
-        with self._plain_errors():
-            # Slices would be read by themselves, and each would unpack its row group again.
-            for rows in frame.slice(first).collect_batches(chunk_size=step, lazy=True):
-                after = np.arange(first, first + len(rows)) + 1
-                n_bytes = after * (self.n_bytes or 0) // self._n_rows
-                yield Chunk(rows, after, np.column_stack([n_bytes, after, after]))
-                first += len(rows)
+        stop = self._n_rows if n_rows is None else min(start.offset + n_rows, self._n_rows)
+        size = max(1, _CHUNK_CELLS // len(names))
+        step = max(1, _READ_CELLS // len(names))
+        for first in range(start.offset, stop, step):
+            with self._plain_errors():
+                rows = frame.slice(first, min(step, stop - first)).collect()
+            after = np.arange(first, first + len(rows)) + 1
+            places = np.column_stack([after * (self.n_bytes or 0) // self._n_rows, after, after])
+            for at in range(0, len(rows), size):
+                within = slice(at, at + size)
+                yield Chunk(rows[within], after[within], places[within])
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:

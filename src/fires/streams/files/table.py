@@ -50,7 +50,7 @@ class FileTable(Protocol):
     column_names: tuple[str, ...]
 
     def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, *, again: bool = False
+        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
         """Read the table from a position on.
 
@@ -60,8 +60,9 @@ class FileTable(Protocol):
             The columns to read, and the kind of each.
         start : Position
             Where to begin.
-        again : bool
-            The table will be read again: a stream that can be read only once keeps what it gives.
+        n_rows : int, optional
+            Only about so many rows are wanted for now, and the table will be read again: a stream
+            that can be read only once keeps what it gives.
 
         Returns
         -------

@@ -59,7 +59,20 @@ class Block:
     short: bool = False
 
     def pieces(self, delimiter: str, width: int) -> Iterator[Block]:
-        """Cut the block further, into pieces of about PIECE bytes."""
+        """Cut the block further.
+
+        Parameters
+        ----------
+        delimiter : str
+            What stands between two fields.
+        width : int
+            How many fields a record should have.
+
+        Returns
+        -------
+        iterator of Block
+            Pieces of about PIECE bytes.
+        """
         offset = int(self.ends[-1]) - len(self.data)
         first, start = 0, offset
         while first < len(self.ends):
@@ -74,15 +87,42 @@ class Block:
 
 
 def always(seconds: float) -> bool:
-    """What is read never keeps the reader waiting."""
+    """Tell that a source never keeps the reader waiting.
+
+    Parameters
+    ----------
+    seconds : float
+        How long the reader would wait.
+
+    Returns
+    -------
+    bool
+        True.
+    """
     return True
 
 
 def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list[bytes], bool]:
     r"""Read ``size`` bytes in pieces; fewer at the end, or where more would not come soon.
 
-    Then at least ``n_lines`` lines have ended, and PATIENCE has been spent on waiting for more.
-    Also returns whether it was the end.
+    Parameters
+    ----------
+    read : callable
+        ``read(n)`` returns at most n bytes, and none at the end, as files do.
+    ready : callable
+        ``ready(seconds)`` tells whether ``read`` would return within so many seconds.
+    size : int
+        How many bytes to read.
+    n_lines : int
+        Fewer bytes are read only if so many lines have ended in them, and PATIENCE has been spent
+        on waiting for more.
+
+    Returns
+    -------
+    pieces : list of bytes
+        What was read.
+    ended : bool
+        Whether there is no more.
 
     Examples
     --------
@@ -136,6 +176,11 @@ def cut_into_blocks(
     ready : callable
         ``ready(seconds)`` tells whether ``read`` would return within so many seconds. Where it
         would not, records that are there come in a smaller block.
+
+    Returns
+    -------
+    iterator of Block
+        The whole text, in order.
 
     Examples
     --------

@@ -55,14 +55,14 @@ class TextTable:
         self._body = Position(offset=header.n_bytes, line=header.n_lines)
 
     def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, *, again: bool = False
+        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
         """Read the records in order; see :meth:`FileTable.chunks`."""
         if start.offset == 0:
             start = self._body
         elif self.n_bytes is not None and start.offset > self.n_bytes and not self._packed:
             raise InputError(f"{self.name} is shorter than it was when it was read before")
-        blocks = self._blocks(start, again)
+        blocks = self._blocks(start, again=n_rows is not None)
         if self.n_bytes is not None:  # a pipe may keep the reader waiting, a file does not
             blocks = read_ahead(blocks)
         with plain_errors(self.name), closing(blocks):
