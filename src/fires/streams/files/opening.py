@@ -18,7 +18,7 @@ from fires.streams.base import Position
 from fires.streams.files.byte_sources import File, Pipe, plain_errors
 from fires.streams.files.parquet_table import ParquetTable
 from fires.streams.files.records import NOT_UTF8
-from fires.streams.files.table import FileTable
+from fires.streams.files.table import FileTable, unreadable
 from fires.streams.files.text_table import TextTable
 
 Source = str | os.PathLike[str] | BinaryIO
@@ -144,24 +144,3 @@ def read_sample(table: FileTable, names: Sequence[str]) -> pl.DataFrame:
     if n_read == 0:
         raise InputError(f"{table.name} has a header but no rows")
     return pl.concat(frames).head(n_rows)
-
-
-def unreadable(table: FileTable, line: int, reason: str) -> InputError:
-    """Make the error that no row can be used.
-
-    Parameters
-    ----------
-    table : FileTable
-        The table.
-    line : int
-        Where the first unusable record starts.
-    reason : str
-        What is wrong with it.
-
-    Returns
-    -------
-    InputError
-        With one line that says so.
-    """
-    where = f"{table.unit} {line}"
-    return InputError(f"{table.name} has no readable rows; first problem: {where}: {reason}")

@@ -14,7 +14,7 @@ from fires.columns.schema import N_EXAMPLES, Column
 from fires.core.errors import InputError
 from fires.streams.base import Batch, Position, Schema, check_batch_size
 from fires.streams.files.read_ahead import read_ahead
-from fires.streams.files.table import Chunk, FileTable
+from fires.streams.files.table import Chunk, FileTable, unreadable
 from fires.streams.files.text_blocks import BLOCK
 
 if TYPE_CHECKING:
@@ -180,8 +180,6 @@ class FileStream:
                 n_rows += len(y)
                 yield Batch(X, y, Position(n_rows, *end))
         if n_rows == 0 and self.rejected.examples:
-            from fires.streams.files.opening import unreadable
-
             raise unreadable(self._table, *self.rejected.examples[0])
 
     def _new_encoder(self) -> Encoder:
@@ -189,24 +187,26 @@ class FileStream:
 
         return Encoder(self._known, self.schema.target, max_categories=self._max_categories)
 
-    def _encoded(self) -> Generator[_Encoded, None, None]:
+    def _encoded(self) -> Generator[_PlacedRows, None, None]:
         """Read, parse and encode the table, block by block."""
-        self._encoder = self._new_encoder()
+        encoder = self._encoder = self._new_encoder()
         chunks = self._table.chunks({c.name: c.kind for c in self._known}, self._start)
         if self.n_bytes is None:  # reading may wait for others, and then Ctrl-C would wait for it
-            return self._encode(chunks)
-        return read_ahead(self._encode(read_ahead(chunks)))
+            return self._encode(chunks, encoder)
+        return read_ahead(self._encode(read_ahead(chunks), encoder))
 
-    def _encode(self, chunks: Generator[Chunk, None, None]) -> Generator[_Encoded, None, None]:
+    def _encode(
+        self, chunks: Generator[Chunk, None, None], encoder: Encoder
+    ) -> Generator[_PlacedRows, None, None]:
         """Turn chunks into arrays, and keep account of the rows that cannot be used."""
         with closing(chunks):
             for chunk in chunks:
-                encoded = self._encoder.encode(chunk.frame)
+                encoded = encoder.encode(chunk.frame)
                 n_unusable = len(chunk.lines) - len(encoded.y)
                 if chunk.faults or n_unusable:
                     self._reject(chunk, encoded.reasons, n_unusable)
                 places = chunk.places[encoded.usable] if n_unusable else chunk.places
-                yield _Encoded(encoded.X, encoded.y, places)
+                yield _PlacedRows(encoded.X, encoded.y, places)
 
     def _reject(self, chunk: Chunk, reasons: Mapping[int, str], n_unusable: int) -> None:
         unusable = [(int(chunk.lines[row]), why) for row, why in reasons.items()]
@@ -215,25 +215,25 @@ class FileStream:
         self.rejected = Rejected(count, tuple(examples[:N_EXAMPLES]), self._table.unit)
 
 
-class _Encoded(NamedTuple):
+class _PlacedRows(NamedTuple):
     """Rows as arrays, and the bytes, offset and line at which each of them ends."""
 
     X: npt.NDArray[np.float64]
     y: npt.NDArray[Any]
     places: npt.NDArray[np.int64]
 
-    def rows(self, start: int, stop: int) -> _Encoded:
-        return _Encoded(self.X[start:stop], self.y[start:stop], self.places[start:stop])
+    def rows(self, start: int, stop: int) -> _PlacedRows:
+        return _PlacedRows(self.X[start:stop], self.y[start:stop], self.places[start:stop])
 
 
 def _cut(
-    blocks: Iterable[_Encoded], size: int
+    blocks: Iterable[_PlacedRows], size: int
 ) -> Iterator[tuple[npt.NDArray[np.float64], npt.NDArray[Any], list[int]]]:
     """Cut blocks of any length into batches; only those across a seam are copied.
 
     Each comes with the bytes, offset and line at which it ends.
     """
-    held: list[_Encoded] = []  # rows that are too few for a batch
+    held: list[_PlacedRows] = []  # rows that are too few for a batch
     n_held = 0
     for block in blocks:
         X, y, places = block
@@ -258,7 +258,7 @@ def _cut(
 
 
 def _joined(
-    parts: list[_Encoded],
+    parts: list[_PlacedRows],
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], list[int]]:
     X, y, places = map(np.concatenate, zip(*parts, strict=True))
     return X, y, places[-1].tolist()

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.columns.schema import Kind
+from fires.core.errors import InputError
 from fires.streams.base import Position
 
 if TYPE_CHECKING:
@@ -69,3 +70,24 @@ class FileTable(Protocol):
         generator of Chunk
             The columns as text, or as the numbers of their kind.
         """
+
+
+def unreadable(table: FileTable, line: int, reason: str) -> InputError:
+    """Make the error that no row can be used.
+
+    Parameters
+    ----------
+    table : FileTable
+        The table.
+    line : int
+        Where the first unusable record starts.
+    reason : str
+        What is wrong with it.
+
+    Returns
+    -------
+    InputError
+        With one line that says so.
+    """
+    where = f"{table.unit} {line}"
+    return InputError(f"{table.name} has no readable rows; first problem: {where}: {reason}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -48,8 +48,8 @@ class TextTable:
         self._packed = source.magic.startswith(b"\x1f\x8b")
         self._block_size = block_size
         self._has_missing = False
-        with self._opened(again=True) as (file, _):
-            header = read_header(file.read, name, delimiter, source.ready)
+        with source.open(again=True) as file:
+            header = read_header(self._text(file).read, name, delimiter, source.ready)
         self.column_names = header.names
         self._delimiter = header.delimiter
         self._body = Position(offset=header.n_bytes, line=header.n_lines)
@@ -70,13 +70,14 @@ class TextTable:
                 yield from self._parsed(block, kinds, n_used)
 
     def _blocks(
-        self, start: Position, again: bool
+        self, start: Position, *, again: bool
     ) -> Generator[tuple[Block, int | None], None, None]:
         """Cut the text into blocks; also tells how much of a packed file has been used."""
-        with self._opened(again) as (file, used):
-            skip(file, start.offset)
+        with self._source.open(again) as file:
+            text = self._text(file)
+            skip(text, start.offset)
             for block in cut_into_blocks(
-                file.read,
+                text.read,
                 self._delimiter,
                 len(self.column_names),
                 offset=start.offset,
@@ -84,16 +85,10 @@ class TextTable:
                 block_size=self._block_size,
                 ready=self._source.ready,
             ):
-                yield block, used()
+                yield block, file.tell() if self._packed else None
 
-    @contextmanager
-    def _opened(self, again: bool) -> Iterator[tuple[Any, Callable[[], int | None]]]:
-        """Open the text; the function tells how much of a packed file has been used."""
-        with self._source.open(again) as file:
-            if self._packed:
-                yield Unpacked(file), file.tell
-            else:
-                yield file, lambda: None
+    def _text(self, file: Any) -> Any:
+        return Unpacked(file) if self._packed else file
 
     def _parsed(self, block: Block, kinds: Mapping[str, Kind], used: int | None) -> Iterator[Chunk]:
         """Parse the block whole: as numbers; if one is none, as text; if not even that, in pieces.

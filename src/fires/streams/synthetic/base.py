@@ -163,11 +163,6 @@ def directions(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     return directions
 
 
-def check_rate(positive_rate: float) -> None:
-    """Raise unless it is a share of positives."""
-    check_within(0.0 < positive_rate < 1.0, "positive_rate", "lie between 0 and 1", positive_rate)
-
-
 def check_within(is_within: bool, name: str, bounds: str, value: object) -> None:
     """Raise, naming the bounds, unless a setting lies within them.
 

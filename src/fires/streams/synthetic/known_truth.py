@@ -14,7 +14,6 @@ from fires.streams.synthetic.base import (
     Columns,
     LabelsBySet,
     Synthetic,
-    check_rate,
     check_within,
     directions,
 )
@@ -117,7 +116,9 @@ class KnownTruth(Synthetic):
             "lie between 0 and 1",
             twin_correlation,
         )
-        check_rate(positive_rate)
+        check_within(
+            0.0 < positive_rate < 1.0, "positive_rate", "lie between 0 and 1", positive_rate
+        )
         check_within(0.0 <= noise < np.inf, "noise", "be finite and not negative", noise)
         rng = self._seeded(random_state, self._purpose)
         self._scale = 10.0 ** rng.uniform(-2.0, 3.0, n_features)
