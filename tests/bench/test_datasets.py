@@ -112,17 +112,6 @@ def test_a_sample_holds_rows_of_the_file_and_a_smaller_one_is_its_beginning(
         assert note in load("toy", seed=seed).notes
 
 
-@pytest.mark.parametrize("preprocessing", ["online", "as-published"])
-def test_a_block_that_a_batch_was_cut_from_holds_its_rows(put, preprocessing):
-    """Consumers may read the rows to come from it, so they must be those of the batches."""
-    put(pl.DataFrame({"x": [3.5, 1.5, 2.5, 9.5], "z": [0.5, 1.0, 1.5, 0.0], "target": [0, 1] * 2}))
-    for batch in load("toy", preprocessing=preprocessing).batches(2):
-        if batch.block is not None:
-            rows = slice(batch.start, batch.start + batch.n_rows)
-            np.testing.assert_array_equal(batch.block.X[rows], batch.X)
-            np.testing.assert_array_equal(batch.block.y[rows], batch.y)
-
-
 def test_different_seeds_draw_different_samples_and_orders(put):
     frame = pl.DataFrame({"x": range(200), "target": [0, 1] * 100})
     put(frame, n_rows=100)

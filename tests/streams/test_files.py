@@ -494,3 +494,9 @@ def test_a_batch_size_must_be_a_count():
 def test_polars_is_loaded_only_when_a_file_is_read():
     code = "import sys, fires.streams.files.stream; sys.exit('polars' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_two_iterations_at_a_time_each_count_their_own_categories(tmp_path):
+    stream = from_file(write(table(), tmp_path, "csv"), "label", block_size=2000)
+    for one, other in zip(stream.batches(50), stream.batches(50), strict=True):
+        np.testing.assert_array_equal(one.X, other.X)

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fires.streams.files import text_blocks
-from fires.streams.files.sources import Unpacked, read_header
-from fires.streams.files.stream import LEAST_ROWS, SAMPLE_ROWS, from_file
-from fires.streams.files.text_blocks import blocks
+from fires.streams.files import from_file, text_blocks
+from fires.streams.files.byte_sources import Unpacked
+from fires.streams.files.header import read_header
+from fires.streams.files.opening import LEAST_ROWS, SAMPLE_ROWS
+from fires.streams.files.text_blocks import cut_into_blocks
 
 SECONDS = 30  # until a test that waits in vain gives up
 
@@ -161,10 +162,10 @@ def test_a_header_waits_for_the_lines_that_tell_its_delimiter(pipe):
 )
 def test_neither_cuts_nor_waits_change_the_records(lines, cuts, waits, block_size):
     data = "\n".join(lines).encode()
-    whole = list(blocks(io.BytesIO(data).read, ",", 2))
+    whole = list(cut_into_blocks(io.BytesIO(data).read, ",", 2))
     source, turn = io.BytesIO(data), iter(range(10**6))
     parts = list(
-        blocks(
+        cut_into_blocks(
             lambda n: source.read(min(n, cuts[next(turn) % len(cuts)])),
             ",",
             2,
@@ -205,6 +206,6 @@ def test_packed_text_without_its_end_is_an_error(n_bytes):
 
 
 def test_a_source_that_never_waits_is_never_short():
-    parts = list(blocks(io.BytesIO(text(1000)).read, ",", 3, block_size=500))
+    parts = list(cut_into_blocks(io.BytesIO(text(1000)).read, ",", 3, block_size=500))
     assert not any(part.short for part in parts)
     assert read_header(io.BytesIO(HEADER).read, "x.csv").names == ("number", "seventh", "label")

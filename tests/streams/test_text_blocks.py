@@ -9,9 +9,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fires.streams.base import InputError, Position
-from fires.streams.files import text_blocks
-from fires.streams.files.tables import open_table
-from fires.streams.files.text_blocks import UNCLOSED, blocks, walk
+from fires.streams.files import records
+from fires.streams.files.opening import open_table
+from fires.streams.files.records import UNCLOSED, walk
+from fires.streams.files.text_blocks import cut_into_blocks
 
 BIG = 1 << 20
 HEADER = "one,two,three"
@@ -93,7 +94,9 @@ def test_a_fault_costs_no_line_but_its_own(lines, block_size):
 @given(text=st.text(st.sampled_from('ab,"\n\r'), max_size=60), block_size=st.integers(1, 30))
 def test_blocks_are_the_text_and_know_their_places(text, block_size):
     data = text.encode()
-    parts = list(blocks(io.BytesIO(data).read, ",", 2, offset=7, line=3, block_size=block_size))
+    parts = list(
+        cut_into_blocks(io.BytesIO(data).read, ",", 2, offset=7, line=3, block_size=block_size)
+    )
     assert b"".join(block.data for block in parts) == data
     offset = 7
     for block in parts:
@@ -113,7 +116,7 @@ def test_a_quoted_field_may_span_many_blocks():
 
 
 def test_a_quote_that_is_never_closed_costs_one_line(monkeypatch):
-    monkeypatch.setattr(text_blocks, "MAX_RECORD", 1000)
+    monkeypatch.setattr(records, "MAX_RECORD", 1000)
     good = [f"{i},a,b" for i in range(1000)]
     lines = [*good[:500], '7,"oops,9', *good[500:]]
     for block_size in (10, 5000, BIG):
@@ -136,7 +139,7 @@ def test_a_quote_within_a_field_is_a_character():
 
 
 def test_a_file_without_lines_is_refused_before_it_fills_the_memory(monkeypatch):
-    monkeypatch.setattr(text_blocks, "MAX_LINE", 5000)
+    monkeypatch.setattr(records, "MAX_LINE", 5000)
     with pytest.raises(InputError, match="the stream: line 2 is longer than"):
         read("x" * 100_000, 100)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fires.streams.base import Batch, Position, Rows, Schema, check_batch_size
+from fires.streams.base import Batch, Schema, numbered_columns, row_ranges
 
 
 class ArrayStream:
@@ -21,15 +21,20 @@ class ArrayStream:
         self._y = y
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out views of ``batch_size`` rows each; the last batch may be shorter."""
-        batch_size = check_batch_size(batch_size)
-        X, y = self._X, self._y
-        are_views = not sparse.issparse(X) and X.dtype == np.float64 and X.flags.c_contiguous
-        block = Rows(X, y) if are_views else None
-        for start in range(0, len(y), batch_size):
-            stop = min(start + batch_size, len(y))
-            position = Position(rows=stop, offset=stop)
-            yield Batch(_rows(X, start, stop), y[start:stop], position, block, start)
+        """Hand out the rows in order.
+
+        Parameters
+        ----------
+        batch_size : int
+            How many rows each batch has; the last one may have fewer.
+
+        Returns
+        -------
+        iterator of Batch
+            Views of the array where its layout allows it.
+        """
+        for start, stop, position in row_ranges(len(self._y), batch_size):
+            yield Batch(_rows(self._X, start, stop), self._y[start:stop], position)
 
 
 def from_arrays(
@@ -58,6 +63,11 @@ def from_arrays(
     classes : sequence, optional
         All labels that can occur, if they are known.
 
+    Returns
+    -------
+    ArrayStream
+        The stream.
+
     Examples
     --------
     >>> stream = from_arrays([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], ["a", "b", "a"])
@@ -79,7 +89,7 @@ def from_arrays(
     if X.ndim != 2 or y.ndim != 1 or X.shape[0] != len(y):
         raise ValueError(f"X and y do not belong together: shapes {X.shape} and {y.shape}.")
     if feature_names is None:
-        feature_names = [f"x{column}" for column in range(X.shape[1])]
+        feature_names = numbered_columns(X.shape[1])
     if len(feature_names) != X.shape[1]:
         raise ValueError(f"{len(feature_names)} feature names for {X.shape[1]} columns.")
     known = None if classes is None else tuple(classes)

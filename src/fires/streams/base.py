@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -40,13 +40,6 @@ class Position:
     line: int = 0
 
 
-class Rows(NamedTuple):
-    """Consecutive rows of a stream that lie together in memory, and that nobody changes."""
-
-    X: npt.NDArray[np.float64]
-    y: npt.NDArray[Any]
-
-
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Consecutive rows of a stream.
@@ -59,11 +52,6 @@ class Batch:
         Labels as the source has them (text, integers, booleans), or float64 numbers.
     position : Position
         Where the batch ends in the source.
-    block : Rows, optional
-        What the batch was cut from. The rows behind it come next in the stream, in batches of
-        the same length, as long as they last.
-    start : int
-        Where in the block it begins.
 
     Examples
     --------
@@ -74,8 +62,6 @@ class Batch:
     X: Any
     y: npt.NDArray[Any]
     position: Position = field(default_factory=Position)
-    block: Rows | None = None
-    start: int = 0
 
     @property
     def n_rows(self) -> int:
@@ -120,19 +106,120 @@ class Stream(Protocol):
         """The names of the columns."""
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the rows in order, ``batch_size`` at a time; the last batch may be shorter."""
+        """Hand out the rows in order.
+
+        Parameters
+        ----------
+        batch_size : int
+            How many rows each batch has; the last one may have fewer.
+
+        Returns
+        -------
+        iterator of Batch
+            All rows, each in one batch.
+        """
 
 
 def check_batch_size(batch_size: int) -> int:
     """Return the batch size, or raise if it is not a whole number above zero.
+
+    Parameters
+    ----------
+    batch_size : int
+        What the caller asked for.
+
+    Returns
+    -------
+    int
+        The same number.
 
     Examples
     --------
     >>> check_batch_size(100)
     100
     """
-    if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)):
-        raise TypeError(f"batch_size must be a whole number, not {batch_size!r}.")
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, not {batch_size}.")
-    return int(batch_size)
+    return check_count("batch_size", batch_size, 1)
+
+
+def check_count(name: str, value: int, least: int) -> int:
+    """Return a setting that counts something, or raise.
+
+    Parameters
+    ----------
+    name : str
+        What the setting is called.
+    value : int
+        What the caller asked for.
+    least : int
+        The smallest number allowed.
+
+    Returns
+    -------
+    int
+        The value.
+
+    Raises
+    ------
+    TypeError
+        If it is not a whole number.
+    ValueError
+        If it is too small.
+
+    Examples
+    --------
+    >>> check_count("n_classes", 1, 2)
+    Traceback (most recent call last):
+    ValueError: n_classes must be at least 2, not 1.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be a whole number, not {value!r}.")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, not {value}.")
+    return int(value)
+
+
+def row_ranges(n_rows: int, batch_size: int) -> Iterator[tuple[int, int, Position]]:
+    """Cut rows that can be counted beforehand into batches.
+
+    Parameters
+    ----------
+    n_rows : int
+        How many rows there are.
+    batch_size : int
+        How many rows each batch has; the last one may have fewer.
+
+    Returns
+    -------
+    iterator of (int, int, Position)
+        The first row of each batch, the first row after it, and where it ends.
+
+    Examples
+    --------
+    >>> [(start, stop) for start, stop, _ in row_ranges(5, 2)]
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    batch_size = check_batch_size(batch_size)
+    for start in range(0, n_rows, batch_size):
+        stop = min(start + batch_size, n_rows)
+        yield start, stop, Position(rows=stop, offset=stop)
+
+
+def numbered_columns(n_features: int) -> tuple[str, ...]:
+    """Name columns that have no names.
+
+    Parameters
+    ----------
+    n_features : int
+        How many columns there are.
+
+    Returns
+    -------
+    tuple of str
+        x0, x1, ...
+
+    Examples
+    --------
+    >>> numbered_columns(2)
+    ('x0', 'x1')
+    """
+    return tuple(f"x{column}" for column in range(n_features))

@@ -7,15 +7,46 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.optional import require
 from fires.core.randomness import generator
-from fires.streams.base import Batch, Position, Schema, check_batch_size
+from fires.streams.base import Batch, Schema, check_count, numbered_columns, row_ranges
 
 
-class RandomRBF:
+class _FromRiver:
+    """The first rows of one of River's endless sources, as matrices."""
+
+    def __init__(self, n_samples: int, names: tuple[str, ...], n_classes: int) -> None:
+        self.n_samples = check_count("n_samples", n_samples, 1)
+        self.schema = Schema(names, target="label", classes=tuple(range(n_classes)))
+        self._source: Iterable[tuple[dict[Any, float], int]] = ()
+
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        """Hand out the rows in order.
+
+        Parameters
+        ----------
+        batch_size : int
+            How many rows each batch has; the last one may have fewer.
+
+        Returns
+        -------
+        iterator of Batch
+            The same rows in every iteration.
+        """
+        rows = iter(self._source)  # begins again with the same seeds
+        for start, stop, position in row_ranges(self.n_samples, batch_size):
+            features, labels = zip(*islice(rows, stop - start), strict=True)
+            values = np.array([list(x.values()) for x in features], dtype=np.float64)
+            yield Batch(self._as_columns(values), np.array(labels, dtype=np.int64), position)
+
+    def _as_columns(self, values: Floats) -> Floats:
+        """Turn River's features into the columns of X."""
+        return values
+
+
+class RandomRBF(_FromRiver):
     r"""Classes that lie round random centres: River's ``synth.RandomRBF``.
 
     Each centre has a place :math:`c \in [0, 1]^J`, a class, a weight and a spread :math:`s`, all
@@ -68,23 +99,19 @@ class RandomRBF:
     ) -> None:
         synth = require("river.datasets.synth", "RandomRBF", "river")
         rng = generator(random_state, "random rbf")
-        self.n_samples = _at_least("n_samples", n_samples, 1)
-        self._rows = synth.RandomRBF(
+        n_classes = check_count("n_classes", n_classes, 2)
+        n_features = check_count("n_features", n_features, 1)
+        super().__init__(n_samples, numbered_columns(n_features), n_classes)
+        self._source = synth.RandomRBF(
             seed_model=_seed(rng),
             seed_sample=_seed(rng),
-            n_classes=_at_least("n_classes", n_classes, 2),
-            n_features=_at_least("n_features", n_features, 1),
-            n_centroids=_at_least("n_centroids", n_centroids, 1),
+            n_classes=n_classes,
+            n_features=n_features,
+            n_centroids=check_count("n_centroids", n_centroids, 1),
         )
-        names = tuple(f"x{column}" for column in range(n_features))
-        self.schema = Schema(names, target="label", classes=tuple(range(n_classes)))
-
-    def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the rows in order; the last batch may be shorter."""
-        return _batches(self._rows, self.n_samples, self.schema.n_features, batch_size)
 
 
-class RandomTree:
+class RandomTree(_FromRiver):
     r"""Classes that a random decision tree tells apart: River's ``synth.RandomTree``.
 
     Numbers are uniform in [0, 1), categories are uniform too. Each category becomes a column of
@@ -137,55 +164,27 @@ class RandomTree:
     ) -> None:
         synth = require("river.datasets.synth", "RandomTree", "river")
         rng = generator(random_state, "random tree")
-        self.n_samples = _at_least("n_samples", n_samples, 1)
-        self._rows = synth.RandomTree(
-            seed_tree=_seed(rng),
-            seed_sample=_seed(rng),
-            n_classes=_at_least("n_classes", n_classes, 2),
-            n_num_features=_at_least("n_numbers", n_numbers, 1),
-            n_cat_features=_at_least("n_categorical", n_categorical, 0),
-            n_categories_per_feature=_at_least("n_values", n_values, 2),
-        )
+        n_classes = check_count("n_classes", n_classes, 2)
+        self._n_numbers = check_count("n_numbers", n_numbers, 1)
+        self._n_values = check_count("n_values", n_values, 2)
+        n_categorical = check_count("n_categorical", n_categorical, 0)
         numbers = [f"num_{number}" for number in range(n_numbers)]
         hot = [f"cat_{c}={value}" for c in range(n_categorical) for value in range(n_values)]
-        self.schema = Schema((*numbers, *hot), target="label", classes=tuple(range(n_classes)))
-        self._n_numbers, self._n_values = n_numbers, n_values
-        self._width = n_numbers + n_categorical
+        super().__init__(n_samples, (*numbers, *hot), n_classes)
+        self._source = synth.RandomTree(
+            seed_tree=_seed(rng),
+            seed_sample=_seed(rng),
+            n_classes=n_classes,
+            n_num_features=n_numbers,
+            n_cat_features=n_categorical,
+            n_categories_per_feature=n_values,
+        )
 
-    def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the rows in order; the last batch may be shorter."""
-        hot = np.eye(self._n_values)
-        for batch in _batches(self._rows, self.n_samples, self._width, batch_size):
-            numbers, codes = np.split(batch.X, [self._n_numbers], axis=1)
-            categories = hot[codes.astype(np.intp)]
-            X = np.hstack([numbers, *np.moveaxis(categories, 1, 0)])
-            yield Batch(X, batch.y, batch.position)
-
-
-def _batches(
-    source: Iterable[tuple[dict[Any, float], int]], n_samples: int, width: int, batch_size: int
-) -> Iterator[Batch]:
-    """The first rows of one of River's endless sources, as matrices."""
-    batch_size = check_batch_size(batch_size)
-    rows = iter(source)  # begins again with the same seeds
-    for start in range(0, n_samples, batch_size):
-        stop = min(start + batch_size, n_samples)
-        X: Floats = np.empty((stop - start, width))
-        y: npt.NDArray[np.int64] = np.empty(stop - start, dtype=np.int64)
-        for row, (x, label) in enumerate(islice(rows, stop - start)):
-            X[row] = np.fromiter(x.values(), dtype=np.float64, count=width)
-            y[row] = label
-        yield Batch(X, y, Position(rows=stop, offset=stop))
+    def _as_columns(self, values: Floats) -> Floats:
+        numbers, codes = np.split(values, [self._n_numbers], axis=1)
+        categories = np.eye(self._n_values)[codes.astype(np.intp)]
+        return np.hstack([numbers, categories.reshape(len(values), -1)])
 
 
 def _seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**63))
-
-
-def _at_least(name: str, value: int, least: int) -> int:
-    """Return a whole number, or raise."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be a whole number, not {value!r}.")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, not {value}.")
-    return int(value)

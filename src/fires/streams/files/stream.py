@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fires.columns.encoding import N_EXAMPLES, Column, Encoder, Kind, find_kinds
-from fires.core.errors import closest
-from fires.streams.base import Batch, InputError, Position, Rows, Schema, check_batch_size
-from fires.streams.files.sources import ahead
-from fires.streams.files.tables import Source, Table, open_table
-from fires.streams.files.text_blocks import BLOCK, NOT_UTF8
+from fires.columns.schema import N_EXAMPLES, Column
+from fires.core.errors import InputError
+from fires.streams.base import Batch, Position, Schema, check_batch_size
+from fires.streams.files.read_ahead import read_ahead
+from fires.streams.files.table import Chunk, FileTable, unreadable
+from fires.streams.files.text_blocks import BLOCK
 
 if TYPE_CHECKING:
-    import polars as pl
-
-SAMPLE_ROWS = 10_000
-"""How many rows at most decide what the columns hold."""
-LEAST_ROWS = 100
-"""How many rows decide it where a pipe has no more to give for the moment."""
-_SAMPLE_CELLS = 2_000_000
-
-_Rows = tuple[npt.NDArray[np.float64], npt.NDArray[Any], npt.NDArray[np.int64]]
-"""X, y, and the bytes, offset and line at which each row ends."""
+    from fires.columns.encoders import Encoder
+    from fires.streams.files.opening import Source
 
 
 @dataclass(frozen=True)
 class Rejected:
-    """How many rows could not be used, and (line, reason) of the first ten.
+    """The rows that could not be used.
 
-    Parquet files have rows where text has lines; ``unit`` says which.
+    Parameters
+    ----------
+    count : int
+        How many there are.
+    examples : tuple of (line, reason)
+        The first ten.
+    unit : str
+        What is counted: a "line" of text, or a "row" of a Parquet file.
     """
 
     count: int = 0
@@ -86,6 +85,11 @@ def from_file(
     block_size : int
         Bytes of text to parse at once. The batches do not depend on it.
 
+    Returns
+    -------
+    FileStream
+        The stream.
+
     Raises
     ------
     InputError
@@ -101,10 +105,14 @@ def from_file(
     >>> stream.rejected.examples
     ((4, '"old" in column "age" is not a number'),)
     """
+    # Here and not above, because polars takes a while to load.
+    from fires.columns.kinds import find_kinds
+    from fires.streams.files.opening import choose_columns, open_table, read_sample
+
     table = open_table(path, delimiter, block_size)
-    used = _choose(table, target, [exclude] if isinstance(exclude, str) else exclude)
+    used = choose_columns(table, target, [exclude] if isinstance(exclude, str) else exclude)
     if columns is None:
-        columns = find_kinds(_sample(table, used), target, numeric_target=numeric_target)
+        columns = find_kinds(read_sample(table, used), target, numeric_target=numeric_target)
     elif {column.name for column in columns} != set(used):
         raise InputError(f"{table.name} does not have the columns of the earlier run")
     return FileStream(table, tuple(columns), target, max_categories, start or Position())
@@ -125,7 +133,7 @@ class FileStream:
 
     def __init__(
         self,
-        table: Table,
+        table: FileTable,
         columns: tuple[Column, ...],
         target: str,
         max_categories: int,
@@ -138,119 +146,119 @@ class FileStream:
         self._known = columns
         self._max_categories = max_categories
         self._start = start
-        self._encoder = Encoder(columns, target, max_categories=max_categories)
+        self._encoder = self._new_encoder()
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The kinds of the columns and the categories met so far; the target is the last."""
+        """Describe the columns, so that a later stream can go on with their kinds and codes.
+
+        Returns
+        -------
+        tuple of Column
+            With the categories met so far; the target is the last.
+        """
         return self._encoder.columns
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out ``batch_size`` rows at a time; the last batch may be shorter."""
+        """Hand out the rows in order.
+
+        Parameters
+        ----------
+        batch_size : int
+            How many rows each batch has; the last one may have fewer.
+
+        Returns
+        -------
+        iterator of Batch
+            Views of larger arrays, where a batch does not lie across two of them.
+        """
         batch_size = check_batch_size(batch_size)
         self.rejected = Rejected(unit=self._table.unit)
         n_rows = self._start.rows
-        parts = self._encoded()
-        if self.n_bytes is not None:  # not where reading may wait for others, and Ctrl-C for it
-            parts = ahead(parts)
-        for (X, y, places), block, start in _cut(parts, batch_size):
-            n_rows += len(y)
-            yield Batch(X, y, Position(n_rows, *places[-1].tolist()), block, start)
+        with closing(self._encoded()) as blocks:
+            for X, y, end in _cut(blocks, batch_size):
+                n_rows += len(y)
+                yield Batch(X, y, Position(n_rows, *end))
         if n_rows == 0 and self.rejected.examples:
-            raise _unreadable(self._table, *self.rejected.examples[0])
+            raise unreadable(self._table, *self.rejected.examples[0])
 
-    def _encoded(self) -> Iterator[_Rows]:
-        """Chunk by chunk, the usable rows as arrays and where each of them ends."""
-        encoder = Encoder(self._known, self.schema.target, max_categories=self._max_categories)
-        self._encoder = encoder
-        kinds = {column.name: column.kind for column in self._known}
-        for chunk in self._table.chunks(kinds, self._start):
-            encoded = encoder.encode(chunk.frame)
-            faults = [(int(chunk.lines[row]), why) for row, why in encoded.reasons.items()]
-            n_bad = len(chunk.faults) + int(np.count_nonzero(~encoded.usable))
-            examples = [*self.rejected.examples, *sorted([*chunk.faults, *faults])]
-            self.rejected = Rejected(
-                self.rejected.count + n_bad, tuple(examples[:N_EXAMPLES]), self._table.unit
-            )
-            places = chunk.places if n_bad == len(chunk.faults) else chunk.places[encoded.usable]
-            yield encoded.X, encoded.y, places
+    def _new_encoder(self) -> Encoder:
+        from fires.columns.encoders import Encoder
 
+        return Encoder(self._known, self.schema.target, max_categories=self._max_categories)
 
-def _choose(table: Table, target: str, exclude: Sequence[str]) -> list[str]:
-    """Check the names of the columns; return those to read."""
-    names = table.column_names
-    name, count = Counter(names).most_common(1)[0]
-    if count > 1:
-        raise InputError(f'{table.name} has {count} columns of the name "{name}"')
-    for name in [target, *exclude]:
-        if name not in names:
-            raise InputError(f'no column "{name}" in {table.name}', hint=_hint(name, names))
-    if target in exclude:
-        raise InputError(f'the target column "{target}" cannot be excluded')
-    used = [name for name in names if name not in exclude]
-    if len(used) < 2:
-        raise InputError(f'{table.name} has no column besides the target "{target}"')
-    return used
+    def _encoded(self) -> Generator[_PlacedRows, None, None]:
+        """Read, parse and encode the table, block by block."""
+        encoder = self._encoder = self._new_encoder()
+        chunks = self._table.chunks({c.name: c.kind for c in self._known}, self._start)
+        if self.n_bytes is None:  # reading may wait for others, and then Ctrl-C would wait for it
+            return self._encode(chunks, encoder)
+        return read_ahead(self._encode(read_ahead(chunks), encoder))
 
+    def _encode(
+        self, chunks: Generator[Chunk, None, None], encoder: Encoder
+    ) -> Generator[_PlacedRows, None, None]:
+        """Turn chunks into arrays, and keep account of the rows that cannot be used."""
+        with closing(chunks):
+            for chunk in chunks:
+                encoded = encoder.encode(chunk.frame)
+                n_unusable = len(chunk.lines) - len(encoded.y)
+                if chunk.faults or n_unusable:
+                    self._reject(chunk, encoded.reasons, n_unusable)
+                places = chunk.places[encoded.usable] if n_unusable else chunk.places
+                yield _PlacedRows(encoded.X, encoded.y, places)
 
-def _hint(name: str, names: Sequence[str]) -> str:
-    """Name the nearest column or, if none is near, some of those that are there."""
-    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-    return closest(name, names, f"it has {', '.join(names[:8])}{more}", quote='"')
+    def _reject(self, chunk: Chunk, reasons: Mapping[int, str], n_unusable: int) -> None:
+        unusable = [(int(chunk.lines[row]), why) for row, why in reasons.items()]
+        examples = [*self.rejected.examples, *sorted([*chunk.faults, *unusable])]
+        count = self.rejected.count + len(chunk.faults) + n_unusable
+        self.rejected = Rejected(count, tuple(examples[:N_EXAMPLES]), self._table.unit)
 
 
-def _sample(table: Table, names: Sequence[str]) -> pl.DataFrame:
-    """Read the first rows of a table; in text, all columns as text."""
-    import polars as pl
+class _PlacedRows(NamedTuple):
+    """Rows as arrays, and the bytes, offset and line at which each of them ends."""
 
-    n_rows = min(SAMPLE_ROWS, max(LEAST_ROWS, _SAMPLE_CELLS // len(names)))
-    kinds: dict[str, Kind] = dict.fromkeys(names, "category")
-    frames, n_read, first_fault = [], 0, None
-    for chunk in table.chunks(kinds, Position(), again=True):
-        last_lines = chunk.lines[n_rows - n_read - 1 :][:1]
-        for line, reason in chunk.faults:
-            if reason == NOT_UTF8 and not (last_lines < line).any():
-                raise InputError(f"{table.name} is {NOT_UTF8}: line {line}")
-            first_fault = first_fault or (line, reason)
-        frames.append(chunk.frame)
-        n_read += len(chunk.frame)
-        if n_read >= (LEAST_ROWS if chunk.short else n_rows):
-            break
-    if n_read == 0 and first_fault:
-        raise _unreadable(table, *first_fault)
-    if n_read == 0:
-        raise InputError(f"{table.name} has a header but no rows")
-    return pl.concat(frames).head(n_rows)
+    X: npt.NDArray[np.float64]
+    y: npt.NDArray[Any]
+    places: npt.NDArray[np.int64]
+
+    def rows(self, start: int, stop: int) -> _PlacedRows:
+        return _PlacedRows(self.X[start:stop], self.y[start:stop], self.places[start:stop])
 
 
-def _unreadable(table: Table, line: int, reason: str) -> InputError:
-    where = f"{table.unit} {line}"
-    return InputError(f"{table.name} has no readable rows; first problem: {where}: {reason}")
+def _cut(
+    blocks: Iterable[_PlacedRows], size: int
+) -> Iterator[tuple[npt.NDArray[np.float64], npt.NDArray[Any], list[int]]]:
+    """Cut blocks of any length into batches; only those across a seam are copied.
 
-
-def _cut(parts: Iterator[_Rows], size: int) -> Iterator[tuple[_Rows, Rows | None, int]]:
-    """Cut parts of any length into parts of one length; only those across a seam are copied.
-
-    Also tells what those that are not were cut from, and where.
+    Each comes with the bytes, offset and line at which it ends.
     """
-    held: list[_Rows] = []
+    held: list[_PlacedRows] = []  # rows that are too few for a batch
     n_held = 0
-    for X, y, places in parts:
-        block, start = Rows(X, y), 0
-        while start < len(y):
-            stop = min(start + size - n_held, len(y))
-            held.append((X[start:stop], y[start:stop], places[start:stop]))
-            n_held += stop - start
-            if n_held == size:
-                yield _joined(held), block if len(held) == 1 else None, start
-                held, n_held = [], 0
-            start = stop
+    for block in blocks:
+        X, y, places = block
+        first = 0
+        if held:
+            first = min(size - n_held, len(y))
+            held.append(block.rows(0, first))
+            n_held += first
+            if n_held < size:
+                continue
+            yield _joined(held)
+        stops = range(first + size, len(y) + 1, size)
+        ends = places[first + size - 1 :: size].tolist()
+        for stop, end in zip(stops, ends, strict=True):
+            start = stop - size
+            yield X[start:stop], y[start:stop], end
+        rest = first + size * len(stops)
+        n_held = len(y) - rest
+        held = [block.rows(rest, len(y))] if n_held else []
     if held:
-        yield _joined(held), None, 0
+        yield _joined(held)
 
 
-def _joined(parts: list[_Rows]) -> _Rows:
-    if len(parts) == 1:
-        return parts[0]
-    X, y, places = zip(*parts, strict=True)
-    return np.concatenate(X), np.concatenate(y), np.concatenate(places)
+def _joined(
+    parts: list[_PlacedRows],
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], list[int]]:
+    X, y, places = map(np.concatenate, zip(*parts, strict=True))
+    return X, y, places[-1].tolist()

@@ -8,39 +8,25 @@ is the reference. Both give the same records, whatever the size of the blocks.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
-from threading import Lock
 from time import monotonic
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from fires.streams.base import InputError
+from fires.core.errors import InputError
+from fires.streams.files import records
 
 BLOCK = 8 << 20
 """Bytes parsed at once: smaller blocks cost speed, greater ones only memory."""
 PIECE = BLOCK // 16
 """Bytes read row by row at once, where that is necessary."""
-MAX_LINE = 64 << 20
-"""A longer line is no table."""
-MAX_RECORD = 1 << 20
-"""A record of several lines that is longer than this has a quote that nobody closed."""
 PATIENCE = 0.1
 """Seconds that lines are held back in all, while more text may come to be parsed with them."""
 
-NOT_UTF8 = "not UTF-8 text"
-UNCLOSED = "a quote is opened and not closed"
-UNQUOTED = "there is text between a closing quote and the end of its field"
-RETURN = "a carriage return within the line"
-
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
-_CSV_LIMIT = Lock()  # The csv module has one limit for all threads.
 
 Ints = npt.NDArray[np.int64]
 Read: TypeAlias = Callable[[int], bytes]
@@ -73,7 +59,20 @@ class Block:
     short: bool = False
 
     def pieces(self, delimiter: str, width: int) -> Iterator[Block]:
-        """Cut the block further, into pieces of about PIECE bytes."""
+        """Cut the block further.
+
+        Parameters
+        ----------
+        delimiter : str
+            What stands between two fields.
+        width : int
+            How many fields a record should have.
+
+        Returns
+        -------
+        iterator of Block
+            Pieces of about PIECE bytes.
+        """
         offset = int(self.ends[-1]) - len(self.data)
         first, start = 0, offset
         while first < len(self.ends):
@@ -88,18 +87,46 @@ class Block:
 
 
 def always(seconds: float) -> bool:
-    """What is read never keeps the reader waiting."""
+    """Tell that a source never keeps the reader waiting.
+
+    Parameters
+    ----------
+    seconds : float
+        How long the reader would wait.
+
+    Returns
+    -------
+    bool
+        True.
+    """
     return True
 
 
 def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list[bytes], bool]:
     r"""Read ``size`` bytes in pieces; fewer at the end, or where more would not come soon.
 
-    Then at least ``n_lines`` lines have ended, and PATIENCE has been spent on waiting for more.
-    Also returns whether it was the end.
+    Parameters
+    ----------
+    read : callable
+        ``read(n)`` returns at most n bytes, and none at the end, as files do.
+    ready : callable
+        ``ready(seconds)`` tells whether ``read`` would return within so many seconds.
+    size : int
+        How many bytes to read.
+    n_lines : int
+        Fewer bytes are read only if so many lines have ended in them, and PATIENCE has been spent
+        on waiting for more.
+
+    Returns
+    -------
+    pieces : list of bytes
+        What was read.
+    ended : bool
+        Whether there is no more.
 
     Examples
     --------
+    >>> import io
     >>> text = io.BytesIO(b"1,2\n3,4\n")
     >>> fill(text.read, always, 5), fill(text.read, always, 5)
     (([b'1,2\n3'], False), ([b',4\n'], True))
@@ -122,7 +149,7 @@ def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list
     return pieces, False
 
 
-def blocks(
+def cut_into_blocks(
     read: Read,
     delimiter: str,
     width: int,
@@ -150,10 +177,16 @@ def blocks(
         ``ready(seconds)`` tells whether ``read`` would return within so many seconds. Where it
         would not, records that are there come in a smaller block.
 
+    Returns
+    -------
+    iterator of Block
+        The whole text, in order.
+
     Examples
     --------
+    >>> import io
     >>> text = io.BytesIO(b'1,"two\nlines"\n3,four')
-    >>> [(block.data, block.lines) for block in blocks(text.read, ",", 2, block_size=16)]
+    >>> [(block.data, block.lines) for block in cut_into_blocks(text.read, ",", 2, block_size=16)]
     [(b'1,"two\nlines"\n', array([1, 3])), (b'3,four', array([3, 4]))]
     """
     rest, final = b"", False
@@ -165,11 +198,13 @@ def blocks(
             pieces += more
             short = not final and sum(map(len, pieces)) < size
         buffer, rest = (b"".join(pieces), b"") if final else _whole_lines(pieces)
-        if not buffer and len(rest) > MAX_LINE:
-            raise InputError(f"line {line + 1} is longer than {MAX_LINE >> 20} MB: not a table")
+        if not buffer and len(rest) > records.MAX_LINE:
+            raise InputError(
+                f"line {line + 1} is longer than {records.MAX_LINE >> 20} MB: not a table"
+            )
         newlines = _line_ends(buffer)
         ends, regular = _regular_ends(buffer, newlines, delimiter, width)
-        if ends is None or (len(ends) == 0 and (final or len(buffer) > MAX_RECORD)):
+        if ends is None or (len(ends) == 0 and (final or len(buffer) > records.MAX_RECORD)):
             ends = _walked_ends(buffer, newlines, delimiter, width, final)
         if len(ends) == 0:  # The buffer ends within its first record.
             rest = buffer + rest
@@ -239,7 +274,7 @@ def _regular_ends(
     n_separators = np.diff(np.searchsorted(separators, ends), prepend=0)
     regular = bool((n_separators == width - 1).all())
     several_lines = len(ends) < np.searchsorted(newlines, stop)
-    if several_lines and (not regular or np.diff(ends, prepend=0).max() > MAX_RECORD):
+    if several_lines and (not regular or np.diff(ends, prepend=0).max() > records.MAX_RECORD):
         return None, False
     return ends, regular
 
@@ -253,103 +288,6 @@ def _walked_ends(buffer: bytes, newlines: Ints, delimiter: str, width: int, fina
     """Where records end, by the csv module."""
     if len(newlines) == 0:
         return newlines
-    records = walk(buffer[: newlines[-1] + 1], delimiter, width, final=final)
-    last_lines = np.cumsum([n_lines for n_lines, _ in records], dtype=np.int64) - 1
+    found = records.walk(buffer[: newlines[-1] + 1], delimiter, width, final=final)
+    last_lines = np.cumsum([n_lines for n_lines, _ in found], dtype=np.int64) - 1
     return newlines[last_lines] + 1
-
-
-@contextmanager
-def long_fields() -> Iterator[None]:
-    """Let the csv module read fields of any length."""
-    with _CSV_LIMIT:
-        former = csv.field_size_limit(MAX_LINE)
-        try:
-            yield
-        finally:
-            csv.field_size_limit(former)
-
-
-@long_fields()
-def walk(
-    data: bytes, delimiter: str, width: int, *, final: bool = True
-) -> list[tuple[int, list[str] | str]]:
-    r"""Read whole lines record by record.
-
-    Returns, for each record, the number of its lines, and its fields or what is wrong with it;
-    a blank line has no fields. A record of several lines that is wrong is not lost whole: its
-    first line is, and reading goes on with the second, since a quote too many is the likely
-    reason. Unless ``final``, a record that may go on after the data is left out.
-
-    Examples
-    --------
-    >>> walk(b'1,2\n3,"4\n5,6\n7\n', ",", 2)
-    [(1, ['1', '2']), (1, 'a quote is opened and not closed'), (1, ['5', '6']),
-     (1, '1 field, the header has 2')]
-    """
-    text = data.decode("utf-8", "surrogateescape")
-    lines = list(io.StringIO(text, newline="\n"))
-    decoded = is_utf8(text)
-    records: list[tuple[int, list[str] | str]] = []
-    at = 0
-    while at < len(lines):
-        start, dry = at, list[bool]()
-        feed = chain(islice(lines, at, None), _once_dry(dry))
-        reader = csv.reader(feed, delimiter=delimiter, strict=True)
-        while True:
-            try:
-                row = next(reader)
-                fault = _fault(row, width)
-            except StopIteration:
-                return records
-            except csv.Error as error:
-                row, fault = [], RETURN if "new-line" in str(error) else UNQUOTED
-            n_lines = start + reader.line_num - at
-            if n_lines > 1 or dry:
-                too_long = _n_bytes(lines[at : at + n_lines]) > MAX_RECORD
-                if dry and not final and not too_long:
-                    return records
-                if dry or fault or too_long:
-                    records.append((1, UNCLOSED))
-                    at += 1
-                    break
-            if not decoded and not is_utf8("".join(row)):
-                fault = NOT_UTF8
-            records.append((n_lines, fault or row))
-            at += n_lines
-    return records
-
-
-def _once_dry(dry: list[bool]) -> Iterator[str]:
-    """No lines, but a note that more were wanted: within a record, its quote is still open."""
-    dry.append(True)
-    yield from ()
-
-
-def _n_bytes(lines: list[str]) -> int:
-    return len("".join(lines).encode("utf-8", "surrogateescape"))
-
-
-def _fault(row: list[str], width: int) -> str | None:
-    """Say what is wrong with a row, if anything is."""
-    if len(row) == 1 and not row[0].strip():
-        row.clear()
-    if row and len(row) != width:
-        return f"{len(row)} field{'s' if len(row) > 1 else ''}, the header has {width}"
-    return None
-
-
-def is_utf8(text: str) -> bool:
-    r"""Whether a text that was decoded with ``surrogateescape`` was UTF-8 throughout.
-
-    Examples
-    --------
-    >>> is_utf8("größer"), is_utf8(b"gr\xf6\xdfer".decode("utf-8", "surrogateescape"))
-    (True, False)
-    """
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from fires.columns.encoding import Column, Encoder, find_kinds
-from fires.streams.base import InputError
+from fires.columns.kinds import find_kinds
+from fires.core.errors import InputError
 
 
 def kind(values, **options):
@@ -49,22 +49,3 @@ def test_all_columns_to_leave_out_are_named_at_once():
     sample = pl.DataFrame({"a b": [text], "c": [text], "d": ["1"], "y": ["1"]})
     with pytest.raises(InputError, match=r"57 characters on average.*--exclude 'a b,c'"):
         find_kinds(sample, "y")
-
-
-def test_an_encoder_goes_on_with_the_codes_of_an_earlier_one():
-    columns = (Column("x", "category"), Column("y", "category"))
-    first = Encoder(columns, "y")
-    first.encode(pl.DataFrame({"x": ["a", "b"], "y": ["0", "1"]}))
-    second = Encoder(first.columns, "y")
-    assert second.encode(pl.DataFrame({"x": ["c", "b"], "y": ["0", "1"]})).X.tolist() == [[2], [1]]
-    assert first.columns[0].categories == ("a", "b")
-
-
-def test_a_frame_without_rows_or_without_usable_ones_is_no_trouble():
-    encoder = Encoder((Column("x", "category"), Column("y", "integer")), "y")
-    for frame in ({"x": [], "y": []}, {"x": ["a"], "y": [None]}):
-        encoded = encoder.encode(
-            pl.DataFrame(frame, schema_overrides={"x": pl.String, "y": pl.String})
-        )
-        assert encoded.X.shape == (0, 1)
-        assert len(encoded.y) == 0

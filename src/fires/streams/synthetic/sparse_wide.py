@@ -10,8 +10,13 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fires.core.belief import Floats
-from fires.core.randomness import generator
-from fires.streams.synthetic_base import BLOCK, Labels, Synthetic, check_rate, directions
+from fires.streams.synthetic.base import (
+    BLOCK,
+    LabelsBySet,
+    Synthetic,
+    check_within,
+    directions,
+)
 
 
 class SparseWide(Synthetic):
@@ -78,16 +83,14 @@ class SparseWide(Synthetic):
                 f"head must lie between the {self._n_sets} x {n_relevant} relevant features and "
                 f"n_features={n_features}, not be {head}."
             )
-        if not 0.0 < length < np.inf:
-            raise ValueError(f"length must be finite and above 0, not {length}.")
-        if not 0.0 <= exponent < np.inf:
-            raise ValueError(f"exponent must be finite and not negative, not {exponent}.")
-        check_rate(positive_rate)
-        if not 0.0 < noise < np.inf:
-            raise ValueError(f"noise must be finite and above 0, not {noise}.")
+        check_within(0.0 < length < np.inf, "length", "be finite and above 0", length)
+        check_within(0.0 <= exponent < np.inf, "exponent", "be finite and not negative", exponent)
+        check_within(
+            0.0 < positive_rate < 1.0, "positive_rate", "lie between 0 and 1", positive_rate
+        )
+        check_within(0.0 < noise < np.inf, "noise", "be finite and above 0", noise)
         self._block_rows = BLOCK  # wide, but not full
-        rng = generator(random_state, "sparse wide")
-        self._seed = int(rng.integers(2**63))
+        rng = self._seeded(random_state, "sparse wide")
         frequency = np.arange(1.0, n_features + 1.0) ** -exponent
         frequency /= frequency.sum()
         self._cumulated = np.cumsum(frequency)
@@ -98,32 +101,35 @@ class SparseWide(Synthetic):
         self._mean = length * frequency[ranks]
         self._beta = directions(rng, self._relevant.shape)
         self._length, self._noise = length, noise
-        self._threshold = np.array(
-            [
-                np.quantile(
-                    self._signal(rng.poisson(self._mean[s], (100_000, n_relevant)), s)
-                    + noise * rng.standard_normal(100_000),
-                    1.0 - positive_rate,
-                )
-                for s in range(self._n_sets)
-            ]
-        )
+        self._threshold = [
+            self._drawn_threshold(rng, s, positive_rate) for s in range(self._n_sets)
+        ]
+
+    def _drawn_threshold(self, rng: np.random.Generator, s: int, positive_rate: float) -> float:
+        """Find the margin that the wanted share of rows exceeds while set s decides."""
+        signal = self._signal(rng.poisson(self._mean[s], (100_000, self._mean.shape[1])), s)
+        margin = signal + self._noise * rng.standard_normal(len(signal))
+        return float(np.quantile(margin, 1.0 - positive_rate))
 
     def _signal(self, counts: npt.NDArray[Any], s: int) -> Floats:
         mean = self._mean[s]
         signal: Floats = ((counts - mean) / np.sqrt(mean)) @ self._beta[s]
         return signal
 
-    def _block(self, number: int) -> tuple[Any, Labels]:
-        rng = generator(self._seed, "block", str(number))
-        shape = self._block_rows, self.schema.n_features
-        ends = np.append(0, np.cumsum(rng.poisson(self._length, self._block_rows))).astype(np.int32)
+    def _draw(self, rng: np.random.Generator) -> tuple[sparse.csr_array, LabelsBySet]:
+        n_rows = self._block_rows
+        ends = np.append(0, np.cumsum(rng.poisson(self._length, n_rows))).astype(np.int32)
         ranks = np.searchsorted(self._cumulated, rng.random(ends[-1]), side="right")
-        X = sparse.csr_array((np.ones(ends[-1]), self._column[ranks], ends), shape=shape)
+        words = np.ones(ends[-1]), self._column[ranks], ends
+        X = sparse.csr_array(words, shape=(n_rows, self.schema.n_features))
         X.sum_duplicates()
-        unexplained = self._noise * rng.standard_normal(self._block_rows)
-        margin = self._by_set(
-            self._sets(number, rng),
-            lambda s: self._signal(X[:, self._relevant[s]].toarray(), s) - self._threshold[s],
+        unexplained = self._noise * rng.standard_normal(n_rows)
+        return (
+            X,
+            lambda s: (
+                self._signal(X[:, self._relevant[s]].toarray(), s)
+                - self._threshold[s]
+                + unexplained
+                > 0.0
+            ),
         )
-        return X, (margin + unexplained > 0.0).astype(np.int64)

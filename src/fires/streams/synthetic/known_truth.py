@@ -1,9 +1,4 @@
-"""Streams whose truth is known: which features matter, and from which row on.
-
-All of them are seeded: rows depend on the settings and the seed and on nothing else, not on the
-batch size, and every iteration gives them again. They are drawn in blocks, each from a seed of its
-own, so that memory does not grow with the stream.
-"""
+"""A stream whose truth is known: which features matter, from which row on, and which are twins."""
 
 from __future__ import annotations
 
@@ -14,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from fires.core.belief import Floats
-from fires.core.randomness import generator
-from fires.streams.sparse_wide import SparseWide
-from fires.streams.synthetic_base import BLOCK, Columns, Labels, Synthetic, check_rate, directions
-
-__all__ = ["DriftingFeatures", "KnownTruth", "SignProduct", "SparseWide"]
+from fires.streams.synthetic.base import (
+    BLOCK,
+    Columns,
+    LabelsBySet,
+    Synthetic,
+    check_within,
+    directions,
+)
 
 
 class KnownTruth(Synthetic):
@@ -112,14 +110,17 @@ class KnownTruth(Synthetic):
                 f"n_features={n_features} cannot hold {self._n_sets} x {n_relevant} relevant "
                 f"features and n_twins={n_twins}."
             )
-        if not 0.0 < twin_correlation < 1.0:
-            raise ValueError(f"twin_correlation must lie between 0 and 1, not {twin_correlation}.")
-        check_rate(positive_rate)
-        if not 0.0 <= noise < np.inf:
-            raise ValueError(f"noise must be finite and not negative, not {noise}.")
-        rng = generator(random_state, self._purpose)
-        # A generator moves on when it is used: its seed is drawn once, so that rows come again.
-        self._seed = int(rng.integers(2**63))
+        check_within(
+            0.0 < twin_correlation < 1.0,
+            "twin_correlation",
+            "lie between 0 and 1",
+            twin_correlation,
+        )
+        check_within(
+            0.0 < positive_rate < 1.0, "positive_rate", "lie between 0 and 1", positive_rate
+        )
+        check_within(0.0 <= noise < np.inf, "noise", "be finite and not negative", noise)
+        rng = self._seeded(random_state, self._purpose)
         self._scale = 10.0 ** rng.uniform(-2.0, 3.0, n_features)
         self._offset = self._scale * rng.uniform(-5.0, 5.0, n_features)
         if scaled:
@@ -135,21 +136,25 @@ class KnownTruth(Synthetic):
 
     @property
     def twins(self) -> dict[int, int]:
-        """The relevant column that each twin copies."""
+        """Say which relevant column each twin copies.
+
+        Returns
+        -------
+        dict of int to int
+            From the column of the twin to that of the original.
+        """
         return dict(sorted(zip(self._twins.tolist(), self._originals.tolist(), strict=True)))
 
-    def _block(self, number: int) -> tuple[Floats, Labels]:
-        rng = generator(self._seed, "block", str(number))
+    def _draw(self, rng: np.random.Generator) -> tuple[Floats, LabelsBySet]:
         z = rng.standard_normal((self._block_rows, len(self._scale)))
         unexplained = self._noise * rng.standard_normal(len(z))
         rho = self._closeness
         z[:, self._twins] *= np.sqrt(1.0 - rho**2)
         z[:, self._twins] += rho * z[:, self._originals]
-        explained = self._by_set(
-            self._sets(number, rng), lambda s: z[:, self._relevant[s]] @ self._beta[s]
+        return (
+            self._offset + self._scale * z,
+            lambda s: z[:, self._relevant[s]] @ self._beta[s] + unexplained > self._threshold,
         )
-        y = (explained + unexplained > self._threshold).astype(np.int64)
-        return self._offset + self._scale * z, y
 
 
 class DriftingFeatures(KnownTruth):
@@ -224,70 +229,3 @@ class DriftingFeatures(KnownTruth):
         )
         self._block_rows = BLOCK
         self.change = int(self._starts[0])
-
-
-class SignProduct(Synthetic):
-    r"""The label is the product of some features' signs: a linear model sees nothing.
-
-    With independent standard normal :math:`x_j` and the relevant features :math:`R`:
-
-    .. math::
-        y = \Big[ \prod_{j \in R} \operatorname{sign} x_j > 0 \Big]
-
-    and then turned around with probability ``flip``. Of two or more relevant features no single
-    one tells anything: each is independent of the label.
-
-    Parameters
-    ----------
-    n_samples, n_features : int
-        The size of the stream.
-    n_relevant : int
-        How many signs are multiplied.
-    flip : float
-        The share of wrong labels, in [0, 0.5).
-    drift_at, drift_width, recurring, random_state
-        As in :class:`KnownTruth`.
-
-    Examples
-    --------
-    >>> stream = SignProduct(1_000)
-    >>> i, j = stream.relevant_at(0)
-    >>> for batch in stream.batches(500):
-    ...     print(bool((batch.y == (batch.X[:, i] * batch.X[:, j] > 0)).all()))
-    True
-    True
-    """
-
-    def __init__(
-        self,
-        n_samples: int = 30_000,
-        n_features: int = 20,
-        n_relevant: int = 2,
-        *,
-        flip: float = 0.0,
-        drift_at: float | Sequence[float] = (),
-        drift_width: float = 0.0,
-        recurring: bool = False,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(n_samples, n_features, n_relevant, drift_at, drift_width, recurring)
-        if self._relevant.size > n_features:
-            raise ValueError(
-                f"n_features={n_features} cannot hold {self._n_sets} x {n_relevant} relevant ones."
-            )
-        if not 0.0 <= flip < 0.5:
-            raise ValueError(f"flip must lie in [0, 0.5), not {flip}.")
-        rng = generator(random_state, "sign product")
-        self._seed = int(rng.integers(2**63))
-        order = rng.permutation(n_features)[: self._relevant.size]
-        self._relevant = order.reshape(self._relevant.shape)
-        self._flip = flip
-
-    def _block(self, number: int) -> tuple[Floats, Labels]:
-        rng = generator(self._seed, "block", str(number))
-        X = rng.standard_normal((self._block_rows, self.schema.n_features))
-        flipped = rng.random(len(X)) < self._flip
-        product = self._by_set(
-            self._sets(number, rng), lambda s: np.sign(X[:, self._relevant[s]]).prod(axis=1)
-        )
-        return X, ((product > 0) != flipped).astype(np.int64)

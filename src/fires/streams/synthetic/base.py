@@ -12,7 +12,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fires.core.belief import Floats
-from fires.streams.base import Batch, Position, Schema, check_batch_size
+from fires.core.randomness import generator
+from fires.streams.base import Batch, Schema, check_count, numbered_columns, row_ranges
 
 # Rows drawn at a time, fewer where they are wide: part of what a seed means, never to be changed.
 BLOCK, BLOCK_VALUES = 1_000, 1_000_000
@@ -20,6 +21,8 @@ BLOCK, BLOCK_VALUES = 1_000, 1_000_000
 Labels = npt.NDArray[np.int64]
 Columns = npt.NDArray[np.intp]
 Block = tuple[Any, Labels]
+LabelsBySet = Callable[[int], npt.NDArray[np.bool_]]
+"""The labels that all rows of a block would have if one set of features decided them."""
 
 
 class Synthetic(ABC):
@@ -39,19 +42,13 @@ class Synthetic(ABC):
         drift_width: float,
         recurring: bool,
     ) -> None:
-        for name, value in (
-            ("n_samples", n_samples),
-            ("n_features", n_features),
-            ("n_relevant", n_relevant),
-        ):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}.")
+        self.n_samples = check_count("n_samples", n_samples, 1)
+        check_count("n_features", n_features, 1)
+        check_count("n_relevant", n_relevant, 1)
         shares = np.atleast_1d(np.asarray(drift_at, dtype=np.float64))
-        if shares.ndim > 1 or not ((shares > 0.0) & (shares <= 1.0)).all():
-            raise ValueError(f"drift_at must lie in (0, 1], not {drift_at}.")
-        if not 0.0 <= drift_width < 1.0:
-            raise ValueError(f"drift_width must lie in [0, 1), not {drift_width}.")
-        self.n_samples = int(n_samples)
+        are_shares = shares.ndim == 1 and bool(((shares > 0.0) & (shares <= 1.0)).all())
+        check_within(are_shares, "drift_at", "lie in (0, 1]", drift_at)
+        check_within(0.0 <= drift_width < 1.0, "drift_width", "lie in [0, 1)", drift_width)
         self._starts = np.round(shares * n_samples).astype(np.intp)
         self._width = round(drift_width * n_samples)
         ends = self._starts[self._starts < n_samples] + self._width
@@ -67,18 +64,38 @@ class Synthetic(ABC):
         self._n_sets = int(self._turns.max()) + 1
         self._relevant: Columns = np.empty((self._n_sets, n_relevant), dtype=np.intp)
         self._block_rows = min(BLOCK, max(BLOCK_VALUES // n_features, 1))
-        names = tuple(f"x{column}" for column in range(n_features))
-        self.schema = Schema(names, target="label", classes=(0, 1))
+        self.schema = Schema(numbered_columns(n_features), target="label", classes=(0, 1))
+
+    def _seeded(self, random_state: Any, purpose: str) -> np.random.Generator:
+        """Fix the seed of all rows; the generator returned is for what else a stream draws."""
+        rng = generator(random_state, purpose)
+        # A generator moves on when it is used: its seed is drawn once, so that rows come again.
+        self._seed = int(rng.integers(2**63))
+        return rng
 
     @property
     def drifts(self) -> tuple[int, ...]:
-        """The rows from which on other features begin to decide."""
+        """Tell the rows from which on other features begin to decide.
+
+        Returns
+        -------
+        tuple of int
+            Ascending; empty if there are none.
+        """
         return tuple(self._starts[self._starts < self.n_samples].tolist())
 
     def relevant_at(self, row: int) -> Columns:
-        """The columns that decide the label of this row, ascending.
+        """Tell the columns that decide the label of a row.
 
-        While a gradual drift lasts, the columns of both sets.
+        Parameters
+        ----------
+        row : int
+            The number of the row, from 0.
+
+        Returns
+        -------
+        ndarray of int
+            Ascending; while a gradual drift lasts, the columns of both sets.
         """
         if not 0 <= row < self.n_samples:
             raise IndexError(f"The stream has rows 0 to {self.n_samples - 1}; there is no {row}.")
@@ -87,12 +104,21 @@ class Synthetic(ABC):
         return np.unique(self._relevant[self._turns[turn - lasts : turn + 1]])
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the rows in order; the last batch may be shorter."""
-        batch_size = check_batch_size(batch_size)
+        """Hand out the rows in order.
+
+        Parameters
+        ----------
+        batch_size : int
+            How many rows each batch has; the last one may have fewer.
+
+        Returns
+        -------
+        iterator of Batch
+            Copies, which the caller may change.
+        """
         block = lru_cache(maxsize=1)(self._block)
-        for start in range(0, self.n_samples, batch_size):
-            stop = min(start + batch_size, self.n_samples)
-            yield Batch(*self._rows(start, stop, block), Position(rows=stop, offset=stop))
+        for start, stop, position in row_ranges(self.n_samples, batch_size):
+            yield Batch(*self._rows(start, stop, block), position)
 
     def _rows(self, start: int, stop: int, block: Callable[[int], Block]) -> Block:
         size = self._block_rows
@@ -105,29 +131,29 @@ class Synthetic(ABC):
         # Always a copy: what is done to a batch must not reach the next one.
         return _stacked(Xs), np.concatenate(ys)
 
-    @abstractmethod
     def _block(self, number: int) -> Block:
-        """Rows from ``number * _block_rows`` on, drawn whole even where the stream ends before."""
+        """Draw the rows from ``number * _block_rows`` on, even those after the stream's end."""
+        rng = generator(self._seed, "block", str(number))
+        X, labels_by_set = self._draw(rng)
+        sets = self._sets(number, rng)
+        y = np.empty(len(sets), dtype=np.int64)
+        for chosen in np.unique(sets).tolist():
+            rows = sets == chosen
+            y[rows] = labels_by_set(chosen)[rows]
+        return X, y
 
-    def _numbers(self, number: int) -> npt.NDArray[np.intp]:
-        return number * self._block_rows + np.arange(self._block_rows)
+    @abstractmethod
+    def _draw(self, rng: np.random.Generator) -> tuple[Any, LabelsBySet]:
+        """Draw the features of a block, and all that is needed to give them labels."""
 
     def _sets(self, number: int, rng: np.random.Generator) -> Columns:
         """Which set decides each row of a block."""
-        rows = self._numbers(number)
+        rows = number * self._block_rows + np.arange(self._block_rows)
         turn = np.searchsorted(self._starts, rows, side="right")
         since = rows - np.append(self._starts, -self.n_samples)[turn - 1]  # long ago for turn 0
         is_old = rng.random(len(rows)) >= (since + 1) / (self._width + 1)
         sets: Columns = self._turns[turn - is_old]
         return sets
-
-    def _by_set(self, sets: Columns, margin: Callable[[int], Floats]) -> Floats:
-        """For each row the margin that its own set gives it."""
-        out = np.empty(len(sets))
-        for chosen in np.unique(sets).tolist():
-            rows = sets == chosen
-            out[rows] = margin(chosen)[rows]
-        return out
 
 
 def directions(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
@@ -137,13 +163,21 @@ def directions(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     return directions
 
 
-def check_rate(positive_rate: float) -> None:
-    """Raise unless it is a share of positives."""
-    if not 0.0 < positive_rate < 1.0:
-        raise ValueError(f"positive_rate must lie between 0 and 1, not {positive_rate}.")
+def check_within(is_within: bool, name: str, bounds: str, value: object) -> None:
+    """Raise, naming the bounds, unless a setting lies within them.
+
+    Examples
+    --------
+    >>> check_within(2.0 < 1.0, "noise", "be below 1", 2.0)
+    Traceback (most recent call last):
+    ValueError: noise must be below 1, not 2.0.
+    """
+    if not is_within:
+        raise ValueError(f"{name} must {bounds}, not {value}.")
 
 
 def _stacked(parts: Sequence[Any]) -> Any:
+    """Put rows under one another, dense or sparse."""
     if sparse.issparse(parts[0]):
         return sparse.vstack(parts, format="csr")
     return np.concatenate(parts)

@@ -1,0 +1,40 @@
+"""Work that goes on in a thread while its results are used."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+
+def read_ahead(items: Generator[Item, None, None]) -> Generator[Item, None, None]:
+    """Let a thread make the next item while this one is used.
+
+    This pays because polars and NumPy work without the interpreter. Each stage of reading has a
+    thread of its own: a stage that waits for the interpreter, which a busy consumer holds, then
+    keeps no other one waiting.
+
+    Parameters
+    ----------
+    items : generator
+        What makes the items, none of which is None. It must not wait for others, since a caller
+        that stops early waits for the item in the making.
+
+    Returns
+    -------
+    generator
+        The same items; when it is closed, so is ``items``.
+
+    Examples
+    --------
+    >>> list(read_ahead(letter for letter in "abc"))
+    ['a', 'b', 'c']
+    """
+    with closing(items), ThreadPoolExecutor(1, thread_name_prefix="fires-reader") as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item

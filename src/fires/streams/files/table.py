@@ -1,0 +1,93 @@
+"""What a file that holds a table gives: chunks of rows, and where each row ends."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.columns.schema import Kind
+from fires.core.errors import InputError
+from fires.streams.base import Position
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Rows in the columns asked for, as text or as the numbers of their kind.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        The rows.
+    lines : ndarray
+        The line, or the row of the file, at which each of them starts.
+    places : ndarray, shape (n_rows, 3)
+        Bytes, offset and line of the :class:`Position` at which each of them ends.
+    faults : list of (line, reason)
+        Records that are no rows at all.
+    short : bool
+        There would be more in the chunk, had the source not kept us waiting.
+    """
+
+    frame: pl.DataFrame
+    lines: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]
+    faults: Sequence[tuple[int, str]] = ()
+    short: bool = False
+
+
+class FileTable(Protocol):
+    """A file that holds a table. What it calls a record is its ``unit``: a line, or a row."""
+
+    name: str
+    unit: str
+    n_bytes: int | None
+    column_names: tuple[str, ...]
+
+    def chunks(
+        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
+    ) -> Generator[Chunk, None, None]:
+        """Read the table from a position on.
+
+        Parameters
+        ----------
+        kinds : mapping of str to str
+            The columns to read, and the kind of each.
+        start : Position
+            Where to begin.
+        n_rows : int, optional
+            Only about so many rows are wanted for now, and the table will be read again: a stream
+            that can be read only once keeps what it gives.
+
+        Returns
+        -------
+        generator of Chunk
+            The columns as text, or as the numbers of their kind.
+        """
+
+
+def unreadable(table: FileTable, line: int, reason: str) -> InputError:
+    """Make the error that no row can be used.
+
+    Parameters
+    ----------
+    table : FileTable
+        The table.
+    line : int
+        Where the first unusable record starts.
+    reason : str
+        What is wrong with it.
+
+    Returns
+    -------
+    InputError
+        With one line that says so.
+    """
+    where = f"{table.unit} {line}"
+    return InputError(f"{table.name} has no readable rows; first problem: {where}: {reason}")
