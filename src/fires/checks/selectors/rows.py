@@ -19,6 +19,25 @@ from fires.checks.selectors.contract import (
 class RowContract(SelectorContract):
     """What holds for the rows that a selector learns from."""
 
+    def nothing_that_was_passed_is_changed(self) -> None:
+        """X, y, classes and weights are only read, and the memory of X is not handed out."""
+        X, y = next(self._batches(seed=2))
+        X = data.with_entry(X, np.nan)
+        weight, classes = np.arange(25.0) % 3 + 1, take_rows(self._classes, slice(None, None, -1))
+        for array in (y, weight, classes):
+            if array is not None:  # whoever writes into it fails
+                array.flags.writeable = False
+        for name, form in (data.DENSE_FORMS | data.SPARSE_FORMS).items():
+            passed, selector = form(X), self._new()
+            before = data.content(passed)
+            for _ in range(2):
+                selector.partial_fit(passed, y, classes=classes, sample_weight=weight)
+            out = selector.transform(passed), selector.mask(passed)
+            expect(data.content(passed) == before, f"{name} was changed")
+            if isinstance(passed, np.ndarray):
+                shared = any(np.shares_memory(part, passed) for part in out)
+                expect(not shared, f"{name}: transform or mask hands out the memory of X")
+
     def every_form_of_dense_rows_is_learnt_alike(self) -> None:
         """Arrays of any layout, lists and frames of the same numbers lead to the same weights."""
         expected = self._learn()
@@ -90,22 +109,3 @@ class RowContract(SelectorContract):
         for form in DENSE_AND_SPARSE:
             weighted = self._learn(form=form, sample_weight=weight)
             expect_alike(weighted, self._learn(repeated, form))
-
-    def nothing_that_was_passed_is_changed(self) -> None:
-        """X, y, classes and weights are only read, and the memory of X is not handed out."""
-        X, y = next(self._batches(seed=2))
-        X = data.with_entry(X, np.nan)
-        weight, classes = np.arange(25.0) % 3 + 1, take_rows(self._classes, slice(None, None, -1))
-        for array in (y, weight, classes):
-            if array is not None:  # whoever writes into it fails
-                array.flags.writeable = False
-        for name, form in (data.DENSE_FORMS | data.SPARSE_FORMS).items():
-            passed, selector = form(X), self._new()
-            before = data.content(passed)
-            for _ in range(2):
-                selector.partial_fit(passed, y, classes=classes, sample_weight=weight)
-            out = selector.transform(passed), selector.mask(passed)
-            expect(data.content(passed) == before, f"{name} was changed")
-            if isinstance(passed, np.ndarray):
-                shared = any(np.shares_memory(part, passed) for part in out)
-                expect(not shared, f"{name}: transform or mask hands out the memory of X")
