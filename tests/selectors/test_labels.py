@@ -522,25 +522,3 @@ def test_the_importance_of_a_number_has_its_sign():
 
 
 # What the caller passed
-
-
-@names
-def test_labels_are_the_callers_and_stay_as_they_were(name):
-    X, y = two_classes()
-    labels = name(y)
-    before = list(labels)
-    if isinstance(labels, np.ndarray):
-        labels.flags.writeable = False
-    selector = FIRES(2).partial_fit(X, labels)
-    selector.partial_fit(X, labels)
-    assert list(labels) == before
-
-
-def test_classes_are_the_callers_and_stay_as_they_were():
-    X, y = two_classes()
-    as_list, as_array = [1, 0], np.array([1, 0])
-    for classes in (as_list, as_array):
-        selector = FIRES(2).partial_fit(X, y, classes=classes)
-        assert not np.shares_memory(selector.classes_, as_array)
-    assert as_list == [1, 0]
-    assert_array_equal(as_array, [1, 0])

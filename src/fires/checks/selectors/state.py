@@ -30,7 +30,9 @@ from fires.loading import load
 _FIXED = ("batch_size", "fit_intercept", "model", "mu_init", "random_state", "scale", "sigma_init")
 # What makes no sense as any setting, or as the number of features.
 _NONSENSE = (object(), [np.nan, "?"], "nonsense")
-_NO_NUMBERS = {"n_features_to_select": (0, -1, 1.0, 1.5, True, "3", None, np.nan)}
+_NO_NUMBERS = {
+    "n_features_to_select": (0, -1, 0.0, 1.0, 1.5, -0.5, 1j, True, False, "3", None, np.nan, np.inf)
+}
 
 
 class StateContract(SelectorContract):
