@@ -52,7 +52,7 @@ def expect_refusal(words: str, use: Callable[..., Any], *args: Any, **options: A
 
 
 @contextmanager
-def untouched_random_numbers(seed: int = 0) -> Iterator[None]:
+def no_global_randomness(seed: int = 0) -> Iterator[None]:
     """Seed global random numbers, expect that nobody moves them, and put the old ones back."""
     old = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:

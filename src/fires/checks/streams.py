@@ -12,29 +12,20 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from fires.checks.data import as_plain
-from fires.checks.running import (
-    NamedCheck,
-    expect,
-    list_checks,
-    run_checks,
-    untouched_random_numbers,
-)
+from fires.checks.running import NamedCheck, expect, list_checks, no_global_randomness, run_checks
 
 N_BATCHES = 5
 
 
-def check_stream(stream: Any, *, batch_size: int = 20, skip: Collection[str] = ()) -> None:
+def check_stream(stream: Any, **options: Any) -> None:
     """Check that a stream keeps the contract of :class:`~fires.streams.base.Stream`.
 
     Parameters
     ----------
     stream : Stream
         Its first batches are read, several times over.
-    batch_size : int
-        How many rows a batch has. A stream that ends within five batches is checked to its end.
-    skip : collection of str
-        The names of checks that this stream does not keep, such as ``a_second_pass_is_the_same``
-        for what can be read only once.
+    **options
+        As in :func:`stream_checks`.
 
     Raises
     ------
@@ -46,7 +37,7 @@ def check_stream(stream: Any, *, batch_size: int = 20, skip: Collection[str] = (
     >>> from fires.streams import KnownTruth
     >>> check_stream(KnownTruth(90, 5, 2))
     """
-    run_checks(stream, stream_checks(stream, batch_size=batch_size, skip=skip))
+    run_checks(stream, stream_checks(stream, **options))
 
 
 def stream_checks(
@@ -56,8 +47,13 @@ def stream_checks(
 
     Parameters
     ----------
-    stream, batch_size, skip
-        As in :func:`check_stream`.
+    stream : Stream
+        Its first batches are read, several times over.
+    batch_size : int
+        How many rows a batch has. A stream that ends within five batches is checked to its end.
+    skip : collection of str
+        The names of checks that this stream does not keep, such as ``a_second_pass_is_the_same``
+        for what can be read only once.
 
     Returns
     -------
@@ -84,21 +80,16 @@ class StreamContract:
 
     def columns_have_names(self) -> None:
         """Every column of X has a name of its own, which is not that of the target."""
-        names = self._stream.schema.feature_names
+        schema = self._stream.schema
+        names = (*schema.feature_names, schema.target)
         expect(all(isinstance(name, str) for name in names), f"{names} are not all text")
-        target = self._stream.schema.target
-        expect(
-            len({*names, target}) == len(names) + 1, f"a name occurs twice in {names}, {target!r}"
-        )
+        expect(len(set(names)) == len(names), f"a name occurs twice in {names}")
 
     def batches_have_the_size_asked_for(self) -> None:
         """All batches but the last have ``batch_size`` rows, and each row has one target."""
         *full, last = self._batches()
         sizes = [batch.n_rows for batch in full]
-        expect(
-            set(sizes) <= {self._batch_size},
-            f"{sizes} rows, where {self._batch_size} were asked for",
-        )
+        expect(set(sizes) <= {self._batch_size}, f"batches of {sizes} rows, not {self._batch_size}")
         expect(0 < last.n_rows <= self._batch_size, f"the last batch has {last.n_rows} rows")
         for batch in (*full, last):
             shape = (batch.n_rows, self._stream.schema.n_features)
@@ -153,9 +144,7 @@ class StreamContract:
             try:
                 next(iter(self._stream.batches(size)))
             except error as refusal:
-                expect(
-                    "batch_size" in str(refusal), f"batch_size={size} is refused with {refusal!r}"
-                )
+                expect("batch_size" in str(refusal), f"{size} rows are refused with {refusal!r}")
             else:
                 raise AssertionError(f"batch_size={size} was accepted")
 
@@ -163,7 +152,7 @@ class StreamContract:
         """What is drawn comes from the stream's own generator."""
         passes = []
         for seed in (1, 2):
-            with untouched_random_numbers(seed):
+            with no_global_randomness(seed):
                 passes.append(self._batches())
         expect_same_rows(passes[0], passes[1])
 

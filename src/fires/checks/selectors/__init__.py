@@ -13,29 +13,15 @@ from fires.checks.running import NamedCheck, list_checks, run_checks
 from fires.checks.selectors import rows, selection, state, targets
 
 
-def check_selector(
-    selector: Any,
-    *,
-    target: str = "auto",
-    load_options: Mapping[str, Any] | None = None,
-    skip: Collection[str] = (),
-) -> None:
+def check_selector(selector: Any, **options: Any) -> None:
     """Check that a selector keeps the contract of :class:`~fires.selectors.base.OnlineSelector`.
 
     Parameters
     ----------
     selector : OnlineSelector
         Has learnt nothing. It is cloned for every check and stays as it is.
-    target : str
-        What y is: "two classes", "many classes", "numbers", "counts" or "none". "auto" takes "none"
-        for a method that needs no y, otherwise the first that the selector learns from, beginning
-        with many classes.
-    load_options : mapping, optional
-        What ``fires.load`` needs besides the path, such as the model of a user.
-    skip : collection of str
-        The names of checks that this method does not keep. Candidates are
-        ``dense_and_sparse_are_learnt_alike``, ``a_row_of_weight_w_is_w_rows``,
-        ``new_labels_are_taken_up`` and ``the_greatest_weights_are_selected``.
+    **options
+        As in :func:`selector_checks`.
 
     Raises
     ------
@@ -47,8 +33,7 @@ def check_selector(
     >>> from fires import AROW
     >>> check_selector(AROW(3), target="two classes")
     """
-    checks = selector_checks(selector, target=target, load_options=load_options, skip=skip)
-    run_checks(selector, checks)
+    run_checks(selector, selector_checks(selector, **options))
 
 
 def selector_checks(
@@ -65,8 +50,18 @@ def selector_checks(
 
     Parameters
     ----------
-    selector, target, load_options, skip
-        As in :func:`check_selector`.
+    selector : OnlineSelector
+        Has learnt nothing. It is cloned for every check and stays as it is.
+    target : str
+        What y is: "two classes", "many classes", "numbers", "counts" or "none". "auto" takes "none"
+        for a method that needs no y, otherwise the first that the selector learns from, beginning
+        with many classes.
+    load_options : mapping, optional
+        What ``fires.load`` needs besides the path, such as the model of a user.
+    skip : collection of str
+        The names of checks that this method does not keep. Candidates are
+        ``dense_and_sparse_are_learnt_alike``, ``a_row_of_weight_w_is_w_rows``,
+        ``new_labels_are_taken_up`` and ``the_greatest_weights_are_selected``.
 
     Returns
     -------

@@ -18,7 +18,7 @@ from fires.checks.data import Batch, Form
 from fires.checks.running import expect
 from fires.core.state import read_state
 
-DENSE_AND_SPARSE: tuple[Form, Form] = (np.asarray, sp.csr_array)
+BOTH_FORMS: tuple[Form, Form] = (np.asarray, sp.csr_array)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from fires.checks import data
 from fires.checks.data import NAMES, as_plain, take_rows
 from fires.checks.running import expect
 from fires.checks.selectors.contract import (
-    DENSE_AND_SPARSE,
+    BOTH_FORMS,
     SelectorContract,
     expect_alike,
     expect_finite,
@@ -52,8 +52,8 @@ class RowContract(SelectorContract):
 
     def dense_and_sparse_are_learnt_alike(self) -> None:
         """Dense and sparse rows, and both in turn, lead to the same weights."""
-        dense, sparse = (self._learn(form=form) for form in DENSE_AND_SPARSE)
-        turns = [(DENSE_AND_SPARSE[i % 2](X), y) for i, (X, y) in enumerate(self._batches())]
+        dense, sparse = (self._learn(form=form) for form in BOTH_FORMS)
+        turns = [(BOTH_FORMS[i % 2](X), y) for i, (X, y) in enumerate(self._batches())]
         expect_alike(sparse, dense)
         expect_alike(self._learn(turns, form=lambda X: X), dense)
 
@@ -77,7 +77,7 @@ class RowContract(SelectorContract):
         """A batch may be a single row."""
         X, y = data.joined(self._batches(2))
         rows = [(X[i : i + 1], take_rows(y, slice(i, i + 1))) for i in range(len(X))]
-        for form in DENSE_AND_SPARSE:
+        for form in BOTH_FORMS:
             selector = self._learn(rows, form, classes=self._classes)
             expect(selector.n_samples_seen_ == len(X), "n_samples_seen_ does not count the rows")
             expect_finite(selector, "rows one by one")
@@ -88,7 +88,7 @@ class RowContract(SelectorContract):
         gaps = [(np.where(rng.random(X.shape) < 0.2, np.nan, X), y) for X, y in self._batches()]
         gaps[1][0][:, 2] = gaps[2][0][5] = np.nan
         n_missing = sum(np.isnan(X).sum() for X, _ in gaps)
-        for form in DENSE_AND_SPARSE:
+        for form in BOTH_FORMS:
             selector = self._learn(gaps, form)
             expect(selector.n_missing_ == n_missing, f"{selector.n_missing_} of {n_missing} gaps")
             expect_finite(selector, "missing entries")
@@ -98,7 +98,7 @@ class RowContract(SelectorContract):
         X, y = next(self._batches())
         X[::3], X[:, 5], X[:, 6] = 0.0, 0.0, 1.0
         nothing = np.zeros_like(X)
-        for form in DENSE_AND_SPARSE:
+        for form in BOTH_FORMS:
             expect_finite(self._learn([(nothing, y), (X, y), (nothing, y)], form), "zeros")
 
     def a_row_of_weight_w_is_w_rows(self) -> None:
@@ -106,6 +106,6 @@ class RowContract(SelectorContract):
         weight = np.arange(25) % 3 + 1
         rows = np.repeat(np.arange(25), weight)
         repeated = [(X[rows], take_rows(y, rows)) for X, y in self._batches()]
-        for form in DENSE_AND_SPARSE:
+        for form in BOTH_FORMS:
             weighted = self._learn(form=form, sample_weight=weight)
             expect_alike(weighted, self._learn(repeated, form))

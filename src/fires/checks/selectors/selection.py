@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 from fires.checks import data
 from fires.checks.data import as_plain
 from fires.checks.running import expect, expect_refusal
-from fires.checks.selectors.contract import DENSE_AND_SPARSE, SelectorContract
+from fires.checks.selectors.contract import BOTH_FORMS, SelectorContract
 
 
 class SelectionContract(SelectorContract):
@@ -47,7 +47,7 @@ class SelectionContract(SelectorContract):
     def what_is_handed_out_may_be_kept_but_not_changed(self) -> None:
         """Arrays are read-only and never change; a support is a copy."""
         names = ("weights_", "ranking_", "importances_", "uncertainties_")
-        for form in DENSE_AND_SPARSE:
+        for form in BOTH_FORMS:
             selector, kept = self._new(), []
             for batch in self._batches(6):
                 self._learn([batch], form, selector)
@@ -65,7 +65,7 @@ class CountContract(SelectorContract):
 
     def as_many_are_selected_as_asked_for(self) -> None:
         """A number or a fraction of features, at least one, at most all; it may change."""
-        for form in DENSE_AND_SPARSE:
+        for form in BOTH_FORMS:
             selector = self._new()
             wanted = ((5, 5), (1, 1), (100, 8), (0.5, 4), (0.49, 3), (0.99, 7), (1e-9, 1))
             for (k, n), batch in zip(wanted, self._batches(len(wanted)), strict=True):

@@ -14,9 +14,9 @@ from sklearn.base import clone
 
 from fires.checks import data
 from fires.checks.data import NAMES, Form, take_rows
-from fires.checks.running import expect, expect_refusal, untouched_random_numbers
+from fires.checks.running import expect, expect_refusal, no_global_randomness
 from fires.checks.selectors.contract import (
-    DENSE_AND_SPARSE,
+    BOTH_FORMS,
     SelectorContract,
     expect_alike,
     expect_finite,
@@ -42,11 +42,11 @@ class StateContract(SelectorContract):
         """What is random comes from ``random_state`` alone, and None is not the global one."""
         learnt = []
         for seed in (1, 2):
-            with untouched_random_numbers(seed):
+            with no_global_randomness(seed):
                 learnt.append(self._learn())
         expect_same_state(learnt[0], learnt[1], "two seeds of the global random numbers")
         unseeded = {"random_state": None} if hasattr(self._selector, "random_state") else {}
-        with untouched_random_numbers():
+        with no_global_randomness():
             self._learn(selector=self._new(**unseeded))
 
     def the_state_does_not_grow(self) -> None:
@@ -55,7 +55,7 @@ class StateContract(SelectorContract):
         with TemporaryDirectory() as folder:
             path = Path(folder) / "state"
             for i, batch in enumerate(self._batches(200, n_rows=5), 1):
-                form = DENSE_AND_SPARSE[i % 2 if i < 10 else i > 100]
+                form = BOTH_FORMS[i % 2 if i < 10 else i > 100]
                 self._learn([batch], form, selector, classes=self._classes)
                 if i in (10, 200):
                     selector.save(path)
@@ -96,7 +96,7 @@ class StateContract(SelectorContract):
     def a_refused_batch_leaves_no_trace(self) -> None:
         """What is wrong with a batch is said in one line, and the selector is as it was."""
         refused = data.WRONG_ROWS | (data.WRONG_TARGETS if self._target != "none" else {})
-        for form in DENSE_AND_SPARSE:
+        for form in BOTH_FORMS:
             selector, fresh = self._learn(form=form), self._new()
             before, twin = saved_state(selector), copy.deepcopy(selector)
             for spoil, words in (refused | data.WRONG_WIDTHS).values():
@@ -134,7 +134,7 @@ class FileContract(SelectorContract):
 
     def a_saved_selector_goes_on_bit_for_bit(self) -> None:
         """What was saved and loaded learns on as if nothing had happened, names included."""
-        for form in DENSE_AND_SPARSE:
+        for form in BOTH_FORMS:
             batches = list(self._batches(8))
             selector = self._learn(batches[:3], form, self._new().name_features(NAMES))
             loaded = self._goes_on(selector, batches[3:], form)
@@ -145,7 +145,7 @@ class FileContract(SelectorContract):
         """A file may be written at any time, also when one class has been seen so far."""
         X, y = next(self._batches())
         for label in (0, 1) if self._target in data.CLASSES else ():
-            for form in DENSE_AND_SPARSE:
+            for form in BOTH_FORMS:
                 first = [(X[y == label], y[y == label])]
                 selector = self._learn(first, form, classes=self._classes)
                 self._goes_on(selector, list(self._batches()), form)

@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 from fires.checks import data
 from fires.checks.running import expect, expect_refusal
 from fires.checks.selectors.contract import (
-    DENSE_AND_SPARSE,
+    BOTH_FORMS,
     SelectorContract,
     expect_alike,
     expect_finite,
@@ -42,7 +42,7 @@ class LabelContract(SelectorContract):
         X, y = data.joined(self._batches())
         for order in (self._classes, self._classes[::-1]):
             parts = [(X[y == label], y[y == label]) for label in order]
-            for form in DENSE_AND_SPARSE:
+            for form in BOTH_FORMS:
                 selector = self._learn(parts, form, **options)
                 assert_array_equal(selector.classes_, self._classes)
                 expect_finite(selector, f"classes in the order {order.tolist()}")
