@@ -17,7 +17,9 @@ class ClassMeans(OnlineSelector):
         self.n_features_to_select = n_features_to_select
 
     def _learn(self, X, y, classes, weight, n_missing):
-        signs, turned = self._take_signs(y, classes)
+        self._step(X, weight, *self._take_signs(y, classes))
+
+    def _step(self, X, weight, signs, turned):
         rows = signs if weight is None else signs * weight
         step = rows @ np.nan_to_num(X.toarray() if hasattr(X, "toarray") else X)
         before = getattr(self, "total_", np.zeros(X.shape[1]))
@@ -34,35 +36,35 @@ class ClassMeans(OnlineSelector):
 
 
 class WritesIntoX(ClassMeans):
-    def _learn(self, X, y, classes, weight, n_missing):
-        super()._learn(X, y, classes, weight, n_missing)
+    def _step(self, X, *rest):
+        super()._step(X, *rest)
         if isinstance(X, np.ndarray) and X.flags.writeable:
             X[0] = 0.0
 
 
 class IgnoresWeights(ClassMeans):
-    def _learn(self, X, y, classes, weight, n_missing):
-        super()._learn(X, y, classes, None, n_missing)
+    def _step(self, X, weight, *rest):
+        super()._step(X, None, *rest)
 
 
 class MovesRandomNumbers(ClassMeans):
-    def _learn(self, X, y, classes, weight, n_missing):
+    def _step(self, *batch):
         np.random.random()  # noqa: NPY002
-        super()._learn(X, y, classes, weight, n_missing)
+        super()._step(*batch)
 
 
 class LearnsInPlace(ClassMeans):
-    """Writes into what it has learnt before, and then finds fault with the batch."""
+    """Writes into what it has learnt, and finds fault with the batch only then."""
 
-    def _learn(self, X, y, classes, weight, n_missing):
+    def _learn(self, *batch):
         if hasattr(self, "total_"):
             self.total_ += 1.0
-        super()._learn(X, y, classes, weight, n_missing)
+        super()._learn(*batch)
 
 
 class NeedsTwoRows(ClassMeans):
-    def _learn(self, X, y, classes, weight, n_missing):
-        super()._learn(X, y, classes, weight, n_missing)
+    def _step(self, X, *rest):
+        super()._step(X, *rest)
         if X.shape[0] == 1:
             self.total_ = np.full(X.shape[1], np.nan)
 
