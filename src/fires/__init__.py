@@ -9,29 +9,37 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fires.core.version import __version__
+from fires.core.version import __version__ as __version__
 from fires.selectors import REGISTRY as _SELECTORS
 
+# What a type checker knows of the names below; one that is missing here is Any to it.
 if TYPE_CHECKING:
-    from fires.loading import load
-    from fires.metrics.stability import stability
-    from fires.pipeline import OnlinePipeline
-    from fires.selectors.arriving.alpha_investing import AlphaInvesting
-    from fires.selectors.arriving.grafting import Grafting
-    from fires.selectors.arriving.leverage import LeverageScores
-    from fires.selectors.arriving.osfs import OSFS, FastOSFS
-    from fires.selectors.arriving.saola import SAOLA, GroupSAOLA
-    from fires.selectors.baselines import AllFeatures, FixedFeatures, RandomFeatures
-    from fires.selectors.cancelout import CancelOut
-    from fires.selectors.chi_squared import ChiSquared
-    from fires.selectors.fires import FIRES
-    from fires.selectors.from_model import FromModel
-    from fires.selectors.fsds import FSDS
-    from fires.selectors.rows.efs import EFS
-    from fires.selectors.rows.ftrl import FTRL
-    from fires.selectors.rows.ofs import OFS, OFSPartial, PEtrun
-    from fires.selectors.rows.second_order import AROW, SCW
-    from fires.selectors.screening import Screening
+    from fires.loading import load as load
+    from fires.metrics.stability import stability as stability
+    from fires.pipeline import OnlinePipeline as OnlinePipeline
+    from fires.selectors.arriving.alpha_investing import AlphaInvesting as AlphaInvesting
+    from fires.selectors.arriving.grafting import Grafting as Grafting
+    from fires.selectors.arriving.leverage import LeverageScores as LeverageScores
+    from fires.selectors.arriving.osfs import OSFS as OSFS
+    from fires.selectors.arriving.osfs import FastOSFS as FastOSFS
+    from fires.selectors.arriving.saola import SAOLA as SAOLA
+    from fires.selectors.arriving.saola import GroupSAOLA as GroupSAOLA
+    from fires.selectors.baselines import AllFeatures as AllFeatures
+    from fires.selectors.baselines import FixedFeatures as FixedFeatures
+    from fires.selectors.baselines import RandomFeatures as RandomFeatures
+    from fires.selectors.cancelout import CancelOut as CancelOut
+    from fires.selectors.chi_squared import ChiSquared as ChiSquared
+    from fires.selectors.fires import FIRES as FIRES
+    from fires.selectors.from_model import FromModel as FromModel
+    from fires.selectors.fsds import FSDS as FSDS
+    from fires.selectors.rows.efs import EFS as EFS
+    from fires.selectors.rows.ftrl import FTRL as FTRL
+    from fires.selectors.rows.ofs import OFS as OFS
+    from fires.selectors.rows.ofs import OFSPartial as OFSPartial
+    from fires.selectors.rows.ofs import PEtrun as PEtrun
+    from fires.selectors.rows.second_order import AROW as AROW
+    from fires.selectors.rows.second_order import SCW as SCW
+    from fires.selectors.screening import Screening as Screening
 
 _HOME = {
     "load": "fires.loading",
@@ -39,37 +47,9 @@ _HOME = {
     "OnlinePipeline": "fires.pipeline",
 } | dict.fromkeys(_SELECTORS, "fires.selectors")
 
-_PARTS = ("evaluation", "metrics", "models", "predictors", "selectors", "streams")
+_PARTS = ("checks", "evaluation", "metrics", "models", "predictors", "selectors", "streams")
 
-__all__ = [
-    "AROW",
-    "EFS",
-    "FIRES",
-    "FSDS",
-    "FTRL",
-    "OFS",
-    "OSFS",
-    "SAOLA",
-    "SCW",
-    "AllFeatures",
-    "AlphaInvesting",
-    "CancelOut",
-    "ChiSquared",
-    "FastOSFS",
-    "FixedFeatures",
-    "FromModel",
-    "Grafting",
-    "GroupSAOLA",
-    "LeverageScores",
-    "OFSPartial",
-    "OnlinePipeline",
-    "PEtrun",
-    "RandomFeatures",
-    "Screening",
-    "__version__",
-    "load",
-    "stability",
-]
+__all__ = sorted([*_HOME, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fires
 from fires import AllFeatures, FixedFeatures, RandomFeatures
@@ -15,19 +14,6 @@ from fires import AllFeatures, FixedFeatures, RandomFeatures
 X = np.arange(24.0).reshape(3, 8)
 NAMES = ["age", "größe", "c", "d", "e", "f", "g", "h"]
 FRAME = pd.DataFrame(X, columns=NAMES)
-
-
-@parametrize_with_checks(
-    [
-        AllFeatures(),
-        RandomFeatures(1),
-        RandomFeatures(0.5, redraw=True),
-        FixedFeatures([0]),
-        FixedFeatures((0, 1), missing="error"),
-    ]
-)
-def test_scikit_learn_check(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("selector", [AllFeatures(), RandomFeatures(3), FixedFeatures([1, 2, 5])])

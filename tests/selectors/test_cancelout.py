@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fires
 from fires import CancelOut
@@ -524,14 +523,3 @@ def test_torch_is_loaded_by_learning_and_not_before():
     code = "import fires, sys; fires.CancelOut(); print('torch' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert out.stdout.strip() == "False"
-
-
-@parametrize_with_checks(
-    [
-        CancelOut(1, hidden=(8,), random_state=0),
-        CancelOut(0.5, hidden=(), gate="softmax", missing="error", random_state=0),
-        CancelOut(2, hidden=(8,), target="numbers", random_state=0),
-    ]
-)
-def test_scikit_learn_check(estimator, check):
-    check(estimator)

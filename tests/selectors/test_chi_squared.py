@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chi2_contingency
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fires
 from fires import ChiSquared
@@ -23,13 +22,6 @@ KINDS = {
 kinds = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 both = pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 aggregates = pytest.mark.parametrize("aggregate", ["max", "mean"])
-
-
-@parametrize_with_checks(
-    [ChiSquared(1), ChiSquared(2, aggregate="mean", forgetting=0.1, missing="error")]
-)
-def test_scikit_learn_check(estimator, check):
-    check(estimator)
 
 
 def documents(seed=0, n_rows=80, n_words=6, n_classes=3, missing=0.0):

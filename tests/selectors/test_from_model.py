@@ -12,7 +12,6 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LogisticRegression, Perceptron, SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.neural_network import MLPClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fires
 from fires import FromModel
@@ -84,22 +83,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:Class PassiveAggressive:FutureWa
 
 def target_of(name):
     return "numbers" if "Regressor" in name or name == "Importances" else "classes"
-
-
-@parametrize_with_checks(
-    [
-        FromModel(1, estimator=SGDClassifier(random_state=0)),
-        FromModel(1, estimator=Perceptron(), missing="error"),
-        FromModel(1, estimator=SGDRegressor()),
-    ],
-    expected_failed_checks=lambda selector: {
-        f"check_sample_weight_equivalence_on_{kind}_data": "the estimator goes row by row"
-        for kind in ("dense", "sparse")
-        if isinstance(selector.estimator, SGDRegressor)
-    },
-)
-def test_scikit_learn_check(estimator, check):
-    check(estimator)
 
 
 # --- ranking --------------------------------------------------------------------------------------

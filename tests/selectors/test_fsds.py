@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fires
 from fires import FSDS
@@ -40,11 +39,6 @@ def learnt(batches, **settings):
     for X in batches:
         selector.partial_fit(X)
     return selector
-
-
-@parametrize_with_checks([FSDS(1), FSDS(0.5, n_directions=1), FSDS(2, missing="error")])
-def test_scikit_learn_check(estimator, check):
-    check(estimator)
 
 
 # --- the method -----------------------------------------------------------------------------------

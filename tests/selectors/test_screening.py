@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.feature_selection import f_classif, f_regression
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fires
 from fires import Screening
@@ -25,21 +24,6 @@ kinds = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 both = pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 measures = pytest.mark.parametrize("measure", ["correlation", "f"])
 targets = pytest.mark.parametrize("target", ["numbers", "classes"])
-
-
-@parametrize_with_checks(
-    [
-        Screening(1, target="numbers"),
-        Screening(2, measure="f"),
-        Screening(0.5, forgetting=0.01, missing="error"),
-    ],
-    expected_failed_checks=lambda selector: {
-        f"check_sample_weight_equivalence_on_{kind}_data": "rows are shuffled, whose order counts"
-        for kind in (("dense", "sparse") if selector.forgetting else ())
-    },
-)
-def test_scikit_learn_check(estimator, check):
-    check(estimator)
 
 
 def problem(seed=0, n_rows=60, target="classes", n_features=5, density=0.6, missing=0.0):

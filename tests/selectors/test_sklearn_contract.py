@@ -1,23 +1,77 @@
-"""scikit-learn's own checks, over instances that make them bite."""
+"""scikit-learn's own checks: once for each class, and for settings with code of their own.
 
+What all classes share, such as ``missing``, is set in one of them.
+"""
+
+from importlib.util import find_spec
+
+from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fires import FIRES
+from fires import (
+    AROW,
+    EFS,
+    FIRES,
+    FSDS,
+    FTRL,
+    OFS,
+    SCW,
+    AllFeatures,
+    CancelOut,
+    ChiSquared,
+    FixedFeatures,
+    FromModel,
+    OFSPartial,
+    PEtrun,
+    RandomFeatures,
+    Screening,
+    selectors,
+)
+from fires.selectors.base import OnlineSelector
 
-INSTANCES = [
+SELECTORS = [
     FIRES(1),
-    FIRES(0.5),
-    FIRES(2, missing="error"),
-    FIRES(2, scale=None),
-    FIRES(2, scale="minmax"),
-    FIRES(2, model="probit"),
-    FIRES(2, model="logistic"),
+    FIRES(2, scale="minmax", missing="error"),
     FIRES(2, model="gaussian"),
-    FIRES(2, model="poisson"),
-    FIRES.as_published(2),
+    FIRES.as_published(0.5),
+    AROW(3),
+    SCW(3),
+    FTRL(3),
+    OFS(3),
+    OFSPartial(3, random_state=0),
+    PEtrun(3),
+    EFS(3, bottom_fraction=0.4),
+    FSDS(1),
+    AllFeatures(),
+    RandomFeatures(0.5, redraw=True),
+    FixedFeatures((0, 1)),
+    ChiSquared(2, aggregate="mean", forgetting=0.1),
+    Screening(1, target="numbers"),
+    Screening(2, measure="f"),
+    FromModel(1, estimator=SGDClassifier(random_state=0)),
+    FromModel(1, estimator=SGDRegressor()),
+    CancelOut(1, hidden=(8,), random_state=0),
+    CancelOut(2, hidden=(), gate="softmax", target="numbers", random_state=0),
 ]
+# The check shuffles rows; these learn row by row, in the order that rows come in.
+IN_ORDER = (AROW, SCW, FTRL, OFS, OFSPartial, PEtrun, EFS)
+SHUFFLED = "check_sample_weight_equivalence_on_{}_data"
 
 
-@parametrize_with_checks(INSTANCES)
+def expected_failures(selector):
+    in_order = isinstance(selector, IN_ORDER)
+    in_order |= isinstance(getattr(selector, "estimator", None), SGDRegressor)
+    kinds = ("dense", "sparse") if in_order else ()
+    return {SHUFFLED.format(kind): "the order of rows matters" for kind in kinds}
+
+
+ROWS = (getattr(selectors, name) for name in dir(selectors))
+LISTED = {type(selector) for selector in SELECTORS}
+# One that is not listed above is met with its defaults.
+SELECTORS += [k(1) for k in ROWS if issubclass(k, OnlineSelector) and k not in LISTED]
+USABLE = [s for s in SELECTORS if find_spec("torch") or not isinstance(s, CancelOut)]
+
+
+@parametrize_with_checks(USABLE, expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator, check):
     check(estimator)

@@ -1,6 +1,5 @@
 """State: what was saved goes on bit for bit, and what cannot be read is said in one line."""
 
-import copy
 import os
 import pickle
 
@@ -11,7 +10,6 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 import fires
 from fires import FIRES
@@ -249,12 +247,6 @@ def test_saving_does_not_change_what_is_learnt(tmp_path):
     assert_array_equal(often.weights_, never.weights_)
 
 
-def test_nothing_can_be_saved_before_the_first_batch(tmp_path):
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        FIRES(2).save(tmp_path / "state")
-    assert os.listdir(tmp_path) == []
-
-
 def test_what_cannot_be_written_leaves_the_old_file(tmp_path):
     selector = FIRES(2)
     for X, y, _ in stream(2):
@@ -451,56 +443,9 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
 # Copies
 
 
-@pytest.mark.parametrize(
-    "again",
-    [copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))],
-    ids=["deepcopy", "pickle"],
-)
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("model", ["auto", Coin()])
-def test_a_copy_goes_on_alike_and_apart(again, kind, model, tmp_path):
-    batches = list(stream(6))
-    selector = FIRES(2, model=model, random_state=1)
-    for X, y, _ in batches[:3]:
-        selector.partial_fit(kind(X), y)
-    assert len(selector.weights_) == 6  # so that something is there to be copied along
-    twin = again(selector)
-    before = state(selector, tmp_path / "one")
-    for X, y, _ in batches[3:]:
-        twin.partial_fit(kind(X), y)
-    assert state(selector, tmp_path / "one") == before
-    for X, y, _ in batches[3:]:
-        selector.partial_fit(kind(X), y)
-    assert state(selector, tmp_path / "one") == state(twin, tmp_path / "two")
-
-
-@pytest.mark.parametrize(
-    "again",
-    [copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))],
-    ids=["deepcopy", "pickle"],
-)
-def test_what_a_copy_hands_out_is_read_only_too(again):
-    X, y, _ = next(stream(1))
-    selector = FIRES(2).partial_fit(X, y)
-    for name in ("weights_", "importances_", "uncertainties_", "ranking_"):
-        assert len(getattr(selector, name)) == 6
-        assert not getattr(again(selector), name).flags.writeable
-
-
 def test_a_new_selector_can_be_pickled():
     again = pickle.loads(pickle.dumps(FIRES(3, scale=None)))
     assert again.get_params() == FIRES(3, scale=None).get_params()
-
-
-def test_a_clone_has_the_settings_and_nothing_else():
-    X, y, _ = next(stream(1))
-    selector = FIRES(2, model=Linear("logistic"), mu_init=np.zeros(6), learning_rate=0.5)
-    fresh = clone(selector.partial_fit(X, y))
-    assert repr(fresh) == repr(selector)
-    assert set(vars(fresh)) == set(selector.get_params())
-    with pytest.raises(NotFittedError):
-        fresh.get_support()
-    assert_array_equal(fresh.partial_fit(X, y).weights_, selector.weights_)
 
 
 def test_a_loaded_selector_can_be_cloned_pickled_and_saved_again(saved, tmp_path):

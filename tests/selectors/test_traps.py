@@ -298,14 +298,6 @@ def test_trap_15_the_order_of_rows_within_a_batch_does_not_matter(kind, order):
     assert_allclose(shuffled.weights_, straight.weights_, rtol=1e-10, atol=1e-12)
 
 
-def test_trap_15_the_global_random_numbers_are_left_alone():
-    np.random.seed(3)  # noqa: NPY002
-    expected = np.random.random(3)  # noqa: NPY002
-    np.random.seed(3)  # noqa: NPY002
-    learnt(5).fit(*next(clean(1)))
-    assert_array_equal(np.random.random(3), expected)  # noqa: NPY002
-
-
 @kinds
 def test_trap_16_a_weight_depends_on_its_own_feature_alone(kind):
     selector = FIRES(1, uncertainty_penalty=0.3, weight_penalty=0.2)

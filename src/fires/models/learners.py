@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ def start_learner(
     *,
     scale: str | None,
     starts: tuple[Any, Any] = (0.0, 1.0),
-    rng: np.random.Generator,
+    rng: Callable[[], np.random.Generator],
 ) -> Learner:
     """A learner that has learnt nothing yet.
 
@@ -35,7 +36,7 @@ def start_learner(
         What is done to X.
     starts : tuple
         The means and standard deviations that a linear model starts from.
-    rng : Generator
+    rng : callable () -> Generator
         For models that draw random numbers.
 
     Returns
@@ -55,5 +56,5 @@ def start_learner(
         )
     n_classes = max(n_classes, 2) if n_classes else 0
     if isinstance(model, MonteCarlo):
-        return MonteCarloLearner(model, n_features, n_classes, scale=scale, rng=rng)
-    return ModelLearner(model, n_features, n_classes, scale=scale, rng=rng)
+        return MonteCarloLearner(model, n_features, n_classes, scale=scale, rng=rng())
+    return ModelLearner(model, n_features, n_classes, scale=scale, rng=rng())

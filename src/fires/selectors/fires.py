@@ -272,7 +272,7 @@ class FIRES(OnlineSelector):
             n_classes,
             scale=self.scale,
             starts=(self.mu_init, self.sigma_init),
-            rng=generator(self.random_state, "fires"),
+            rng=lambda: generator(self.random_state, "fires"),
         )
 
     def _model_name(self) -> str:

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fires
 from fires import AROW, EFS, FTRL, OFS, SCW, OFSPartial, PEtrun
@@ -66,20 +65,6 @@ def assert_alike(one, other, rtol=0.0):
 
 
 # --- scikit-learn's own checks ------------------------------------------------------------------
-
-WEIGHTS = "the order of rows matters, and the check shuffles them"
-
-
-@parametrize_with_checks(
-    [SELECTORS[i] for i in (0, 2, 3, 5, 7, 9, 11)],  # every class
-    expected_failed_checks=lambda selector: {
-        "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
-        "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
-    },
-)
-def test_scikit_learn_check(estimator, check):
-    check(estimator)
-
 
 # --- rows, batches and forms of X ---------------------------------------------------------------
 

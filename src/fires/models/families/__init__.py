@@ -1,13 +1,25 @@
 """The likelihoods of linear models: one file each, and one line here."""
 
+from __future__ import annotations
+
+import importlib
+
 from fires.models.families.base import Family
-from fires.models.families.gaussian import Gaussian
-from fires.models.families.logistic import Logistic
-from fires.models.families.poisson import Poisson
-from fires.models.families.probit import Probit
 
 __all__ = ["FAMILIES", "Family"]
 
-FAMILIES: dict[str, Family] = {
-    family.name: family for family in (Probit(), Logistic(), Gaussian(), Poisson())
+# The name of each family, which is that of its file, and its class.
+_CLASSES = {
+    "probit": "Probit",
+    "logistic": "Logistic",
+    "gaussian": "Gaussian",
+    "poisson": "Poisson",
 }
+
+
+def _family(name: str) -> Family:
+    family: Family = getattr(importlib.import_module(f"{__name__}.{name}"), _CLASSES[name])()
+    return family
+
+
+FAMILIES: dict[str, Family] = {name: _family(name) for name in _CLASSES}

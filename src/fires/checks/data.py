@@ -1,0 +1,145 @@
+"""The data that selectors are checked with, and the forms in which it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+Batch = tuple[Any, Any]
+Form = Callable[[Any], Any]
+Wrong = dict[str, tuple[Callable[[Any, Any], tuple[Any, Any, Any]], str]]
+
+N_FEATURES = 8
+NAMES = ("a", "größe", "日本", "d", "e f", "g", "h", "i")
+
+# What y is made of the signal that columns 1 and 4 carry.
+TARGETS: dict[str, Callable[[Any], Any]] = {
+    "many classes": lambda signal: np.digitize(signal, [-0.3, 0.3]),
+    "two classes": lambda signal: (signal > 0).astype(int),
+    "numbers": lambda signal: signal,
+    "counts": lambda signal: np.floor(np.exp(2.0 * signal)),
+    "none": lambda signal: None,
+}
+CLASSES = {"many classes": np.arange(3), "two classes": np.arange(2)}
+
+# Labels as people have them, in ascending order.
+LABELS = (
+    np.array(["nein", "vielleicht", "ÿes"]),
+    np.array(["nein", "vielleicht", "ÿes"], dtype=object),
+    np.array([-7, 3, 11]),
+    np.array([3, 200, 250], dtype=np.uint8),
+    np.array([-1.0, 2.0, 3.0]),
+    np.array([False, True]),
+    np.array([1, 2, 30], dtype=object),
+)
+
+
+def make_batches(
+    target: str, n_batches: int = 4, n_rows: int = 25, seed: int = 0
+) -> Iterator[Batch]:
+    """Rows between 0 and 1, many entries 0, exact in single precision; columns 1 and 4 decide."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n_batches):
+        X = rng.integers(1, 17, size=(n_rows, N_FEATURES)) / 16.0
+        X[rng.random(X.shape) < 0.4] = 0.0
+        yield X, TARGETS[target](X[:, 1] - X[:, 4] + 0.2 * rng.normal(size=n_rows))
+
+
+def take_rows(y: Any, rows: Any) -> Any:
+    """These rows of a target, which may be None."""
+    return None if y is None else y[rows]
+
+
+def joined(batches: Iterator[Batch]) -> Batch:
+    """Batches as one."""
+    parts = list(batches)
+    y = None if parts[0][1] is None else np.concatenate([y for _, y in parts])
+    return np.concatenate([X for X, _ in parts]), y
+
+
+def with_long_indices(X: Any) -> Any:
+    """CSR with 64-bit indices."""
+    parts = (X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64))
+    return sp.csr_array(parts, shape=X.shape)
+
+
+def with_duplicates(X: Any) -> Any:
+    """CSR in which every entry is stored as two halves."""
+    parts = (np.repeat(X.data / 2.0, 2), np.repeat(X.indices, 2), 2 * X.indptr)
+    return sp.csr_array(parts, shape=X.shape)
+
+
+def as_frame(library: Any, order: Any = None) -> Form:
+    """What makes a frame of a matrix, with named columns in some order."""
+    columns = range(N_FEATURES) if order is None else order
+    return lambda X: library.DataFrame({NAMES[j]: X[:, j] for j in columns})
+
+
+def as_plain(X: Any) -> npt.NDArray[Any]:
+    """Any form of X as a dense array."""
+    if sp.issparse(X):
+        return np.asarray(X.toarray())
+    return np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
+
+
+def content(X: Any) -> tuple[Any, ...]:
+    """All that X holds, stored zeros and duplicates included, to be compared."""
+    stored = (X.data, X.indices, X.indptr) if sp.issparse(X) else ()
+    return type(X), *(part.tobytes() for part in (as_plain(X), *stored))
+
+
+# Frames are checked where their library is installed.
+LIBRARIES = {name: import_module(name) for name in ("pandas", "polars") if find_spec(name)}
+FRAMES: dict[str, Form] = {name: as_frame(library) for name, library in LIBRARIES.items()}
+DENSE_FORMS: dict[str, Form] = {
+    "array": np.asarray,
+    "Fortran order": np.asfortranarray,
+    "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "read-only": lambda X: np.frombuffer(X.tobytes()).reshape(X.shape),
+    "single precision": lambda X: X.astype(np.float32),
+    "lists": lambda X: X.tolist(),
+    **FRAMES,
+}
+SPARSE_FORMS: dict[str, Form] = {
+    "csr_array": sp.csr_array,
+    "csr_matrix": sp.csr_matrix,
+    "csc_array": sp.csc_array,
+    "sparse single precision": lambda X: sp.csr_array(X.astype(np.float32)),
+    "64-bit indices": lambda X: with_long_indices(sp.csr_array(X)),
+    "duplicates": lambda X: with_duplicates(sp.csr_array(X)),
+}
+FORMS = DENSE_FORMS | SPARSE_FORMS
+
+
+def with_entry(X: Any, value: float) -> Any:
+    """X with another value in row 4, column 3."""
+    X = X.copy()
+    X[4, 3] = value
+    return X
+
+
+# Batches to be refused: what makes X, y and sample_weight wrong, and what has to be said of it.
+WRONG_ROWS: Wrong = {
+    "infinity": (lambda X, y: (with_entry(X, np.inf), y, None), "infinity.*row 4, column 3"),
+    "a huge value": (lambda X, y: (with_entry(X, -1e200), y, None), "so large.*row 4, column 3"),
+    "no rows": (lambda X, y: (X[:0], take_rows(y, slice(0)), None), r"0 sample\(s\)"),
+    "negative weights": (lambda X, y: (X, y, -np.ones(len(X))), "not negative"),
+    "no weight": (lambda X, y: (X, y, np.zeros(len(X))), "nothing to learn from"),
+    "few weights": (lambda X, y: (X, y, [1.0]), "sample_weight has 1"),
+}
+WRONG_WIDTHS: Wrong = {
+    "one column less": (lambda X, y: (X[:, :-1], y, None), "X has 7 features, but .* expecting 8"),
+    "one column more": (lambda X, y: (np.c_[X, X[:, 0]], y, None), "X has 9 features"),
+}
+WRONG_TARGETS: Wrong = {
+    "no target": (lambda X, y: (X, None, None), "requires y to be passed, but the target y is"),
+    "few targets": (lambda X, y: (X, y[1:], None), "X has 25 rows, y has 24"),
+    "a missing target": (lambda X, y: (X, [None, *y[1:]], None), "NaN or None.*row 0"),
+    "two targets a row": (lambda X, y: (X, np.c_[y, y], None), "1d array"),
+}

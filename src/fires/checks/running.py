@@ -1,0 +1,67 @@
+"""What all contracts share: how checks are listed and run, and how they say what is wrong."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+NamedCheck = tuple[str, Callable[[], None]]
+
+
+def list_checks(contracts: Iterable[Any], skip: Collection[str]) -> list[NamedCheck]:
+    """The public methods that the classes of these contracts define, each of which is a check."""
+    return [
+        (name, getattr(contract, name))
+        for contract in contracts
+        for name in vars(type(contract))
+        if not name.startswith("_") and name not in skip
+    ]
+
+
+def run_checks(subject: Any, checks: Iterable[NamedCheck]) -> None:
+    """Run checks in order; raise the first that fails, by its name."""
+    for name, check in checks:
+        try:
+            check()
+        except Exception as error:
+            line = f"{type(subject).__name__} fails {name}: {error}"
+            raise AssertionError(line) from error
+
+
+def expect(condition: Any, line: str) -> None:
+    """Raise an AssertionError with this line unless the condition holds."""
+    if not condition:
+        raise AssertionError(line)
+
+
+def expect_refusal(words: str, use: Callable[..., Any], *args: Any, **options: Any) -> None:
+    """Expect a call to raise a ValueError of one line in which these words occur."""
+    try:
+        use(*args, **options)
+    except ValueError as error:
+        said = str(error)
+        fits = re.search(words, said) and "\n" not in said
+        expect(fits, f"refused with {said!r}, not with one line that says {words!r}")
+    else:
+        raise AssertionError(f"accepted what should be refused with the words {words!r}")
+
+
+@contextmanager
+def no_global_randomness(seed: int = 0) -> Iterator[None]:
+    """Seed global random numbers, expect that nobody moves them, and put the old ones back."""
+    old = np.random.get_state(), random.getstate()  # noqa: NPY002
+    try:
+        np.random.seed(seed)  # noqa: NPY002
+        random.seed(seed)
+        before = repr(np.random.get_state(legacy=False)), random.getstate()  # noqa: NPY002
+        yield
+        after = repr(np.random.get_state(legacy=False)), random.getstate()  # noqa: NPY002
+        expect(after == before, "global random numbers were moved")
+    finally:
+        np.random.set_state(old[0])  # noqa: NPY002
+        random.setstate(old[1])

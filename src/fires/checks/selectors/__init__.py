@@ -1,0 +1,120 @@
+"""The contract of a selector that learns from rows, whatever its method."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sklearn.base import clone
+
+from fires import selectors
+from fires.checks import data
+from fires.checks.running import NamedCheck, list_checks, run_checks
+from fires.checks.selectors import rows, selection, state, targets
+
+
+def check_selector(selector: Any, **options: Any) -> None:
+    """Check that a selector keeps the contract of :class:`~fires.selectors.base.OnlineSelector`.
+
+    Parameters
+    ----------
+    selector : OnlineSelector
+        Has learnt nothing. It is cloned for every check and stays as it is.
+    **options
+        As in :func:`selector_checks`.
+
+    Raises
+    ------
+    AssertionError
+        Says which check failed, and why.
+
+    Examples
+    --------
+    >>> from fires import AROW
+    >>> check_selector(AROW(3), target="two classes")
+    """
+    run_checks(selector, selector_checks(selector, **options))
+
+
+def selector_checks(
+    selector: Any,
+    *,
+    target: str = "auto",
+    load_options: Mapping[str, Any] | None = None,
+    skip: Collection[str] = (),
+) -> list[NamedCheck]:
+    """The checks of :func:`check_selector`, one by one.
+
+    Files are not read back from a selector that ``fires.selectors`` does not name: ``fires.load``
+    finds a class by its name there.
+
+    Parameters
+    ----------
+    selector : OnlineSelector
+        Has learnt nothing. It is cloned for every check and stays as it is.
+    target : str
+        What y is: "two classes", "many classes", "numbers", "counts" or "none". "auto" takes "none"
+        for a method that needs no y, otherwise the first that the selector learns from, beginning
+        with many classes.
+    load_options : mapping, optional
+        What ``fires.load`` needs besides the path, such as the model of a user.
+    skip : collection of str
+        The names of checks that this method does not keep. Candidates are
+        ``dense_and_sparse_are_learnt_alike``, ``a_row_of_weight_w_is_w_rows``,
+        ``new_labels_are_taken_up`` and ``the_greatest_weights_are_selected``.
+
+    Returns
+    -------
+    list of (str, callable)
+        The name of each check, and a function without arguments that runs it.
+    """
+    target = find_target(selector) if target == "auto" else target
+    settings = selector.get_params(deep=False)
+    is_known = type(selector) is getattr(selectors, type(selector).__name__, None)
+    parts = {
+        rows.RowContract: True,
+        targets.NoTargetContract: target == "none",
+        targets.LabelContract: target in data.CLASSES,
+        selection.SelectionContract: True,
+        selection.CountContract: "n_features_to_select" in settings,
+        state.StateContract: True,
+        state.FileContract: is_known,
+        state.RandomContract: is_known and "random_state" in settings,
+    }
+    contracts = (
+        part(selector, target, load_options or {}) for part, applies in parts.items() if applies
+    )
+    return list_checks(contracts, skip)
+
+
+def find_target(selector: Any) -> str:
+    """What a selector learns from: the first of the targets that it takes.
+
+    Parameters
+    ----------
+    selector : OnlineSelector
+        It is cloned, and stays as it is.
+
+    Returns
+    -------
+    str
+        One of the targets of :func:`check_selector`.
+
+    Examples
+    --------
+    >>> from fires import FSDS, OFS
+    >>> find_target(OFS(3)), find_target(FSDS(3))
+    ('two classes', 'none')
+    """
+    if not selector.__sklearn_tags__().target_tags.required:
+        return "none"
+    refusals = []
+    for target in data.TARGETS:
+        X, y = next(data.make_batches(target))
+        try:  # text is no number: what learns numbers alone refuses it
+            clone(selector).partial_fit(X, data.LABELS[0][y] if target in data.CLASSES else y)
+        except ValueError as error:
+            refusals.append(f"{target}: {error}")
+        else:
+            return target
+    raise AssertionError(f"{selector!r} learns from no target ({'; '.join(refusals)})")

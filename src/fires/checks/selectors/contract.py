@@ -1,0 +1,88 @@
+"""A selector under check, and how two of them are held against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from fires.checks import data
+from fires.checks.data import Batch, Form
+from fires.checks.running import expect
+from fires.core.state import read_state
+
+BOTH_FORMS: tuple[Form, Form] = (np.asarray, sp.csr_array)
+
+
+@dataclass(frozen=True)
+class SelectorContract:
+    """A selector, what it learns from, and what it is loaded with. Subclasses add the checks."""
+
+    _selector: Any
+    _target: str
+    _load_options: Mapping[str, Any]
+
+    def _new(self, **settings: Any) -> Any:
+        """A selector that has learnt nothing."""
+        return clone(self._selector).set_params(**settings)
+
+    def _batches(self, n_batches: int = 4, n_rows: int = 25, seed: int = 0) -> Iterator[Batch]:
+        return data.make_batches(self._target, n_batches, n_rows, seed)
+
+    def _learn(
+        self,
+        batches: Iterable[Batch] | None = None,
+        form: Form = np.asarray,
+        selector: Any = None,
+        **options: Any,
+    ) -> Any:
+        """A selector, a new one if none is given, that has learnt from batches in some form."""
+        selector = self._new() if selector is None else selector
+        for X, y in self._batches() if batches is None else batches:
+            selector.partial_fit(form(X), y, **options)
+        return selector
+
+    @property
+    def _classes(self) -> Any:
+        """All labels, or None where there are none."""
+        return data.CLASSES.get(self._target)
+
+
+def saved_state(selector: Any) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
+    """Everything that a saved selector holds besides its settings: arrays to the bit."""
+    with TemporaryDirectory() as folder:
+        selector.save(Path(folder) / "state")
+        header, arrays = read_state(Path(folder) / "state")
+    del header["params"]
+    return header, {name: (a.dtype, a.shape, a.tobytes()) for name, a in arrays.items()}
+
+
+def learnt_names(selector: Any) -> list[str]:
+    """What a selector knows that it did not know when it was made."""
+    return [name for name in vars(selector) if name.endswith("_")]
+
+
+def expect_alike(one: Any, other: Any, what: str = "", rtol: float = 1e-9) -> None:
+    """Expect finite and equal weights and one selected set; ``rtol=0`` means to the bit."""
+    atol = 1e-12 if rtol else 0.0
+    assert_allclose(one.weights_, other.weights_, rtol=rtol, atol=atol, err_msg=what)
+    assert_array_equal(one.get_support(), other.get_support(), err_msg=what)
+    expect_finite(one, what)
+
+
+def expect_same_state(one: Any, other: Any, what: str) -> None:
+    """Expect two selectors to hold the same, to the bit."""
+    expect_alike(one, other, what, rtol=0.0)
+    expect(saved_state(one) == saved_state(other), f"{what}: what they would save differs")
+
+
+def expect_finite(selector: Any, what: str) -> None:
+    """Expect that no weight is NaN or infinite."""
+    expect(np.isfinite(selector.weights_).all(), f"{what}: weights are {selector.weights_}")

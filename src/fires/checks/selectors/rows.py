@@ -1,0 +1,111 @@
+"""What X may be: any form, any order of columns, rows one by one, gaps, weights."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.testing import assert_array_equal
+
+from fires.checks import data
+from fires.checks.data import NAMES, as_plain, take_rows
+from fires.checks.running import expect
+from fires.checks.selectors.contract import (
+    BOTH_FORMS,
+    SelectorContract,
+    expect_alike,
+    expect_finite,
+)
+
+
+class RowContract(SelectorContract):
+    """What holds for the rows that a selector learns from."""
+
+    def nothing_that_was_passed_is_changed(self) -> None:
+        """X, y, classes and weights are only read, and the memory of X is not handed out."""
+        X, y = next(self._batches(seed=2))
+        X = data.with_entry(X, np.nan)
+        weight, classes = np.arange(25.0) % 3 + 1, take_rows(self._classes, slice(None, None, -1))
+        for array in (y, weight, classes):
+            if array is not None:  # whoever writes into it fails
+                array.flags.writeable = False
+        for name, form in (data.DENSE_FORMS | data.SPARSE_FORMS).items():
+            passed, selector = form(X), self._new()
+            before = data.content(passed)
+            for _ in range(2):
+                selector.partial_fit(passed, y, classes=classes, sample_weight=weight)
+            out = selector.transform(passed), selector.mask(passed)
+            expect(data.content(passed) == before, f"{name} was changed")
+            if isinstance(passed, np.ndarray):
+                shared = any(np.shares_memory(part, passed) for part in out)
+                expect(not shared, f"{name}: transform or mask hands out the memory of X")
+
+    def every_form_of_dense_rows_is_learnt_alike(self) -> None:
+        """Arrays of any layout, lists and frames of the same numbers lead to the same weights."""
+        expected = self._learn()
+        for name, form in data.DENSE_FORMS.items():
+            expect_alike(self._learn(form=form), expected, name)
+
+    def every_form_of_sparse_rows_is_learnt_alike(self) -> None:
+        """Sparse matrices of any kind with the same numbers lead to the same weights."""
+        expected = self._learn(form=data.SPARSE_FORMS["csr_array"])
+        for name, form in data.SPARSE_FORMS.items():
+            expect_alike(self._learn(form=form), expected, name)
+
+    def dense_and_sparse_are_learnt_alike(self) -> None:
+        """Dense and sparse rows, and both in turn, lead to the same weights."""
+        dense, sparse = (self._learn(form=form) for form in BOTH_FORMS)
+        turns = [(BOTH_FORMS[i % 2](X), y) for i, (X, y) in enumerate(self._batches())]
+        expect_alike(sparse, dense)
+        expect_alike(self._learn(turns, form=lambda X: X), dense)
+
+    def named_columns_may_come_in_any_order(self) -> None:
+        """Columns are known by their names, which come back with what is selected."""
+        rng = np.random.default_rng(1)
+        for library in data.LIBRARIES.values():
+            found = self._new()
+            for i, (X, y) in enumerate(self._batches()):
+                frame = data.as_frame(library, rng.permutation(len(NAMES)) if i else None)(X)
+                found.partial_fit(frame, y)
+            expect_alike(found, self._learn(form=data.as_frame(library)), rtol=0.0)
+            chosen = found.get_support(indices=True)
+            assert_array_equal(found.feature_names_in_, NAMES)
+            assert_array_equal(found.get_feature_names_out(), np.array(NAMES)[chosen])
+            assert_array_equal(as_plain(found.transform(frame)), X[:, chosen])
+            assert_array_equal(found.mask(frame).columns, NAMES)
+            assert_array_equal(as_plain(found.mask(frame))[:, chosen], X[:, chosen])
+
+    def rows_may_come_one_by_one(self) -> None:
+        """A batch may be a single row."""
+        X, y = data.joined(self._batches(2))
+        rows = [(X[i : i + 1], take_rows(y, slice(i, i + 1))) for i in range(len(X))]
+        for form in BOTH_FORMS:
+            selector = self._learn(rows, form, classes=self._classes)
+            expect(selector.n_samples_seen_ == len(X), "n_samples_seen_ does not count the rows")
+            expect_finite(selector, "rows one by one")
+
+    def missing_entries_are_borne_and_counted(self) -> None:
+        """NaN may stand anywhere in X, in whole rows and columns too, and is counted."""
+        rng = np.random.default_rng(3)
+        gaps = [(np.where(rng.random(X.shape) < 0.2, np.nan, X), y) for X, y in self._batches()]
+        gaps[1][0][:, 2] = gaps[2][0][5] = np.nan
+        n_missing = sum(np.isnan(X).sum() for X, _ in gaps)
+        for form in BOTH_FORMS:
+            selector = self._learn(gaps, form)
+            expect(selector.n_missing_ == n_missing, f"{selector.n_missing_} of {n_missing} gaps")
+            expect_finite(selector, "missing entries")
+
+    def zeros_and_constant_columns_do_no_harm(self) -> None:
+        """Rows of zeros and columns without spread are data like any other."""
+        X, y = next(self._batches())
+        X[::3], X[:, 5], X[:, 6] = 0.0, 0.0, 1.0
+        nothing = np.zeros_like(X)
+        for form in BOTH_FORMS:
+            expect_finite(self._learn([(nothing, y), (X, y), (nothing, y)], form), "zeros")
+
+    def a_row_of_weight_w_is_w_rows(self) -> None:
+        """``sample_weight`` says how often a row counts."""
+        weight = np.arange(25) % 3 + 1
+        rows = np.repeat(np.arange(25), weight)
+        repeated = [(X[rows], take_rows(y, rows)) for X, y in self._batches()]
+        for form in BOTH_FORMS:
+            weighted = self._learn(form=form, sample_weight=weight)
+            expect_alike(weighted, self._learn(repeated, form))

@@ -1,0 +1,168 @@
+"""The contract of a stream: batches with names and positions, the same in every pass."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+
+from fires.checks.data import as_plain
+from fires.checks.running import NamedCheck, expect, list_checks, no_global_randomness, run_checks
+
+N_BATCHES = 5
+
+
+def check_stream(stream: Any, **options: Any) -> None:
+    """Check that a stream keeps the contract of :class:`~fires.streams.base.Stream`.
+
+    Parameters
+    ----------
+    stream : Stream
+        Its first batches are read, several times over.
+    **options
+        As in :func:`stream_checks`.
+
+    Raises
+    ------
+    AssertionError
+        Says which check failed, and why.
+
+    Examples
+    --------
+    >>> from fires.streams import KnownTruth
+    >>> check_stream(KnownTruth(90, 5, 2))
+    """
+    run_checks(stream, stream_checks(stream, **options))
+
+
+def stream_checks(
+    stream: Any, *, batch_size: int = 20, skip: Collection[str] = ()
+) -> list[NamedCheck]:
+    """The checks of :func:`check_stream`, one by one.
+
+    Parameters
+    ----------
+    stream : Stream
+        Its first batches are read, several times over.
+    batch_size : int
+        How many rows a batch has. A stream that ends within five batches is checked to its end.
+    skip : collection of str
+        The names of checks that this stream does not keep, such as ``a_second_pass_is_the_same``
+        for what can be read only once.
+
+    Returns
+    -------
+    list of (str, callable)
+        The name of each check, and a function without arguments that runs it.
+    """
+    return list_checks([StreamContract(stream, batch_size)], skip)
+
+
+@dataclass(frozen=True)
+class StreamContract:
+    """What holds for every stream."""
+
+    _stream: Any
+    _batch_size: int
+
+    def _batches(self, batch_size: int | None = None, n_batches: int = N_BATCHES) -> list[Any]:
+        """Its first batches."""
+        reader = self._stream.batches(batch_size or self._batch_size)
+        try:
+            return list(islice(reader, n_batches))
+        finally:
+            reader.close()
+
+    def columns_have_names(self) -> None:
+        """Every column of X has a name of its own, which is not that of the target."""
+        schema = self._stream.schema
+        names = (*schema.feature_names, schema.target)
+        expect(all(isinstance(name, str) for name in names), f"{names} are not all text")
+        expect(len(set(names)) == len(names), f"a name occurs twice in {names}")
+
+    def batches_have_the_size_asked_for(self) -> None:
+        """All batches but the last have ``batch_size`` rows, and each row has one target."""
+        *full, last = self._batches()
+        sizes = [batch.n_rows for batch in full]
+        expect(set(sizes) <= {self._batch_size}, f"batches of {sizes} rows, not {self._batch_size}")
+        expect(0 < last.n_rows <= self._batch_size, f"the last batch has {last.n_rows} rows")
+        for batch in (*full, last):
+            shape = (batch.n_rows, self._stream.schema.n_features)
+            expect(batch.X.shape == shape, f"X has the shape {batch.X.shape}, not {shape}")
+            expect(batch.y.shape == shape[:1], f"y has the shape {batch.y.shape}, not {shape[:1]}")
+
+    def rows_are_numbers(self) -> None:
+        """X is float64, C-ordered or CSR, and nowhere infinite."""
+        for batch in self._batches():
+            values = batch.X.data if sp.issparse(batch.X) else batch.X
+            expect(batch.X.dtype == np.float64, f"X is of {batch.X.dtype}")
+            expect(values.flags.c_contiguous, "X is not C-ordered")
+            expect(not np.isinf(values).any(), "X holds infinity")
+
+    def labels_are_those_announced(self) -> None:
+        """Where the schema knows all classes, no other label occurs."""
+        classes = self._stream.schema.classes
+        if classes is not None:
+            found = {label for batch in self._batches() for label in batch.y.tolist()}
+            expect(found <= set(classes), f"the labels {found} occur, and {classes} are announced")
+
+    def positions_increase(self) -> None:
+        """A position counts the rows up to the end of its batch, and never goes back."""
+        batches = self._batches()
+        counted = np.cumsum([batch.n_rows for batch in batches])
+        assert_array_equal([batch.position.rows for batch in batches], counted)
+        for one, next_one in pairwise(batch.position for batch in batches):
+            expect(one.offset <= next_one.offset, f"{next_one} follows {one}")
+            expect(one.bytes <= next_one.bytes, f"{next_one} follows {one}")
+
+    def a_second_pass_is_the_same(self) -> None:
+        """Each call of ``batches`` starts from the beginning and hands out the same rows."""
+        expect_same_rows(self._batches(), self._batches())
+
+    def the_cut_into_batches_does_not_matter(self) -> None:
+        """Batches of another size hold the same rows."""
+        half = max(self._batch_size // 2, 1)
+        whole = self._batches(2 * half)
+        expect_same_rows(self._batches(half, 2 * len(whole)), whole)
+
+    def what_was_handed_out_does_not_change(self) -> None:
+        """A batch may be kept: reading on, or again, does not write into it."""
+        kept = [(batch, as_plain(batch.X).copy(), batch.y.copy()) for batch in self._batches()]
+        self._batches()
+        for batch, X, y in kept:
+            assert_array_equal(as_plain(batch.X), X)
+            assert_array_equal(batch.y, y)
+
+    def a_batch_size_that_makes_no_sense_is_refused(self) -> None:
+        """A batch has at least one row, and a whole number of them."""
+        for size, error in ((0, ValueError), (-1, ValueError), (1.5, TypeError), (True, TypeError)):
+            try:
+                next(iter(self._stream.batches(size)))
+            except error as refusal:
+                expect("batch_size" in str(refusal), f"{size} rows are refused with {refusal!r}")
+            else:
+                raise AssertionError(f"batch_size={size} was accepted")
+
+    def global_random_numbers_are_neither_read_nor_moved(self) -> None:
+        """What is drawn comes from the stream's own generator."""
+        passes = []
+        for seed in (1, 2):
+            with no_global_randomness(seed):
+                passes.append(self._batches())
+        expect_same_rows(passes[0], passes[1])
+
+
+def expect_same_rows(one: list[Any], other: list[Any]) -> None:
+    """Expect two lists of batches to hold the same rows, whatever their cut."""
+    for found, expected in zip(_rows(one), _rows(other), strict=True):
+        assert_array_equal(found, expected)
+
+
+def _rows(batches: list[Any]) -> tuple[Any, Any]:
+    X = np.concatenate([as_plain(batch.X) for batch in batches])
+    return X, np.concatenate([batch.y for batch in batches])

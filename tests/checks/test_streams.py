@@ -1,0 +1,99 @@
+"""Every stream keeps the contract of ``fires.checks``, and a broken one is told so."""
+
+import gzip
+from importlib.util import find_spec
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+from fires.checks import check_stream, stream_checks
+from fires.streams import (
+    DriftingFeatures,
+    KnownTruth,
+    RandomRBF,
+    RandomTree,
+    SignProduct,
+    SparseWide,
+    from_arrays,
+    from_file,
+)
+
+X = np.arange(380.0).reshape(95, 4) % 7.0
+Y = np.where(X[:, 1] > 3, "yes", "no")
+MADE = {
+    "arrays": lambda: from_arrays(X, Y, classes=["no", "yes"]),
+    "columns": lambda: from_arrays(np.asfortranarray(X), Y),
+    "ints": lambda: from_arrays(X.astype(int), X[:, 0]),
+    "CSR": lambda: from_arrays(sp.csr_array(X), Y),
+    "frame": lambda: from_arrays(pl.DataFrame(X, schema=list("abcd")), Y),
+    "known truth": lambda: KnownTruth(95, 5, 2),
+    "drift": lambda: DriftingFeatures(95, 6, 2),
+    "sign product": lambda: SignProduct(95, 5),
+    "sparse and wide": lambda: SparseWide(95, 1_000),
+}
+if find_spec("river"):
+    MADE |= {"RBF": lambda: RandomRBF(95), "tree": lambda: RandomTree(95)}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One table in all kinds of files."""
+    path = tmp_path_factory.mktemp("tables")
+    table = pl.DataFrame(X, schema=list("abcd")).with_columns(label=pl.Series(Y))
+    table.write_csv(path / "table.csv")
+    table.write_csv(path / "table.tsv", separator="\t")
+    table.write_parquet(path / "table.parquet")
+    (path / "table.csv.gz").write_bytes(gzip.compress((path / "table.csv").read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_contract(name):
+    stream = MADE[name]()
+    for _, check in stream_checks(stream):
+        check()
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.tsv", "table.csv.gz", "table.parquet"])
+def test_contract_of_files(folder, name):
+    check_stream(from_file(folder / name, target="label"))
+
+
+class Changed:
+    """A stream over arrays, some of whose batches are changed."""
+
+    def __init__(self, change):
+        self.inner = from_arrays(X, Y)
+        self.schema, self.change, self.n_passes = self.inner.schema, change, 0
+
+    def batches(self, batch_size):
+        self.n_passes += 1
+        for batch in self.inner.batches(batch_size):
+            yield self.change(self, batch)
+
+
+def shifted(stream, batch):
+    return type(batch)(batch.X + stream.n_passes, batch.y, batch.position)
+
+
+def without_position(stream, batch):
+    return type(batch)(batch.X, batch.y)
+
+
+def narrow(stream, batch):
+    return type(batch)(batch.X[:, :3], batch.y, batch.position)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (shifted, "a_second_pass_is_the_same"),
+        (without_position, "positions_increase"),
+        (narrow, "batches_have_the_size_asked_for"),
+    ],
+)
+def test_a_broken_stream_is_told_what_it_fails(change, sentence):
+    with pytest.raises(AssertionError, match=f"^Changed fails {sentence}: "):
+        check_stream(Changed(change))
