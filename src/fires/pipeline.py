@@ -258,9 +258,10 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     @property
     def book(self) -> Classes:
         """The labels that the selector knows, or else the predictor."""
-        parts = (self.selector, getattr(self, "_predictor_", None))
-        books = [part.book for part in parts if isinstance(part, KnowsClasses)]
-        return next((book for book in books if len(book)), NO_CLASSES)
+        for part in (self.selector, getattr(self, "_predictor_", None)):
+            if isinstance(part, KnowsClasses) and len(part.book):
+                return part.book
+        return NO_CLASSES
 
     # --- predicting ---------------------------------------------------------------------------
 

@@ -53,9 +53,9 @@ class Spy(FixedFeatures):
     def __init__(self, features=(0,), *, missing="ignore", batch_size=100):
         super().__init__(features, missing=missing, batch_size=batch_size)
 
-    def _learn(self, X, y, classes, weight, n_missing):
-        super()._learn(X, y, classes, weight, n_missing)
-        SEEN[-1].append(X.copy())
+    def _learn(self, batch):
+        super()._learn(batch)
+        SEEN[-1].append(batch.X.copy())
 
 
 SEEN = []
@@ -422,8 +422,8 @@ def test_selectors_of_two_classes_are_left_out_of_three():
 
 
 class Failing(AllFeatures):
-    def _learn(self, X, y, classes, weight, n_missing):
-        super()._learn(X, y, classes, weight, n_missing)
+    def _learn(self, batch):
+        super()._learn(batch)
         if getattr(self, "n_samples_seen_", 0) >= 300:
             raise ValueError("the gradient is not finite.")
 

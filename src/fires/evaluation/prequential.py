@@ -19,6 +19,7 @@ from fires.kernels.scaled import keep_columns
 from fires.metrics.prediction import Metric, Scores
 from fires.metrics.stability import StabilityWindow
 from fires.pipeline import OnlinePipeline
+from fires.predictors import Predictor
 from fires.streams.base import Batch, Position, Stream
 
 ORDERS = ("test-then-train", "as-published")
@@ -211,12 +212,15 @@ class _Evaluation:
             return self._untested.copy()
         assert batch.y is not None
         rows, predictor = self._masked(batch), pipeline.ready_predictor
+        if totals.only_counts and isinstance(predictor, Predictor):
+            book, truth = batch.labels(predictor.book)
+            if book is predictor.book and totals.knows_no_other(book):
+                return totals.count(book, truth, predictor.predict_codes(rows))
         predicted = predictor.predict(rows)
-        encoded = batch.labels(pipeline.book) if totals.counts else None
         if not totals.needs_probabilities:
-            return totals.update(batch.y, predicted, encoded=encoded)
+            return totals.update(batch.y, predicted)
         shares = predictor.predict_proba(rows)
-        return totals.update(batch.y, predicted, shares, predictor.classes_, encoded=encoded)
+        return totals.update(batch.y, predicted, shares, predictor.classes_)
 
     def _masked(self, batch: CheckedBatch) -> Any:
         """The rows of a batch as the predictor sees them; found once where the set stays."""

@@ -20,6 +20,16 @@ def fold(mu: Floats, sigma: Floats, gain: Floats, coefficient: Floats, variance:
 
 
 @compiled
+def _total(rows: Floats) -> float:
+    """The sum of all entries."""
+    total = 0.0
+    for k in range(rows.shape[0]):
+        for b in range(rows.shape[1]):
+            total += rows[k, b]
+    return total
+
+
+@compiled
 def move(
     mu: Floats,
     sigma: Floats,
@@ -55,12 +65,7 @@ def move(
         qk = q[k]
         for j in range(len(gain)):
             strange += 0.0 if abs(qk[j]) < np.inf else 1.0
-    total = 0.0
-    if has_own:
-        for k in range(c.shape[0]):
-            for b in range(c.shape[1]):
-                total += c[k, b] + d[k, b]
-    if strange > 0.0 or not abs(total) < np.inf:
+    if strange > 0.0 or (has_own and not abs(_total(c) + _total(d)) < np.inf):
         return np.nan
     least = np.inf
     for k in range(mu.shape[0]):
@@ -71,12 +76,9 @@ def move(
             s[j] *= 1.0 + min(max(change, least_change), most_change)
             least = min(least, s[j])
         if has_own:
-            own_p = own_q = 0.0
-            for b in range(c.shape[1]):
-                own_p += c[k, b]
-                own_q += d[k, b]
-            own_mu[k] += rate_mu * own_p
-            own_sigma[k] *= 1.0 + min(max(2.0 * rate_sigma * own_q, least_change), most_change)
+            change = 2.0 * rate_sigma * _total(d[k : k + 1])
+            own_mu[k] += rate_mu * _total(c[k : k + 1])
+            own_sigma[k] *= 1.0 + min(max(change, least_change), most_change)
     return least
 
 

@@ -62,8 +62,8 @@ class Scores(KnowsClasses):
         What the scores are called; a function goes by its own name.
     classes_ : ndarray or None
         The labels, sorted: those that occurred or were predicted, or those given.
-    counts : bool
-        Whether a score is a matter of counting labels.
+    only_counts : bool
+        Whether all scores are matters of counting labels.
     matrix : ndarray of int, shape (n_classes, n_classes)
         How often a row of one class was taken for another: :math:`n_{kl}`.
     needs_probabilities : bool
@@ -101,7 +101,8 @@ class Scores(KnowsClasses):
         }
         self.needs_probabilities = any(needed for _, needed in self._scorers.values())
         # Numbers to be predicted are no classes, each of which would have its place in the matrix.
-        self.counts = self.needs_probabilities or len(self._scorers) < len(metrics)
+        self._counts = self.needs_probabilities or len(self._scorers) < len(metrics)
+        self.only_counts = not self._scorers
         # A sum over rows and their number, of what is no matter of counts.
         self._sums = dict.fromkeys(self._scorers, (0.0, 0))
         self._book_ = NO_CLASSES if classes is None else NO_CLASSES.fixed_to(classes)
@@ -118,8 +119,6 @@ class Scores(KnowsClasses):
         predicted: npt.ArrayLike,
         probabilities: npt.ArrayLike | None = None,
         columns: Sequence[Any] | npt.NDArray[Any] | None = None,
-        *,
-        encoded: tuple[Classes, Codes] | None = None,
     ) -> dict[str, float]:
         """Count a batch in, and score it by itself.
 
@@ -132,9 +131,6 @@ class Scores(KnowsClasses):
         columns : sequence, optional
             The classes whose probabilities the columns are: ``classes_`` of the predictor.
             Default: the classes known here.
-        encoded : tuple, optional
-            The labels known to whoever has looked up ``y`` already, and the places of ``y`` among
-            them: then it is not looked up again.
 
         Returns
         -------
@@ -148,8 +144,8 @@ class Scores(KnowsClasses):
                 f"{y.shape} and {predicted.shape}."
             )
         book, truth, taken = self._book_, None, None
-        if self.counts:
-            book, truth = self._places(y, encoded)
+        if self._counts:
+            book, truth = _places_in(book, y, "y")
             merged, taken = _places_in(book, predicted, "predicted")
             if merged is not book:  # a place may have moved
                 book, truth = _places_in(merged, y, "y")
@@ -168,12 +164,32 @@ class Scores(KnowsClasses):
                 self._sums[name] = total + value * len(y), rows + len(y)
         if truth is None or taken is None:
             return self._named([], others)
+        return self._named(self._count(book, truth, taken), others)
+
+    def count(self, book: Classes, truth: Codes, taken: Codes) -> dict[str, float]:
+        """Count a batch in whose labels have been looked up, where all scores are counts.
+
+        Parameters
+        ----------
+        book : Classes
+            The labels; those known before are among them.
+        truth, taken : ndarray of int
+            The places in it of the labels, and of what the rows were taken for.
+
+        Returns
+        -------
+        dict of str to float
+            The scores of this batch alone.
+        """
+        return self._named(self._count(book, truth, taken), {})
+
+    def _count(self, book: Classes, truth: Codes, taken: Codes) -> list[list[int]]:
         self._grow(book)
         n_classes = len(self.matrix)
         cells = np.bincount(truth * n_classes + taken, minlength=n_classes * n_classes)
         counted = cells.reshape(n_classes, n_classes)
         self.matrix += counted
-        return self._named(_marginals(counted), others)
+        return _marginals(counted)
 
     @property
     def total(self) -> dict[str, float]:
@@ -236,15 +252,21 @@ class Scores(KnowsClasses):
             scores._sums[name] = total, int(rows)
         return scores
 
-    def _places(
-        self, y: npt.NDArray[Any], encoded: tuple[Classes, Codes] | None
-    ) -> tuple[Classes, Codes]:
-        """The labels known with y, and its places among them: those found already, if they fit."""
-        if encoded is not None:
-            known = self._book_
-            if encoded[0] is known or encode(known.labels, encoded[0].labels) is not None:
-                return encoded
-        return _places_in(self._book_, y, "y")
+    def knows_no_other(self, book: Classes) -> bool:
+        """Whether all labels known here are in the book.
+
+        Parameters
+        ----------
+        book : Classes
+            Labels.
+
+        Returns
+        -------
+        bool
+        """
+        return book is self._book_ or (
+            not self._book_.given and encode(self._book_.labels, book.labels) is not None
+        )
 
     def _grow(self, book: Classes) -> None:
         """Let the matrix have a row and a column for each of the classes."""
@@ -257,10 +279,11 @@ class Scores(KnowsClasses):
         self._book_, self.matrix = book, matrix
 
     def _named(self, counts: list[list[int]], others: dict[str, float]) -> dict[str, float]:
-        return {
-            name: others[name] if name in others else _FROM_COUNTS[name](*counts)
-            for name in self.names
-        }
+        if others:
+            counted = [name for name in self.names if name not in others]
+            found = others | {name: _FROM_COUNTS[name](*counts) for name in counted}
+            return {name: found[name] for name in self.names}
+        return {name: _FROM_COUNTS[name](*counts) for name in self.names}
 
 
 def _marginals(matrix: Counts) -> list[list[int]]:

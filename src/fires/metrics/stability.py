@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fires.kernels.sets import count_sets
 from fires.metrics.sets import as_indices
 
 
@@ -123,6 +124,9 @@ def stability_interval(supports: npt.ArrayLike, confidence: float = 0.95) -> Sta
     return StabilityInterval(S, variance, S - reach, S + reach)
 
 
+_NO_FEATURES = np.empty(0, dtype=np.int64)
+
+
 class StabilityWindow:
     r"""The stability of the last ``size`` selections, kept up to date at the cost of one set.
 
@@ -194,9 +198,9 @@ class StabilityWindow:
         oldest = self._sets.popleft() if len(self._sets) == self.size else None
         self._sets.append(indices)
         if oldest is not indices:
-            if oldest is not None:
-                self._shift(oldest, -1)
-            self._shift(indices, 1)
+            out = _NO_FEATURES if oldest is None else oldest
+            self._s1 += len(indices) - len(out)
+            self._s2 += count_sets(self._counts, out, indices)
         return self.value
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
@@ -249,16 +253,11 @@ class StabilityWindow:
             window.update(indices[start:end])
         return window
 
-    def _shift(self, indices: npt.NDArray[np.int64], sign: int) -> None:
-        """Count a set in (``sign`` 1) or out (-1): c, S1 and S2 follow."""
-        # (c + s)^2 - c^2 = 2 s c + 1
-        self._s2 += 2 * sign * int(self._counts[indices].sum()) + len(indices)
-        self._s1 += sign * len(indices)
-        self._counts[indices] += sign
-
     def _indices(self, selected: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Check a selection and give its own copy of the indices."""
         given = np.asarray(selected)
+        if _ascending(given) and given[0] >= 0 and given[-1] < self.n_features:
+            return given.copy()  # the usual case, in fewer looks
         if given.dtype == bool and given.shape != (self.n_features,):
             raise ValueError(f"A mask must have shape ({self.n_features},), got {given.shape}.")
         indices = as_indices(given)
@@ -267,6 +266,12 @@ class StabilityWindow:
                 f"Indices must lie in 0..{self.n_features - 1}, got {low}..{indices.max()}."
             )
         return indices
+
+
+def _ascending(given: npt.NDArray[Any]) -> bool:
+    """Whether it holds indices, each greater than the one before."""
+    rows = given.dtype == np.int64 and given.ndim == 1 and given.size > 0
+    return rows and bool((given[1:] > given[:-1]).all())
 
 
 def _same(last: npt.NDArray[np.int64], selected: npt.ArrayLike) -> bool:

@@ -128,7 +128,7 @@ def signed(codes: npt.NDArray[Any], n_rows: int) -> Floats:
            [-1.,  1.]])
     """
     if n_rows == 1:
-        return _SIGNS[None, codes]
+        return _SIGNS[codes][None]
     return np.where(codes == np.arange(n_rows)[:, None], 1.0, -1.0)
 
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from fires.core.batch import CheckedBatch
-from fires.core.classes import Classes, KnowsClasses, Labels
+from fires.core.classes import Classes, Codes, KnowsClasses, Labels
 from fires.core.validation import as_weights
 
 
@@ -74,6 +74,20 @@ class Predictor(KnowsClasses, ABC):
             Rows and their labels.
         """
         batch.labels(self._book_)
+
+    def predict_codes(self, X: Any) -> Codes:
+        """The place of each row's label among ``classes_``.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix (n_rows, n_features)
+            Rows of full width.
+
+        Returns
+        -------
+        ndarray of int (n_rows,)
+        """
+        return self._book_.take(self.predict(X), what="predicted")[1]
 
     @abstractmethod
     def predict(self, X: Any) -> Labels:

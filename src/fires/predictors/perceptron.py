@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
-from fires.core.classes import Labels, class_rows
+from fires.core.classes import Codes, Labels, class_rows
 from fires.core.declared import Array, Declared, collect, restore
 from fires.core.state import Arrays, State
 from fires.core.validation import repeated
@@ -56,16 +56,30 @@ class Perceptron(Predictor):
         super().check(batch)
 
     def predict(self, X: Floats) -> Labels:
-        """The label of each row."""
-        classes = self.classes_
-        if len(classes) == 1:
-            return np.full(len(X), classes[0])
-        if len(classes) == 2:
-            positive = X @ self.coef_[0] > -self.intercept_[0]
-            two: Labels = classes[positive.view(np.int8)]
-            return two
-        prediction: Labels = classes[(X @ self.coef_.T + self.intercept_).argmax(axis=1)]
+        """The label of each row.
+
+        Parameters
+        ----------
+        X : ndarray (n_rows, n_features)
+            Rows of full width.
+
+        Returns
+        -------
+        ndarray (n_rows,)
+        """
+        prediction: Labels = self.classes_[self.predict_codes(X)]
         return prediction
+
+    def predict_codes(self, X: Floats) -> Codes:
+        """The place of each row's label among ``classes_``."""
+        n_classes = len(self._book_)
+        if n_classes == 2:
+            positive: Codes = (X @ self.coef_[0] > -self.intercept_[0]).astype(np.intp)
+            return positive
+        if n_classes == 1:
+            return np.zeros(len(X), dtype=np.intp)
+        best: Codes = (X @ self.coef_.T + self.intercept_).argmax(axis=1)
+        return best
 
     def state(self) -> State:
         """Everything there is to save: a header of JSON values, and arrays.
@@ -105,7 +119,8 @@ class Perceptron(Predictor):
 
     def _signs(self, codes: Any) -> Floats:
         if len(self.coef_) == 1:  # one class so far is the positive one, until another comes
-            return _SIGNS[None, codes + (2 - len(self._book_))]
+            alone = len(self._book_) == 1
+            return _SIGNS[codes + 1 if alone else codes][None]
         return np.where(codes == np.arange(len(self.coef_))[:, None], 1.0, -1.0)
 
     def _take_rows(self, sources: list[tuple[int, float] | None]) -> None:

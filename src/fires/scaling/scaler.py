@@ -138,11 +138,11 @@ class Scaler:
 
     def _alike(self, X: Any) -> Any:
         """X dense or sparse, as the batches learnt from."""
-        if self.scale is None or self.dense.ready == self.sparse.ready:
+        if self.dense.ready if isinstance(X, np.ndarray) else self.sparse.ready:
             return X
-        if self.dense.ready:
-            return X.toarray() if sp.issparse(X) else X
-        return X if sp.issparse(X) else sp.csr_array(X)
+        if self.scale is None or not self.ready:
+            return X
+        return X.toarray() if self.dense.ready else sp.csr_array(X)
 
     def in_sparse_terms(self) -> Scaler:
         """A copy that goes on from what dense rows have shown, for sparse rows from here on."""

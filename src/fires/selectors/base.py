@@ -223,7 +223,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
 
     def _computed(self, name: Any, compute: Any) -> Any:
         """What ``compute`` gives, once per batch, as a read-only array."""
-        self._check_fitted()
+        if "_seen_" not in self.__dict__:
+            self._check_fitted()
         key = name, self._weighting()
         value = self._seen_.get(key)
         if value is None:
