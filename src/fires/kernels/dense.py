@@ -68,7 +68,25 @@ def accumulate_rows(X: Floats, c: Floats, d: Floats, shift: Floats, p: Floats, q
         for b in range(0, whole, 4):
             x0, x1 = X[b, start:stop], X[b + 1, start:stop]
             x2, x3 = X[b + 2, start:stop], X[b + 3, start:stop]
-            for k in range(c.shape[0]):
+            pairs = c.shape[0] - c.shape[0] % 2
+            for k in range(0, pairs, 2):  # two at a time share what is done to x
+                pk, qk = p[k, start:stop], q[k, start:stop]
+                c0, c1, c2, c3 = c[k, b], c[k, b + 1], c[k, b + 2], c[k, b + 3]
+                d0, d1, d2, d3 = d[k, b], d[k, b + 1], d[k, b + 2], d[k, b + 3]
+                pl, ql = p[k + 1, start:stop], q[k + 1, start:stop]
+                e0, e1, e2, e3 = c[k + 1, b], c[k + 1, b + 1], c[k + 1, b + 2], c[k + 1, b + 3]
+                f0, f1, f2, f3 = d[k + 1, b], d[k + 1, b + 1], d[k + 1, b + 2], d[k + 1, b + 3]
+                for j in range(stop - start):
+                    t0, t1, t2, t3 = x0[j] - s[j], x1[j] - s[j], x2[j] - s[j], x3[j] - s[j]
+                    t0 = t0 if t0 == t0 else 0.0
+                    t1 = t1 if t1 == t1 else 0.0
+                    t2 = t2 if t2 == t2 else 0.0
+                    t3 = t3 if t3 == t3 else 0.0
+                    pk[j] += c0 * t0 + c1 * t1 + c2 * t2 + c3 * t3
+                    qk[j] += d0 * t0 * t0 + d1 * t1 * t1 + d2 * t2 * t2 + d3 * t3 * t3
+                    pl[j] += e0 * t0 + e1 * t1 + e2 * t2 + e3 * t3
+                    ql[j] += f0 * t0 * t0 + f1 * t1 * t1 + f2 * t2 * t2 + f3 * t3 * t3
+            for k in range(pairs, c.shape[0]):
                 pk, qk = p[k, start:stop], q[k, start:stop]
                 c0, c1, c2, c3 = c[k, b], c[k, b + 1], c[k, b + 2], c[k, b + 3]
                 d0, d1, d2, d3 = d[k, b], d[k, b + 1], d[k, b + 2], d[k, b + 3]

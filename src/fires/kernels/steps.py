@@ -12,7 +12,7 @@ import numpy as np
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
 from fires.kernels.dense import accumulate_rows, project_rows
-from fires.kernels.features import fold, move
+from fires.kernels.features import fold, merge, move
 from fires.kernels.rows import RowPulls
 
 TOO_LONG = -1.0
@@ -30,8 +30,8 @@ def whole_step(pull_rows: RowPulls) -> RowPulls:
     Returns
     -------
     callable
-        Moves the parameters; returns what :func:`fires.kernels.features.move` does, or
-        :data:`TOO_LONG`.
+        Moves the parameters and, if ``count`` is not empty, the scale. Returns what
+        :func:`fires.kernels.features.move` does, or :data:`TOO_LONG`.
     """
 
     @compiled
@@ -57,6 +57,10 @@ def whole_step(pull_rows: RowPulls) -> RowPulls:
         most_change: float,
         p: Floats,
         q: Floats,
+        count: Floats,
+        spread: Floats,
+        total: float,
+        tiny: float,
     ) -> float:
         n_classes, n_rows = mu.shape[0], X.shape[0]
         fold(mu, sigma, gain, p, q)
@@ -75,7 +79,7 @@ def whole_step(pull_rows: RowPulls) -> RowPulls:
         for k in range(n_classes, len(p)):
             c[k], d[k] = weight, weight
         accumulate_rows(X, c, d, shift, p, q)
-        return move(
+        least_sigma = move(
             mu,
             sigma,
             p,
@@ -91,5 +95,9 @@ def whole_step(pull_rows: RowPulls) -> RowPulls:
             least_change,
             most_change,
         )
+        if len(count) > 0 and least_sigma == least_sigma:
+            count += total
+            merge(count, shift, spread, gain, p[-1], q[-1], tiny)
+        return least_sigma
 
     return step

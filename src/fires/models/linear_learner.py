@@ -31,12 +31,13 @@ from fires.models.families import FAMILIES
 from fires.models.linear import over_classes
 from fires.models.target import Target
 from fires.scaling import Scaler
-from fires.scaling.dense import Unscaled
+from fires.scaling.dense import ROUNDING, Unscaled
 from fires.scaling.sparse import SPARSE
 
 # Of its own value, what sigma may lose or gain in one step; ordinary steps move it by a thousandth.
 _CAPPED = (-0.5, 1.0)
 _AS_PUBLISHED = (-1.0, np.inf)  # the paper clips sigma at 0 and nowhere else
+_NOTHING = np.empty(0), np.empty(0)
 _OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
 
@@ -158,15 +159,17 @@ class LinearLearner:
         n_sums = n_rows + (half.kind == "standard" and not first)
         p, q = self._buffer("p", n_sums), self._buffer("q", n_sums)
         total = float(len(w) if batch.weight is None else w.sum())
-        least = self._whole_step(batch, w, target, level, rates.shared(total), rates.mu, half, p, q)
+        counted = (half.count, half.spread) if n_sums > n_rows and not missing else _NOTHING
+        least = self._whole_step(batch, w, target, level, rates, total, half, p, q, *counted)
         if least == TOO_LONG:
+            counted = _NOTHING
             least = self._step_by_step(batch, w, target, level, rates, total, half, p, q)
         if least != least:
             raise ValueError(_OVERFLOW)
         self.least_sigma = least
         if first:
             self.scaler.dense = half
-        else:
+        elif counted is _NOTHING:
             half.absorb(X, p[-1], q[-1], w, missing)
 
     def _whole_step(
@@ -175,11 +178,13 @@ class LinearLearner:
         w: Floats,
         target: Floats,
         level: Floats,
-        share: tuple[float, float],
-        rate: float,
+        rates: Rates,
+        total: float,
         half: Any,
         p: Floats,
         q: Floats,
+        count: Floats,
+        spread: Floats,
     ) -> float:
         """The step in one call, where the family has one, unless it has to be shortened."""
         step, X = self.family.whole_step, batch.X
@@ -201,11 +206,15 @@ class LinearLearner:
             level,
             self.family.start_width,
             least,
-            np.inf if self.scale is None else least / rate,
-            *share,
+            np.inf if self.scale is None else least / rates.mu,
+            *rates.shared(total),
             *self._sigma_change,
             p,
             q,
+            count,
+            spread,
+            total,
+            ROUNDING,
         )
 
     def _step_by_step(

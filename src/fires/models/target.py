@@ -128,7 +128,8 @@ def signed(codes: npt.NDArray[Any], n_rows: int) -> Floats:
            [-1.,  1.]])
     """
     if n_rows == 1:
-        return _SIGNS[codes][None]
+        signs: Floats = _SIGNS[codes]
+        return signs[None]
     return np.where(codes == np.arange(n_rows)[:, None], 1.0, -1.0)
 
 

@@ -120,7 +120,8 @@ class Perceptron(Predictor):
     def _signs(self, codes: Any) -> Floats:
         if len(self.coef_) == 1:  # one class so far is the positive one, until another comes
             alone = len(self._book_) == 1
-            return _SIGNS[codes + 1 if alone else codes][None]
+            signs: Floats = _SIGNS[codes + 1 if alone else codes]
+            return signs[None]
         return np.where(codes == np.arange(len(self.coef_))[:, None], 1.0, -1.0)
 
     def _take_rows(self, sources: list[tuple[int, float] | None]) -> None:
