@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fires
 from fires import Screening
-from fires.selectors.screening import faded
+from fires.selectors.counting import faded
 
 KINDS = {
     "dense": np.asarray,

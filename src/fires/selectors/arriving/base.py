@@ -237,7 +237,7 @@ class ArrivingFeatures(Selector):
         return super().restore(header, arrays, model)
 
     def _sizes(self) -> dict[str, int]:
-        return super()._sizes() | {"N": self.n_samples_}
+        return super()._sizes() | {"N": self.n_samples_, "C": len(self._chosen_)}
 
 
 _FACTS: Declared = {
