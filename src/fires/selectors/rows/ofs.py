@@ -30,9 +30,9 @@ class _Truncated(RowByRowSelector):
     def _perceive(
         self, rows: Rows, signs: Floats, rate: float, keep: float, radius: float, threshold: float
     ) -> bool:
-        place, n = self._room(rows)
-        settings = (rate, keep, radius, threshold)
-        n = self._loop(rows)(*rows, signs, *self._theta_, place, n, self._resolve_k(), settings)
+        place, before = self._room(rows)
+        settings = (self._resolve_k(), (rate, keep, radius, threshold))
+        n: int = self._loop(rows)(*rows, signs, *self._theta_, place, before, *settings)
         self._kept_ = place[: max(n, 0)].copy()
         return n >= 0
 

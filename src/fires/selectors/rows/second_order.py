@@ -65,9 +65,9 @@ class _SecondOrder(RowByRowSelector):
 
     def _run(self, rows: Rows, signs: Floats) -> bool:
         kept = _KEPT[self.truncate]
-        place, n = (self._kept_, 0) if kept == second_order.ALL else self._room(rows)
+        place, before = (self._kept_, 0) if kept == second_order.ALL else self._room(rows)
         settings = (self._resolve_k(), kept, self._rule(), self.diagonal == "inverse")
-        n = self._loop(rows)(*rows, signs, *self._theta_, place, n, *settings)
+        n: int = self._loop(rows)(*rows, signs, *self._theta_, place, before, *settings)
         self._kept_ = place[: max(n, 0)].copy()
         return n >= 0
 
