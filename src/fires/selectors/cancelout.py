@@ -148,6 +148,7 @@ class CancelOut(OnlineSelector):
     """
 
     _learnt: ClassVar[Declared] = {"numeric": Value(bool)}
+    _for_numbers = "; say target='numbers'."
 
     _net_: Net
     _target_: Target
@@ -263,7 +264,9 @@ class CancelOut(OnlineSelector):
     def _loss(self, theta: Tensors, X: Tensor, y: Tensor, share: Tensor) -> Tensor:
         w = theta["gates"]
         likelihood = head(scores(theta, X * gates(w, self.gate))[None], theta, y)[0]
-        return regulariser(w, self.variance_bonus, self.l1_penalty) - share @ likelihood
+        return (
+            regulariser(w, float(self.variance_bonus), float(self.l1_penalty)) - share @ likelihood
+        )
 
     def _check_parameters(self) -> None:
         torch = require("torch", "CancelOut")

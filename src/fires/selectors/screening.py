@@ -91,6 +91,7 @@ class Screening(OnlineSelector):
     """
 
     _learnt: ClassVar[Declared] = {"numeric": Value(bool)}
+    _for_numbers = "; say target='numbers'."
 
     _moments_: Moments
     _numeric_: bool
@@ -151,8 +152,6 @@ class Screening(OnlineSelector):
         if not all(np.isfinite(part).all() for part in merged):
             raise ValueError("Input X or y holds values so large that sums overflow; rescale them.")
         self._moments_ = merged
-
-    _for_numbers = "; say target='numbers'."
 
     def _check_parameters(self) -> None:
         check_choice("measure", self.measure, ("correlation", "f"))
