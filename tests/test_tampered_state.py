@@ -263,11 +263,13 @@ def replaced(header, path, value):
 
 
 def mutations(header, arrays):
-    for name, array in arrays.items():
+    """Every change; not those of the selector of a pipeline, which has its turn on its own."""
+    for name in [name for name in arrays if not name.startswith("selector.")]:
+        array = arrays[name]
         for change, other in other_arrays(array):
             rest = {n: a for n, a in arrays.items() if n != name}
             yield f"{name} {change}", header, rest if other is REMOVED else rest | {name: other}
-    for path in entries(header):
+    for path in [path for path in entries(header) if path[:-1][:1] != ("selector",)]:
         for change, value in HEADER_VALUES.items():
             yield f"{'.'.join(map(str, path))} {change}", replaced(header, path, value), arrays
 
