@@ -257,7 +257,8 @@ def from_text(written: list[Any]) -> Labels:
         kind, values = written
     except (TypeError, ValueError):
         raise StateError("classes are no labels") from None
-    if np.dtype(kind).kind not in "OUS" or not all(isinstance(value, str) for value in values):
+    text = isinstance(values, list) and all(isinstance(value, str) for value in values)
+    if not text or np.dtype(kind).kind not in "OUS":
         raise StateError("classes are no text")
     return np.array(values, dtype=object if kind == "|O" else kind)
 

@@ -30,6 +30,8 @@ class Part(Protocol):
 
 Declared = Mapping[str, Part]
 
+_MOST = float(np.finfo(np.float64).max)  # JSON has integers that no float holds
+
 
 class Array:
     """A learnt array: what it may be, in terms of the sizes of its owner.
@@ -145,7 +147,7 @@ class Value:
             return _absent(name, self.optional)
         numeric = self.kind in (int, float)
         right = type(value) in ((int, float) if self.kind is float else (self.kind,))
-        if not right or (numeric and not (self.low <= value <= self.high and abs(value) < np.inf)):
+        if not right or (numeric and not (self.low <= value <= self.high and abs(value) <= _MOST)):
             span = f"finite {self.kind.__name__} from {self.low} to {self.high}"
             wanted = span if numeric else self.kind.__name__
             raise StateError(f"{name} is {value!r:.60}, not a {wanted}")

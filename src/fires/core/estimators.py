@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from fires.core.classes import as_text, from_text
-from fires.core.randomness import generator_state, restore_generator
+from fires.core.errors import StateError
+from fires.core.randomness import check_place, generator_state, restore_generator
 from fires.core.settings import plain
 from fires.core.state import Arrays, State
 
 # Objects that scikit-learn makes anew with every step: nothing is lost if they are not saved.
 _MADE_ANEW = {"_loss_function_"}
+_PLAIN = (type(None), bool, int, float, str)
 
 
 def learnt_state(estimator: Any) -> State:
@@ -54,8 +58,23 @@ def learnt_state(estimator: Any) -> State:
 def take_up(estimator: Any, header: dict[str, Any], arrays: Arrays, given: str = "model") -> Any:
     """A clone of the estimator, whose settings it has, that goes on from :func:`learnt_state`.
 
-    What the estimator has learnt itself must have the shapes of the state; ``given`` is what the
-    user knows it by.
+    Parameters
+    ----------
+    estimator : estimator
+        What the user passed. What it has learnt itself must have the shapes of the state.
+    header, arrays : dict
+        What was read.
+    given : str
+        What the user knows the estimator by.
+
+    Returns
+    -------
+    estimator
+
+    Raises
+    ------
+    StateError
+        If the state is none that the estimator can go on from.
     """
     again = clone(estimator)
     states = header["random_states"].items()
@@ -71,8 +90,33 @@ def take_up(estimator: Any, header: dict[str, Any], arrays: Arrays, given: str =
                 f"This state was learnt with {name} of shape {np.shape(value)}; that of {given} "
                 f"has shape {own.shape}."
             )
+        if name.startswith("__") or callable(getattr(type(again), name, None)):
+            raise StateError(f"{name} is nothing that a {type(again).__name__} learns")
         setattr(again, name, value)
+    _try(again, sum(array.size for array in arrays.values()))
     return again
+
+
+def _try(estimator: Any, most: int) -> None:
+    """Let a copy learn from rows of zeros: what cannot be learnt with is no state of its own.
+
+    What it says in words (ValueError) may be about these rows, and is not taken for a refusal.
+    """
+    n_features = getattr(estimator, "n_features_in_", None)
+    if n_features is None:
+        return
+    if type(n_features) is not int or not 0 < n_features <= most:
+        raise StateError(f"n_features_in_ is {n_features!r:.60}, with {most} numbers learnt")
+    y = np.atleast_1d(getattr(estimator, "classes_", 0.0))
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            copy.deepcopy(estimator).partial_fit(np.zeros((len(y), n_features)), y)
+    except ValueError:
+        pass
+    except Exception as error:
+        name = type(estimator).__name__
+        raise StateError(f"{name} cannot go on from it ({error!r:.200})") from None
 
 
 def random_states(estimator: Any) -> dict[str, Any]:
@@ -83,7 +127,7 @@ def random_states(estimator: Any) -> dict[str, Any]:
 
 def _written(value: Any, name: str, arrays: Arrays) -> Any:
     """A learnt value as JSON, with numbers in ``arrays``; None if it is neither."""
-    if value is None or type(value) in (bool, int, float, str):
+    if type(value) in _PLAIN:
         return {"value": value}
     if isinstance(value, np.random.RandomState):
         return {"RandomState": plain(value.get_state(legacy=False))}
@@ -103,6 +147,8 @@ def _written(value: Any, name: str, arrays: Arrays) -> Any:
 def _read(written: dict[str, Any], name: str, arrays: Arrays) -> Any:
     """What :func:`_written` wrote."""
     if "value" in written:
+        if type(written["value"]) not in _PLAIN:
+            raise StateError(f"{name} is {written['value']!r:.60}, and no plain value")
         return written["value"]
     if "numbers" in written:
         array = np.asarray(arrays[name], order="F" if written.get("fortran") else "C")
@@ -110,6 +156,7 @@ def _read(written: dict[str, Any], name: str, arrays: Arrays) -> Any:
     if "text" in written:
         return from_text(written["text"])
     if "RandomState" in written:
+        check_place(written["RandomState"])
         state = np.random.RandomState()
         state.set_state(written["RandomState"])
         return state

@@ -7,7 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from fires.core.errors import StateError
 from fires.core.settings import plain
+
+# What says how far a generator has used up the numbers it has made, and how many these are.
+_PLACES = {
+    "MT19937": ("pos", 624),
+    "Philox": ("buffer_pos", 4),
+    "PCG64": ("has_uint32", 1),
+    "PCG64DXSM": ("has_uint32", 1),
+    "SFC64": ("has_uint32", 1),
+}
 
 
 def generator(seed: Any, *names: str) -> np.random.Generator:
@@ -59,6 +69,18 @@ def generator_state(rng: np.random.Generator) -> dict[str, Any]:
 
 def restore_generator(state: dict[str, Any]) -> np.random.Generator:
     """A generator that goes on from a state of :func:`generator_state`."""
-    bits = getattr(np.random, state["bit_generator"])()
+    kind = state["bit_generator"]
+    if kind not in _PLACES:
+        raise StateError(f"{kind!r:.60} is no bit generator")
+    check_place(state)
+    bits = getattr(np.random, kind)()
     bits.state = state
     return np.random.Generator(bits)
+
+
+def check_place(state: Any) -> None:
+    """Raise if a generator stands beyond its own numbers: NumPy would read on from there."""
+    place, most = _PLACES[state["bit_generator"]]
+    at = state["state"].get(place, state.get(place, 0))
+    if type(at) is not int or not 0 <= at <= most:
+        raise StateError(f"{place} of a random generator is {at!r:.60}, not from 0 to {most}")

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+_MOST = float(np.finfo(np.float64).max)
+
 
 def check_number(
     name: str,
@@ -27,7 +29,7 @@ def check_number(
     Traceback (most recent call last):
     ValueError: share must be a number at least 0 and at most 1; got 1.5.
     """
-    number = isinstance(value, Real) and not isinstance(value, bool)
+    number = isinstance(value, Real) and not isinstance(value, bool) and _fits_a_float(value)
     above = number and (low < value or (value == low and ends[0] == "["))
     if not above or not (value < high or (value == high and ends[1] == "]")):
         raise _wrong(name, wanted or _between(low, high, ends), value)
@@ -41,7 +43,8 @@ def check_count(name: str, value: Any) -> None:
 
 def is_count(value: Any) -> bool:
     """Whether it is 1, 2, 3, ..."""
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return whole and 1 <= int(value) < 2**63
 
 
 def check_choice(name: str, value: Any, choices: Collection[Any], wanted: str = "") -> None:
@@ -70,6 +73,11 @@ def how_many(wanted: Any, n: int) -> int | None:
         return int(wanted)
     real = isinstance(wanted, Real) and not isinstance(wanted, Integral)
     return max(1, int(wanted * n)) if real and 0.0 < wanted < 1.0 else None
+
+
+def _fits_a_float(value: Real) -> bool:
+    """Whether it is one of the numbers that loops compute with: an integer may be too large."""
+    return not isinstance(value, Integral) or abs(int(value)) <= _MOST
 
 
 def _wrong(name: str, wanted: str, value: Any) -> ValueError:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
-from fires.kernels.sequential import MOST, Ints, find_best, keep_best, truncate_plain
+from fires.kernels.sequential import MOST, Flags, Ints, find_best, keep_best, truncate_plain
 
 AROW, SCW_1, SCW_2 = 0, 1, 2
 ALL, CONFIDENT, GREATEST = 0, 1, 2  # which means stay: all, k of least variance, k greatest
@@ -175,21 +175,41 @@ def second_order_csr(
             else:
                 var[j] *= max(1.0 - beta * (pull * data[i]), least)
             if kept != ALL and not listed[j]:
-                if mu[j] != 0.0 if kept == GREATEST else var[j] < 1.0:
-                    place[n] = j
-                    listed[j] = True
-                    n += 1
-                else:
-                    mu[j] = 0.0
-        if n <= k or kept == ALL:
-            continue
-        for i in range(n):
-            key[i] = abs(mu[place[i]]) if kept == GREATEST else -var[place[i]]
-        for i in range(keep_best(place, key, n, k), n):
-            mu[place[i]] = 0.0
-            listed[place[i]] = False
-        n = k
+                n = _list(j, mu, var, place, listed, n, kept)
+        if n > k and kept != ALL:
+            n = _unlist(mu, var, place, listed, key, n, k, kept)
     return n
+
+
+@compiled
+def _list(j: int, mu: Floats, var: Floats, place: Ints, listed: Flags, n: int, kept: int) -> int:
+    """List a feature that a step has moved, or else put its mean back to zero."""
+    if mu[j] != 0.0 if kept == GREATEST else var[j] < 1.0:
+        place[n] = j
+        listed[j] = True
+        return n + 1
+    mu[j] = 0.0
+    return n
+
+
+@compiled
+def _unlist(
+    mu: Floats,
+    var: Floats,
+    place: Ints,
+    listed: Flags,
+    key: Floats,
+    n: int,
+    k: int,
+    kept: int,
+) -> int:
+    """Keep k of the n means that are listed; how many these are."""
+    for i in range(n):
+        key[i] = abs(mu[place[i]]) if kept == GREATEST else -var[place[i]]
+    for i in range(keep_best(place, key, n, k), n):
+        mu[place[i]] = 0.0
+        listed[place[i]] = False
+    return k
 
 
 def second_order_plain(

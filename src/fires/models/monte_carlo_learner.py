@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.core.classes import Labels
-from fires.core.errors import Diverged
+from fires.core.errors import Diverged, StateError
 from fires.core.state import Arrays, part_of, under
 from fires.models.base import Rates
 from fires.models.model_learner import ModelLearner, check_shapes
@@ -24,6 +24,7 @@ from fires.scaling import Scaler
 # steps of more than 1.
 _POINT_RATE = 300.0
 _HALVES = ("mu", "sigma", "point", "fixed")
+_SIZES = {"sizes", "n_features", "n features"}  # what models call the sizes they are made for
 _REMEMBERED = 100  # batches of which it is known what they moved
 
 
@@ -178,6 +179,9 @@ class MonteCarloLearner(ModelLearner):
         for half in _HALVES:
             fresh, saved = getattr(self.parameters, half), part_of(half, arrays)
             check_shapes(saved, fresh, self.model.name)
+            for name in _SIZES & fresh.keys():
+                if saved[name].tolist() != fresh[name].tolist():
+                    raise StateError(f"{name} is {saved[name]}, not {fresh[name].tolist()}")
             with self.model.ordinarily():
                 halves.append(
                     {
@@ -193,7 +197,10 @@ class MonteCarloLearner(ModelLearner):
 
     def _restore_generator(self, saved: npt.NDArray[Any]) -> None:
         if saved.size == self.generator.get_state().numel():
-            self.generator.set_state(self.model.torch().tensor(saved, device="cpu"))
+            try:
+                self.generator.set_state(self.model.torch().tensor(saved, device="cpu"))
+            except (RuntimeError, TypeError) as error:
+                raise StateError(f"generator is no state of a random generator ({error})") from None
         else:  # from another kind of device, whose numbers cannot be had here: go on with our own
             seed = hashlib.sha256(saved.tobytes()).digest()[:7]
             self.generator.manual_seed(int.from_bytes(seed, "little"))

@@ -174,7 +174,7 @@ class SoftTree(MonteCarlo):
             )
         else:
             F = torch.logsumexp(reached + torch.log_softmax(phi, 1).T[y], dim=2)
-        return F, self.penalty * penalty / self.n_draws
+        return F, float(self.penalty) * penalty / self.n_draws
 
     def with_outputs(
         self, parameters: Parameters, sources: list[int | None], generator: Generator

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
-from fires.core.randomness import check_seed, generator, generator_state, restore_generator
+from fires.core.declared import Array, Declared, Random
+from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, plain
-from fires.core.state import Arrays, State
 from fires.selectors.base import OnlineSelector
 
 
@@ -19,16 +19,12 @@ class _Baseline(OnlineSelector):
     """A selector whose weights come from elsewhere than the data; y is not looked at."""
 
     _supervised = False
+    _learnt: ClassVar[Declared] = {"weights": Array("J", low=0.0, high=1.0)}
+
     _weights_: Floats
 
     def _weights(self) -> Floats:
         return self._weights_.copy()
-
-    def _state(self) -> State:
-        return {}, {"weights": self._weights_}
-
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
-        self._weights_ = arrays["weights"]
 
 
 class AllFeatures(_Baseline):
@@ -89,6 +85,8 @@ class RandomFeatures(_Baseline):
     (2, True)
     """
 
+    _learnt: ClassVar[Declared] = {**_Baseline._learnt, "rng": Random()}
+
     _rng_: np.random.Generator
 
     def __init__(
@@ -115,13 +113,6 @@ class RandomFeatures(_Baseline):
             self._rng_ = generator(self.random_state, "random features")
         if self.redraw or not hasattr(self, "_weights_"):
             self._weights_ = self._rng_.random(self.n_features_in_)
-
-    def _state(self) -> State:
-        return {"rng": generator_state(self._rng_)}, {"weights": self._weights_}
-
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
-        super()._restore(header, arrays, model)
-        self._rng_ = restore_generator(header["rng"])
 
 
 class FixedFeatures(_Baseline):

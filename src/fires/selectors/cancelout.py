@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,11 @@ import scipy.sparse as sp
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.classes import are_numbers, encode
+from fires.core.declared import Array, Declared, Value
 from fires.core.optional import require
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, check_number, is_count, plain
-from fires.core.state import Arrays
+from fires.core.state import Arrays, State, part_of, under
 from fires.core.validation import as_numbers
 from fires.models.monte_carlo import LOG_NOISE, head
 from fires.models.target import Target
@@ -33,6 +34,10 @@ Tensors = dict[str, "Tensor"]
 # (0.999), so that one batch out of the ordinary does not hold up a stream for thousands.
 _KEEP_SLOPE, _KEEP_SQUARE = 0.9, 0.99
 _EPS = 1e-8
+
+
+_PARTS = ("theta", "slope", "square")
+_N_STEPS = Value(int, low=0, high=2**53)
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,9 @@ class CancelOut(OnlineSelector):
     >>> selector.get_support(indices=True)
     array([3, 5])
     """
+
+    _learnt: ClassVar[Declared] = {"numeric": Value(bool)}
+    _for_numbers = "say target='numbers'."
 
     _net_: Net
     _target_: Target
@@ -256,7 +264,9 @@ class CancelOut(OnlineSelector):
     def _loss(self, theta: Tensors, X: Tensor, y: Tensor, share: Tensor) -> Tensor:
         w = theta["gates"]
         likelihood = head(scores(theta, X * gates(w, self.gate))[None], theta, y)[0]
-        return regulariser(w, self.variance_bonus, self.l1_penalty) - share @ likelihood
+        return (
+            regulariser(w, float(self.variance_bonus), float(self.l1_penalty)) - share @ likelihood
+        )
 
     def _check_parameters(self) -> None:
         torch = require("torch", "CancelOut")
@@ -287,24 +297,29 @@ class CancelOut(OnlineSelector):
     def _plain(self, value: Any) -> Any:
         return [plain(n) for n in value] if isinstance(value, (tuple, list)) else plain(value)
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        arrays = {f"target.{name}": part for name, part in self._target_.state().items()}
-        for part in ("theta", "slope", "square"):
-            for name, tensor in getattr(self._net_, part).items():
-                arrays[f"{part}.{name}"] = tensor.cpu().numpy()
-        return {"numeric": self._numeric_, "n_steps": self._net_.n_steps}, arrays
+    def _state(self) -> State:
+        arrays = under("target", self._target_.state())
+        for part in _PARTS:
+            tensors = getattr(self._net_, part)
+            arrays |= under(part, {name: tensor.cpu().numpy() for name, tensor in tensors.items()})
+        return super()._state()[0] | {"n_steps": self._net_.n_steps}, arrays
 
     def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         torch = require("torch", "CancelOut")
-        parts: dict[str, dict[str, Any]] = {"theta": {}, "slope": {}, "square": {}, "target": {}}
-        for name, array in arrays.items():
-            part, _, rest = name.partition(".")
-            parts[part][rest] = array
-        self._numeric_ = header["numeric"]
+        super()._restore(header, arrays, model)
         self._target_ = Target("gaussian", 1, scaled=True, levelled=False)
-        self._target_.restore(parts.pop("target"))
-        saved = Net(**parts, n_steps=header["n_steps"])
-        self._net_ = saved.changed(lambda _, array: torch.tensor(array, device="cpu"))
+        self._target_.restore(part_of("target", arrays))
+        sizes = self._sizes()
+        sizes["T"] = 1 if self._numeric_ else sizes["K"]
+        declared = net_declared(_n_layers(part_of("theta", arrays)), self._numeric_)
+        parts: dict[str, Tensors] = {}
+        for part in _PARTS:
+            found = part_of(part, arrays)
+            parts[part] = {
+                name: torch.tensor(each.read(name, header, found, sizes), device="cpu")
+                for name, each in declared.items()
+            }
+        self._net_ = Net(**parts, n_steps=_N_STEPS.read("n_steps", header, arrays, sizes))
 
 
 # --- the formula ----------------------------------------------------------------------------
@@ -339,11 +354,23 @@ def regulariser(w: Tensor, variance_bonus: float, l1_penalty: float) -> Tensor:
 
 def scores(theta: Mapping[str, Tensor], X: Tensor) -> Tensor:
     """What the net makes of features that have passed the gates: one number per output."""
-    n_layers = sum(name.startswith("bias") for name in theta)
-    for layer in range(n_layers):
+    for layer in range(_n_layers(theta)):
         nodes = X.relu() if layer else X
         X = nodes @ theta[f"layer {layer}"] + theta[f"bias {layer}"]
     return X
+
+
+def _n_layers(theta: Mapping[str, Any]) -> int:
+    return sum(name.startswith("bias") for name in theta)
+
+
+def net_declared(n_layers: int, numeric: bool) -> Declared:
+    """What the tensors of a net may be, from J features to T outputs."""
+    widths = ["J", *(f"H{layer}" for layer in range(1, n_layers)), "T"]
+    declared = {"gates": Array("J")}
+    for layer, (n_in, n_out) in enumerate(pairwise(widths)):
+        declared |= {f"layer {layer}": Array(n_in, n_out), f"bias {layer}": Array(n_out)}
+    return declared | {LOG_NOISE: Array(1)} if numeric else declared
 
 
 def fresh(
@@ -365,7 +392,7 @@ def fresh(
 
 def with_classes(net: Net, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> Net:
     """A net for more classes: those that are new have nothing said for or against them yet."""
-    last = sum(name.startswith("bias") for name in net.theta) - 1
+    last = _n_layers(net.theta) - 1
     places = encode(before, after)
     assert places is not None
 

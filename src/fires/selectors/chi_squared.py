@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
+from fires.core.declared import Array, Declared, Value
 from fires.core.settings import check_choice
-from fires.core.state import Arrays, State
 from fires.selectors.base import OnlineSelector
-from fires.selectors.screening import (
-    check_forgetting,
-    faded,
-    grown,
-    rows_by_class,
-)
+from fires.selectors.counting import check_forgetting, faded, grown, rows_by_class
 
 _LONGEST_UNIT = 1e100  # beyond it, the unit that counts are kept in is put back to 1
 
@@ -77,6 +72,13 @@ class ChiSquared(OnlineSelector):
     >>> selector.weights_
     array([6., 0., 0.])
     """
+
+    _learnt: ClassVar[Declared] = {
+        "present": Array("K", "J", low=0.0),
+        "missing": Array("K", "1|J", low=0.0),
+        "rows": Array("K", low=0.0),
+        "unit": Value(float, low=1.0, high=_LONGEST_UNIT),
+    }
 
     _present_: Floats
     _missing_: Floats
@@ -148,17 +150,6 @@ class ChiSquared(OnlineSelector):
     def _check_parameters(self) -> None:
         check_choice("aggregate", self.aggregate, ("max", "mean"), "'max' or 'mean'")
         check_forgetting(self.forgetting)
-
-    # --- state ------------------------------------------------------------------------------
-
-    def _state(self) -> State:
-        tables = {"present": self._present_, "missing": self._missing_, "rows": self._rows_}
-        return {"unit": self._unit_}, tables
-
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
-        self._unit_ = header["unit"]
-        self._present_, self._missing_ = arrays["present"], arrays["missing"]
-        self._rows_ = arrays["rows"]
 
 
 def chi_squared(present: Floats, rows: Floats) -> Floats:

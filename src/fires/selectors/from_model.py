@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
+from fires.core.errors import StateError
 from fires.core.estimators import learnt_state, random_states, take_up
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import plain
@@ -205,7 +206,8 @@ class FromModel(OnlineSelector):
 
     def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         estimator = take_up(self.estimator, header, arrays)
-        weights_of(estimator, self.n_features_in_)
+        if not np.isfinite(weights_of(estimator, self.n_features_in_)).all():
+            raise StateError("the weights of features are not finite")
         self.estimator_ = estimator
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,8 +10,8 @@ from scipy.linalg import solve_triangular
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
+from fires.core.declared import Array, Declared
 from fires.core.settings import check_count, check_number, is_count
-from fires.core.state import Arrays, State
 from fires.selectors.base import OnlineSelector
 
 _BLOCK = 1024  # rows taken up at once, so that a batch of any length needs bounded memory
@@ -21,6 +21,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _GRAM_SHARE = 1e-4
 # Outside these the squares themselves lose digits; the decomposition of the rows scales them.
 _GRAM_LEAST, _GRAM_MOST = 1e-200, 1e290
+_LEAST = 5e-324  # above 0: what has no length is not kept
 _SHORTEST = 1e-130  # of which the square still has all its digits
 
 
@@ -93,8 +94,13 @@ class FSDS(OnlineSelector):
     """
 
     _supervised = False
+    _learnt: ClassVar[Declared] = {
+        "sketch": Array("S", "J"),
+        "singular_values": Array("S", low=_LEAST),
+    }
+
     _sketch_: Floats
-    singular_values_: Floats
+    _singular_values_: Floats
 
     def __init__(
         self,
@@ -113,11 +119,17 @@ class FSDS(OnlineSelector):
         self.missing = missing
         self.batch_size = batch_size
 
+    @property
+    def singular_values_(self) -> Floats:
+        """The shrunk singular values of the sketch that are not 0, greatest first."""
+        self._check_fitted()
+        return self._singular_values_
+
     def _weighting(self) -> tuple[Any, ...]:
         return self.n_directions, self.ridge
 
     def _weights(self) -> Floats:
-        s = self.singular_values_[: self.n_directions]
+        s = self._singular_values_[: self.n_directions]
         if not len(s):
             return np.zeros(self.n_features_in_)
         # s / (s² + alpha) without the square, which might not be a number any more.
@@ -128,7 +140,7 @@ class FSDS(OnlineSelector):
     def _learn(self, batch: CheckedBatch) -> None:
         X, w, size = batch.X, batch.weight, self._size()
         sketch = getattr(self, "_sketch_", np.zeros((0, self.n_features_in_)))
-        lengths = getattr(self, "singular_values_", np.zeros(0))
+        lengths = getattr(self, "_singular_values_", np.zeros(0))
         for start in range(0, batch.n_rows, max(_BLOCK, size)):
             part = slice(start, start + max(_BLOCK, size))
             rows = _rows(X[part], None if w is None else w[part], batch.n_missing > 0)
@@ -136,7 +148,7 @@ class FSDS(OnlineSelector):
                 lengths, sketch = _shrunk(*directions(sketch, rows, size), size)
         if not np.isfinite(lengths).all():
             raise ValueError("Input X holds values so large that the sketch overflows; rescale it.")
-        self._sketch_, self.singular_values_ = sketch, lengths
+        self._sketch_, self._singular_values_ = sketch, lengths
 
     def _size(self) -> int:
         least = max(int(self.n_features_in_**0.5), int(self.n_directions) + 1)
@@ -151,14 +163,6 @@ class FSDS(OnlineSelector):
                 f"got {size!r}."
             )
         check_number("ridge", self.ridge, ends="[)", wanted="a number that is not negative")
-
-    # --- state ------------------------------------------------------------------------------
-
-    def _state(self) -> State:
-        return {}, {"sketch": self._sketch_, "singular_values": self.singular_values_}
-
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
-        self._sketch_, self.singular_values_ = arrays["sketch"], arrays["singular_values"]
 
 
 def directions(sketch: Floats, rows: Any, most: int) -> tuple[Floats, Floats]:

@@ -195,11 +195,11 @@ class Selector(Gate, BaseEstimator, ABC):  # type: ignore[misc]
         if names is not None:
             self._restore_names(np.array(names, dtype=object))
         restore(self, self._counted, header, arrays, self._sizes(), "{}_")
-        self._restore(header, arrays, model)
         try:
             self._check_parameters()
         except ValueError as error:
             raise StateError(str(error)) from None
+        self._restore(header, arrays, model)
         return self
 
     def _restore_names(self, names: npt.NDArray[np.object_]) -> None:

@@ -101,7 +101,7 @@ def torn_columns(place):
 def test_every_selector_of_arriving_features_is_here():
     names = {
         name
-        for name in selectors.HOME
+        for name in selectors.REGISTRY
         if issubclass(getattr(selectors, name), arriving.ArrivingFeatures)
     }
     assert names == {type(selector).__name__ for selector in ALL.values()}

@@ -9,23 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from fires.kernels.contingency import (
+    contingency,
+    contingency_plain,
+    uncertainties,
+    uncertainties_plain,
+)
+from fires.kernels.correlation import (
+    correlations,
+    correlations_plain,
+    partial_correlation,
+    partial_correlation_plain,
+)
 from fires.selectors.arriving.base import scaled
 from fires.selectors.arriving.independence import (
     Contingency,
     FisherZ,
     as_codes,
-    contingency,
-    contingency_plain,
-    correlations,
-    correlations_plain,
     fisher_z,
-    partial_correlation,
-    partial_correlation_plain,
     surprise_of_chi2,
     surprise_of_z,
     symmetrical_uncertainty,
-    uncertainties,
-    uncertainties_plain,
 )
 
 TABLE = np.loadtxt(Path(__file__).with_name("arriving.csv"), delimiter=",")

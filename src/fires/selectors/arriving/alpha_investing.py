@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fires.core.belief import Floats
+from fires.core.declared import Array, Declared, Value
 from fires.core.settings import check_number
-from fires.core.state import Arrays, State
 from fires.selectors.arriving.base import (
     ArrivingFeatures,
     Columns,
@@ -77,6 +77,14 @@ class AlphaInvesting(ArrivingFeatures):
     array([ 3, 30])
     """
 
+    _learnt: ClassVar[Declared] = {
+        "wealth": Value(float, low=0.0),
+        "total": Value(float, low=0.0),
+        "basis": Array("C", "N"),
+        "residual": Array("N"),
+    }
+
+    _wealth_: float
     _basis_: Floats
     _residual_: Floats
     _total_: float
@@ -96,24 +104,30 @@ class AlphaInvesting(ArrivingFeatures):
         check_number("wealth", self.wealth)
         check_number("alpha_delta", self.alpha_delta, ends="[)")
 
+    @property
+    def wealth_(self) -> float:
+        """What is left to bet."""
+        self._check_fitted()
+        return self._wealth_
+
     def _start(self, y: Any) -> None:
-        self.wealth_ = float(self.wealth)
+        self._wealth_ = float(self.wealth)
         self._residual_ = centred(as_numbers(y, type(self).__name__))
         self._total_ = float(np.linalg.norm(self._residual_))
         self._basis_ = np.empty((0, len(y)))
 
     def _arrive(self, columns: Columns) -> None:
         for j, x in columns:
-            alpha = self.wealth_ / (2.0 * (j + 1.0))
+            alpha = self._wealth_ / (2.0 * (j + 1.0))
             direction, surprise = self._bet(x)
             if surprise > 0.0 and np.exp(-surprise) < alpha:
                 pull = direction @ self._residual_
                 self._residual_ = self._residual_ - pull * direction
                 self._basis_ = np.vstack([self._basis_, direction])
                 self._chosen_[j] = surprise
-                self.wealth_ += float(self.alpha_delta) - alpha
+                self._wealth_ += float(self.alpha_delta) - alpha
             else:
-                self.wealth_ -= alpha
+                self._wealth_ -= alpha
 
     def _bet(self, x: Floats) -> tuple[Floats, float]:
         """What the column adds to the model's directions, and -log p."""
@@ -128,13 +142,3 @@ class AlphaInvesting(ArrivingFeatures):
         direction /= left
         share = min(float(abs(direction @ self._residual_) / error), 1.0)
         return direction, float(0.5 * len(x) * share**2)
-
-    # --- state ------------------------------------------------------------------------------
-
-    def _state(self) -> State:
-        header = {"wealth": self.wealth_, "total": self._total_}
-        return header, {"basis": self._basis_, "residual": self._residual_}
-
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
-        self.wealth_, self._total_ = header["wealth"], header["total"]
-        self._basis_, self._residual_ = arrays["basis"], arrays["residual"]

@@ -35,8 +35,8 @@ class ArrivingFeatures(Selector):
     keeping, or the best of them if ``n_features_to_select`` says so. The columns themselves are
     not kept, but for what each method says it needs.
 
-    A method writes ``_check_parameters``, ``_start``, ``_arrive``, ``_state`` and ``_restore``. If
-    one of them raises, the selector is as it was before the call.
+    A method writes ``_check_parameters``, ``_start`` and ``_arrive``, and declares what it learns
+    in ``_learnt``. If one of them raises, the selector is as it was before the call.
 
     Attributes
     ----------
@@ -237,7 +237,11 @@ class ArrivingFeatures(Selector):
         return super().restore(header, arrays, model)
 
     def _sizes(self) -> dict[str, int]:
-        return super()._sizes() | {"N": self.n_samples_}
+        return super()._sizes() | {
+            "N": self.n_samples_,
+            "C": len(self._chosen_),
+            "1+C": 1 + len(self._chosen_),
+        }
 
 
 _FACTS: Declared = {

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
 
 from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES
+from fires.core.declared import Array, Declared, Value
+from fires.core.errors import StateError
 from fires.core.settings import check_choice, check_number
-from fires.core.state import Arrays, State
+from fires.core.state import Arrays
 from fires.core.validation import as_numbers
 from fires.selectors.arriving.base import ArrivingFeatures, Columns
 
 # Slopes are of columns within [-1, 1]: so far from its place may one be where the search ends.
 _TOLERANCE = 1e-10
+_LEAST_UNIT = 5e-324  # above 0
 
 
 class Grafting(ArrivingFeatures):
@@ -71,6 +74,15 @@ class Grafting(ArrivingFeatures):
     >>> selector.partial_fit_features(X[:, 10:], y).get_support(indices=True)
     array([ 4, 12])
     """
+
+    _learnt: ClassVar[Declared] = {
+        "logistic": Value(bool),
+        "unit": Value(float, low=_LEAST_UNIT),
+        "target": Array("N", low=-1.0, high=1.0),
+        "rows": Array("R", "N", low=-1.0, high=1.0),
+        "units": Array("R", low=_LEAST_UNIT, finite=False),
+        "coef": Array("R"),
+    }
 
     _target_: Floats
     _unit_: float  # of the target
@@ -151,20 +163,11 @@ class Grafting(ArrivingFeatures):
 
     # --- state ------------------------------------------------------------------------------
 
-    def _state(self) -> State:
-        header = {"logistic": self._logistic_, "unit": self._unit_}
-        arrays = {
-            "target": self._target_,
-            "rows": self._rows_,
-            "units": self._units_,
-            "coef": self._coef_,
-        }
-        return header, arrays
-
     def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
-        self._logistic_, self._unit_ = header["logistic"], header["unit"]
-        self._target_, self._rows_ = arrays["target"], arrays["rows"]
-        self._units_, self._coef_ = arrays["units"], arrays["coef"]
+        super()._restore(header, arrays, model)
+        n_selected = int(np.isfinite(self._units_).sum())
+        if n_selected != len(self._chosen_):
+            raise StateError(f"{len(self._chosen_)} columns are chosen, and {n_selected} held")
 
 
 def slopes(target: Floats, margin: Floats, logistic: bool) -> Floats:

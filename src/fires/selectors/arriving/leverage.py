@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg.blas import dger
 
 from fires.core.belief import Floats
-from fires.core.randomness import check_seed, generator, generator_state, restore_generator
+from fires.core.declared import Array, Declared, Random
+from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_number
-from fires.core.state import Arrays, State
 from fires.selectors.arriving.base import ArrivingFeatures, Columns
 
 
@@ -72,6 +72,7 @@ class LeverageScores(ArrivingFeatures):
     """
 
     _supervised = False
+    _learnt: ClassVar[Declared] = {"inverse": Array("N", "N"), "rng": Random()}
 
     _inverse_: Floats
     _rng_: np.random.Generator
@@ -143,12 +144,3 @@ class LeverageScores(ArrivingFeatures):
         if c is None:
             c = 8.0 * float(np.log(max(self.n_samples_, 2))) / spread
         return min(1.0, float(c) * leverage)
-
-    # --- state ------------------------------------------------------------------------------
-
-    def _state(self) -> State:
-        return {"rng": generator_state(self._rng_)}, {"inverse": self._inverse_}
-
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
-        self._inverse_ = arrays["inverse"]
-        self._rng_ = restore_generator(header["rng"])

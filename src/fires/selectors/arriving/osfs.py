@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.classes import NO_CLASSES
+from fires.core.declared import Declared, Value, collect
 from fires.core.settings import check_choice, check_count, check_number
 from fires.core.state import Arrays, State
 from fires.selectors.arriving.base import (
@@ -84,6 +84,9 @@ class OSFS(ArrivingFeatures):
     array([2, 5])
     """
 
+    _learnt: ClassVar[Declared] = {"numbers": Value(bool)}
+
+    _numbers_: bool
     _evidence_: Any
 
     def __init__(
@@ -146,19 +149,14 @@ class OSFS(ArrivingFeatures):
     # --- state ------------------------------------------------------------------------------
 
     def _state(self) -> State:
-        evidence = self._evidence_
-        arrays: dict[str, npt.NDArray[Any]] = {"columns": evidence.columns}
-        if self._numbers_:
-            arrays |= {"r": evidence.r, "n": evidence.n}
-        return {"numbers": self._numbers_, "chi2": getattr(evidence, "chi2", False)}, arrays
+        header, arrays = collect(self._evidence_, self._evidence_.declared)
+        return super()._state()[0] | header, arrays
 
     def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
-        self._numbers_ = header["numbers"]
-        self._evidence_ = (
-            FisherZ(arrays["columns"], arrays["r"], arrays["n"])
-            if self._numbers_
-            else Contingency(arrays["columns"], header["chi2"])
-        )
+        super()._restore(header, arrays, model)
+        kind: Any = FisherZ if self._numbers_ else Contingency
+        sizes, parts = self._sizes(), kind.declared.items()
+        self._evidence_ = kind(*(part.read(name, header, arrays, sizes) for name, part in parts))
 
 
 class FastOSFS(OSFS):

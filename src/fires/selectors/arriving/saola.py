@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.classes import NO_CLASSES
+from fires.core.declared import Declared, Value
+from fires.core.errors import StateError
 from fires.core.settings import check_choice, check_number
 from fires.core.state import Arrays, State
+from fires.kernels.contingency import uncertainties
+from fires.kernels.correlation import correlations
 from fires.selectors.arriving.base import (
     ArrivingFeatures,
     Columns,
@@ -18,11 +22,11 @@ from fires.selectors.arriving.base import (
     scaled,
 )
 from fires.selectors.arriving.independence import (
+    CODES,
+    NUMBERS,
     as_codes,
-    correlations,
     fisher_z,
     surprise_of_z,
-    uncertainties,
 )
 
 Column = npt.NDArray[Any]
@@ -95,6 +99,9 @@ class SAOLA(ArrivingFeatures):
     array([2, 5])
     """
 
+    _learnt: ClassVar[Declared] = {"numbers": Value(bool)}
+
+    _numbers_: bool
     _target_: Column
     _columns_: dict[int, Column]
 
@@ -168,11 +175,12 @@ class SAOLA(ArrivingFeatures):
 
     def _state(self) -> State:
         columns = [self._target_, *self._columns_.values()]
-        return {"numbers": self._numbers_}, {"columns": np.stack(columns)}
+        return super()._state()[0], {"columns": np.stack(columns)}
 
     def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
-        self._numbers_ = header["numbers"]
-        self._target_, *columns = arrays["columns"]
+        super()._restore(header, arrays, model)
+        kind = NUMBERS if self._numbers_ else CODES
+        self._target_, *columns = kind.read("columns", header, arrays, self._sizes())
         self._columns_ = dict(zip(self._chosen_, columns, strict=True))
 
 
@@ -238,4 +246,8 @@ class GroupSAOLA(SAOLA):
 
     def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         super()._restore(header, arrays, model)
-        self._ends_ = tuple(header["ends"])
+        ends = header["ends"]
+        whole = all(type(end) is int for end in ends)
+        if not whole or ends != sorted(ends) or ends[-1:] != [self.n_features_in_]:
+            raise StateError("ends are not where the groups of all columns end")
+        self._ends_ = tuple(ends)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,9 @@ from sklearn.utils import ClassifierTags
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
-from fires.core.state import Arrays, State
+from fires.core.declared import Array, Declared
+from fires.core.errors import StateError
+from fires.core.state import Arrays
 from fires.core.validation import repeated
 from fires.kernels import read_only
 from fires.selectors.base import OnlineSelector
@@ -24,9 +27,16 @@ Rows = tuple[npt.NDArray[Any], ...]
 class RowByRowSelector(OnlineSelector):
     """A linear learner of two classes, with some numbers for every feature.
 
-    A method writes :meth:`_start` and :meth:`_run`. However the rows of a stream
-    are cut into batches, what is learnt is the same to the last bit. A missing entry counts as 0.
+    A method writes :meth:`_start` and :meth:`_run`, and names its two loops. However the rows of a
+    stream are cut into batches, what is learnt is the same to the last bit. A missing entry counts
+    as 0.
     """
+
+    _loops: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]]  # over an array, and over CSR
+    _learnt: ClassVar[Declared] = {
+        "theta": Array(2, "J"),  # the coefficient first; what follows it is never negative
+        "kept": Array("*", dtype="int64", low=0, high="J"),
+    }
 
     _theta_: Floats
     _kept_: npt.NDArray[np.int64]
@@ -75,6 +85,10 @@ class RowByRowSelector(OnlineSelector):
         if not done:
             raise ValueError("X holds values so large that a step would overflow; rescale them.")
 
+    def _loop(self, rows: Rows) -> Callable[..., Any]:
+        """The loop for rows of this form."""
+        return self._loops[len(rows) > 1]
+
     def _room(self, rows: Rows) -> tuple[npt.NDArray[np.int64], int]:
         """The list of kept features with room for those that a row may add, and its length."""
         n = len(self._kept_)
@@ -97,11 +111,13 @@ class RowByRowSelector(OnlineSelector):
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
-    def _state(self) -> State:
-        return {}, {"theta": self._theta_, "kept": self._kept_}
-
     def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
-        self._theta_, self._kept_ = _aligned(arrays["theta"]), arrays["kept"]
+        super()._restore(header, arrays, model)
+        if (self._theta_[1:] < 0.0).any():
+            raise StateError("theta holds variances or sums of squares that are negative")
+        if len(np.unique(self._kept_)) < len(self._kept_):
+            raise StateError("kept lists a feature twice")
+        self._theta_ = _aligned(self._theta_)
 
 
 def _as_rows(X: Any, missing: bool) -> Rows:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
+from fires.core.declared import Array, Declared
 from fires.core.settings import check_number
-from fires.core.state import Arrays, State
 from fires.kernels import top_k, winnow
 from fires.selectors.rows.base import RowByRowSelector, Rows
 
@@ -82,6 +82,13 @@ class EFS(RowByRowSelector):
     array([0, 2])
     """
 
+    _loops = (winnow.winnow_rows, winnow.winnow_csr)
+    _learnt: ClassVar[Declared] = {
+        **RowByRowSelector._learnt,
+        "theta": Array("M", "J"),
+        "bias": Array("M"),
+    }
+
     _bias_: Floats
 
     def __init__(
@@ -113,8 +120,7 @@ class EFS(RowByRowSelector):
     def _start(self) -> Floats:
         # The two sides of a Winnow are not mirror images. While there is one class, and it is
         # open which side it is on, two pairs of models learn: one for either side.
-        start = _START * (2 if len(self.classes_) == 1 else 1)
-        self._bias_ = np.array(start)
+        self._bias_ = np.tile(_START, self._sizes()["M"] // 2)
         return np.repeat(self._bias_[:, None], self.n_features_in_, axis=1)
 
     def _take_sides(self, turned: bool) -> None:
@@ -125,13 +131,14 @@ class EFS(RowByRowSelector):
     def _run(self, rows: Rows, signs: Floats) -> bool:
         numbers = (self.promotion, self.demotion, self.threshold, self.margin)
         settings = tuple(map(float, numbers))
-        run = winnow.winnow_rows if len(rows) == 1 else winnow.winnow_csr
-        theta, bias = self._theta_, self._bias_.copy()
-        run(*rows, signs, theta[0], theta[1], bias[:2], settings)
-        if len(theta) == 4:
-            run(*rows, -signs, theta[2], theta[3], bias[2:], settings)
-        self._bias_ = bias
+        self._bias_ = self._bias_.copy()
+        for first in range(0, len(self._theta_), 2):
+            pair, towards = slice(first, first + 2), signs if first == 0 else -signs
+            self._loop(rows)(*rows, towards, *self._theta_[pair], self._bias_[pair], settings)
         return True
+
+    def _sizes(self) -> dict[str, int]:
+        return super()._sizes() | {"M": 4 if len(self._book_) == 1 else 2}
 
     # --- what was learnt --------------------------------------------------------------------
 
@@ -162,13 +169,3 @@ class EFS(RowByRowSelector):
         others = np.setdiff1d(np.arange(self.n_features_in_), top, assume_unique=True)
         low = np.where(self._moved(), -self.weights_, -np.inf)[others]
         return np.sort(np.concatenate([top, others[top_k(low, n_bottom)]]))
-
-    # --- state ------------------------------------------------------------------------------
-
-    def _state(self) -> State:
-        header, arrays = super()._state()
-        return header, arrays | {"bias": self._bias_}
-
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
-        super()._restore(header, arrays, model)
-        self._bias_ = arrays["bias"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fires.core.belief import Floats
+from fires.core.declared import Array, Declared
 from fires.core.settings import check_choice, check_number
-from fires.core.state import Arrays, State
 from fires.kernels import ftrl
 from fires.selectors.rows.base import RowByRowSelector, Rows
 
@@ -74,6 +74,9 @@ class FTRL(RowByRowSelector):
     2
     """
 
+    _loops = (ftrl.ftrl_rows, ftrl.ftrl_csr)
+    _learnt: ClassVar[Declared] = {**RowByRowSelector._learnt, "bias": Array(2)}
+
     _bias_: Floats
 
     def __init__(
@@ -116,20 +119,11 @@ class FTRL(RowByRowSelector):
             self._bias_ = self._bias_ * [-1.0, 1.0]
 
     def _run(self, rows: Rows, signs: Floats) -> bool:
-        run = ftrl.ftrl_rows if len(rows) == 1 else ftrl.ftrl_csr
-        (z, root), bias = self._theta_, self._bias_.copy()
-        done = run(*rows, signs, z, root, bias, bool(self.fit_intercept), self._numbers())
-        self._bias_ = bias
+        self._bias_ = self._bias_.copy()
+        settings = (bool(self.fit_intercept), self._numbers())
+        done: int = self._loop(rows)(*rows, signs, *self._theta_, self._bias_, *settings)
         return done >= 0
 
     def _coefficients(self) -> Floats:
         z, root = self._theta_
         return ftrl.coefficients_plain(z, root, float(self.l1), self._numbers())
-
-    def _state(self) -> State:
-        header, arrays = super()._state()
-        return header, arrays | {"bias": self._bias_}
-
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
-        super()._restore(header, arrays, model)
-        self._bias_ = arrays["bias"]

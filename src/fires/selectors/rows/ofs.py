@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
-from fires.core.randomness import check_seed, generator, generator_state, restore_generator
+from fires.core.declared import Array, Declared, Random
+from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, check_number
-from fires.core.state import Arrays, State
 from fires.kernels import sequential
 from fires.selectors.rows.base import RowByRowSelector, Rows
 
@@ -21,16 +21,18 @@ _DRAWS = 1 << 20  # random numbers held at once
 class _Truncated(RowByRowSelector):
     """A coefficient per feature, and the list of those that are not zero."""
 
+    _loops = (sequential.ofs_rows, sequential.ofs_csr)
+    _learnt: ClassVar[Declared] = {**RowByRowSelector._learnt, "theta": Array(1, "J")}
+
     def _start(self) -> Floats:
         return np.zeros((1, self.n_features_in_))
 
     def _perceive(
         self, rows: Rows, signs: Floats, rate: float, keep: float, radius: float, threshold: float
     ) -> bool:
-        place, n = self._room(rows)
-        run = sequential.ofs_rows if len(rows) == 1 else sequential.ofs_csr
-        settings = (rate, keep, radius, threshold)
-        n = run(*rows, signs, self._theta_[0], place, n, self._resolve_k(), settings)
+        place, before = self._room(rows)
+        settings = (self._resolve_k(), (rate, keep, radius, threshold))
+        n: int = self._loop(rows)(*rows, signs, *self._theta_, place, before, *settings)
         self._kept_ = place[: max(n, 0)].copy()
         return n >= 0
 
@@ -213,6 +215,11 @@ class OFSPartial(_Truncated):
     array([ True,  True])
     """
 
+    _loops = (sequential.partial_rows, sequential.partial_csr)
+    _learnt: ClassVar[Declared] = {**_Truncated._learnt, "rng": Random()}
+
+    _rng_: np.random.Generator
+
     def __init__(
         self,
         n_features_to_select: int | float = 10,
@@ -247,12 +254,11 @@ class OFSPartial(_Truncated):
         place, n = self._room(rows)
         numbers = (self.learning_rate, self.exploration, self.radius, self.threshold)
         settings = tuple(map(float, numbers))
-        run = sequential.partial_rows if len(rows) == 1 else sequential.partial_csr
-        many = max(1, _DRAWS // (1 + k))
+        many, learn = max(1, _DRAWS // (1 + k)), self._loop(rows)
         for start in range(0, len(signs), many):
             part = slice(start, start + many)
             draws = rng.random((len(signs[part]), 1 + k))
-            n = run(*_part(rows, part), signs[part], draws, self._theta_[0], place, n, k, settings)
+            n = learn(*_part(rows, part), signs[part], draws, *self._theta_, place, n, k, settings)
             if n < 0:
                 rng.bit_generator.state = before
                 return False
@@ -263,14 +269,6 @@ class OFSPartial(_Truncated):
         place, n = super()._room(rows)
         # A dense row adds up to k drawn features to as many kept ones.
         return np.concatenate([place, np.empty(self._resolve_k(), dtype=np.int64)]), n
-
-    def _state(self) -> State:
-        _, arrays = super()._state()
-        return {"rng": generator_state(self._rng_)}, arrays
-
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
-        super()._restore(header, arrays, model)
-        self._rng_ = restore_generator(header["rng"])
 
 
 def _part(rows: Rows, part: slice) -> Rows:

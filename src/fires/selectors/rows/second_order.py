@@ -23,6 +23,8 @@ _KEPT = {
 class _SecondOrder(RowByRowSelector):
     """A mean and a variance per coefficient."""
 
+    _loops = (second_order.second_order_rows, second_order.second_order_csr)
+
     uncertainty_penalty: float
     truncate: str | None
     diagonal: str
@@ -62,14 +64,11 @@ class _SecondOrder(RowByRowSelector):
             self._kept_ = np.flatnonzero(self._theta_[0])
 
     def _run(self, rows: Rows, signs: Floats) -> bool:
-        mu, var = self._theta_
-        k, kept = self._resolve_k(), _KEPT[self.truncate]
-        place, n = (self._kept_, 0) if kept == second_order.ALL else self._room(rows)
-        run = second_order.second_order_rows if len(rows) == 1 else second_order.second_order_csr
-        settings = (k, kept, self._rule(), self.diagonal == "inverse")
-        n = run(*rows, signs, mu, var, place, n, *settings)
-        if kept != second_order.ALL:
-            self._kept_ = place[: max(n, 0)].copy()
+        kept = _KEPT[self.truncate]
+        place, before = (self._kept_, 0) if kept == second_order.ALL else self._room(rows)
+        settings = (self._resolve_k(), kept, self._rule(), self.diagonal == "inverse")
+        n: int = self._loop(rows)(*rows, signs, *self._theta_, place, before, *settings)
+        self._kept_ = place[: max(n, 0)].copy()
         return n >= 0
 
 

@@ -1,0 +1,164 @@
+"""Correlations of columns with missing entries (NaN), on their own and given other columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fires.core.belief import Floats
+from fires.kernels.compiling import compiled
+from fires.kernels.sequential import Ints
+
+NEARLY_ONE = 1.0 - 2.0**-53  # the greatest correlation that Fisher's z is taken of
+_NO_SPREAD = 1e-30  # of a variance in columns that lie in [-1, 1]: what rounding leaves
+_NO_REST = 1e-12  # of the share of a variance that other columns do not explain
+
+
+def correlations(x: Floats, columns: Floats) -> tuple[Floats, Ints]:
+    r"""Pearson's r of a column with each of several others, and the rows it rests on.
+
+    Where one of the two does not vary, r is 0.
+
+    Examples
+    --------
+    >>> x = np.array([0.0, 0.5, 1.0, np.nan])
+    >>> r, n = correlations(x, np.array([[1.0, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]))
+    >>> r, n
+    (array([-1.,  0.]), array([3, 3]))
+    """
+    r, n = np.zeros(len(columns)), np.zeros(len(columns), dtype=np.int64)
+    _correlate(x, columns, r, n)
+    return r, n
+
+
+@compiled
+def _correlate(x: Floats, columns: Floats, r: Floats, n: Ints) -> None:
+    for i in range(len(columns)):
+        c = columns[i]
+        count, sum_x, sum_c = 0, 0.0, 0.0
+        for b in range(len(x)):
+            if x[b] == x[b] and c[b] == c[b]:
+                count += 1
+                sum_x += x[b]
+                sum_c += c[b]
+        n[i], r[i] = count, 0.0
+        if count == 0:
+            continue
+        mean_x, mean_c = sum_x / count, sum_c / count
+        xx, cc, xc = 0.0, 0.0, 0.0
+        for b in range(len(x)):
+            if x[b] == x[b] and c[b] == c[b]:
+                xx += (x[b] - mean_x) ** 2
+                cc += (c[b] - mean_c) ** 2
+                xc += (x[b] - mean_x) * (c[b] - mean_c)
+        if xx > count * _NO_SPREAD and cc > count * _NO_SPREAD:
+            r[i] = min(1.0, max(-1.0, xc / np.sqrt(xx * cc)))
+
+
+def correlations_plain(x: Floats, columns: Floats) -> tuple[Floats, Ints]:
+    """The definition of :func:`correlations`."""
+    r, n = [], []
+    for column in columns:
+        both = ~np.isnan(x) & ~np.isnan(column)
+        a, c = x[both], column[both]
+        n.append(len(a))
+        spread = len(a) > 0 and np.ptp(a) > 0.0 and np.ptp(c) > 0.0
+        r.append(np.corrcoef(a, c)[0, 1] if spread else 0.0)
+    return np.array(r), np.array(n, dtype=np.int64)
+
+
+@compiled
+def partial_correlation(r: Floats, i: int, j: int, given: Ints) -> float:
+    """The correlation of two columns given others, from the correlations of all pairs.
+
+    What the given columns explain is eliminated one by one; where nothing is left of one of the
+    two there is no correlation left either, and a given column that the others explain adds
+    nothing.
+    """
+    m = len(given)
+    place = np.empty(m + 2, dtype=np.int64)
+    place[:m] = given
+    place[m], place[m + 1] = i, j
+    rest = np.empty((m + 2, m + 2))
+    for a in range(m + 2):
+        for b in range(m + 2):
+            rest[a, b] = r[place[a], place[b]]
+    for p in range(m):
+        if rest[p, p] <= _NO_REST:
+            continue
+        for a in range(p + 1, m + 2):
+            share = rest[a, p] / rest[p, p]
+            for b in range(p + 1, m + 2):
+                rest[a, b] -= share * rest[p, b]
+    if rest[m, m] <= _NO_REST or rest[m + 1, m + 1] <= _NO_REST:
+        return 0.0
+    value: float = rest[m, m + 1] / np.sqrt(rest[m, m] * rest[m + 1, m + 1])
+    return min(1.0, max(-1.0, value))
+
+
+def partial_correlation_plain(r: Floats, i: int, j: int, given: Sequence[int]) -> float:
+    r"""The definition of :func:`partial_correlation` where the correlations have an inverse.
+
+    .. math:: r_{ij \cdot S} = -P_{ij} / \sqrt{P_{ii} P_{jj}}, \quad P = R_{(i, j, S)}^{-1}
+    """
+    place = [i, j, *given]
+    P = np.linalg.inv(r[np.ix_(place, place)])
+    return float(-P[0, 1] / np.sqrt(P[0, 0] * P[1, 1]))
+
+
+@compiled
+def some_set_separates(
+    r: Floats, n: Ints, place: int, fixed: Ints, others: Ints, most: int, bound: float
+) -> bool:
+    """Whether some set of up to ``most`` columns makes a column independent of the first one.
+
+    Every set holds the ``fixed`` columns; the rest of it are some of the ``others``. Its definition
+    is ``FisherZ.separated_plain``.
+    """
+    for size in range(1, most + 1):
+        free = size - len(fixed)
+        if free > len(others):
+            break
+        given = np.empty(size, dtype=np.int64)
+        given[: len(fixed)] = fixed
+        choice = np.arange(free)
+        more = True
+        while more:
+            for t in range(free):
+                given[len(fixed) + t] = others[choice[t]]
+            rows = _common_rows(n, place, given)
+            if rows > size + 3:  # or else there is no test, and nothing is shown
+                value = abs(partial_correlation(r, place, 0, given))
+                if bound > np.sqrt(rows - size - 3.0) * np.arctanh(min(value, NEARLY_ONE)):
+                    return True
+            more = _next_choice(choice, len(others))
+    return False
+
+
+@compiled
+def _common_rows(n: Ints, place: int, given: Ints) -> int:
+    """The rows that the least known pair among these columns rests on."""
+    rows: int = n[place, 0]
+    for a in range(len(given)):
+        rows = min(rows, n[given[a], place], n[given[a], 0])
+        for b in range(a):
+            rows = min(rows, n[given[a], given[b]])
+    return rows
+
+
+@compiled
+def _next_choice(choice: Ints, n: int) -> bool:
+    """Go to the next choice out of n in order, in place; False if this was the last one.
+
+    The last place that can still move does, and the rest follow it.
+    """
+    t = len(choice) - 1
+    while t >= 0 and choice[t] == n - len(choice) + t:
+        t -= 1
+    if t < 0:
+        return False
+    choice[t] += 1
+    for u in range(t + 1, len(choice)):
+        choice[u] = choice[u - 1] + 1
+    return True
