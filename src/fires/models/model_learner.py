@@ -20,7 +20,19 @@ from fires.scaling import Scaler
 class ModelLearner:
     """The belief of a user's model, its scale and its random numbers, moved one step per batch.
 
-    The model is shown batches as :class:`fires.scaling.Scaler` scales them.
+    The model is shown batches as :class:`fires.scaling.Scaler` scales them. What every method takes
+    and gives back is said in :class:`fires.models.base.Learner`.
+
+    Parameters
+    ----------
+    model : BaseModel
+        Says what is believed at the start, its slope, and what it means for the features.
+    n_features, n_classes : int
+        The size of the problem; 0 classes for a numeric target.
+    scale : {"standard", "minmax", None}
+        What is done to X.
+    rng : Generator
+        For models that draw random numbers.
     """
 
     def __init__(

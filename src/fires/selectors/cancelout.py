@@ -20,8 +20,9 @@ from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, check_number, is_count, plain
 from fires.core.state import Arrays
 from fires.core.validation import as_numbers
-from fires.models.monte_carlo import LOG_NOISE, head
-from fires.models.target import Target
+from fires.models.likelihoods import log_likelihood_of
+from fires.models.parameters import LOG_NOISE
+from fires.models.target import NumberTarget
 from fires.selectors.base import OnlineSelector
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class CancelOut(OnlineSelector):
     """
 
     _net_: Net
-    _target_: Target
+    _target_: NumberTarget
     _numeric_: bool
 
     def __init__(
@@ -194,7 +195,7 @@ class CancelOut(OnlineSelector):
         started = hasattr(self, "_net_")
         if not started:
             self._numeric_ = are_numbers(y, batch.announced, self.target)
-            self._target_ = Target("gaussian", 1, scaled=True, levelled=False)
+            self._target_ = NumberTarget(scaled=True)
         if self._numeric_:
             if batch.announced is not None:
                 raise ValueError("classes is for class labels; this selector learns numbers.")
@@ -255,7 +256,7 @@ class CancelOut(OnlineSelector):
 
     def _loss(self, theta: Tensors, X: Tensor, y: Tensor, share: Tensor) -> Tensor:
         w = theta["gates"]
-        likelihood = head(scores(theta, X * gates(w, self.gate))[None], theta, y)[0]
+        likelihood = log_likelihood_of(scores(theta, X * gates(w, self.gate))[None], theta, y)[0]
         return regulariser(w, self.variance_bonus, self.l1_penalty) - share @ likelihood
 
     def _check_parameters(self) -> None:
@@ -301,7 +302,7 @@ class CancelOut(OnlineSelector):
             part, _, rest = name.partition(".")
             parts[part][rest] = array
         self._numeric_ = header["numeric"]
-        self._target_ = Target("gaussian", 1, scaled=True, levelled=False)
+        self._target_ = NumberTarget(scaled=True)
         self._target_.restore(parts.pop("target"))
         saved = Net(**parts, n_steps=header["n_steps"])
         self._net_ = saved.changed(lambda _, array: torch.tensor(array, device="cpu"))

@@ -1,13 +1,18 @@
-"""The likelihoods of linear models: one file each, and one line here."""
+"""The likelihoods of linear models: each is one file in this folder, and one line below."""
+
+from importlib import import_module
 
 from fires.models.families.base import Family
-from fires.models.families.gaussian import Gaussian
-from fires.models.families.logistic import Logistic
-from fires.models.families.poisson import Poisson
-from fires.models.families.probit import Probit
 
 __all__ = ["FAMILIES", "Family"]
 
-FAMILIES: dict[str, Family] = {
-    family.name: family for family in (Probit(), Logistic(), Gaussian(), Poisson())
-}
+# The files; what each is for stands in its ``FAMILY``.
+_FILES = (
+    "probit",
+    "logistic",
+    "gaussian",
+    "poisson",
+)
+
+FAMILIES: dict[str, Family] = {name: import_module(f"{__name__}.{name}").FAMILY for name in _FILES}
+"""Every family, by the name that ``FIRES(model=...)`` calls it."""

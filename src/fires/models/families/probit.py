@@ -34,7 +34,7 @@ class Probit(Family):
     (array([1.319484, 0.112636]), array([ 0.659742, -0.056318]))
     """
 
-    name, kind = "probit", "classes"
+    kind = "classes"
     start_width = 1.0
 
     def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
@@ -96,3 +96,6 @@ def _slopes(a: float, v: float, y: float) -> tuple[float, float]:
 
 
 _pull_rows = row_pulls(_slopes)
+
+
+FAMILY = Probit()
