@@ -7,21 +7,25 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from fires.models.online import OnlineModel
-from fires.models.online_linear import Rates
-from fires.models.online_monte_carlo import OnlineMonteCarlo
 from numpy.testing import assert_allclose, assert_array_equal
 
+from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.core.weighting import stable_weights
 from fires.models import NeuralNet, SoftTree, TorchModel
-from fires.models.monte_carlo import INPUTS, aggregated, draw, slopes
+from fires.models.base import Rates
+from fires.models.draws import draw_noise, marginal_slopes
+from fires.models.likelihoods import aggregated
+from fires.models.model_learner import ModelLearner
+from fires.models.monte_carlo_learner import MonteCarloLearner
+from fires.models.parameters import INPUTS
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 DIGITS = {"rtol": 0.0, "atol": 0.5000001e-12}  # twelve decimals are printed
 SEVEN = {"rtol": 0.0, "atol": 0.51e-7}
+RATES = Rates(0.01, 0.01)
 TWO = {"hidden": (3,), "n_draws": 2, "dtype": "float64"}
 
 
@@ -40,19 +44,19 @@ def given(model, belief, r):
 def slopes_by(model, belief, X, y, r, weight=None):
     """The log marginal likelihood with these draws, and its slopes as a belief."""
     parameters = model.unpack(belief)
-    rows = model.rows(X)
+    rows = model.rows_on_device(X)
     noise = given(model, belief, r)
     if INPUTS in noise:
         noise[INPUTS] = noise[INPUTS][rows.columns]
-    found = slopes(model, parameters, rows, *model.target(y, weight), noise)
+    found = marginal_slopes(model, parameters, rows, *model.target_on_device(y, weight), noise)
     halves = []
     for half, name in ((found.mu, "mu"), (found.sigma, "sigma")):
         halves.append({k: half.get(k, torch.zeros_like(v)) for k, v in parameters.mu.items()})
-        for part, *slope in found.inputs():
+        for part, *slope in found.inputs:
             halves[-1][INPUTS][part] = slope[name == "sigma"]
     point = found.point | {}
     parameters.mu, parameters.sigma, parameters.point = *halves, point
-    return float(found.value), model.pack(parameters)
+    return float(found.value), parameters.as_belief()
 
 
 def moved(belief, slope, n_rows):
@@ -292,6 +296,15 @@ def test_the_softmax_is_a_net_without_layers():
 # --- draws ------------------------------------------------------------------------------------
 
 
+def learner_of(model, n_features=5, n_classes=2, *, scale=None, seed=0):
+    rng = np.random.default_rng(seed)
+    return MonteCarloLearner(model, n_features, n_classes, scale=scale, rng=rng)
+
+
+def learn(learner, X, y, weight=None, rates=RATES):
+    learner.step(CheckedBatch(X, weight=weight), y, rates)
+
+
 def batch(n_rows=12, n_features=5, seed=0, density=0.6):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, n_features)) * (rng.random((n_rows, n_features)) < density)
@@ -334,24 +347,24 @@ def test_only_what_a_sparse_batch_shows_is_drawn(make):
     model = make()
     X = sp.csr_array(([1.0, -2.0, 0.5], ([0, 1, 2], [7, 90_000, 7])), shape=(3, 100_000))
     belief = model.init(100_000, 2, np.random.default_rng(0))
-    noise = draw(model, model.unpack(belief), model.rows(X), torch.Generator())
+    noise = draw_noise(model, model.unpack(belief), model.rows_on_device(X), torch.Generator())
     assert noise[INPUTS].shape[:2] == (2, 2)  # two columns, two draws
 
 
 def test_every_step_draws_anew_and_every_draw_is_its_own():
     model = NeuralNet(**TWO)
     belief = model.init(5, 2, np.random.default_rng(0))
-    rows, parameters = model.rows(batch()[0]), model.unpack(belief)
+    rows, parameters = model.rows_on_device(batch()[0]), model.unpack(belief)
     generator, scratch = torch.Generator().manual_seed(0), {}
     seen = [
         torch.cat([part.clone().flatten() for part in noise.values()])
-        for noise in (draw(model, parameters, rows, generator, scratch) for _ in range(3))
+        for noise in (draw_noise(model, parameters, rows, generator, scratch) for _ in range(3))
     ]
     numbers = torch.cat(seen)
     assert len(numbers.unique()) == len(numbers)
     assert abs(float(numbers.mean())) < 0.2
     assert abs(float(numbers.std()) - 1.0) < 0.15
-    again = draw(model, parameters, rows, torch.Generator().manual_seed(0))
+    again = draw_noise(model, parameters, rows, torch.Generator().manual_seed(0))
     assert torch.equal(torch.cat([part.flatten() for part in again.values()]), seen[0])
 
 
@@ -413,9 +426,9 @@ def test_it_takes_the_step_that_the_gradient_says(make, kind, numeric, weighted)
     """In place or by ``gradient`` and ``Belief.step``: the same, given the same draws."""
     model = make(rate=1.0)
     n_classes, rates = (0 if numeric else 2), Rates(0.1, 0.05)
-    learner = OnlineMonteCarlo(model, 5, n_classes, scale=None, rng=np.random.default_rng(0))
-    plain = OnlineModel(model, 5, n_classes, scale=None, rng=np.random.default_rng(0))
-    plain.belief = model.pack(learner.parameters)
+    learner = learner_of(model, n_classes=n_classes)
+    plain = ModelLearner(model, 5, n_classes, scale=None, rng=np.random.default_rng(0))
+    plain.belief = learner.parameters.as_belief()
     for seed in range(3):
         X, y = batch(seed=seed)
         y = X[:, 0] - 0.3 if numeric else y
@@ -423,9 +436,9 @@ def test_it_takes_the_step_that_the_gradient_says(make, kind, numeric, weighted)
         plain.rng = np.random.default_rng(seed)
         drawn = int(np.random.default_rng(seed).integers(2**63))
         learner.generator.manual_seed(drawn)
-        plain.step(kind(X), y, weight, rates, missing=False)
-        learner.step(kind(X), y, weight, rates, missing=False)
-        here, there = model.pack(learner.parameters), plain.belief
+        learn(plain, kind(X), y, weight, rates)
+        learn(learner, kind(X), y, weight, rates)
+        here, there = learner.parameters.as_belief(), plain.belief
         assert_allclose(here.mu, there.mu, rtol=1e-12, atol=1e-14)
         assert_allclose(here.sigma, there.sigma, rtol=1e-12, atol=1e-14)
         for name in there.point:
@@ -438,7 +451,7 @@ def test_it_takes_the_step_that_the_gradient_says(make, kind, numeric, weighted)
 @pytest.mark.parametrize("make", [LEARNERS["net"], LEARNERS["tree"]], ids=["net", "tree"])
 def test_what_a_sparse_batch_does_not_show_is_untouched(make):
     model = make()
-    learner = OnlineMonteCarlo(model, 50, 2, scale=None, rng=np.random.default_rng(0))
+    learner = learner_of(model, 50)
     rng = np.random.default_rng(1)
     before = learner.features()
     untouched = np.ones(50, dtype=bool)
@@ -446,49 +459,45 @@ def test_what_a_sparse_batch_does_not_show_is_untouched(make):
         X = sp.random_array((8, 50), density=0.02, rng=rng, format="csr", data_sampler=rng.normal)
         shown = np.unique(X.indices)
         then = {half: getattr(learner.parameters, half)[INPUTS].clone() for half in ("mu", "sigma")}
-        learner.step(X, rng.integers(0, 2, 8), None, Rates(0.01, 0.01), missing=False)
+        learn(learner, X, rng.integers(0, 2, 8))
         for half, old in then.items():
             changed = (getattr(learner.parameters, half)[INPUTS] != old).any(1).numpy()
             assert_array_equal(np.flatnonzero(changed), shown)
         untouched[shown] = False
         now = learner.features()
         assert_array_equal(now.mu[untouched], before.mu[untouched])
-        whole = model.aggregated(learner.parameters, slice(None))
+        whole = model.per_feature(learner.parameters, slice(None))
         assert_array_equal(now.mu, whole[0].numpy())  # what it keeps of the features is up to date
         assert_array_equal(now.sigma, whole[1].numpy())
     assert untouched.sum() > 10
 
 
 def test_features_that_nobody_asks_for_cost_no_memory():
-    learner = OnlineMonteCarlo(
-        NeuralNet((2,), n_draws=1), 1000, 2, scale=None, rng=np.random.default_rng(0)
-    )
+    learner = learner_of(NeuralNet((2,), n_draws=1), 1000)
     X = sp.random_array((4, 1000), density=0.3, rng=np.random.default_rng(0), format="csr")
 
-    def learn(n):
-        for _ in range(n):
-            learner.step(X, np.array([0, 1, 0, 1]), None, Rates(0.01, 0.01), missing=False)
-
-    learn(3)
+    y = np.array([0, 1, 0, 1])
+    learn(learner, X, y)
     assert learner.features().mu.shape == (1000,)
-    learn(150)
-    held = sum(part.numel() for part in learner._stale)
+    for _ in range(150):
+        learn(learner, X, y)
+    held = sum(part.numel() for part in learner._moved_since)
     assert held <= 100 * 1000
     assert_array_equal(
-        learner.features().mu, learner.model.aggregated(learner.parameters, slice(None))[0]
+        learner.features().mu, learner.model.per_feature(learner.parameters, slice(None))[0]
     )
-    assert learner._stale == []
+    assert learner._moved_since == []
 
 
 def test_wide_sparse_batches_take_what_their_entries_take():
     model = NeuralNet((4,), n_draws=2)
-    learner = OnlineMonteCarlo(model, 100_000, 2, scale="standard", rng=np.random.default_rng(0))
+    learner = learner_of(model, 100_000, scale="standard")
     rng = np.random.default_rng(0)
     X = sp.random_array((20, 100_000), density=1e-4, rng=rng, format="csr")
     y = rng.integers(0, 2, 20)
-    learner.step(X, y, None, Rates(0.01, 0.01), missing=False)
+    learn(learner, X, y)
     tracemalloc.start()
-    learner.step(X, y, None, Rates(0.01, 0.01), missing=False)
+    learn(learner, X, y)
     assert tracemalloc.get_traced_memory()[1] < 5e6  # one number per feature, and little more
     tracemalloc.stop()
     assert learner._scratch[INPUTS].numel() < 3000
@@ -500,16 +509,13 @@ def test_wide_sparse_batches_take_what_their_entries_take():
 def step_of(learner, X, y, rates, weight=None):
     """What one step changes in mu."""
     old = {name: value.clone() for name, value in learner.parameters.mu.items()}
-    learner.step(X, y, weight, rates, missing=False)
+    learn(learner, X, y, weight, rates)
     return torch.cat([(v - old[name]).flatten() for name, v in learner.parameters.mu.items()])
 
 
 def pair(model, n_classes=2, scale="standard"):
     """Two learners in the same state."""
-    return (
-        OnlineMonteCarlo(model, 5, n_classes, scale=scale, rng=np.random.default_rng(0))
-        for _ in range(2)
-    )
+    return (learner_of(model, n_classes=n_classes, scale=scale) for _ in range(2))
 
 
 @pytest.mark.parametrize("make", [LEARNERS["net"], LEARNERS["tree"]], ids=["net", "tree"])
@@ -550,29 +556,25 @@ def test_a_row_of_weight_nothing_is_not_there():
     weight[3] = 0.0
     one, other = pair(NeuralNet(**TWO), scale=None)
     rest = np.arange(12) != 3
-    there = step_of(one, wild, y, Rates(0.01, 0.01), weight)
-    assert torch.equal(there, step_of(other, X[rest], y[rest], Rates(0.01, 0.01), weight[rest]))
+    there = step_of(one, wild, y, RATES, weight)
+    assert torch.equal(there, step_of(other, X[rest], y[rest], RATES, weight[rest]))
 
 
 # --- whatever the caller's torch is set to ---------------------------------------------------
 
 
 def learnt(n=3, kind=np.asarray, classes_grow=True):
-    learner = OnlineMonteCarlo(
-        NeuralNet((3,), n_draws=2), 5, 2, scale="standard", rng=np.random.default_rng(0)
-    )
+    learner = learner_of(NeuralNet((3,), n_draws=2), scale="standard")
     for seed in range(n):
         X, y = batch(seed=seed)
-        learner.step(kind(X), y, None, Rates(0.01, 0.01), missing=False)
+        learn(learner, kind(X), y)
         learner.features()
     if classes_grow:
         learner = learner.with_classes(np.array([0, 1]), np.array([0, 1, 2]))
-    restored = OnlineMonteCarlo(
-        NeuralNet((3,), n_draws=2), 5, 3, scale="standard", rng=np.random.default_rng(9)
-    )
+    restored = learner_of(NeuralNet((3,), n_draws=2), n_classes=3, scale="standard", seed=9)
     restored.restore(learner.state())
     X, y = batch(seed=n)
-    restored.step(kind(X), y, None, Rates(0.01, 0.01), missing=False)
+    learn(restored, kind(X), y)
     return restored
 
 
@@ -595,7 +597,7 @@ def test_it_learns_the_same_inside_any_mode_and_after_it(around, kind):
         assert_array_equal(one[1], two[1])
     X, y = batch(seed=9)
     for learner in (expected, inside):
-        learner.step(kind(X), y, None, Rates(0.01, 0.01), missing=False)
+        learn(learner, kind(X), y)
     assert_array_equal(inside.features().mu, expected.features().mu)
 
 
@@ -635,7 +637,7 @@ def test_a_state_from_another_kind_of_device_goes_on_the_same_way_every_time():
     after = []
     for _ in range(2):
         learner.restore(copy.deepcopy(state))
-        learner.step(X, y, None, Rates(0.01, 0.01), missing=False)
+        learn(learner, X, y)
         after.append(learner.features().mu)
     assert_array_equal(after[0], after[1])
 
@@ -694,16 +696,12 @@ def test_a_module_on_a_gpu_gives_what_it_gives_on_the_processor():
 def test_what_was_learnt_on_a_gpu_goes_on_there_or_elsewhere(kind, to):
     X, y = batch()
     settings = {"hidden": (3,), "n_draws": 2, "dtype": "float64"}
-    learner = OnlineMonteCarlo(
-        NeuralNet(**settings, device="cuda"), 5, 2, scale=None, rng=np.random.default_rng(0)
-    )
-    learner.step(kind(X), y, None, Rates(0.01, 0.01), missing=False)
-    other = OnlineMonteCarlo(
-        NeuralNet(**settings, device=to), 5, 2, scale=None, rng=np.random.default_rng(1)
-    )
+    learner = learner_of(NeuralNet(**settings, device="cuda"))
+    learn(learner, kind(X), y)
+    other = learner_of(NeuralNet(**settings, device=to), seed=1)
     other.restore(learner.state())
     assert_allclose(other.features().mu, learner.features().mu, rtol=1e-12)
     for each in (learner, other):
-        each.step(kind(X), y, None, Rates(0.01, 0.01), missing=False)
+        learn(each, kind(X), y)
     if to == "cuda":
         assert_allclose(other.features().mu, learner.features().mu, rtol=1e-9)

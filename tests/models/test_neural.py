@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from fires.core.belief import Belief
 from fires.core.weighting import stable_weights
 from fires.models import NeuralNet
-from fires.models.monte_carlo import INPUTS
+from fires.models.parameters import INPUTS
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -146,7 +146,7 @@ def test_new_outputs_leave_the_old_ones_as_they_are(hidden, sources):
             if source is not None:
                 mine, its = now[last].select(axis, output), was[last].select(axis, source)
                 assert torch.equal(mine, its)
-    belief = model.pack(new)
+    belief = new.as_belief()
     assert sum(math.prod(shape) for shape in model.shapes(belief).values()) == len(belief.mu)
 
 
