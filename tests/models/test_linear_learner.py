@@ -1,5 +1,7 @@
 """Learning in place equals a plain loop that keeps everything and hurries nothing."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -105,11 +107,10 @@ def learn(model, X, y, weight=None, rates=RATES):
     model.step(CheckedBatch(X, y, weight, n_missing=int(np.isnan(values).sum())), y, rates)
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.15])
 @pytest.mark.parametrize(("family", "n_classes"), SETTINGS)
 @pytest.mark.parametrize("scale", ["standard", "minmax", None])
-@given(seed=st.integers(0, 2**16))
-@settings(max_examples=8)
+@given(seed=st.integers(0, 2**16), missing=st.sampled_from([0.0, 0.15]))
+@settings(max_examples=10)
 def test_dense_learning_equals_the_plain_loop(scale, family, n_classes, missing, seed):
     model = learner(family, n_classes, scale)
     plain = Plain(family, 5, model.n_rows, scale)
@@ -139,11 +140,10 @@ def test_dense_learning_equals_the_plain_loop(scale, family, n_classes, missing,
     assert_allclose(model.noise, plain.noise, rtol=1e-8)
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize(("family", "n_classes"), SETTINGS)
 @pytest.mark.parametrize("scale", ["standard", "minmax", None])
-@given(seed=st.integers(0, 2**16))
-@settings(max_examples=8)
+@given(seed=st.integers(0, 2**16), missing=st.sampled_from([0.0, 0.1]))
+@settings(max_examples=10)
 def test_lazy_sparse_learning_equals_eager(scale, family, n_classes, missing, seed):
     n_features = 12
     model = learner(family, n_classes, scale, n_features)
@@ -271,8 +271,6 @@ def test_turning_sparse_keeps_the_coefficients_of_x(scale):
 
 
 def test_a_sparse_step_allocates_nothing_of_the_width_of_x():
-    import tracemalloc
-
     n_features = 2_000_000
     model = learner("probit", 2, "standard", n_features)
     rng = np.random.default_rng(4)
