@@ -44,11 +44,11 @@ def given(model, belief, r):
 def slopes_by(model, belief, X, y, r, weight=None):
     """The log marginal likelihood with these draws, and its slopes as a belief."""
     parameters = model.unpack(belief)
-    rows = model.rows_on_device(X)
+    shown = model.on_device(X, y, weight)
     noise = given(model, belief, r)
     if INPUTS in noise:
-        noise[INPUTS] = noise[INPUTS][rows.columns]
-    found = marginal_slopes(model, parameters, rows, *model.target_on_device(y, weight), noise)
+        noise[INPUTS] = noise[INPUTS][shown.rows.columns]
+    found = marginal_slopes(model, parameters, shown, noise)
     halves = []
     for half, name in ((found.mu, "mu"), (found.sigma, "sigma")):
         halves.append({k: half.get(k, torch.zeros_like(v)) for k, v in parameters.mu.items()})
@@ -347,24 +347,25 @@ def test_only_what_a_sparse_batch_shows_is_drawn(make):
     model = make()
     X = sp.csr_array(([1.0, -2.0, 0.5], ([0, 1, 2], [7, 90_000, 7])), shape=(3, 100_000))
     belief = model.init(100_000, 2, np.random.default_rng(0))
-    noise = draw_noise(model, model.unpack(belief), model.rows_on_device(X), torch.Generator())
+    shown = model.on_device(X, np.array([0, 1, 0]), None)
+    noise = draw_noise(model, model.unpack(belief), shown, torch.Generator())
     assert noise[INPUTS].shape[:2] == (2, 2)  # two columns, two draws
 
 
 def test_every_step_draws_anew_and_every_draw_is_its_own():
     model = NeuralNet(**TWO)
     belief = model.init(5, 2, np.random.default_rng(0))
-    rows, parameters = model.rows_on_device(batch()[0]), model.unpack(belief)
+    shown, parameters = model.on_device(*batch(), None), model.unpack(belief)
     generator, scratch = torch.Generator().manual_seed(0), {}
     seen = [
         torch.cat([part.clone().flatten() for part in noise.values()])
-        for noise in (draw_noise(model, parameters, rows, generator, scratch) for _ in range(3))
+        for noise in (draw_noise(model, parameters, shown, generator, scratch) for _ in range(3))
     ]
     numbers = torch.cat(seen)
     assert len(numbers.unique()) == len(numbers)
     assert abs(float(numbers.mean())) < 0.2
     assert abs(float(numbers.std()) - 1.0) < 0.15
-    again = draw_noise(model, parameters, rows, torch.Generator().manual_seed(0))
+    again = draw_noise(model, parameters, shown, torch.Generator().manual_seed(0))
     assert torch.equal(torch.cat([part.flatten() for part in again.values()]), seen[0])
 
 

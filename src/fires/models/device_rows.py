@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,23 @@ if TYPE_CHECKING:
 # Numbers worked on at once: on a processor so many that they stay in its cache.
 AT_ONCE = {"cpu": 1 << 19, "cuda": 1 << 26}
 """By device; its keys are the devices there are."""
+
+
+@dataclass(frozen=True)
+class DeviceBatch:
+    """A batch as tensors.
+
+    Parameters
+    ----------
+    rows : DeviceRows
+        X.
+    y, weight : Tensor (n_rows,)
+        Class codes or numbers, and how often each row counts.
+    """
+
+    rows: DeviceRows
+    y: Tensor
+    weight: Tensor
 
 
 class DeviceRows(ABC):

@@ -12,7 +12,7 @@ from fires.models.parameters import INPUTS, ModelParameters
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-    from fires.models.device_rows import DeviceRows, InputSlopes
+    from fires.models.device_rows import DeviceBatch, InputSlopes
     from fires.models.monte_carlo import MonteCarlo
 
 
@@ -63,7 +63,7 @@ class MarginalSlopes:
 def draw_noise(
     model: MonteCarlo,
     parameters: ModelParameters,
-    rows: DeviceRows,
+    batch: DeviceBatch,
     generator: Generator,
     scratch: dict[str, Tensor] | None = None,
 ) -> dict[str, Tensor]:
@@ -75,8 +75,8 @@ def draw_noise(
         Says how many draws, where and in which precision.
     parameters : ModelParameters
         What is believed.
-    rows : DeviceRows
-        The batch.
+    batch : DeviceBatch
+        What it meets.
     generator : torch.Generator
         Where the numbers come from.
     scratch : dict, optional
@@ -93,7 +93,7 @@ def draw_noise(
     for name, mu in parameters.mu.items():
         shape = (model.n_draws, *mu.shape)
         if name == INPUTS:
-            shape = (rows.n_columns, model.n_draws, mu.shape[1])
+            shape = (batch.rows.n_columns, model.n_draws, mu.shape[1])
         n = math.prod(shape)
         if name not in scratch or len(scratch[name]) < n:
             scratch[name] = torch.empty(n, **place)
@@ -102,12 +102,7 @@ def draw_noise(
 
 
 def marginal_slopes(
-    model: MonteCarlo,
-    parameters: ModelParameters,
-    rows: DeviceRows,
-    y: Tensor,
-    weight: Tensor,
-    noise: Mapping[str, Tensor],
+    model: MonteCarlo, parameters: ModelParameters, batch: DeviceBatch, noise: Mapping[str, Tensor]
 ) -> MarginalSlopes:
     """Differentiate the log marginal likelihood, with these draws.
 
@@ -117,10 +112,8 @@ def marginal_slopes(
         Whose likelihood it is.
     parameters : ModelParameters
         What is believed.
-    rows : DeviceRows
-        The batch.
-    y, weight : Tensor (n_rows,)
-        Class codes or numbers, and how often each row counts.
+    batch : DeviceBatch
+        The rows and their targets.
     noise : mapping of str to Tensor
         See :func:`draw_noise`.
 
@@ -128,7 +121,7 @@ def marginal_slopes(
     -------
     MarginalSlopes
     """
-    torch = model.torch()
+    torch, rows, weight = model.torch(), batch.rows, batch.weight
     dtype = weight.dtype
     theta = {
         name: (mu.to(dtype) + parameters.sigma[name].to(dtype) * noise[name]).requires_grad_()
@@ -146,7 +139,7 @@ def marginal_slopes(
     else:
         assert rows.matrix is not None
         features = rows.matrix
-    F, penalty = model.log_likelihood(DrawnBatch(features, theta, point | fixed, y, weight))
+    F, penalty = model.log_likelihood(DrawnBatch(features, theta, point | fixed, batch.y, weight))
     value = weight @ (torch.logsumexp(F, 0) - math.log(model.n_draws))
     if penalty is not None:
         value = value - weight.sum() * penalty

@@ -45,8 +45,11 @@ class ModelLearner:
         rng: np.random.Generator,
     ) -> None:
         self.model, self.rng = model, rng
-        self.belief = model.init(n_features, n_classes, rng)
         self.scaler = Scaler(scale, n_features)
+        self._start(n_features, n_classes)
+
+    def _start(self, n_features: int, n_classes: int) -> None:
+        self.belief = self.model.init(n_features, n_classes, self.rng)
 
     def step(self, batch: CheckedBatch, y: npt.NDArray[Any], rates: Rates) -> None:
         """Learn from one batch. On an error, nothing moved."""

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from fires.core.belief import Belief, Floats
 from fires.core.optional import require
 from fires.core.settings import check_choice, check_count, check_number
-from fires.models.device_rows import AT_ONCE, DenseRows, DeviceRows, SparseRows
+from fires.models.device_rows import AT_ONCE, DenseRows, DeviceBatch, DeviceRows, SparseRows
 from fires.models.draws import DrawnBatch, MarginalSlopes, draw_noise, marginal_slopes
 from fires.models.likelihoods import AGGREGATES
 from fires.models.parameters import INPUTS, LOG_NOISE, ModelParameters
@@ -198,8 +198,8 @@ class MonteCarlo(ABC):
     ) -> float:
         """The estimate from ``n_draws`` draws; equal generators give equal draws."""
         with self.default_mode():
-            found = self.differentiate(self.unpack(belief), X, y, weight, self.generator(rng))[0]
-            return float(found.value)
+            batch, generator = self.on_device(X, y, weight), self.generator(rng)
+            return float(self.differentiate(self.unpack(belief), batch, generator).value)
 
     def gradient(
         self,
@@ -212,8 +212,8 @@ class MonteCarlo(ABC):
         """The slope of the estimate, with its draws held fixed."""
         torch = self.torch()
         with self.default_mode():
-            parameters = self.unpack(belief)
-            found, _ = self.differentiate(parameters, X, y, weight, self.generator(rng))
+            parameters, batch = self.unpack(belief), self.on_device(X, y, weight)
+            found = self.differentiate(parameters, batch, self.generator(rng))
             # In the order of the parameters, in which a belief holds them.
             mu, sigma = (
                 {name: half.get(name, torch.zeros_like(at)) for name, at in parameters.mu.items()}
@@ -234,20 +234,18 @@ class MonteCarlo(ABC):
     def differentiate(
         self,
         parameters: ModelParameters,
-        X: Any,
-        y: npt.NDArray[Any],
-        weight: Floats | None,
+        batch: DeviceBatch,
         generator: Generator,
         scratch: dict[str, Tensor] | None = None,
-    ) -> tuple[MarginalSlopes, Columns]:
+    ) -> MarginalSlopes:
         """Draw models for a batch, and differentiate its log marginal likelihood.
 
         Parameters
         ----------
         parameters : ModelParameters
             What is believed.
-        X, y, weight : array-like
-            The batch.
+        batch : DeviceBatch
+            What :meth:`on_device` gave.
         generator : torch.Generator
             Where the draws come from.
         scratch : dict, optional
@@ -255,14 +253,10 @@ class MonteCarlo(ABC):
 
         Returns
         -------
-        slopes : MarginalSlopes
-        columns : slice or Tensor of int
-            The features that the batch shows.
+        MarginalSlopes
         """
-        rows = self.rows_on_device(X)
-        noise = draw_noise(self, parameters, rows, generator, scratch)
-        target = self.target_on_device(y, weight)
-        return marginal_slopes(self, parameters, rows, *target, noise), rows.columns
+        noise = draw_noise(self, parameters, batch, generator, scratch)
+        return marginal_slopes(self, parameters, batch, noise)
 
     def with_offset(self, parameters: ModelParameters, features: tuple[Tensor, Tensor]) -> Belief:
         """What :meth:`per_feature` gave for all features, with what is common to them.
@@ -286,24 +280,40 @@ class MonteCarlo(ABC):
         """The parameters of a belief, on the model's device."""
         return ModelParameters.from_belief(belief, self.shapes(belief), self.device)
 
-    def rows_on_device(self, X: Any) -> DeviceRows:
-        """The rows of a batch, ready to meet the parameters."""
-        torch = self.torch()
-        dtype = getattr(torch, self.dtype)
-        if sp.issparse(X):
-            return SparseRows(sp.csr_array(X), dtype, self.device)
-        return DenseRows(torch.tensor(_forward(X), dtype=dtype, device=self.device))
+    def on_device(self, X: Any, y: npt.NDArray[Any], weight: Floats | None) -> DeviceBatch:
+        """A batch as tensors, ready to meet the parameters.
 
-    def target_on_device(self, y: npt.NDArray[Any], weight: Floats | None) -> tuple[Tensor, Tensor]:
-        """Class codes or numbers, and weights."""
+        Parameters
+        ----------
+        X : ndarray or sparse matrix (n_rows, n_features)
+            The rows.
+        y : ndarray (n_rows,)
+            Class codes, which are integers, or numbers.
+        weight : ndarray (n_rows,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        DeviceBatch
+        """
         torch = self.torch()
         dtype = getattr(torch, self.dtype)
-        w = np.ones(len(y)) if weight is None else weight
+
+        def tensor(values: Any, dtype: Any) -> Tensor:
+            array = np.asarray(values)
+            if any(stride < 0 for stride in array.strides):
+                array = array.copy()  # torch reads no array that runs backwards through memory
+            found: Tensor = torch.tensor(array, dtype=dtype, device=self.device)
+            return found
+
+        rows: DeviceRows
+        if sp.issparse(X):
+            rows = SparseRows(sp.csr_array(X), dtype, self.device)
+        else:
+            rows = DenseRows(tensor(X, dtype))
         codes = np.asarray(y).dtype.kind in "biu"
-        return (
-            torch.tensor(_forward(y), dtype=torch.int64 if codes else dtype, device=self.device),
-            torch.tensor(_forward(w), dtype=dtype, device=self.device),
-        )
+        weight = np.ones(len(y)) if weight is None else weight
+        return DeviceBatch(rows, tensor(y, torch.int64 if codes else dtype), tensor(weight, dtype))
 
     def generator(self, rng: np.random.Generator) -> Generator:
         """A generator of torch's on the model's device, seeded by one of NumPy's."""
@@ -346,9 +356,3 @@ class MonteCarlo(ABC):
             check_choice(name, getattr(self, name), known)
         if self.device == "cuda" and not torch.cuda.is_available():
             raise ValueError("device='cuda', but torch sees no GPU on this machine.")
-
-
-def _forward(values: Any) -> npt.NDArray[Any]:
-    """An array that torch can read: it does not run backwards through memory."""
-    array = np.asarray(values)
-    return array.copy() if any(stride < 0 for stride in array.strides) else array

@@ -21,7 +21,6 @@ from fires.models.model_learner import ModelLearner, check_shapes
 from fires.models.monte_carlo import MonteCarlo
 from fires.models.parameters import INPUTS, ModelParameters
 from fires.models.target import NumberTarget
-from fires.scaling import Scaler
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,21 +50,11 @@ class MonteCarloLearner(ModelLearner):
 
     model: MonteCarlo
 
-    def __init__(
-        self,
-        model: MonteCarlo,
-        n_features: int,
-        n_classes: int,
-        *,
-        scale: str | None,
-        rng: np.random.Generator,
-    ) -> None:
-        self.model, self.rng = model, rng
-        self.generator = model.generator(rng)
-        with model.default_mode():
-            self.parameters = model.start(n_features, n_classes, self.generator)
-        self.scaler = Scaler(scale, n_features)
-        self.target = NumberTarget(scaled=scale is not None)
+    def _start(self, n_features: int, n_classes: int) -> None:
+        self.generator = self.model.generator(self.rng)
+        with self.model.default_mode():
+            self.parameters = self.model.start(n_features, n_classes, self.generator)
+        self.target = NumberTarget(scaled=self.scaler.scale is not None)
         self._numeric = n_classes == 0
         self._scratch: dict[str, Tensor] = {}
         # What is believed of every feature, and which of them have moved since.
@@ -93,15 +82,16 @@ class MonteCarloLearner(ModelLearner):
         with self.model.default_mode():
             try:
                 scaled, learn_scale = self._scaled(X, w, batch)
-                found, columns = self.model.differentiate(
-                    self.parameters, scaled, target, weight, self.generator, self._scratch
+                shown = self.model.on_device(scaled, target, weight)
+                found = self.model.differentiate(
+                    self.parameters, shown, self.generator, self._scratch
                 )
                 factors = self._factors(found, rates, 1.0 / float(w.sum()))
             except BaseException:
                 self.generator.set_state(before)
                 raise
             self._move(found, *factors)
-        self._outdate(columns)
+        self._outdate(shown.rows.columns)
         learn_scale()
         if self._numeric:
             self.target.count(y, w)

@@ -77,14 +77,9 @@ class ModelParameters:
         -------
         ModelParameters
         """
-        import torch
-
-        point: dict[str, Tensor] = {}
-        fixed: dict[str, Tensor] = {}
-        for name, value in belief.point.items():
-            tensor = torch.tensor(value, dtype=torch.float64, device=device)
-            part = fixed if name.startswith(_FIXED) else point
-            part[name.removeprefix(_FIXED)] = tensor
+        point = {name: _tensor(value, device) for name, value in belief.point.items()}
+        ours = [name for name in point if name.startswith(_FIXED)]
+        fixed = {name.removeprefix(_FIXED): point.pop(name) for name in ours}
         mu, sigma = (_cut(half, shapes, device) for half in (belief.mu, belief.sigma))
         return cls(mu, sigma, point, fixed)
 
@@ -95,11 +90,15 @@ def _flat(values: Mapping[str, Tensor]) -> Floats:
 
 
 def _cut(values: Floats, shapes: Mapping[str, tuple[int, ...]], device: str) -> dict[str, Tensor]:
-    import torch
-
     ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
     found = {}
     for (name, shape), part in zip(shapes.items(), np.split(values, ends[:-1]), strict=True):
-        tensor = torch.tensor(part.reshape(shape), dtype=torch.float64, device=device)
+        tensor = _tensor(part.reshape(shape), device)
         found[name] = tensor.T.contiguous() if name == INPUTS else tensor
     return found
+
+
+def _tensor(values: Floats, device: str) -> Tensor:
+    import torch
+
+    return torch.tensor(values, dtype=torch.float64, device=device)

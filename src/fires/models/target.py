@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,37 +14,6 @@ from fires.core.state import Arrays, part_of, under
 from fires.kernels import accumulate
 from fires.models.families import Family
 from fires.scaling.dense import Standard
-
-
-class Target(Protocol):
-    """One kind of target: what a model is shown of it, and what is learnt of it on the way."""
-
-    def look(self, y: npt.NDArray[Any], weight: Floats) -> tuple[Floats, Floats | None]:
-        """What a model is shown.
-
-        Parameters
-        ----------
-        y : ndarray (n_rows,)
-            Class codes, or numbers.
-        weight : ndarray (n_rows,)
-            How often each row counts.
-
-        Returns
-        -------
-        target : ndarray (n_rows_of_parameters, n_rows)
-        level : ndarray (n_rows_of_parameters,) or None
-            Where predictions start from, in units of their own spread (see :func:`start`). It
-            comes from the batches before, and for the first batch from itself.
-        """
-
-    def count(self, y: npt.NDArray[Any], weight: Floats) -> None:
-        """Learn from a batch, once it has been looked at; the arguments are those of ``look``."""
-
-    def state(self) -> Arrays:
-        """Everything needed to go on, as arrays."""
-
-    def restore(self, arrays: Arrays) -> None:
-        """Go on from :meth:`state`; StateError unless the arrays fit together."""
 
 
 class ClassTarget:
@@ -65,7 +34,22 @@ class ClassTarget:
         self.class_weight = np.zeros(max(n_rows, 2))  # one row counts its negatives first
 
     def look(self, y: npt.NDArray[Any], weight: Floats) -> tuple[Floats, Floats | None]:
-        """See :class:`Target`."""
+        """What a model is shown of the target.
+
+        Parameters
+        ----------
+        y : ndarray (n_rows,)
+            Class codes, or numbers.
+        weight : ndarray (n_rows,)
+            How often each row counts.
+
+        Returns
+        -------
+        target : ndarray (n_rows_of_parameters, n_rows)
+        level : ndarray (n_rows_of_parameters,) or None
+            Where predictions start from, in units of their own spread (see :func:`start`). It
+            comes from the batches before, and for the first batch from itself.
+        """
         if not self.levelled:
             return signed(y, self.n_rows), None
         seen = self.class_weight if self.class_weight.any() else self._per_class(y, weight)
@@ -76,7 +60,7 @@ class ClassTarget:
         return signed(y, self.n_rows), level
 
     def count(self, y: npt.NDArray[Any], weight: Floats) -> None:
-        """See :class:`Target`."""
+        """Learn from a batch, once it has been looked at; the arguments are those of ``look``."""
         self.class_weight = self.class_weight + self._per_class(y, weight)
 
     def with_rows(self, sources: list[tuple[int, float] | None]) -> ClassTarget:
@@ -105,11 +89,11 @@ class ClassTarget:
         return other
 
     def state(self) -> Arrays:
-        """See :class:`Target`."""
+        """Everything needed to go on, as arrays."""
         return {"class_weight": self.class_weight}
 
     def restore(self, arrays: Arrays) -> None:
-        """See :class:`Target`."""
+        """Go on from :meth:`state`; StateError unless the arrays fit together."""
         restore(self, {"class_weight": Array(max(self.n_rows, 2), low=0.0)}, {}, arrays, {})
 
     def _per_class(self, y: npt.NDArray[Any], weight: Floats) -> Floats:
@@ -118,6 +102,8 @@ class ClassTarget:
 
 class NumberTarget:
     """Numbers, standardised by what the batches before have shown.
+
+    It has the methods of :class:`ClassTarget`.
 
     Parameters
     ----------
@@ -135,12 +121,12 @@ class NumberTarget:
         self.scale = Standard(1) if scaled else None
 
     def look(self, y: npt.NDArray[Any], weight: Floats) -> tuple[Floats, Floats | None]:
-        """See :class:`Target`."""
+        """See :class:`ClassTarget`."""
         target, scale = _row(y), self._scale_for(y, weight)
         return (target if scale is None else (target - scale.shift) * scale.gain), None
 
     def count(self, y: npt.NDArray[Any], weight: Floats) -> None:
-        """See :class:`Target`."""
+        """See :class:`ClassTarget`."""
         if self.scale is not None and self.scale.ready:
             column = _row(y).T
             sums = accumulate(column, weight, weight, self.scale.shift)
@@ -149,11 +135,11 @@ class NumberTarget:
             self.scale = self._scale_for(y, weight)
 
     def state(self) -> Arrays:
-        """See :class:`Target`."""
+        """See :class:`ClassTarget`."""
         return {} if self.scale is None else under("scale", collect(self.scale, Standard.learnt)[1])
 
     def restore(self, arrays: Arrays) -> None:
-        """See :class:`Target`."""
+        """See :class:`ClassTarget`."""
         if self.scale is not None:
             restore(self.scale, Standard.learnt, {}, part_of("scale", arrays), {"J": 1})
             self.scale.refresh()
@@ -183,7 +169,7 @@ class CountTarget(NumberTarget):
         self.levelled = levelled
 
     def look(self, y: npt.NDArray[Any], weight: Floats) -> tuple[Floats, Floats | None]:
-        """See :class:`Target`; ValueError if a count is negative."""
+        """See :class:`ClassTarget`; ValueError if a count is negative."""
         target, scale = _row(y), self._scale_for(y, weight)
         if (target < 0.0).any():
             raise ValueError("y holds counts, which must not be negative.")
