@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Belief, Floats
 from fires.kernels import accumulate, project
+from fires.models.base import Rng, Values, Weights
 from fires.models.families import FAMILIES, Family
 from fires.models.target import signed
 
@@ -66,9 +66,7 @@ class Linear:
     def __repr__(self) -> str:
         return f"Linear({self.family!r}, fit_intercept={self.fit_intercept})"
 
-    def init(
-        self, n_features: int, n_classes: int, rng: np.random.Generator | None = None
-    ) -> Belief:
+    def init(self, n_features: int, n_classes: int, rng: Rng | None = None) -> Belief:
         """Mean 0 and standard deviation 1 for every coefficient.
 
         Parameters
@@ -90,12 +88,7 @@ class Linear:
         return Belief(start.mu, start.sigma, point)
 
     def log_marginal(
-        self,
-        belief: Belief,
-        X: Any,
-        y: npt.NDArray[Any],
-        weight: Floats | None = None,
-        rng: np.random.Generator | None = None,
+        self, belief: Belief, X: Any, y: Values, weight: Weights = None, rng: Rng | None = None
     ) -> float:
         """The log marginal likelihood of the batch, in closed form or to quadrature accuracy.
 
@@ -120,12 +113,7 @@ class Linear:
         return float(np.sum(log_z if weight is None else log_z * weight))
 
     def gradient(
-        self,
-        belief: Belief,
-        X: Any,
-        y: npt.NDArray[Any],
-        weight: Floats | None = None,
-        rng: np.random.Generator | None = None,
+        self, belief: Belief, X: Any, y: Values, weight: Weights = None, rng: Rng | None = None
     ) -> Belief:
         """The slope of :meth:`log_marginal`, whose arguments it takes.
 
@@ -164,7 +152,7 @@ class Linear:
             return Belief(mu, sigma)
         return over_classes(mu, sigma, np.full(len(mu), 1.0 / len(mu)))
 
-    def _scores(self, belief: Belief, X: Any, y: npt.NDArray[Any]) -> tuple[Floats, Floats, Floats]:
+    def _scores(self, belief: Belief, X: Any, y: Values) -> tuple[Floats, Floats, Floats]:
         n = X.shape[1]
         if not sp.issparse(X):
             X = np.asarray(X)

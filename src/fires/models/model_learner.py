@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief, Floats
 from fires.core.classes import Labels
 from fires.core.errors import Diverged, StateError
 from fires.core.state import Arrays, part_of, under
-from fires.models.base import BaseModel, Rates
+from fires.models.base import BaseModel, Rates, Rng, Values
 from fires.scaling import Scaler
 
 
@@ -42,7 +41,7 @@ class ModelLearner:
         n_classes: int,
         *,
         scale: str | None,
-        rng: np.random.Generator,
+        rng: Rng,
     ) -> None:
         self.model, self.rng = model, rng
         self.scaler = Scaler(scale, n_features)
@@ -51,7 +50,7 @@ class ModelLearner:
     def _start(self, n_features: int, n_classes: int) -> None:
         self.belief = self.model.init(n_features, n_classes, self.rng)
 
-    def step(self, batch: CheckedBatch, y: npt.NDArray[Any], rates: Rates) -> None:
+    def step(self, batch: CheckedBatch, y: Values, rates: Rates) -> None:
         """Learn from one batch. On an error, nothing moved."""
         before = self.rng.bit_generator.state
         w = np.ones(batch.n_rows) if batch.weight is None else batch.weight

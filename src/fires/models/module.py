@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Belief, Floats
 from fires.core.settings import check_number
+from fires.models.base import Values, Weights
 from fires.models.device_rows import DeviceBatch
 from fires.models.draws import DrawnBatch, first_line
 from fires.models.likelihoods import aggregated, log_likelihood_limit, log_normal, log_softmax
@@ -170,7 +170,7 @@ class TorchModel(MonteCarlo):
         """That of a row predicted without error; of a user's likelihood it is not known."""
         return math.inf if self.likelihood is not None else log_likelihood_limit(point)
 
-    def on_device(self, X: Any, y: npt.NDArray[Any], weight: Floats | None) -> DeviceBatch:
+    def on_device(self, X: Any, y: Values, weight: Weights) -> DeviceBatch:
         """A batch as tensors, dense, as a module wants it."""
         return super().on_device(X.toarray() if sp.issparse(X) else X, y, weight)
 

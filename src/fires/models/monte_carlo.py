@@ -20,12 +20,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from fires.core.belief import Belief, Floats
+from fires.core.belief import Belief
 from fires.core.optional import require
 from fires.core.settings import check_choice, check_count, check_number
+from fires.models.base import Rng, Values, Weights
 from fires.models.device_rows import AT_ONCE, DenseRows, DeviceBatch, DeviceRows, SparseRows
 from fires.models.draws import DrawnBatch, MarginalSlopes, draw_noise, marginal_slopes
 from fires.models.likelihoods import AGGREGATES
@@ -183,32 +183,18 @@ class MonteCarlo(ABC):
 
     # --- a base model, on beliefs -----------------------------------------------------------
 
-    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Belief:
+    def init(self, n_features: int, n_classes: int, rng: Rng) -> Belief:
         """See :class:`fires.models.base.BaseModel`."""
         with self.default_mode():
             return self.start(n_features, n_classes, self.generator(rng)).as_belief()
 
-    def log_marginal(
-        self,
-        belief: Belief,
-        X: Any,
-        y: npt.NDArray[Any],
-        weight: Floats | None,
-        rng: np.random.Generator,
-    ) -> float:
+    def log_marginal(self, belief: Belief, X: Any, y: Values, weight: Weights, rng: Rng) -> float:
         """The estimate from ``n_draws`` draws; equal generators give equal draws."""
         with self.default_mode():
             batch, generator = self.on_device(X, y, weight), self.generator(rng)
             return float(self.differentiate(self.unpack(belief), batch, generator).value)
 
-    def gradient(
-        self,
-        belief: Belief,
-        X: Any,
-        y: npt.NDArray[Any],
-        weight: Floats | None,
-        rng: np.random.Generator,
-    ) -> Belief:
+    def gradient(self, belief: Belief, X: Any, y: Values, weight: Weights, rng: Rng) -> Belief:
         """The slope of the estimate, with its draws held fixed."""
         torch = self.torch()
         with self.default_mode():
@@ -280,7 +266,7 @@ class MonteCarlo(ABC):
         """The parameters of a belief, on the model's device."""
         return ModelParameters.from_belief(belief, self.shapes(belief), self.device)
 
-    def on_device(self, X: Any, y: npt.NDArray[Any], weight: Floats | None) -> DeviceBatch:
+    def on_device(self, X: Any, y: Values, weight: Weights) -> DeviceBatch:
         """A batch as tensors, ready to meet the parameters.
 
         Parameters
@@ -315,7 +301,7 @@ class MonteCarlo(ABC):
         weight = np.ones(len(y)) if weight is None else weight
         return DeviceBatch(rows, tensor(y, torch.int64 if codes else dtype), tensor(weight, dtype))
 
-    def generator(self, rng: np.random.Generator) -> Generator:
+    def generator(self, rng: Rng) -> Generator:
         """A generator of torch's on the model's device, seeded by one of NumPy's."""
         found: Generator = self.torch().Generator(self.device)
         return found.manual_seed(int(rng.integers(2**63)))

@@ -15,7 +15,7 @@ from fires.core.belief import Belief
 from fires.core.classes import Labels
 from fires.core.errors import Diverged
 from fires.core.state import Arrays, part_of, under
-from fires.models.base import Rates
+from fires.models.base import Rates, Values
 from fires.models.draws import MarginalSlopes
 from fires.models.model_learner import ModelLearner, check_shapes
 from fires.models.monte_carlo import MonteCarlo
@@ -61,7 +61,7 @@ class MonteCarloLearner(ModelLearner):
         self._known: tuple[Tensor, Tensor] | None = None
         self._moved_since: list[Tensor] = []
 
-    def step(self, batch: CheckedBatch, y: npt.NDArray[Any], rates: Rates) -> None:
+    def step(self, batch: CheckedBatch, y: Values, rates: Rates) -> None:
         """Learn from one batch. On an error, nothing moved.
 
         Parameters

@@ -12,6 +12,7 @@ from fires.core.belief import Floats
 from fires.core.declared import Array, collect, restore
 from fires.core.state import Arrays, part_of, under
 from fires.kernels import accumulate
+from fires.models.base import Values
 from fires.models.families import Family
 from fires.scaling.dense import Standard
 
@@ -33,7 +34,7 @@ class ClassTarget:
         self.family, self.n_rows, self.levelled = family, n_rows, levelled
         self.class_weight = np.zeros(max(n_rows, 2))  # one row counts its negatives first
 
-    def look(self, y: npt.NDArray[Any], weight: Floats) -> tuple[Floats, Floats | None]:
+    def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
         """What a model is shown of the target.
 
         Parameters
@@ -59,7 +60,7 @@ class ClassTarget:
         level = np.array([self.family.level_of_share(*part) for part in parts])
         return signed(y, self.n_rows), level
 
-    def count(self, y: npt.NDArray[Any], weight: Floats) -> None:
+    def count(self, y: Values, weight: Floats) -> None:
         """Learn from a batch, once it has been looked at; the arguments are those of ``look``."""
         self.class_weight = self.class_weight + self._per_class(y, weight)
 
@@ -96,7 +97,7 @@ class ClassTarget:
         """Go on from :meth:`state`; StateError unless the arrays fit together."""
         restore(self, {"class_weight": Array(max(self.n_rows, 2), low=0.0)}, {}, arrays, {})
 
-    def _per_class(self, y: npt.NDArray[Any], weight: Floats) -> Floats:
+    def _per_class(self, y: Values, weight: Floats) -> Floats:
         return np.bincount(y, weight, minlength=len(self.class_weight)).astype(np.float64)
 
 
@@ -120,12 +121,12 @@ class NumberTarget:
     def __init__(self, *, scaled: bool) -> None:
         self.scale = Standard(1) if scaled else None
 
-    def look(self, y: npt.NDArray[Any], weight: Floats) -> tuple[Floats, Floats | None]:
+    def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
         """See :class:`ClassTarget`."""
         target, scale = _row(y), self._scale_for(y, weight)
         return (target if scale is None else (target - scale.shift) * scale.gain), None
 
-    def count(self, y: npt.NDArray[Any], weight: Floats) -> None:
+    def count(self, y: Values, weight: Floats) -> None:
         """See :class:`ClassTarget`."""
         if self.scale is not None and self.scale.ready:
             column = _row(y).T
@@ -144,7 +145,7 @@ class NumberTarget:
             restore(self.scale, Standard.learnt, {}, part_of("scale", arrays), {"J": 1})
             self.scale.refresh()
 
-    def _scale_for(self, y: npt.NDArray[Any], weight: Floats) -> Standard | None:
+    def _scale_for(self, y: Values, weight: Floats) -> Standard | None:
         """The scale from the batches before, or for the first batch from itself."""
         if self.scale is None or self.scale.ready:
             return self.scale
@@ -168,7 +169,7 @@ class CountTarget(NumberTarget):
         super().__init__(scaled=scaled)
         self.levelled = levelled
 
-    def look(self, y: npt.NDArray[Any], weight: Floats) -> tuple[Floats, Floats | None]:
+    def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
         """See :class:`ClassTarget`; ValueError if a count is negative."""
         target, scale = _row(y), self._scale_for(y, weight)
         if (target < 0.0).any():
@@ -203,7 +204,7 @@ def target_of(family: Family, n_rows: int, *, scaled: bool, levelled: bool) -> A
     return NumberTarget(scaled=scaled)
 
 
-def _row(y: npt.NDArray[Any]) -> Floats:
+def _row(y: Values) -> Floats:
     """Numbers as the one row that a model of numbers has."""
     return np.asarray(y, dtype=np.float64)[None, :]
 
