@@ -286,6 +286,36 @@ def test_a_state_from_another_kind_of_device_goes_on_the_same_way_every_time():
     assert_array_equal(after[0], after[1])
 
 
+TAMPERED = {
+    "not finite": lambda a: a * np.nan,
+    "negative": lambda a: -a.astype(float) - 1.0,
+    "whole": lambda a: a.astype(np.int64),
+    "zero": lambda a: a * 0,
+    "too short": lambda a: a.ravel()[:-1],
+    "too many": lambda a: np.stack([a, a]),
+    "text": lambda a: np.full(a.shape, "x"),
+}
+
+
+@pytest.mark.parametrize("how", TAMPERED)
+@pytest.mark.parametrize("make", LEARNERS)
+@pytest.mark.parametrize("n_classes", [2, 0])
+def test_a_state_that_was_tampered_with_is_refused_or_harmless(how, make, n_classes):
+    X, y = batch()
+    target = y if n_classes else X[:, 0] - 0.3
+    learner = learner_of(LEARNERS[make](), n_classes=n_classes, scale="standard")
+    learn(learner, X, target)
+    state = learner.state()
+    for name in state:
+        other = learner_of(learner.model, n_classes=n_classes, scale="standard")
+        try:
+            other.restore(state | {name: TAMPERED[how](state[name])})
+        except ValueError:  # a StateError, or the line that says it is of another model
+            continue
+        learn(other, X, target)
+        assert np.isfinite(other.features().mu).all()
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 @both_kinds
 @pytest.mark.parametrize("to", ["cpu", "cuda"])

@@ -97,15 +97,17 @@ class ModelLearner:
 
     def restore(self, arrays: Arrays) -> None:
         """Go on from :meth:`state`; the shapes must be those of this model."""
-        point = part_of("point", arrays)
-        fresh = {"mu": self.belief.mu, "sigma": self.belief.sigma} | dict(self.belief.point)
-        saved = {name: arrays[name] for name in ("mu", "sigma")} | point
-        check_shapes(saved, fresh, type(self.model).__name__)
-        self.belief = Belief(arrays["mu"], arrays["sigma"], point)
+        point, owner = part_of("point", arrays), type(self.model).__name__
+        mu, sigma = arrays["mu"], arrays["sigma"]
+        check_saved(point | {"mu": mu}, {**self.belief.point, "mu": self.belief.mu}, owner)
+        check_saved({"sigma": sigma}, {"sigma": self.belief.sigma}, owner, least=0.0)
+        self.belief = Belief(mu, sigma, point)
         self.scaler.restore(arrays)
 
 
-def check_shapes(saved: Mapping[str, Any], fresh: Mapping[str, Any], owner: str) -> None:
+def check_saved(
+    saved: Arrays, fresh: Mapping[str, Any], owner: str, least: float = -np.inf
+) -> None:
     """Raise unless what was saved has the names and shapes of a fresh model, in finite numbers.
 
     Parameters
@@ -114,6 +116,8 @@ def check_shapes(saved: Mapping[str, Any], fresh: Mapping[str, Any], owner: str)
         What was read, and what the model starts with.
     owner : str
         What errors call the model.
+    least : float
+        The least number allowed.
     """
     for name in sorted(fresh.keys() | saved.keys()):
         shapes = [tuple(x[name].shape) if name in x else None for x in (saved, fresh)]
@@ -122,5 +126,6 @@ def check_shapes(saved: Mapping[str, Any], fresh: Mapping[str, Any], owner: str)
                 f"The saved state has {name} of shape {shapes[0]}; in this {owner} its shape is "
                 f"{shapes[1]}."
             )
-        if saved[name].dtype.kind == "f" and not np.isfinite(saved[name]).all():
-            raise StateError(f"{name} holds numbers that are not finite")
+        numbers = saved[name]
+        if numbers.dtype != np.float64 or not np.isfinite(numbers).all() or (numbers < least).any():
+            raise StateError(f"{name} holds something else than finite numbers from {least}")

@@ -17,7 +17,7 @@ from fires.models.device_rows import DeviceBatch
 from fires.models.draws import DrawnBatch, first_line
 from fires.models.likelihoods import aggregated, log_likelihood_limit, log_normal, log_softmax
 from fires.models.monte_carlo import MonteCarlo
-from fires.models.parameters import LOG_NOISE, ModelParameters
+from fires.models.parameters import BUFFER, CLASS_ORDER, LOG_NOISE, ModelParameters
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from fires.models.device_rows import Columns
 
 ToFeatures = Callable[[dict[str, Floats], dict[str, Floats]], tuple[Any, Any]]
-# Of what is kept beside the parameters: names with a space, which a module cannot have.
-_BUFFER, _ORDER, _N_FEATURES = "buffer ", "class order", "n features"
+_N_FEATURES = "n features"
 
 
 class TorchModel(MonteCarlo):
@@ -151,12 +150,12 @@ class TorchModel(MonteCarlo):
             for name, value in mu.items()
         }
         fixed = {
-            _BUFFER + name: value.to(**place, copy=True)
+            BUFFER + name: value.to(**place, copy=True)
             for name, value in self.module.named_buffers()
             if value.is_floating_point()
         }
         if n_classes:
-            fixed[_ORDER] = torch.arange(n_classes, **place)
+            fixed[CLASS_ORDER] = torch.arange(n_classes, **place)
         fixed[_N_FEATURES] = torch.tensor([n_features], **place)
         started = ModelParameters(mu, sigma, learnt | self.start_of_noise(n_classes), fixed)
         self.per_feature(started, slice(None))  # what cannot be ranked is not to be learnt
@@ -179,8 +178,8 @@ class TorchModel(MonteCarlo):
     def log_likelihood(self, batch: DrawnBatch) -> tuple[Tensor, Tensor | None]:
         """The likelihood of what the module gives; there is no penalty."""
         torch, X, point, y = self.torch(), batch.features, batch.point, batch.y
-        if _ORDER in point:
-            y = point[_ORDER].long()[y]
+        if CLASS_ORDER in point:
+            y = point[CLASS_ORDER].long()[y]
         try:
             outputs = self._outputs(X, batch.theta, point)
             if self.likelihood is not None:
@@ -199,7 +198,7 @@ class TorchModel(MonteCarlo):
         """What the module gives, draws first."""
         torch = self.torch()
         buffers = {
-            name: point.get(_BUFFER + name, value).clone()  # a module may count in its buffers
+            name: point.get(BUFFER + name, value).clone()  # a module may count in its buffers
             for name, value in self.module.named_buffers()
         }
         learnt = {name: point[name] for name in self._all() if name in point}
@@ -228,7 +227,7 @@ class TorchModel(MonteCarlo):
             if not single:
                 raise ValueError(f"{given}; a numeric target needs one number per row.")
             return log_normal(y, outputs.reshape(-1, n_rows), point[LOG_NOISE])
-        n_classes = len(point[_ORDER])
+        n_classes = len(point[CLASS_ORDER])
         if single and n_classes == 2:
             odds = (2.0 * y.to(outputs.dtype) - 1.0) * outputs.reshape(-1, n_rows)
             bernoulli: Tensor = self.torch().nn.functional.logsigmoid(odds)
@@ -244,13 +243,13 @@ class TorchModel(MonteCarlo):
         self, parameters: ModelParameters, sources: list[int | None], generator: Generator
     ) -> ModelParameters:
         """Two classes may change places; a module has no output for a third."""
-        order = parameters.fixed[_ORDER]
+        order = parameters.fixed[CLASS_ORDER]
         if len(sources) != len(order) or None in sources:
             raise ValueError(
                 f"{self.name} cannot take up new classes as they arrive: pass classes=[...] with "
                 "all of them to the first partial_fit."
             )
-        fixed = parameters.fixed | {_ORDER: order[sources]}
+        fixed = parameters.fixed | {CLASS_ORDER: order[sources]}
         return ModelParameters(parameters.mu, parameters.sigma, parameters.point, fixed)
 
     # --- from parameters to features --------------------------------------------------------

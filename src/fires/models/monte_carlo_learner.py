@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,13 +14,13 @@ import numpy.typing as npt
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.core.classes import Labels
-from fires.core.errors import Diverged
+from fires.core.errors import Diverged, StateError
 from fires.core.state import Arrays, part_of, under
 from fires.models.base import Rates, Values
 from fires.models.draws import MarginalSlopes
-from fires.models.model_learner import ModelLearner, check_shapes
+from fires.models.model_learner import ModelLearner, check_saved
 from fires.models.monte_carlo import MonteCarlo
-from fires.models.parameters import INPUTS, ModelParameters
+from fires.models.parameters import BUFFER, CLASS_ORDER, INPUTS, ModelParameters
 from fires.models.target import NumberTarget
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 # Parameters that are not random are few and each weighs much: they cannot bear every rate, nor
 # steps of more than 1.
 _POINT_RATE = 300.0
-_HALVES = ("mu", "sigma", "point", "fixed")
+# The parts of the parameters, and the least number that each may hold.
+_HALVES = {"mu": -math.inf, "sigma": 0.0, "point": -math.inf, "fixed": -math.inf}
 _REMEMBERED = 100  # batches of which it is known what they moved
 
 
@@ -189,10 +191,11 @@ class MonteCarloLearner(ModelLearner):
     def restore(self, arrays: Arrays) -> None:
         """Go on from :meth:`state`; the shapes must be those of this model."""
         halves = []
-        for half in _HALVES:
+        for half, least in _HALVES.items():
             fresh, saved = getattr(self.parameters, half), part_of(half, arrays)
-            check_shapes(saved, fresh, self.model.name)
+            check_saved(saved, fresh, self.model.name, least)
             halves.append({name: self._tensor(saved[name], like) for name, like in fresh.items()})
+        _check_fixed(part_of("fixed", arrays), self.parameters.fixed)
         self.parameters = ModelParameters(*halves)
         self._restore_generator(arrays["generator"])
         self.scaler.restore(arrays)
@@ -207,11 +210,17 @@ class MonteCarloLearner(ModelLearner):
         return tensor
 
     def _restore_generator(self, saved: npt.NDArray[Any]) -> None:
-        if saved.size == self.generator.get_state().numel():
-            self.generator.set_state(self.model.torch().tensor(saved, device="cpu"))
-        else:  # from another kind of device, whose numbers cannot be had here: go on with our own
+        if saved.dtype != np.uint8:
+            raise StateError(f"generator is of {saved.dtype}, not of bytes")
+        if saved.size != self.generator.get_state().numel():
+            # From another kind of device, whose numbers cannot be had here: go on with our own.
             seed = hashlib.sha256(saved.tobytes()).digest()[:7]
             self.generator.manual_seed(int.from_bytes(seed, "little"))
+            return
+        try:
+            self.generator.set_state(self.model.torch().tensor(saved.ravel(), device="cpu"))
+        except RuntimeError as error:
+            raise StateError(f"generator is no state of a random generator ({error})") from None
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_scratch": {}}
@@ -223,3 +232,11 @@ def _square(tensors: list[Tensor]) -> float:
 
     norms = [torch.linalg.vector_norm(part, dtype=torch.float64) for part in tensors]
     return float(torch.stack(norms).square().sum()) if norms else 0.0
+
+
+def _check_fixed(saved: Arrays, fresh: Mapping[str, Tensor]) -> None:
+    """StateError unless the sizes are those of this model; a module's buffers may be others."""
+    for name, value in fresh.items():
+        numbers = np.sort(saved[name]) if name == CLASS_ORDER else saved[name]
+        if not name.startswith(BUFFER) and not np.array_equal(numbers, value.cpu().numpy()):
+            raise StateError(f"{name} is {saved[name]}, not {value.tolist()}")

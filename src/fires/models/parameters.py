@@ -21,6 +21,12 @@ INPUTS = "input weights"
 LOG_NOISE = "log noise"
 """The name of the point parameter of a numeric target: the log variance round its mean."""
 
+BUFFER = "buffer "
+"""What the names of a module's buffers start with among the fixed numbers."""
+
+CLASS_ORDER = "class order"
+"""The name of the fixed numbers that say which output of a module each class has."""
+
 _FIXED = "fixed "
 
 
