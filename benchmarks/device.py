@@ -14,9 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from fires.core.batch import CheckedBatch
 from fires.models import NeuralNet
-from fires.models.online_linear import Rates
-from fires.models.online_monte_carlo import OnlineMonteCarlo
+from fires.models.base import Rates
+from fires.models.monte_carlo_learner import MonteCarloLearner
 
 SIZES = [(n_features, n_rows) for n_features in (5_000, 100_000) for n_rows in (100, 1_000)]
 LIMIT = 5.0  # seconds for each figure
@@ -30,11 +31,11 @@ def seconds_a_step(device: str, n_features: int, n_rows: int, density: float | N
     else:
         X = sp.random(n_rows, n_features, density=density, format="csr", rng=rng)
     model = NeuralNet(device=device)
-    learner = OnlineMonteCarlo(model, n_features, 2, scale=None, rng=rng)
+    learner = MonteCarloLearner(model, n_features, 2, scale=None, rng=rng)
     taken: list[float] = []
     while len(taken) < 4 or (sum(taken) < LIMIT and len(taken) < 200):
         begin = time.perf_counter()
-        learner.step(X, y, None, Rates(0.01, 0.01), False)
+        learner.step(CheckedBatch(X), y, Rates(0.01, 0.01))
         if device == "cuda":
             torch.cuda.synchronize()
         taken.append(time.perf_counter() - begin)

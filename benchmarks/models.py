@@ -16,10 +16,11 @@ import torch
 
 from benchmarks.timing import Ratio, Row, show, shown, take_turns
 from fires import FIRES
+from fires.core.batch import CheckedBatch
 from fires.models import NeuralNet, SoftTree
+from fires.models.base import Rates
 from fires.models.monte_carlo import MonteCarlo
-from fires.models.online_linear import Rates
-from fires.models.online_monte_carlo import OnlineMonteCarlo
+from fires.models.monte_carlo_learner import MonteCarloLearner
 
 WIDTHS, N_ROWS, N_DRAWS, ASKED, ROUNDS = (57, 562, 5000), 100, 5, 1.5, 60
 
@@ -72,13 +73,13 @@ def measure(
     module = plain(n_features)
     n_random = sum(p.numel() for n, p in module.named_parameters() if n != "leaves")
     generator = torch.Generator().manual_seed(0)
-    learner = OnlineMonteCarlo(model, n_features, 2, scale=None, rng=rng)
+    learner = MonteCarloLearner(model, n_features, 2, scale=None, rng=rng)
     selector = FIRES(10, model=model, random_state=0)
     times = take_turns(
         {
             "passes": passes(module, torch.tensor(X, dtype=torch.float32), torch.tensor(y)),
             "draws": lambda _: torch.randn(N_DRAWS * n_random, generator=generator),
-            "step": lambda _: learner.step(X, y, None, Rates(0.01, 0.01), False),
+            "step": lambda _: learner.step(CheckedBatch(X), y, Rates(0.01, 0.01)),
             "partial_fit": lambda _: selector.partial_fit(X, y).get_support(),
         },
         ROUNDS if n_features < 1000 else ROUNDS // 3,

@@ -48,7 +48,7 @@ def main() -> None:
                 parameters = selector._learner_.parameters
                 for how, shares in found.items():
                     other = replace(model, aggregate=how)
-                    shares.append(share(other.to_features(other.pack(parameters))))
+                    shares.append(share(other.to_features(parameters.as_belief())))
             means = {how: round(float(np.mean(shares)), 2) for how, shares in found.items()}
             print(type(model).__name__, kind, means, flush=True)
     for name, make in (

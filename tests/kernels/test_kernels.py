@@ -1,5 +1,7 @@
 """The compiled loops do what their plain definitions say."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -18,7 +20,7 @@ from fires.kernels import (
     top_k,
     touched_columns,
 )
-from fires.kernels.rows import probit_slopes
+from fires.kernels.rows import pull_rows_plain
 from fires.kernels.scaled import rescale, rescale_plain, widen, widen_plain
 from fires.kernels.select import top_k_plain
 from fires.models.families import FAMILIES
@@ -106,29 +108,64 @@ def test_a_sparse_matrix_cannot_be_shifted():
 
 
 @given(seed=st.integers(0, 2**16), n_classes=st.integers(1, 3), n_columns=st.integers(1, 40))
-def test_feature_loops_equal_their_definitions(seed, n_classes, n_columns):
+def test_folding_equals_its_definition(seed, n_classes, n_columns):
     rng = np.random.default_rng(seed)
-    mu, p, q = (rng.normal(size=(n_classes, n_columns)) for _ in range(3))
+    mu = rng.normal(size=(n_classes, n_columns))
     sigma, gain = rng.random((n_classes, n_columns)), rng.random(n_columns)
     folded = np.empty_like(mu), np.empty_like(mu)
     features.fold(mu, sigma, gain, *folded)
     assert_allclose(folded, features.fold_plain(mu, sigma, gain), rtol=1e-14)
-    rates = (0.3, 0.7, -0.5, 1.0)
-    expected_mu, expected_sigma = features.move_plain(mu, sigma, p, q, gain, *rates)
-    least = features.move(mu, sigma, p, q, gain, *rates)
-    assert_allclose(mu, expected_mu, rtol=1e-13, atol=1e-15)
-    assert_allclose(sigma, expected_sigma, rtol=1e-13)
+
+
+def step(seed, n_classes, n_columns, n_rows=4, n_more=1):
+    """The arguments of a step: rows of sums for the parameters, and some more of the scale's."""
+    rng = np.random.default_rng(seed)
+    mu, sigma = rng.normal(size=(n_classes, n_columns)), rng.random((n_classes, n_columns))
+    p, q = rng.normal(size=(2, n_classes + n_more, n_columns))
+    c, d = rng.normal(size=(2, n_classes + n_more, n_rows))
+    own_mu, own_sigma = rng.normal(size=n_classes), rng.random(n_classes)
+    return [mu, sigma, p, q, rng.random(n_columns), c, d, own_mu, own_sigma]
+
+
+RATES = (0.3, 0.7, -0.5, 1.0)
+
+
+@given(
+    seed=st.integers(0, 2**16),
+    n_classes=st.integers(1, 3),
+    n_columns=st.integers(1, 40),
+    n_more=st.integers(0, 1),
+    intercept=st.booleans(),
+)
+def test_a_step_equals_its_definition(seed, n_classes, n_columns, n_more, intercept):
+    arguments = step(seed, n_classes, n_columns, n_more=n_more)
+    expected = features.move_plain(*arguments, intercept, *RATES)
+    least = features.move(*arguments, intercept, *RATES)
+    mu, sigma, *_, own_mu, own_sigma = arguments
+    for got, wanted in zip((mu, sigma, own_mu, own_sigma), expected, strict=True):
+        assert_allclose(got, wanted, rtol=1e-13, atol=1e-15)
     assert least == sigma.min()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_sums_that_are_not_finite_move_nothing(bad):
-    mu, sigma = np.zeros((1, 3)), np.ones((1, 3))
-    sums = np.array([[0.0, bad, 1.0]])
-    for p, q in ((sums, np.ones((1, 3))), (np.ones((1, 3)), sums)):
-        assert np.isnan(features.move(mu, sigma, p, q, np.ones(3), 1.0, 1.0, -0.5, 1.0))
-    assert (mu == 0.0).all()
-    assert (sigma == 1.0).all()
+@pytest.mark.parametrize("which", [2, 3, 5, 6], ids=["p", "q", "c", "d"])
+def test_sums_that_are_not_finite_move_nothing(which, bad):
+    arguments = step(0, 1, 3, n_more=0)
+    arguments[which][0, 1] = bad
+    before = [part.copy() for part in arguments]
+    assert np.isnan(features.move(*arguments, True, *RATES))
+    for part, old in zip(arguments, before, strict=True):
+        np.testing.assert_array_equal(part, old)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_nor_do_sums_that_only_the_scale_would_learn_from(bad):
+    arguments = step(0, 1, 3)
+    arguments[3][1, 2] = bad
+    before = [part.copy() for part in arguments]
+    assert np.isnan(features.move(*arguments, False, *RATES))
+    for part, old in zip(arguments, before, strict=True):
+        np.testing.assert_array_equal(part, old)
 
 
 @given(seed=st.integers(0, 2**16), per_column=st.booleans(), n_columns=st.integers(1, 20))
@@ -164,14 +201,40 @@ def test_scaling_equals_its_definition(layout, dtype, seed, n_rows, n_columns):
     np.testing.assert_array_equal(before, X / 4.0)
 
 
+def pulls(function, a, v, y, mu, sigma, *settings, n_more=0):
+    """What a loop over rows gives and returns."""
+    c, d = np.zeros((2, len(a) + n_more, a.shape[1]))
+    bend = np.empty_like(a)
+    greatest = function(a, v, y, mu, sigma, *settings, c, d, bend)
+    return c, d, bend, greatest
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@given(seed=st.integers(0, 2**16), n_classes=st.integers(1, 3), n_more=st.integers(0, 1))
+def test_what_rows_pull_with_equals_its_definition(name, seed, n_classes, n_more):
+    """Compiled or not, with an intercept, noise and a level of their own."""
+    family, rng = FAMILIES[name], np.random.default_rng(seed)
+    a, v = 3.0 * rng.normal(size=(n_classes, 7)), rng.exponential(size=(n_classes, 7))
+    kinds = {"classes": (-1.0, 1.0), "numbers": (-2.5, 0.3, 4.0), "counts": (0.0, 1.0, 5.0)}
+    y = rng.choice(kinds[family.kind], size=a.shape)
+    mu, sigma, level = rng.normal(size=n_classes), rng.random(n_classes), rng.normal(size=n_classes)
+    settings = (0.3 + family.noise, level, family.start_width, 0.2)
+    plain = partial(pull_rows_plain, family.scores)
+    expected = pulls(plain, a, v, y, mu, sigma, *settings, n_more=n_more)
+    got = pulls(family.pull_rows, a, v, y, mu, sigma, *settings, n_more=n_more)
+    for one, other in zip(got, expected, strict=True):
+        assert_allclose(one, other, rtol=1e-10, atol=1e-13)
+
+
 def test_probit_slopes_equal_the_family_far_into_both_tails():
     a = np.concatenate([np.linspace(-60.0, 38.0, 4001), [-1e3, -1e6, -1e150, 1e150]])[None, :]
     rng = np.random.default_rng(0)
     v, y = rng.exponential(size=a.shape), rng.choice([-1.0, 1.0], size=a.shape)
-    got = np.empty_like(a), np.empty_like(a)
-    probit_slopes(a, v, y, *got)
-    for slope, expected in zip(got, FAMILIES["probit"].scores(a, v, y)[1:], strict=True):
-        assert_allclose(slope, expected, rtol=1e-12, atol=1e-300)
+    none, probit = np.zeros(1), FAMILIES["probit"]
+    c, d, _, _ = pulls(probit.pull_rows, a, v, y, none, none, 0.0, none, 0.0, 0.0)
+    _, *expected = probit.scores(a, v, y)
+    for slope, wanted in zip((c, d), expected, strict=True):
+        assert_allclose(slope, wanted, rtol=1e-12, atol=1e-300)
 
 
 @given(

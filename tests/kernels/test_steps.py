@@ -1,13 +1,15 @@
-"""The loops that do all of a step do what the general step does, for one batch as for many."""
+"""A whole step: no weight is a weight of 1, an overflow moves nothing, and so for a perceptron."""
 
 import numpy as np
 import pytest
-from fires.models.online_linear import OnlineLinear, Rates
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from fires.core.batch import CheckedBatch
 from fires.kernels.perceptron import perceptron_steps, perceptron_steps_plain
+from fires.models.base import Rates
+from fires.models.linear_learner import LinearLearner
 from fires.scaling.dense import ROUNDING
 
 RATES = Rates(0.05, 0.05)
@@ -22,7 +24,11 @@ def problem(seed, n_batches, n_rows, n_features):
 
 
 def learner(n_features):
-    return OnlineLinear("probit", n_features, 1, fit_intercept=True, scale="standard")
+    return LinearLearner("probit", n_features, 2, fit_intercept=True, scale="standard")
+
+
+def learn(model, X, y, weight=None):
+    model.step(CheckedBatch(X, y, weight, n_missing=int(np.isnan(X).sum())), y, RATES)
 
 
 def parts(X, y, n_rows):
@@ -37,73 +43,32 @@ def parts(X, y, n_rows):
     n_features=st.sampled_from([1, 2, 7, 40, 1030]),
     missing=st.sampled_from([0.0, 0.1, 0.9]),
 )
-def test_the_whole_step_is_the_general_one(seed, n_rows, n_features, missing):
-    """A weight of 1 is no weight, but asks for the general step."""
+def test_no_weight_is_a_weight_of_1(seed, n_rows, n_features, missing):
     X, y = problem(seed, 6, n_rows, n_features)
     X[np.random.default_rng(seed).random(X.shape) < missing] = np.nan
-    whole, general = learner(n_features), learner(n_features)
+    without, weighted = learner(n_features), learner(n_features)
     for rows, labels in parts(X, y, n_rows):
-        some_missing = bool(np.isnan(rows).any())
-        whole.step(rows, labels, None, RATES, some_missing)
-        general.step(rows, labels, np.ones(n_rows), RATES, some_missing)
-    expected = general.state()
-    for name, array in whole.state().items():
+        learn(without, rows, labels)
+        learn(weighted, rows, labels, np.ones(n_rows))
+    expected = weighted.state()
+    for name, array in without.state().items():
         assert_allclose(array, expected[name], rtol=1e-9, atol=1e-11, err_msg=name)
 
 
-def started(n_features, X, y):
-    model = learner(n_features)
-    model.step(X, y, None, RATES, False)
-    return model
-
-
-@settings(deadline=None, max_examples=40)
-@given(
-    seed=st.integers(0, 2**16),
-    n_batches=st.integers(1, 9),
-    n_rows=st.integers(1, 13),
-    n_features=st.sampled_from([1, 3, 40, 1030]),
-    gaps=st.booleans(),
-)
-def test_many_batches_in_one_call_are_one_after_the_other(
-    seed, n_batches, n_rows, n_features, gaps
-):
-    X, y = problem(seed, n_batches + 1, n_rows, n_features)
-    model = started(n_features, X[:n_rows], y[:n_rows])
-    X, y = X[n_rows:], y[n_rows:]
-    rng = np.random.default_rng(seed)
-    levels, counts = rng.normal(size=n_batches), np.full((n_batches, 1), 100.0)
-    if gaps:
-        X[rng.random(X.shape) < 0.1] = np.nan
-        counts = rng.uniform(0.0, 100.0, size=(n_batches, n_features))
-    many, one = model.packed(model.dense, n_batches), model.packed(model.dense, 1)
-    assert model.steps(X, y, levels, counts, RATES, many) == n_batches
-    for i, (rows, labels) in enumerate(parts(X, y, n_rows)):
-        now = slice(i, i + 1)
-        assert model.steps(rows, labels, levels[now], counts[now], RATES, one) == 1
-        for array, expected in zip(one, many, strict=True):
-            assert_array_equal(array[1], expected[i + 1])
-            array[0] = array[1]
-
-
-@pytest.mark.parametrize("n_before", [0, 2])
-def test_it_stops_before_a_step_that_would_overflow(n_before):
-    X, y = problem(0, 6, 10, 3)
-    model = started(3, X[:10], y[:10])
-    levels, counts = np.zeros(5), np.full((5, 1), 20.0)
-    whole, spoilt = model.packed(model.dense, 5), model.packed(model.dense, 5)
-    assert model.steps(X[10:], y[10:], levels, counts, RATES, whole) == 5
-    X[10 * (n_before + 1) + 5, 1] = np.inf
-    assert model.steps(X[10:], y[10:], levels, counts, RATES, spoilt) == n_before
-    for array, expected in zip(spoilt, whole, strict=True):
-        assert_array_equal(array[: n_before + 1], expected[: n_before + 1])
-
-
-def test_it_stops_before_a_step_that_has_to_be_shortened():
-    X, y = problem(1, 2, 10, 3)
-    model = started(3, X[:10], y[:10])
-    packed, rates = model.packed(model.dense, 1), Rates(1e3, 1e3)
-    assert model.steps(X[10:], y[10:], np.zeros(1), np.ones((1, 1)), rates, packed) == 0
+@pytest.mark.parametrize("n_before", [1, 3])
+def test_a_step_that_would_overflow_moves_nothing(n_before):
+    X, y = problem(0, n_before + 1, 10, 3)
+    model = learner(3)
+    *before, (rows, labels) = parts(X, y, 10)
+    for batch in before:
+        learn(model, *batch)
+    expected = {name: array.copy() for name, array in model.state().items()}
+    rows[5, 1] = np.inf
+    with pytest.raises(ValueError, match="so large that a step would overflow"):
+        learn(model, rows, labels)
+    assert model.state().keys() == expected.keys()
+    for name, array in model.state().items():
+        assert_array_equal(array, expected[name], err_msg=name)
 
 
 @settings(deadline=None, max_examples=40)

@@ -1,4 +1,4 @@
-"""The contract of a base model, and the linear models' own laws."""
+"""The contract of a base model, over every family, and the linear models' own laws."""
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ MODELS = [
     for family in FAMILIES
     for fit_intercept in (True, False)
 ]
+SEEDS = st.integers(0, 2**16)
 
 
 def random_problem(model, seed, n_classes=2):
@@ -53,11 +54,9 @@ def test_is_a_base_model(model):
     assert isinstance(model, BaseModel)
 
 
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("model", MODELS)
-@given(seed=st.integers(0, 2**16))
-@settings(max_examples=10)  # each takes some forty quadratures
+@given(seed=SEEDS, n_classes=st.sampled_from([2, 3]), weighted=st.booleans())
+@settings(max_examples=20)  # each takes some forty quadratures
 def test_the_gradient_is_the_slope_of_the_log_marginal(model, n_classes, weighted, seed):
     belief, X, y, rng = random_problem(model, seed, n_classes)
     weight = rng.random(6) if weighted else None
@@ -75,7 +74,8 @@ def test_the_gradient_is_the_slope_of_the_log_marginal(model, n_classes, weighte
 
 
 @pytest.mark.parametrize("model", MODELS)
-@given(seed=st.integers(0, 2**16))
+@given(seed=SEEDS)
+@settings(max_examples=30)
 def test_shards_of_a_batch_add_up(model, seed):
     belief, X, y, rng = random_problem(model, seed)
     whole = model.gradient(belief, X, y, None, rng)
@@ -85,7 +85,8 @@ def test_shards_of_a_batch_add_up(model, seed):
 
 
 @pytest.mark.parametrize("model", MODELS)
-@given(seed=st.integers(0, 2**16))
+@given(seed=SEEDS)
+@settings(max_examples=30)
 def test_a_weight_counts_rows(model, seed):
     belief, X, y, rng = random_problem(model, seed)
     times = rng.integers(0, 4, size=6)
@@ -96,7 +97,8 @@ def test_a_weight_counts_rows(model, seed):
 
 
 @pytest.mark.parametrize("model", MODELS)
-@given(seed=st.integers(0, 2**16))
+@given(seed=SEEDS)
+@settings(max_examples=30)
 def test_sparse_equals_dense(model, seed):
     belief, X, y, rng = random_problem(model, seed)
     dense = model.gradient(belief, X, y, None, rng)

@@ -1,21 +1,18 @@
-"""The Monte Carlo marginal: worked examples by their own draws, and how it is learnt from."""
+"""The Monte Carlo marginal: worked examples by their own draws, on processors and GPUs."""
 
-import copy
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from fires.models.online import OnlineModel
-from fires.models.online_linear import Rates
-from fires.models.online_monte_carlo import OnlineMonteCarlo
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fires.core.belief import Belief
 from fires.core.weighting import stable_weights
 from fires.models import NeuralNet, SoftTree, TorchModel
-from fires.models.monte_carlo import INPUTS, aggregated, draw, slopes
+from fires.models.draws import draw_noise, marginal_slopes
+from fires.models.likelihoods import aggregated
+from fires.models.parameters import INPUTS
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -40,19 +37,19 @@ def given(model, belief, r):
 def slopes_by(model, belief, X, y, r, weight=None):
     """The log marginal likelihood with these draws, and its slopes as a belief."""
     parameters = model.unpack(belief)
-    rows = model.rows(X)
+    shown = model.on_device(X, y, weight)
     noise = given(model, belief, r)
     if INPUTS in noise:
-        noise[INPUTS] = noise[INPUTS][rows.columns]
-    found = slopes(model, parameters, rows, *model.target(y, weight), noise)
+        noise[INPUTS] = noise[INPUTS][shown.rows.columns]
+    found = marginal_slopes(model, parameters, shown, noise)
     halves = []
     for half, name in ((found.mu, "mu"), (found.sigma, "sigma")):
         halves.append({k: half.get(k, torch.zeros_like(v)) for k, v in parameters.mu.items()})
-        for part, *slope in found.inputs():
+        for part, *slope in found.inputs:
             halves[-1][INPUTS][part] = slope[name == "sigma"]
     point = found.point | {}
     parameters.mu, parameters.sigma, parameters.point = *halves, point
-    return float(found.value), model.pack(parameters)
+    return float(found.value), parameters.as_belief()
 
 
 def moved(belief, slope, n_rows):
@@ -334,24 +331,25 @@ def test_only_what_a_sparse_batch_shows_is_drawn(make):
     model = make()
     X = sp.csr_array(([1.0, -2.0, 0.5], ([0, 1, 2], [7, 90_000, 7])), shape=(3, 100_000))
     belief = model.init(100_000, 2, np.random.default_rng(0))
-    noise = draw(model, model.unpack(belief), model.rows(X), torch.Generator())
+    shown = model.on_device(X, np.array([0, 1, 0]), None)
+    noise = draw_noise(model, model.unpack(belief), shown, torch.Generator())
     assert noise[INPUTS].shape[:2] == (2, 2)  # two columns, two draws
 
 
 def test_every_step_draws_anew_and_every_draw_is_its_own():
     model = NeuralNet(**TWO)
     belief = model.init(5, 2, np.random.default_rng(0))
-    rows, parameters = model.rows(batch()[0]), model.unpack(belief)
+    shown, parameters = model.on_device(*batch(), None), model.unpack(belief)
     generator, scratch = torch.Generator().manual_seed(0), {}
     seen = [
         torch.cat([part.clone().flatten() for part in noise.values()])
-        for noise in (draw(model, parameters, rows, generator, scratch) for _ in range(3))
+        for noise in (draw_noise(model, parameters, shown, generator, scratch) for _ in range(3))
     ]
     numbers = torch.cat(seen)
     assert len(numbers.unique()) == len(numbers)
     assert abs(float(numbers.mean())) < 0.2
     assert abs(float(numbers.std()) - 1.0) < 0.15
-    again = draw(model, parameters, rows, torch.Generator().manual_seed(0))
+    again = draw_noise(model, parameters, shown, torch.Generator().manual_seed(0))
     assert torch.equal(torch.cat([part.flatten() for part in again.values()]), seen[0])
 
 
@@ -382,262 +380,6 @@ def test_aggregation(how, mu, sigma):
     )
     assert_allclose(found[0], mu, rtol=1e-6)
     assert_allclose(found[1], sigma, rtol=1e-6)
-
-
-# --- learning in place ------------------------------------------------------------------------
-
-
-def module():
-    torch.manual_seed(5)
-    layers = torch.nn.Linear(5, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1)
-    return torch.nn.Sequential(*layers)
-
-
-LEARNERS = {
-    "net": lambda **c: NeuralNet(**TWO, **c),
-    "published net": lambda **c: NeuralNet.as_published(**TWO, **c),
-    "tree": lambda **c: SoftTree(2, n_draws=2, dtype="float64", **c),
-    "module": lambda **c: TorchModel(module(), n_draws=2, dtype="float64", **c),
-    "module, some random": lambda **c: TorchModel(
-        module(), n_draws=2, random=["0.weight"], dtype="float64", **c
-    ),
-}
-every_learner = pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS.keys())
-
-
-@every_learner
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("numeric", [False, True], ids=["classes", "numbers"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_it_takes_the_step_that_the_gradient_says(make, kind, numeric, weighted):
-    """In place or by ``gradient`` and ``Belief.step``: the same, given the same draws."""
-    model = make(rate=1.0)
-    n_classes, rates = (0 if numeric else 2), Rates(0.1, 0.05)
-    learner = OnlineMonteCarlo(model, 5, n_classes, scale=None, rng=np.random.default_rng(0))
-    plain = OnlineModel(model, 5, n_classes, scale=None, rng=np.random.default_rng(0))
-    plain.belief = model.pack(learner.parameters)
-    for seed in range(3):
-        X, y = batch(seed=seed)
-        y = X[:, 0] - 0.3 if numeric else y
-        weight = np.random.default_rng(seed).random(12) + 0.5 if weighted else None
-        plain.rng = np.random.default_rng(seed)
-        drawn = int(np.random.default_rng(seed).integers(2**63))
-        learner.generator.manual_seed(drawn)
-        plain.step(kind(X), y, weight, rates, missing=False)
-        learner.step(kind(X), y, weight, rates, missing=False)
-        here, there = model.pack(learner.parameters), plain.belief
-        assert_allclose(here.mu, there.mu, rtol=1e-12, atol=1e-14)
-        assert_allclose(here.sigma, there.sigma, rtol=1e-12, atol=1e-14)
-        for name in there.point:
-            assert_allclose(here.point[name], there.point[name], rtol=1e-12, atol=1e-14)
-        seen, asked = learner.features(), plain.features()
-        assert_allclose(seen.mu, asked.mu, rtol=1e-12)
-        assert_allclose(seen.sigma, asked.sigma, rtol=1e-12)
-
-
-@pytest.mark.parametrize("make", [LEARNERS["net"], LEARNERS["tree"]], ids=["net", "tree"])
-def test_what_a_sparse_batch_does_not_show_is_untouched(make):
-    model = make()
-    learner = OnlineMonteCarlo(model, 50, 2, scale=None, rng=np.random.default_rng(0))
-    rng = np.random.default_rng(1)
-    before = learner.features()
-    untouched = np.ones(50, dtype=bool)
-    for _ in range(5):
-        X = sp.random_array((8, 50), density=0.02, rng=rng, format="csr", data_sampler=rng.normal)
-        shown = np.unique(X.indices)
-        then = {half: getattr(learner.parameters, half)[INPUTS].clone() for half in ("mu", "sigma")}
-        learner.step(X, rng.integers(0, 2, 8), None, Rates(0.01, 0.01), missing=False)
-        for half, old in then.items():
-            changed = (getattr(learner.parameters, half)[INPUTS] != old).any(1).numpy()
-            assert_array_equal(np.flatnonzero(changed), shown)
-        untouched[shown] = False
-        now = learner.features()
-        assert_array_equal(now.mu[untouched], before.mu[untouched])
-        whole = model.aggregated(learner.parameters, slice(None))
-        assert_array_equal(now.mu, whole[0].numpy())  # what it keeps of the features is up to date
-        assert_array_equal(now.sigma, whole[1].numpy())
-    assert untouched.sum() > 10
-
-
-def test_features_that_nobody_asks_for_cost_no_memory():
-    learner = OnlineMonteCarlo(
-        NeuralNet((2,), n_draws=1), 1000, 2, scale=None, rng=np.random.default_rng(0)
-    )
-    X = sp.random_array((4, 1000), density=0.3, rng=np.random.default_rng(0), format="csr")
-
-    def learn(n):
-        for _ in range(n):
-            learner.step(X, np.array([0, 1, 0, 1]), None, Rates(0.01, 0.01), missing=False)
-
-    learn(3)
-    assert learner.features().mu.shape == (1000,)
-    learn(150)
-    held = sum(part.numel() for part in learner._stale)
-    assert held <= 100 * 1000
-    assert_array_equal(
-        learner.features().mu, learner.model.aggregated(learner.parameters, slice(None))[0]
-    )
-    assert learner._stale == []
-
-
-def test_wide_sparse_batches_take_what_their_entries_take():
-    model = NeuralNet((4,), n_draws=2)
-    learner = OnlineMonteCarlo(model, 100_000, 2, scale="standard", rng=np.random.default_rng(0))
-    rng = np.random.default_rng(0)
-    X = sp.random_array((20, 100_000), density=1e-4, rng=rng, format="csr")
-    y = rng.integers(0, 2, 20)
-    learner.step(X, y, None, Rates(0.01, 0.01), missing=False)
-    tracemalloc.start()
-    learner.step(X, y, None, Rates(0.01, 0.01), missing=False)
-    assert tracemalloc.get_traced_memory()[1] < 5e6  # one number per feature, and little more
-    tracemalloc.stop()
-    assert learner._scratch[INPUTS].numel() < 3000
-
-
-# --- steps that are too long -----------------------------------------------------------------
-
-
-def step_of(learner, X, y, rates, weight=None):
-    """What one step changes in mu."""
-    old = {name: value.clone() for name, value in learner.parameters.mu.items()}
-    learner.step(X, y, weight, rates, missing=False)
-    return torch.cat([(v - old[name]).flatten() for name, v in learner.parameters.mu.items()])
-
-
-def pair(model, n_classes=2, scale="standard"):
-    """Two learners in the same state."""
-    return (
-        OnlineMonteCarlo(model, 5, n_classes, scale=scale, rng=np.random.default_rng(0))
-        for _ in range(2)
-    )
-
-
-@pytest.mark.parametrize("make", [LEARNERS["net"], LEARNERS["tree"]], ids=["net", "tree"])
-def test_ordinary_steps_are_those_of_the_learning_rate(make):
-    X, y = batch(100, density=1.0)
-    one, other = pair(make())
-    whole = step_of(one, X, y, Rates(0.001, 0.001))
-    half = step_of(other, X, y, Rates(0.0005, 0.0005))
-    assert_allclose(whole, 2.0 * half, rtol=1e-9, atol=1e-15)
-
-
-@pytest.mark.parametrize("make", [LEARNERS["net"], LEARNERS["tree"]], ids=["net", "tree"])
-@pytest.mark.parametrize("n_classes", [2, 0])
-def test_no_step_promises_more_than_the_batch_lacks(make, n_classes):
-    """Beyond some rate a greater one changes nothing, and the batch gets no worse by it."""
-    X, y = batch(1, density=1.0)
-    target = y if n_classes else np.array([3.0])
-    one, other = pair(make(), n_classes, scale=None)
-    long = step_of(one, X, target, Rates(1e3, 1e3))
-    longer = step_of(other, X, target, Rates(1e6, 1e6))
-    assert_allclose(long, longer, rtol=1e-9, atol=1e-15)
-    assert float(long.abs().max()) < 100.0
-
-
-def test_the_published_form_takes_every_step_it_is_told():
-    X, y = batch(1, density=1.0)
-    one, other = pair(NeuralNet.as_published(**TWO), scale=None)
-    whole = step_of(one, X, y, Rates(100.0, 100.0))
-    double = step_of(other, X, y, Rates(200.0, 200.0))
-    assert_allclose(double, 2.0 * whole, rtol=1e-9)
-
-
-def test_a_row_of_weight_nothing_is_not_there():
-    X, y = batch()
-    wild = X.copy()
-    wild[3] = 1e100
-    weight = np.ones(12)
-    weight[3] = 0.0
-    one, other = pair(NeuralNet(**TWO), scale=None)
-    rest = np.arange(12) != 3
-    there = step_of(one, wild, y, Rates(0.01, 0.01), weight)
-    assert torch.equal(there, step_of(other, X[rest], y[rest], Rates(0.01, 0.01), weight[rest]))
-
-
-# --- whatever the caller's torch is set to ---------------------------------------------------
-
-
-def learnt(n=3, kind=np.asarray, classes_grow=True):
-    learner = OnlineMonteCarlo(
-        NeuralNet((3,), n_draws=2), 5, 2, scale="standard", rng=np.random.default_rng(0)
-    )
-    for seed in range(n):
-        X, y = batch(seed=seed)
-        learner.step(kind(X), y, None, Rates(0.01, 0.01), missing=False)
-        learner.features()
-    if classes_grow:
-        learner = learner.with_classes(np.array([0, 1]), np.array([0, 1, 2]))
-    restored = OnlineMonteCarlo(
-        NeuralNet((3,), n_draws=2), 5, 3, scale="standard", rng=np.random.default_rng(9)
-    )
-    restored.restore(learner.state())
-    X, y = batch(seed=n)
-    restored.step(kind(X), y, None, Rates(0.01, 0.01), missing=False)
-    return restored
-
-
-SURROUNDINGS = {
-    "no_grad": torch.no_grad,
-    "inference_mode": torch.inference_mode,
-    "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
-    "another device": lambda: torch.device("meta"),
-}
-
-
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("around", SURROUNDINGS.values(), ids=SURROUNDINGS.keys())
-def test_it_learns_the_same_inside_any_mode_and_after_it(around, kind):
-    expected = learnt(kind=kind)
-    with around():
-        inside = learnt(kind=kind)
-    for one, two in zip(expected.state().items(), inside.state().items(), strict=True):
-        assert one[0] == two[0]
-        assert_array_equal(one[1], two[1])
-    X, y = batch(seed=9)
-    for learner in (expected, inside):
-        learner.step(kind(X), y, None, Rates(0.01, 0.01), missing=False)
-    assert_array_equal(inside.features().mu, expected.features().mu)
-
-
-@pytest.mark.parametrize("around", SURROUNDINGS.values(), ids=SURROUNDINGS.keys())
-def test_slopes_too_are_the_same_inside_any_mode(around):
-    model = NeuralNet((3,), n_draws=2)
-    X, y = batch()
-
-    def slope():
-        belief = model.init(5, 2, np.random.default_rng(0))
-        return model.gradient(belief, X, y, None, np.random.default_rng(1))
-
-    expected = slope()
-    with around():
-        found = slope()
-    assert_array_equal(found.mu, expected.mu)
-
-
-def test_the_default_dtype_of_torch_changes_nothing():
-    expected = learnt().features()
-    torch.set_default_dtype(torch.float64)
-    try:
-        found = learnt().features()
-    finally:
-        torch.set_default_dtype(torch.float32)
-    assert_array_equal(found.mu, expected.mu)
-
-
-# --- state ------------------------------------------------------------------------------------
-
-
-def test_a_state_from_another_kind_of_device_goes_on_the_same_way_every_time():
-    """Generators of a GPU have a state of their own, which a processor cannot take up."""
-    learner = learnt()
-    state = learner.state() | {"generator": np.arange(16, dtype=np.uint8)}
-    X, y = batch(seed=7)
-    after = []
-    for _ in range(2):
-        learner.restore(copy.deepcopy(state))
-        learner.step(X, y, None, Rates(0.01, 0.01), missing=False)
-        after.append(learner.features().mu)
-    assert_array_equal(after[0], after[1])
 
 
 # --- on a GPU ---------------------------------------------------------------------------------
@@ -675,6 +417,12 @@ def test_a_gpu_gives_what_the_processor_gives(make, form, kind, n_classes):
         assert_allclose(its_slope.point[name], slope.point[name], rtol=1e-9, atol=1e-11)
 
 
+def module():
+    torch.manual_seed(5)
+    layers = torch.nn.Linear(5, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1)
+    return torch.nn.Sequential(*layers)
+
+
 @gpu
 def test_a_module_on_a_gpu_gives_what_it_gives_on_the_processor():
     X, y = batch()
@@ -686,24 +434,3 @@ def test_a_module_on_a_gpu_gives_what_it_gives_on_the_processor():
     its_value, its_slope = slopes_by(there, belief, X, y, r)
     assert its_value == pytest.approx(value, rel=1e-11)
     assert_allclose(its_slope.mu, slope.mu, rtol=1e-9, atol=1e-11)
-
-
-@gpu
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("to", ["cpu", "cuda"])
-def test_what_was_learnt_on_a_gpu_goes_on_there_or_elsewhere(kind, to):
-    X, y = batch()
-    settings = {"hidden": (3,), "n_draws": 2, "dtype": "float64"}
-    learner = OnlineMonteCarlo(
-        NeuralNet(**settings, device="cuda"), 5, 2, scale=None, rng=np.random.default_rng(0)
-    )
-    learner.step(kind(X), y, None, Rates(0.01, 0.01), missing=False)
-    other = OnlineMonteCarlo(
-        NeuralNet(**settings, device=to), 5, 2, scale=None, rng=np.random.default_rng(1)
-    )
-    other.restore(learner.state())
-    assert_allclose(other.features().mu, learner.features().mu, rtol=1e-12)
-    for each in (learner, other):
-        each.step(kind(X), y, None, Rates(0.01, 0.01), missing=False)
-    if to == "cuda":
-        assert_allclose(other.features().mu, learner.features().mu, rtol=1e-9)

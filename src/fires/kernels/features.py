@@ -120,14 +120,26 @@ def move_plain(
     p: Floats,
     q: Floats,
     gain: Floats,
+    c: Floats,
+    d: Floats,
+    own_mu: Floats,
+    own_sigma: Floats,
+    has_own: bool,
     rate_mu: float,
     rate_sigma: float,
     least_change: float,
     most_change: float,
-) -> tuple[Floats, Floats]:
-    """The definition of :func:`move`."""
-    change = np.clip(2.0 * rate_sigma * gain**2 * q, least_change, most_change)
-    return mu + rate_mu * gain * p, sigma * (1.0 + change)
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """The definition of :func:`move`: features and intercepts after a step that is finite."""
+    n = len(mu)
+
+    def grown(before: Floats, sums: Floats) -> Floats:
+        return before * (1.0 + np.clip(2.0 * rate_sigma * sums, least_change, most_change))
+
+    moved = mu + rate_mu * gain * p[:n], grown(sigma, gain**2 * q[:n])
+    if not has_own:
+        return *moved, own_mu, own_sigma
+    return *moved, own_mu + rate_mu * c[:n].sum(axis=1), grown(own_sigma, d[:n].sum(axis=1))
 
 
 def merge_plain(

@@ -12,6 +12,12 @@ from fires.core.belief import Belief, Floats
 from fires.core.classes import Labels
 from fires.core.state import Arrays
 
+Rng = np.random.Generator
+Values = npt.NDArray[Any]
+"""The target of each row: class codes, or numbers."""
+Weights = Floats | None
+"""How often each row counts; once without them."""
+
 
 @runtime_checkable
 class BaseModel(Protocol):
@@ -23,18 +29,11 @@ class BaseModel(Protocol):
     selector divides by the total weight, so the parts of a sharded batch simply add up.
     """
 
-    def init(self, n_features: int, n_classes: int, rng: np.random.Generator) -> Belief:
+    def init(self, n_features: int, n_classes: int, rng: Rng) -> Belief:
         """What is believed before the first batch; ``n_classes`` is 0 for a numeric target."""
         ...
 
-    def gradient(
-        self,
-        belief: Belief,
-        X: Any,
-        y: npt.NDArray[Any],
-        weight: Floats | None,
-        rng: np.random.Generator,
-    ) -> Belief:
+    def gradient(self, belief: Belief, X: Any, y: Values, weight: Weights, rng: Rng) -> Belief:
         r"""The slope of the log marginal likelihood in every number of the belief.
 
         That is the sum over rows of :math:`w_b \log \mathbb{E}_\theta\, p(y_b \mid x_b, \theta)`. A

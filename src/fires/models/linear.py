@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Belief, Floats
 from fires.kernels import accumulate, project
-from fires.models.families import FAMILIES
+from fires.models.base import Rng, Values, Weights
+from fires.models.families import FAMILIES, Family
 from fires.models.target import signed
 
 
@@ -57,42 +57,71 @@ class Linear:
     @property
     def task(self) -> str:
         """What the target is: classes, numbers or counts."""
-        return FAMILIES[self.family].kind
+        return self._likelihood.kind
+
+    @property
+    def _likelihood(self) -> Family:
+        return FAMILIES[self.family]
 
     def __repr__(self) -> str:
         return f"Linear({self.family!r}, fit_intercept={self.fit_intercept})"
 
-    def init(
-        self, n_features: int, n_classes: int, rng: np.random.Generator | None = None
-    ) -> Belief:
-        """Mean 0 and standard deviation 1 for every coefficient."""
+    def init(self, n_features: int, n_classes: int, rng: Rng | None = None) -> Belief:
+        """Mean 0 and standard deviation 1 for every coefficient.
+
+        Parameters
+        ----------
+        n_features, n_classes : int
+            The size of the problem; 0 classes for a numeric target.
+        rng : Generator, optional
+            Nothing is drawn.
+
+        Returns
+        -------
+        Belief
+            One row of coefficients, or one per class if there are three or more.
+        """
         n = n_features + self.fit_intercept
         start = Belief.standard(n) if n_classes <= 2 else Belief.standard(n_classes, n)
-        noise = FAMILIES[self.family].noise
+        noise = self._likelihood.noise
         point = {"noise": np.full(1, noise)} if noise else {}
         return Belief(start.mu, start.sigma, point)
 
     def log_marginal(
-        self,
-        belief: Belief,
-        X: Any,
-        y: npt.NDArray[Any],
-        weight: Floats | None = None,
-        rng: np.random.Generator | None = None,
+        self, belief: Belief, X: Any, y: Values, weight: Weights = None, rng: Rng | None = None
     ) -> float:
-        """The log marginal likelihood of the batch, in closed form or to quadrature accuracy."""
+        """The log marginal likelihood of the batch, in closed form or to quadrature accuracy.
+
+        Parameters
+        ----------
+        belief : Belief
+            What is believed.
+        X : ndarray or CSR matrix (n_rows, n_features)
+            The rows.
+        y : ndarray (n_rows,)
+            Class codes, or numbers.
+        weight : ndarray (n_rows,), optional
+            How often each row counts.
+        rng : Generator, optional
+            Nothing is drawn.
+
+        Returns
+        -------
+        float
+        """
         log_z, _, _ = self._scores(belief, X, y)
         return float(np.sum(log_z if weight is None else log_z * weight))
 
     def gradient(
-        self,
-        belief: Belief,
-        X: Any,
-        y: npt.NDArray[Any],
-        weight: Floats | None = None,
-        rng: np.random.Generator | None = None,
+        self, belief: Belief, X: Any, y: Values, weight: Weights = None, rng: Rng | None = None
     ) -> Belief:
-        """The slope of the log marginal likelihood."""
+        """The slope of :meth:`log_marginal`, whose arguments it takes.
+
+        Returns
+        -------
+        Belief
+            One slope for each number of the belief.
+        """
         _, g_a, g_v = self._scores(belief, X, y)
         if weight is not None:
             g_a, g_v = g_a * weight, g_v * weight
@@ -105,14 +134,25 @@ class Linear:
         return Belief(mu.reshape(belief.mu.shape), sigma, point)
 
     def to_features(self, belief: Belief) -> Belief:
-        """The coefficients of the features; over classes their root mean square."""
+        """The coefficients of the features; over classes their root mean square.
+
+        Parameters
+        ----------
+        belief : Belief
+            What is believed.
+
+        Returns
+        -------
+        Belief
+            One mean and one standard deviation per feature.
+        """
         n = belief.mu.shape[-1] - self.fit_intercept
         mu, sigma = belief.mu[..., :n], belief.sigma[..., :n]
         if mu.ndim == 1:
             return Belief(mu, sigma)
         return over_classes(mu, sigma, np.full(len(mu), 1.0 / len(mu)))
 
-    def _scores(self, belief: Belief, X: Any, y: npt.NDArray[Any]) -> tuple[Floats, Floats, Floats]:
+    def _scores(self, belief: Belief, X: Any, y: Values) -> tuple[Floats, Floats, Floats]:
         n = X.shape[1]
         if not sp.issparse(X):
             X = np.asarray(X)
@@ -122,8 +162,8 @@ class Linear:
         if "noise" in belief.point:
             v = v + belief.point["noise"]
         n_rows = len(belief.mu) if belief.mu.ndim == 2 else 1
-        target = signed(y, n_rows) if FAMILIES[self.family].kind == "classes" else y
-        return FAMILIES[self.family].scores(a, v, np.asarray(target, float).reshape(a.shape))
+        target = signed(y, n_rows) if self.task == "classes" else np.asarray(y, float)
+        return self._likelihood.scores(a, v, target.reshape(a.shape))
 
 
 def over_classes(mu: Floats, sigma: Floats, shares: Floats) -> Belief:
@@ -135,6 +175,17 @@ def over_classes(mu: Floats, sigma: Floats, shares: Floats) -> Belief:
 
     so that the paper's weight of the result is the mean of the classes' weights under the
     shares :math:`\pi`.
+
+    Parameters
+    ----------
+    mu, sigma : ndarray (n_classes, n_features)
+        What is believed for each class.
+    shares : ndarray (n_classes,)
+        The share of each class in the stream.
+
+    Returns
+    -------
+    Belief
 
     Examples
     --------

@@ -29,7 +29,7 @@ from fires.kernels.steps import TOO_LONG
 from fires.models.base import Rates
 from fires.models.families import FAMILIES
 from fires.models.linear import over_classes
-from fires.models.target import Target
+from fires.models.target import target_of
 from fires.scaling import Scaler
 from fires.scaling.dense import ROUNDING, Unscaled
 from fires.scaling.sparse import SPARSE
@@ -112,7 +112,8 @@ class LinearLearner:
         self.scaler = Scaler(scale, n_features)
         self.in_sparse_terms = False
         scaled = scale is not None
-        self.target = Target(family, n_rows, scaled=scaled, levelled=scaled and fit_intercept)
+        levelled = scaled and fit_intercept
+        self.target = target_of(self.family, n_rows, scaled=scaled, levelled=levelled)
         self._buffers: dict[str, Floats] = {}
 
     @property

@@ -6,21 +6,32 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief, Floats
 from fires.core.classes import Labels
 from fires.core.errors import Diverged, StateError
 from fires.core.state import Arrays, part_of, under
-from fires.models.base import BaseModel, Rates
+from fires.models.base import BaseModel, Rates, Rng, Values
 from fires.scaling import Scaler
 
 
 class ModelLearner:
     """The belief of a user's model, its scale and its random numbers, moved one step per batch.
 
-    The model is shown batches as :class:`fires.scaling.Scaler` scales them.
+    The model is shown batches as :class:`fires.scaling.Scaler` scales them. What every method takes
+    and gives back is said in :class:`fires.models.base.Learner`.
+
+    Parameters
+    ----------
+    model : BaseModel
+        Says what is believed at the start, its slope, and what it means for the features.
+    n_features, n_classes : int
+        The size of the problem; 0 classes for a numeric target.
+    scale : {"standard", "minmax", None}
+        What is done to X.
+    rng : Generator
+        For models that draw random numbers.
     """
 
     def __init__(
@@ -30,13 +41,16 @@ class ModelLearner:
         n_classes: int,
         *,
         scale: str | None,
-        rng: np.random.Generator,
+        rng: Rng,
     ) -> None:
         self.model, self.rng = model, rng
-        self.belief = model.init(n_features, n_classes, rng)
         self.scaler = Scaler(scale, n_features)
+        self._start(n_features, n_classes)
 
-    def step(self, batch: CheckedBatch, y: npt.NDArray[Any], rates: Rates) -> None:
+    def _start(self, n_features: int, n_classes: int) -> None:
+        self.belief = self.model.init(n_features, n_classes, self.rng)
+
+    def step(self, batch: CheckedBatch, y: Values, rates: Rates) -> None:
         """Learn from one batch. On an error, nothing moved."""
         before = self.rng.bit_generator.state
         w = np.ones(batch.n_rows) if batch.weight is None else batch.weight
@@ -83,15 +97,17 @@ class ModelLearner:
 
     def restore(self, arrays: Arrays) -> None:
         """Go on from :meth:`state`; the shapes must be those of this model."""
-        point = part_of("point", arrays)
-        fresh = {"mu": self.belief.mu, "sigma": self.belief.sigma} | dict(self.belief.point)
-        saved = {name: arrays[name] for name in ("mu", "sigma")} | point
-        check_shapes(saved, fresh, type(self.model).__name__)
-        self.belief = Belief(arrays["mu"], arrays["sigma"], point)
+        point, owner = part_of("point", arrays), type(self.model).__name__
+        mu, sigma = arrays["mu"], arrays["sigma"]
+        check_saved(point | {"mu": mu}, {**self.belief.point, "mu": self.belief.mu}, owner)
+        check_saved({"sigma": sigma}, {"sigma": self.belief.sigma}, owner, least=0.0)
+        self.belief = Belief(mu, sigma, point)
         self.scaler.restore(arrays)
 
 
-def check_shapes(saved: Mapping[str, Any], fresh: Mapping[str, Any], owner: str) -> None:
+def check_saved(
+    saved: Arrays, fresh: Mapping[str, Any], owner: str, least: float = -np.inf
+) -> None:
     """Raise unless what was saved has the names and shapes of a fresh model, in finite numbers.
 
     Parameters
@@ -100,6 +116,8 @@ def check_shapes(saved: Mapping[str, Any], fresh: Mapping[str, Any], owner: str)
         What was read, and what the model starts with.
     owner : str
         What errors call the model.
+    least : float
+        The least number allowed.
     """
     for name in sorted(fresh.keys() | saved.keys()):
         shapes = [tuple(x[name].shape) if name in x else None for x in (saved, fresh)]
@@ -108,5 +126,6 @@ def check_shapes(saved: Mapping[str, Any], fresh: Mapping[str, Any], owner: str)
                 f"The saved state has {name} of shape {shapes[0]}; in this {owner} its shape is "
                 f"{shapes[1]}."
             )
-        if saved[name].dtype.kind == "f" and not np.isfinite(saved[name]).all():
-            raise StateError(f"{name} holds numbers that are not finite")
+        numbers = saved[name]
+        if numbers.dtype != np.float64 or not np.isfinite(numbers).all() or (numbers < least).any():
+            raise StateError(f"{name} holds something else than finite numbers from {least}")

@@ -12,23 +12,21 @@ import scipy.sparse as sp
 
 from fires.core.belief import Belief, Floats
 from fires.core.settings import check_number
-from fires.models.monte_carlo import (
-    LOG_NOISE,
-    MonteCarlo,
-    Parameters,
-    Rows,
-    aggregated,
-    best_of_head,
-    first_line,
-    log_normal,
-)
+from fires.models.base import Values, Weights
+from fires.models.device_rows import DeviceBatch
+from fires.models.draws import DrawnBatch, first_line
+from fires.models.likelihoods import aggregated, log_likelihood_limit, log_normal, log_softmax
+from fires.models.monte_carlo import MonteCarlo
+from fires.models.parameters import BUFFER, CLASS_ORDER, LOG_NOISE, ModelParameters
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
     from torch.nn import Module
 
+    from fires.models.device_rows import Columns
+
 ToFeatures = Callable[[dict[str, Floats], dict[str, Floats]], tuple[Any, Any]]
-_BUFFER = "buffer "
+_N_FEATURES = "n features"
 
 
 class TorchModel(MonteCarlo):
@@ -84,8 +82,6 @@ class TorchModel(MonteCarlo):
     array([1, 4])
     """
 
-    form = "paper"
-
     def __init__(
         self,
         module: Module,
@@ -101,31 +97,33 @@ class TorchModel(MonteCarlo):
         device: str = "cpu",
         dtype: str = "float32",
     ) -> None:
-        torch = self.torch()
-        if not isinstance(module, torch.nn.Module):
+        if not isinstance(module, self.torch().nn.Module):
             raise TypeError(f"module must be a torch.nn.Module; got {module!r}.")
         self.n_draws, self.rate, self.sigma_init = n_draws, rate, sigma_init
         self.aggregate, self.task, self.device, self.dtype = aggregate, task, device, dtype
-        self.likelihood, self.gather = likelihood, to_features
+        self.likelihood, self.own_to_features = likelihood, to_features
         self.check()
         check_number("sigma_init", sigma_init, wanted="a positive number")
         for what, function in (("likelihood", likelihood), ("to_features", to_features)):
             if function is not None and not callable(function):
                 raise TypeError(f"{what} must be a function; got {function!r}.")
         self.module = copy.deepcopy(module).eval().requires_grad_(False).to(device)
+        self.random = self._names_of(random)
+
+    def _names_of(self, random: Iterable[str] | None) -> list[str]:
+        """The parameters that are random, in the module's order: a set has none of its own."""
         floating = [name for name, p in self._all().items() if p.is_floating_point()]
-        wanted = (
-            {random} if isinstance(random, str) else set(floating if random is None else random)
-        )
+        if random is None:
+            random = floating
+        wanted = {random} if isinstance(random, str) else set(random)
         if unknown := wanted - set(floating):
             raise ValueError(
                 f"{self.name} has no floating-point parameter {min(map(str, unknown))!r}; it has "
                 f"{', '.join(floating) or 'none'}."
             )
-        # In the module's order: draws must not depend on the order of a set.
-        self.random = [name for name in floating if name in wanted]
-        if not self.random:
+        if not wanted:
             raise ValueError(f"{self.name} has no parameters that could be random.")
+        return [name for name in floating if name in wanted]
 
     def __repr__(self) -> str:
         return self.name
@@ -133,87 +131,65 @@ class TorchModel(MonteCarlo):
     @property
     def name(self) -> str:
         """The wrapper and the module's class."""
-        return (
-            f"TorchModel({type(self.module).__name__})" if "module" in vars(self) else "TorchModel"
-        )
+        return f"TorchModel({type(self.module).__name__})"
 
     def _all(self) -> dict[str, Tensor]:
         return dict(self.module.named_parameters())
 
-    def start(self, n_features: int, n_classes: int, generator: Generator) -> Parameters:
-        """See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        torch = self.torch()
-        place = {"dtype": torch.float64, "device": self.device}
-        mu = {name: self._all()[name].to(**place, copy=True) for name in self.random}
+    def start(self, n_features: int, n_classes: int, generator: Generator) -> ModelParameters:
+        """The module's own parameters; see :class:`fires.models.monte_carlo.MonteCarlo`."""
+        torch, place = self.torch(), self.place
+        learnt = {
+            name: value.to(**place, copy=True)
+            for name, value in self._all().items()
+            if value.is_floating_point()
+        }
+        mu = {name: learnt.pop(name) for name in self.random}
         sigma = {
             name: torch.full_like(value, self.sigma_init / math.prod(value.shape[1:]) ** 0.5)
             for name, value in mu.items()
         }
-        point = {
-            name: value.to(**place, copy=True)
-            for name, value in self._all().items()
-            if name not in mu and value.is_floating_point()
-        }
         fixed = {
-            _BUFFER + name: value.to(**place, copy=True)
+            BUFFER + name: value.to(**place, copy=True)
             for name, value in self.module.named_buffers()
             if value.is_floating_point()
         }
-        if not n_classes:
-            point[LOG_NOISE] = torch.zeros(1, **place)
-        else:
-            fixed["class order"] = torch.arange(n_classes, **place)
-        fixed["n features"] = torch.tensor([n_features], **place)
-        started = Parameters(mu, sigma, point, fixed)
-        self.aggregated(started, slice(None))  # what cannot be ranked is not to be learnt
+        if n_classes:
+            fixed[CLASS_ORDER] = torch.arange(n_classes, **place)
+        fixed[_N_FEATURES] = torch.tensor([n_features], **place)
+        started = ModelParameters(mu, sigma, learnt | self.start_of_noise(n_classes), fixed)
+        self.per_feature(started, slice(None))  # what cannot be ranked is not to be learnt
         return started
-
-    def best(self, point: Mapping[str, Tensor]) -> float:
-        """See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        return math.inf if self.likelihood is not None else best_of_head(point)
-
-    def _first_layer(self, mu: Mapping[str, Tensor], n_features: int) -> str:
-        for name, value in mu.items():
-            if value.ndim == 2 and value.shape[1] == n_features:
-                return name
-        raise ValueError(
-            f"{self.name} has no random matrix with one column for each of the {n_features} "
-            "features; say with to_features= what its parameters mean for them."
-        )
 
     def shapes(self, belief: Belief) -> dict[str, tuple[int, ...]]:
         """See :class:`fires.models.monte_carlo.MonteCarlo`."""
         return {name: tuple(self._all()[name].shape) for name in self.random}
 
-    def rows(self, X: Any) -> Rows:
-        """See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        return super().rows(X.toarray() if sp.issparse(X) else X)
+    def greatest_log_likelihood(self, point: Mapping[str, Tensor]) -> float:
+        """That of a row predicted without error; of a user's likelihood it is not known."""
+        return math.inf if self.likelihood is not None else log_likelihood_limit(point)
 
-    def log_likelihood(
-        self,
-        features: Tensor,
-        theta: Mapping[str, Tensor],
-        point: Mapping[str, Tensor],
-        y: Tensor,
-        weight: Tensor,
-    ) -> tuple[Tensor, Tensor | None]:
-        """See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        torch = self.torch()
-        if LOG_NOISE not in point:
-            y = point["class order"].long()[y]
+    def on_device(self, X: Any, y: Values, weight: Weights) -> DeviceBatch:
+        """A batch as tensors, dense, as a module wants it."""
+        return super().on_device(X.toarray() if sp.issparse(X) else X, y, weight)
+
+    # --- from outputs to a likelihood -------------------------------------------------------
+
+    def log_likelihood(self, batch: DrawnBatch) -> tuple[Tensor, Tensor | None]:
+        """The likelihood of what the module gives; there is no penalty."""
+        torch, X, point, y = self.torch(), batch.features, batch.point, batch.y
+        if CLASS_ORDER in point:
+            y = point[CLASS_ORDER].long()[y]
         try:
-            outputs = self._outputs(features, theta, point)
+            outputs = self._outputs(X, batch.theta, point)
             if self.likelihood is not None:
                 F = torch.stack([self.likelihood(output, y) for output in outputs])
-                wanted = (self.n_draws, len(y))
-                if tuple(F.shape) != wanted:
+                if tuple(F.shape) != (self.n_draws, len(y)):
                     raise ValueError(f"likelihood gave {tuple(F.shape[1:])} for {len(y)} rows")
-                return F.to(features.dtype), None
+                return F.to(X.dtype), None
         except Exception as error:
-            raise ValueError(
-                f"{self.name} failed on {len(features)} rows of {features.shape[1]} features: "
-                f"{first_line(error)}"
-            ) from error
+            where = f"on {len(X)} rows of {X.shape[1]} features"
+            raise ValueError(f"{self.name} failed {where}: {first_line(error)}") from error
         return self._by_outputs(outputs, point, y), None
 
     def _outputs(
@@ -222,7 +198,7 @@ class TorchModel(MonteCarlo):
         """What the module gives, draws first."""
         torch = self.torch()
         buffers = {
-            name: point.get(_BUFFER + name, value).clone()  # a module may count in its buffers
+            name: point.get(BUFFER + name, value).clone()  # a module may count in its buffers
             for name, value in self.module.named_buffers()
         }
         learnt = {name: point[name] for name in self._all() if name in point}
@@ -244,57 +220,67 @@ class TorchModel(MonteCarlo):
         return outputs
 
     def _by_outputs(self, outputs: Tensor, point: Mapping[str, Tensor], y: Tensor) -> Tensor:
-        torch = self.torch()
         shape, n_rows = tuple(outputs.shape[1:]), len(y)
+        given = f"{self.name} gives outputs of shape {shape} for {n_rows} rows"
         single = shape in ((n_rows,), (n_rows, 1)) or (shape == () and n_rows == 1)
         if LOG_NOISE in point:
             if not single:
-                raise ValueError(
-                    f"{self.name} gives outputs of shape {shape} for {n_rows} rows; a numeric "
-                    "target needs one number per row."
-                )
+                raise ValueError(f"{given}; a numeric target needs one number per row.")
             return log_normal(y, outputs.reshape(-1, n_rows), point[LOG_NOISE])
-        n_classes = len(point["class order"])
+        n_classes = len(point[CLASS_ORDER])
         if single and n_classes == 2:
-            sign = 2.0 * y.to(outputs.dtype) - 1.0
-            bernoulli: Tensor = torch.nn.functional.logsigmoid(sign * outputs.reshape(-1, n_rows))
+            odds = (2.0 * y.to(outputs.dtype) - 1.0) * outputs.reshape(-1, n_rows)
+            bernoulli: Tensor = self.torch().nn.functional.logsigmoid(odds)
             return bernoulli
         if shape != (n_rows, n_classes):
             raise ValueError(
-                f"{self.name} gives outputs of shape {shape} for {n_rows} rows and {n_classes} "
-                "classes; if it knows more classes than have been met, pass them as classes=[...]."
+                f"{given} and {n_classes} classes; if it knows more classes than have been met, "
+                "pass them as classes=[...]."
             )
-        picked = y.expand(outputs.shape[:2]).unsqueeze(2)
-        softmax: Tensor = torch.log_softmax(outputs, 2)
-        return softmax.gather(2, picked).squeeze(2)
+        return log_softmax(y, outputs)
 
     def with_outputs(
-        self, parameters: Parameters, sources: list[int | None], generator: Generator
-    ) -> Parameters:
+        self, parameters: ModelParameters, sources: list[int | None], generator: Generator
+    ) -> ModelParameters:
         """Two classes may change places; a module has no output for a third."""
-        order = parameters.fixed["class order"]
+        order = parameters.fixed[CLASS_ORDER]
         if len(sources) != len(order) or None in sources:
             raise ValueError(
                 f"{self.name} cannot take up new classes as they arrive: pass classes=[...] with "
                 "all of them to the first partial_fit."
             )
-        fixed = parameters.fixed | {"class order": order[sources]}
-        return Parameters(parameters.mu, parameters.sigma, parameters.point, fixed)
+        fixed = parameters.fixed | {CLASS_ORDER: order[sources]}
+        return ModelParameters(parameters.mu, parameters.sigma, parameters.point, fixed)
 
-    def aggregated(self, parameters: Parameters, rows: Any) -> tuple[Tensor, Tensor]:
-        """One mean and one standard deviation per feature."""
-        torch = self.torch()
-        n_features = int(parameters.fixed["n features"])
-        if self.gather is None:
-            first = self._first_layer(parameters.mu, n_features)
-            mu, sigma = parameters.mu[first].T, parameters.sigma[first].T
-            return aggregated(mu[rows], sigma[rows], self.aggregate)
+    # --- from parameters to features --------------------------------------------------------
+
+    def per_feature(self, parameters: ModelParameters, columns: Columns) -> tuple[Tensor, Tensor]:
+        """By the user's function, or from the first layer."""
+        n_features = int(parameters.fixed[_N_FEATURES])
+        if self.own_to_features is not None:
+            mu, sigma = self._by_own_function(parameters, n_features)
+            return mu[columns], sigma[columns]
+        first = self._first_layer(parameters.mu, n_features)
+        mu, sigma = parameters.mu[first].T, parameters.sigma[first].T
+        return aggregated(mu[columns], sigma[columns], self.aggregate)
+
+    def _first_layer(self, mu: Mapping[str, Tensor], n_features: int) -> str:
+        for name, value in mu.items():
+            if value.ndim == 2 and value.shape[1] == n_features:
+                return name
+        raise ValueError(
+            f"{self.name} has no random matrix with one column for each of the {n_features} "
+            "features; say with to_features= what its parameters mean for them."
+        )
+
+    def _by_own_function(self, parameters: ModelParameters, n_features: int) -> list[Tensor]:
+        assert self.own_to_features is not None
         halves = (
             {name: value.cpu().numpy().copy() for name, value in half.items()}
             for half in (parameters.mu, parameters.sigma)
         )
         try:
-            found = [np.asarray(part, dtype=np.float64) for part in self.gather(*halves)]
+            found = [np.asarray(part, dtype=np.float64) for part in self.own_to_features(*halves)]
         except Exception as error:
             raise ValueError(f"to_features of {self.name} failed: {first_line(error)}") from error
         if [part.shape for part in found] != [(n_features,)] * 2:
@@ -303,5 +289,4 @@ class TorchModel(MonteCarlo):
                 f"{n_features} features; got {' and '.join(str(part.shape) for part in found)}."
             )
         # A copy, since torch reads no array that runs backwards through memory.
-        mu, sigma = (torch.tensor(part.copy(), device=self.device)[rows] for part in found)
-        return mu, sigma
+        return [self.torch().tensor(part.copy(), device=self.device) for part in found]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 from fires.core.belief import Belief
 from fires.core.settings import is_count
-from fires.models.monte_carlo import INPUTS, LOG_NOISE, MonteCarlo, Parameters, head
+from fires.models.draws import DrawnBatch
+from fires.models.likelihoods import log_likelihood_of
+from fires.models.paper_model import PaperModel, copy_outputs
+from fires.models.parameters import INPUTS, ModelParameters
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -22,7 +24,7 @@ _LOG_2 = math.log(2.0)
 
 
 @dataclass(frozen=True)
-class NeuralNet(MonteCarlo):
+class NeuralNet(PaperModel):
     r"""The paper's neural net (FIRES-ANN): softplus layers without biases, a softmax at the end.
 
     All weights are random. What is known of a feature is gathered from the weights that leave it,
@@ -85,31 +87,15 @@ class NeuralNet(MonteCarlo):
         object.__setattr__(self, "hidden", tuple(int(n) for n in self.hidden))
         self.check()
 
-    @classmethod
-    def as_published(cls, **changes: Any) -> Self:
-        """The paper's net: mu = 0, sigma = 1, the selector's own rates, its aggregation.
-
-        Examples
-        --------
-        >>> NeuralNet.as_published().aggregate
-        'paper'
-        """
-        paper: dict[str, Any] = {"form": "paper", "rate": 1.0, "aggregate": "paper"}
-        return cls(**(paper | changes))
-
-    def start(self, n_features: int, n_classes: int, generator: Generator) -> Parameters:
+    def start(self, n_features: int, n_classes: int, generator: Generator) -> ModelParameters:
         """See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        torch = self.torch()
-        place = {"dtype": torch.float64, "device": self.device}
-        sizes = torch.tensor([n_features, max(n_classes, 1)], **place)
-        point = {} if n_classes else {LOG_NOISE: torch.zeros(1, **place)}
+        sizes = self.torch().tensor([n_features, max(n_classes, 1)], **self.place)
         mu, sigma = {}, {}
         for name, (n_out, n_in) in self._layers(n_features, max(n_classes, 1)).items():
             shape = (n_in, n_out) if name == INPUTS else (n_out, n_in)
-            mu[name], sigma[name] = self.fresh(
-                shape, _INPUTS if name == INPUTS and self.hidden else _LAYERS, generator
-            )
-        return Parameters(mu, sigma, point, {"sizes": sizes})
+            spread = _INPUTS if name == INPUTS and self.hidden else _LAYERS
+            mu[name], sigma[name] = self.fresh_weights(shape, spread, generator)
+        return ModelParameters(mu, sigma, self.start_of_noise(n_classes), {"sizes": sizes})
 
     def _layers(self, n_features: int, n_outputs: int) -> dict[str, tuple[int, int]]:
         nodes = (n_features, *self.hidden, n_outputs)
@@ -121,28 +107,19 @@ class NeuralNet(MonteCarlo):
         n_features, n_outputs = belief.point["fixed sizes"].astype(int).tolist()
         return dict(self._layers(n_features, n_outputs))
 
-    def log_likelihood(
-        self,
-        features: Tensor,
-        theta: Mapping[str, Tensor],
-        point: Mapping[str, Tensor],
-        y: Tensor,
-        weight: Tensor,
-    ) -> tuple[Tensor, Tensor | None]:
-        """See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        import torch
-
-        scaled = self.form == "scaled"
+    def log_likelihood(self, batch: DrawnBatch) -> tuple[Tensor, Tensor | None]:
+        """The softmax or the mean at the end of the layers; there is no penalty."""
+        torch, sums, scaled = self.torch(), batch.features, self.form == "scaled"
         if scaled:
-            features = features * float(point["sizes"][0]) ** -0.5
-        for W in theta.values():
-            nodes = torch.nn.functional.softplus(features)
+            sums = sums * float(batch.point["sizes"][0]) ** -0.5
+        for W in batch.theta.values():
+            nodes = torch.nn.functional.softplus(sums)
             if scaled:
                 nodes = (nodes - _LOG_2) * W.shape[2] ** -0.5
-            features = torch.bmm(nodes, W.transpose(1, 2))
-        return head(features, point, y), None
+            sums = torch.bmm(nodes, W.transpose(1, 2))
+        return log_likelihood_of(sums, batch.point, batch.y), None
 
-    def offset(self, parameters: Parameters) -> tuple[float, float]:
+    def common_offset(self, parameters: ModelParameters) -> tuple[float, float]:
         """The means of all layers but the first, in the paper's aggregation."""
         if self.aggregate != "paper":
             return 0.0, 0.0
@@ -153,20 +130,21 @@ class NeuralNet(MonteCarlo):
         return mu, sigma
 
     def with_outputs(
-        self, parameters: Parameters, sources: list[int | None], generator: Generator
-    ) -> Parameters:
-        """See :class:`fires.models.monte_carlo.MonteCarlo`."""
+        self, parameters: ModelParameters, sources: list[int | None], generator: Generator
+    ) -> ModelParameters:
+        """The last layer gets one row per class; the others stay."""
         last = list(parameters.mu)[-1]
-        mu, sigma = dict(parameters.mu), dict(parameters.sigma)
         axis = 1 if last == INPUTS else 0
-        shape = list(mu[last].shape)
+        shape = list(parameters.mu[last].shape)
         shape[axis] = len(sources)
-        fresh = self.fresh(tuple(shape), _LAYERS, generator)
-        for half, new in zip((mu, sigma), fresh, strict=True):
-            for output, source in enumerate(sources):
-                if source is not None:
-                    new.select(axis, output).copy_(half[last].select(axis, source))
-            half[last] = new
+        mu, sigma = self.fresh_weights(tuple(shape), _LAYERS, generator)
+        for new, old in ((mu, parameters.mu[last]), (sigma, parameters.sigma[last])):
+            copy_outputs(new.movedim(axis, 0), old.movedim(axis, 0), sources)
         sizes = parameters.fixed["sizes"].clone()
         sizes[1] = len(sources)
-        return Parameters(mu, sigma, parameters.point, {"sizes": sizes})
+        return ModelParameters(
+            parameters.mu | {last: mu},
+            parameters.sigma | {last: sigma},
+            parameters.point,
+            {"sizes": sizes},
+        )

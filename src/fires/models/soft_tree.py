@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 from fires.core.belief import Belief
 from fires.core.settings import check_choice, check_number, is_count
-from fires.models.monte_carlo import (
-    INPUTS,
-    LOG_NOISE,
-    MonteCarlo,
-    Parameters,
-    head,
-    log_normal,
-)
+from fires.models.draws import DrawnBatch
+from fires.models.likelihoods import log_likelihood_of, log_normal
+from fires.models.paper_model import PaperModel, copy_outputs
+from fires.models.parameters import INPUTS, LOG_NOISE, ModelParameters
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -25,7 +20,7 @@ _INPUTS = 1.0  # what mu is drawn with at the start of the scaled form
 
 
 @dataclass(frozen=True)
-class SoftTree(MonteCarlo):
+class SoftTree(PaperModel):
     r"""The paper's soft decision tree (FIRES-SDT), after Frosst and Hinton (2017).
 
     Inner node n sends a row to its first child with probability
@@ -102,90 +97,68 @@ class SoftTree(MonteCarlo):
         check_number("penalty", self.penalty, ends="[)")
         self.check()
 
-    @classmethod
-    def as_published(cls, **changes: Any) -> Self:
-        """The paper's tree: mu = 0, sigma = 1, the selector's own rates, its aggregation.
-
-        Examples
-        --------
-        >>> SoftTree.as_published().aggregate
-        'paper'
-        """
-        paper: dict[str, Any] = {"form": "paper", "rate": 1.0, "aggregate": "paper"}
-        return cls(**(paper | changes))
-
     @property
     def n_nodes(self) -> int:
         """Inner nodes, breadth first: the children of n are 2n + 1 and 2n + 2."""
         return (1 << self.depth) - 1
 
-    def start(self, n_features: int, n_classes: int, generator: Generator) -> Parameters:
+    def start(self, n_features: int, n_classes: int, generator: Generator) -> ModelParameters:
         """See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        torch = self.torch()
-        place = {"dtype": torch.float64, "device": self.device}
-        mu, sigma = self.fresh((n_features, self.n_nodes), _INPUTS, generator)
-        point = {"leaves": self._fresh_leaves(max(n_classes, 1), generator)}
-        fixed = {"n_features": torch.tensor([n_features], **place)}
-        if not n_classes:
-            point[LOG_NOISE] = torch.zeros(1, **place)
-        return Parameters({INPUTS: mu}, {INPUTS: sigma}, point, fixed)
+        mu, sigma = self.fresh_weights((n_features, self.n_nodes), _INPUTS, generator)
+        leaves = self._fresh_leaves(max(n_classes, 1), generator)
+        point = {"leaves": leaves} | self.start_of_noise(n_classes)
+        fixed = {"n_features": self.torch().tensor([n_features], **self.place)}
+        return ModelParameters({INPUTS: mu}, {INPUTS: sigma}, point, fixed)
 
     def _fresh_leaves(self, n_outputs: int, generator: Generator) -> Tensor:
         # Not zero: leaves that are all alike give the inner nodes nothing to learn.
-        torch = self.torch()
         n_leaves = self.n_nodes + 1
-        place = {"dtype": torch.float64, "device": self.device}
-        drawn: Tensor = torch.rand(n_leaves, n_outputs, generator=generator, **place)
+        shape = (n_leaves, n_outputs)
+        drawn: Tensor = self.torch().rand(shape, generator=generator, **self.place)
         return (2.0 * drawn - 1.0) / math.sqrt(n_leaves)
 
     def shapes(self, belief: Belief) -> dict[str, tuple[int, ...]]:
         """See :class:`fires.models.monte_carlo.MonteCarlo`."""
         return {INPUTS: (self.n_nodes, belief.mu.size // self.n_nodes)}
 
-    def log_likelihood(
-        self,
-        features: Tensor,
-        theta: Mapping[str, Tensor],
-        point: Mapping[str, Tensor],
-        y: Tensor,
-        weight: Tensor,
-    ) -> tuple[Tensor, Tensor | None]:
-        """See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        import torch
-
+    def log_likelihood(self, batch: DrawnBatch) -> tuple[Tensor, Tensor | None]:
+        """The likelihood of the leaves, and the penalty for nodes that send all rows one way."""
+        torch, sums = self.torch(), batch.features
         if self.form == "scaled":
-            features = features * float(point["n_features"]) ** -0.5
-        first, second = (torch.nn.functional.logsigmoid(z) for z in (features, -features))
-        reached = torch.zeros_like(features[:, :, :1])  # logarithms of path probabilities
-        penalty = features.new_zeros(())
+            sums = sums * float(batch.point["n_features"]) ** -0.5
+        first, second = (torch.nn.functional.logsigmoid(z) for z in (sums, -sums))
+        reached = torch.zeros_like(sums[:, :, :1])  # logarithms of path probabilities
+        penalty = sums.new_zeros(())
         for depth in range(self.depth):
             nodes = slice(2**depth - 1, 2 ** (depth + 1) - 1)
             children = torch.stack([first[:, :, nodes], second[:, :, nodes]], dim=3)
             after = (reached.unsqueeze(3) + children).flatten(2)
             if self.penalty:
-                penalty = penalty + _imbalance(reached, after, weight) * 2.0**-depth
+                penalty = penalty + _imbalance(reached, after, batch.weight) * 2.0**-depth
             reached = after
-        phi = point["leaves"]
+        return self._at_leaves(reached, batch), float(self.penalty) * penalty / self.n_draws
+
+    def _at_leaves(self, reached: Tensor, batch: DrawnBatch) -> Tensor:
+        """The log likelihood of each draw and row, from the log probabilities of the leaves."""
+        torch, point, y = self.torch(), batch.point, batch.y
+        leaves = point["leaves"]
         if self.leaves == "logit":
-            F = head(reached.exp() @ phi, point, y)
-        elif LOG_NOISE in point:
-            F = torch.logsumexp(
-                reached + log_normal(y[:, None], phi[:, 0], point[LOG_NOISE]), dim=2
-            )
+            return log_likelihood_of(reached.exp() @ leaves, point, y)
+        if LOG_NOISE in point:
+            by_leaf = log_normal(y[:, None], leaves[:, 0], point[LOG_NOISE])
         else:
-            F = torch.logsumexp(reached + torch.log_softmax(phi, 1).T[y], dim=2)
-        return F, float(self.penalty) * penalty / self.n_draws
+            by_leaf = torch.log_softmax(leaves, 1).T[y]
+        mixture: Tensor = torch.logsumexp(reached + by_leaf, dim=2)
+        return mixture
 
     def with_outputs(
-        self, parameters: Parameters, sources: list[int | None], generator: Generator
-    ) -> Parameters:
-        """See :class:`fires.models.monte_carlo.MonteCarlo`."""
+        self, parameters: ModelParameters, sources: list[int | None], generator: Generator
+    ) -> ModelParameters:
+        """The leaves get one column per class; the inner nodes stay."""
         leaves = self._fresh_leaves(len(sources), generator)
-        for column, source in enumerate(sources):
-            if source is not None:
-                leaves[:, column] = parameters.point["leaves"][:, source]
+        copy_outputs(leaves.T, parameters.point["leaves"].T, sources)
         point = parameters.point | {"leaves": leaves}
-        return Parameters(parameters.mu, parameters.sigma, point, parameters.fixed)
+        return ModelParameters(parameters.mu, parameters.sigma, point, parameters.fixed)
 
 
 def _imbalance(reached: Tensor, after: Tensor, weight: Tensor) -> Tensor:

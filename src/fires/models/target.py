@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -9,52 +10,51 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.declared import Array, collect, restore
+from fires.core.errors import TargetError
 from fires.core.state import Arrays, part_of, under
 from fires.kernels import accumulate
-from fires.models.families import FAMILIES
+from fires.models.base import Values
+from fires.models.families import Family
 from fires.scaling.dense import Standard
 
 
-class Target:
-    """Labels as signs, numbers standardised, and the level that predictions start from.
+class ClassTarget:
+    """Labels as signs, and the running share of every class.
 
     Parameters
     ----------
-    family : str
-        Whose target it is.
+    family : Family
+        Says what level a share stands for.
     n_rows : int
         Rows of parameters: one, or one per class.
-    scaled : bool
-        Whether numbers are standardised by what the batches before have shown.
     levelled : bool
-        Whether predictions start from the running share of the classes, or mean of the counts.
+        Whether predictions start from the shares.
     """
 
-    def __init__(self, family: str, n_rows: int, *, scaled: bool, levelled: bool) -> None:
-        self.family = FAMILIES[family]
-        self.kind = self.family.kind
-        self.n_rows, self.levelled = n_rows, levelled
+    def __init__(self, family: Family, n_rows: int, *, levelled: bool) -> None:
+        self.family, self.n_rows, self.levelled = family, n_rows, levelled
         self.class_weight = np.zeros(max(n_rows, 2))  # one row counts its negatives first
-        self.scale = Standard(1) if scaled and self.kind != "classes" else None
 
-    def look(self, y: npt.NDArray[Any], weight: Floats) -> tuple[Floats, Floats | None]:
-        """The target in one row per row of parameters, and the level to start from, if any.
+    def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
+        """What a model is shown of the target.
 
-        The level comes from the batches before, and for the first batch from itself; it is in
-        units of the prediction's own spread, see :func:`start`.
+        Parameters
+        ----------
+        y : ndarray (n_rows,)
+            Class codes, or numbers.
+        weight : ndarray (n_rows,)
+            How often each row counts.
+
+        Returns
+        -------
+        target : ndarray (n_rows_of_parameters, n_rows)
+        level : ndarray (n_rows_of_parameters,) or None
+            Where predictions start from, in units of their own spread (see :func:`start`). It
+            comes from the batches before, and for the first batch from itself.
         """
-        if self.kind == "classes":
-            return signed(y, self.n_rows), self._level(y, weight) if self.levelled else None
-        target = np.asarray(y, dtype=np.float64)[None, :]
-        if self.scale is None:
-            return target, None
-        scale = self.scale if self.scale.ready else self._begun(y, weight)
-        if self.kind == "numbers":
-            return (target - scale.shift) * scale.gain, None
-        level = np.log(np.maximum(scale.shift, 0.5 / scale.count))
-        return target, level if self.levelled else None
+        return signed(y, self.n_rows), self._level(y, weight) if self.levelled else None
 
-    def _level(self, y: npt.NDArray[Any], weight: Floats) -> Floats:
+    def _level(self, y: Values, weight: Floats) -> Floats:
         """Where predictions start from, by the shares of the classes."""
         seen = self.class_weight.tolist()
         if not any(seen):
@@ -64,21 +64,23 @@ class Target:
         total = sum(seen)
         return np.array([self.family.level_of_share(total - one, one) for one in seen])
 
-    def count(self, y: npt.NDArray[Any], weight: Floats) -> None:
-        """Learn from a batch, once it has been looked at."""
-        if self.kind == "classes":
-            self.class_weight += self._per_class(y, weight)
-        elif self.scale is not None and self.scale.ready:
-            column = np.asarray(y, dtype=np.float64)[:, None]
-            sums = accumulate(column, weight, weight, self.scale.shift)
-            self.scale.absorb(column, *sums, weight, missing=False)
-        elif self.scale is not None:
-            self.scale = self._begun(y, weight)
+    def count(self, y: Values, weight: Floats) -> None:
+        """Learn from a batch, once it has been looked at; the arguments are those of ``look``."""
+        self.class_weight += self._per_class(y, weight)
 
-    def with_rows(self, sources: list[tuple[int, float] | None]) -> Target:
-        """A copy for rows that are old rows times a sign, or fresh where there is no source."""
-        other = object.__new__(Target)
-        vars(other).update(vars(self))
+    def with_rows(self, sources: list[tuple[int, float] | None]) -> ClassTarget:
+        """A copy for other rows of parameters.
+
+        Parameters
+        ----------
+        sources : list of (int, float) or None
+            For each row, the old row and the sign it is taken with, or None for a fresh one.
+
+        Returns
+        -------
+        ClassTarget
+        """
+        other = copy.copy(self)
         other.n_rows, other.class_weight = len(sources), np.zeros(max(len(sources), 2))
         if len(sources) == 1:
             flipped = sources[0] is not None and sources[0][1] < 0.0
@@ -93,30 +95,140 @@ class Target:
 
     def state(self) -> Arrays:
         """Everything needed to go on, as arrays."""
-        scale = {} if self.scale is None else collect(self.scale, Standard.learnt)[1]
-        return {"class_weight": self.class_weight} | under("scale", scale)
+        return {"class_weight": self.class_weight}
 
     def restore(self, arrays: Arrays) -> None:
         """Go on from :meth:`state`; StateError unless the arrays fit together."""
         restore(self, {"class_weight": Array(max(self.n_rows, 2), low=0.0)}, {}, arrays, {})
+
+    def _per_class(self, y: Values, weight: Floats) -> Floats:
+        return np.bincount(y, weight, minlength=len(self.class_weight)).astype(np.float64)
+
+
+class NumberTarget:
+    """Numbers, standardised by what the batches before have shown.
+
+    It has the methods of :class:`ClassTarget`.
+
+    Parameters
+    ----------
+    scaled : bool
+        Whether they are; else they come as they are.
+
+    Examples
+    --------
+    >>> target = NumberTarget(scaled=True)
+    >>> target.look(np.array([1.0, 3.0]), np.ones(2))
+    (array([[-1.,  1.]]), None)
+    """
+
+    def __init__(self, *, scaled: bool) -> None:
+        self.scale = Standard(1) if scaled else None
+
+    def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
+        """See :class:`ClassTarget`."""
+        target, scale = _row(y), self._scale_for(y, weight)
+        return (target if scale is None else (target - scale.shift) * scale.gain), None
+
+    def count(self, y: Values, weight: Floats) -> None:
+        """See :class:`ClassTarget`."""
+        if self.scale is not None and self.scale.ready:
+            column = _row(y).T
+            sums = accumulate(column, weight, weight, self.scale.shift)
+            self.scale.absorb(column, *sums, weight, missing=False)
+        else:
+            self.scale = self._scale_for(y, weight)
+
+    def state(self) -> Arrays:
+        """See :class:`ClassTarget`."""
+        return {} if self.scale is None else under("scale", collect(self.scale, Standard.learnt)[1])
+
+    def restore(self, arrays: Arrays) -> None:
+        """See :class:`ClassTarget`."""
         if self.scale is not None:
             restore(self.scale, Standard.learnt, {}, part_of("scale", arrays), {"J": 1})
             self.scale.refresh()
 
-    def _per_class(self, y: npt.NDArray[Any], weight: Floats) -> Floats:
-        return np.asarray(np.bincount(y, weight, len(self.class_weight)), dtype=np.float64)
-
-    def _begun(self, y: npt.NDArray[Any], weight: Floats) -> Standard:
+    def _scale_for(self, y: Values, weight: Floats) -> Standard | None:
+        """The scale from the batches before, or for the first batch from itself."""
+        if self.scale is None or self.scale.ready:
+            return self.scale
         scale = Standard(1)
-        scale.begin(np.asarray(y, dtype=np.float64)[:, None], weight, missing=False)
+        scale.begin(_row(y).T, weight, missing=False)
         return scale
 
 
 _SIGNS: Floats = np.array([-1.0, 1.0])
 
 
+class CountTarget(NumberTarget):
+    """Counts as they are, and their running mean.
+
+    Parameters
+    ----------
+    scaled : bool
+        Whether the mean is kept.
+    levelled : bool
+        Whether predictions start from it.
+    """
+
+    def __init__(self, *, scaled: bool, levelled: bool) -> None:
+        super().__init__(scaled=scaled)
+        self.levelled = levelled
+
+    def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
+        """See :class:`ClassTarget`; ValueError if a count is negative."""
+        target, scale = _row(y), self._scale_for(y, weight)
+        if (target < 0.0).any():
+            raise TargetError("{y} holds counts, which must not be negative.")
+        if scale is None or not self.levelled:
+            return target, None
+        return target, np.log(np.maximum(scale.shift, 0.5 / scale.count))
+
+
+def target_of(family: Family, n_rows: int, *, scaled: bool, levelled: bool) -> Any:
+    """The kind of target that a family has.
+
+    Parameters
+    ----------
+    family : Family
+        Whose target it is.
+    n_rows : int
+        Rows of parameters: one, or one per class.
+    scaled : bool
+        Whether numbers are standardised by what the batches before have shown.
+    levelled : bool
+        Whether predictions start from the running share of the classes, or mean of the counts.
+
+    Returns
+    -------
+    ClassTarget, NumberTarget or CountTarget
+    """
+    if family.kind == "classes":
+        return ClassTarget(family, n_rows, levelled=levelled)
+    if family.kind == "counts":
+        return CountTarget(scaled=scaled, levelled=levelled)
+    return NumberTarget(scaled=scaled)
+
+
+def _row(y: Values) -> Floats:
+    """Numbers as the one row that a model of numbers has."""
+    return np.asarray(y, dtype=np.float64)[None, :]
+
+
 def signed(codes: npt.NDArray[Any], n_rows: int) -> Floats:
     """Class codes as -1 and +1: code 1 against 0 in one row, or each class against the rest.
+
+    Parameters
+    ----------
+    codes : ndarray of int (n,)
+        The places of the labels among the classes.
+    n_rows : int
+        Rows of parameters: one, or one per class.
+
+    Returns
+    -------
+    ndarray (n_rows, n)
 
     Examples
     --------
@@ -140,6 +252,19 @@ def start(width: float, level: Floats, v: Floats) -> tuple[Floats, Floats]:
     :math:`\mathbb{E}\, \Phi(\theta) = \text{share}` exactly; for the logistic nearly so, by
     MacKay's approximation; for counts the logarithm of their mean. The definition of what
     :func:`fires.kernels.rows.pull_rows_plain` adds.
+
+    Parameters
+    ----------
+    width : float
+        How the start widens with v: ``start_width`` of the family.
+    level : ndarray
+        The level of the target.
+    v : ndarray
+        The variance of the prediction.
+
+    Returns
+    -------
+    start, slope : ndarray
     """
     root = np.sqrt(1.0 + width * v)
     return level * root, level * (0.5 * width / root)

@@ -21,8 +21,9 @@ from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, check_number, is_count, plain
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.validation import as_numbers
-from fires.models.monte_carlo import LOG_NOISE, head
-from fires.models.target import Target
+from fires.models.likelihoods import log_likelihood_of
+from fires.models.parameters import LOG_NOISE
+from fires.models.target import NumberTarget
 from fires.selectors.base import OnlineSelector
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class CancelOut(OnlineSelector):
     _for_numbers = "say target='numbers'."
 
     _net_: Net
-    _target_: Target
+    _target_: NumberTarget
     _numeric_: bool
 
     def __init__(
@@ -202,7 +203,7 @@ class CancelOut(OnlineSelector):
         started = hasattr(self, "_net_")
         if not started:
             self._numeric_ = are_numbers(y, batch.announced, self.target)
-            self._target_ = Target("gaussian", 1, scaled=True, levelled=False)
+            self._target_ = NumberTarget(scaled=True)
         if self._numeric_:
             if batch.announced is not None:
                 raise ValueError("classes is for class labels; this selector learns numbers.")
@@ -263,7 +264,7 @@ class CancelOut(OnlineSelector):
 
     def _loss(self, theta: Tensors, X: Tensor, y: Tensor, share: Tensor) -> Tensor:
         w = theta["gates"]
-        likelihood = head(scores(theta, X * gates(w, self.gate))[None], theta, y)[0]
+        likelihood = log_likelihood_of(scores(theta, X * gates(w, self.gate))[None], theta, y)[0]
         return (
             regulariser(w, float(self.variance_bonus), float(self.l1_penalty)) - share @ likelihood
         )
@@ -307,7 +308,7 @@ class CancelOut(OnlineSelector):
     def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         torch = require("torch", "CancelOut")
         super()._restore(header, arrays, model)
-        self._target_ = Target("gaussian", 1, scaled=True, levelled=False)
+        self._target_ = NumberTarget(scaled=True)
         self._target_.restore(part_of("target", arrays))
         sizes = self._sizes()
         sizes["T"] = 1 if self._numeric_ else sizes["K"]

@@ -13,7 +13,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief, Floats
 from fires.core.classes import are_numbers, has_fractions
 from fires.core.declared import Random, Value, restore
-from fires.core.errors import StateError, TargetError
+from fires.core.errors import StateError
 from fires.core.randomness import check_seed, generator, generator_state
 from fires.core.settings import check_choice, check_number, plain
 from fires.core.state import Arrays, State
@@ -228,8 +228,6 @@ class FIRES(OnlineSelector):
         if batch.announced is not None:
             raise ValueError(f"classes is for class labels; {self._model_name()} has none.")
         numbers = as_numbers(batch.y, self._model_name())
-        if self._kind_ == "counts" and (numbers < 0).any():
-            raise TargetError("The poisson model counts: {y} must not be negative.")
         if not hasattr(self, "_learner_"):
             self._start(0)
         return numbers
@@ -314,7 +312,8 @@ class FIRES(OnlineSelector):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self.model == "poisson"
+        family = FAMILIES.get(self.model) if isinstance(self.model, str) else None
+        tags.target_tags.positive_only = family is not None and family.kind == "counts"
         return tags
 
     # --- state ------------------------------------------------------------------------------

@@ -1,25 +1,18 @@
-"""The likelihoods of linear models: one file each, and one line here."""
+"""The likelihoods of linear models: each is one file in this folder, and one line below."""
 
-from __future__ import annotations
-
-import importlib
+from importlib import import_module
 
 from fires.models.families.base import Family
 
 __all__ = ["FAMILIES", "Family"]
 
-# The name of each family, which is that of its file, and its class.
-_CLASSES = {
-    "probit": "Probit",
-    "logistic": "Logistic",
-    "gaussian": "Gaussian",
-    "poisson": "Poisson",
-}
+# The files; what each is for stands in its ``FAMILY``.
+_FILES = (
+    "probit",
+    "logistic",
+    "gaussian",
+    "poisson",
+)
 
-
-def _family(name: str) -> Family:
-    family: Family = getattr(importlib.import_module(f"{__name__}.{name}"), _CLASSES[name])()
-    return family
-
-
-FAMILIES: dict[str, Family] = {name: _family(name) for name in _CLASSES}
+FAMILIES: dict[str, Family] = {name: import_module(f"{__name__}.{name}").FAMILY for name in _FILES}
+"""Every family, by the name that ``FIRES(model=...)`` calls it."""

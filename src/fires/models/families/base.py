@@ -30,12 +30,11 @@ Scores = tuple[Floats, Floats, Floats]
 class Family(ABC):
     """A likelihood ``p(y | t)``, known by its Gaussian marginal, with every fact about itself.
 
-    A new family writes :meth:`scores`; the other facts have defaults.
+    A new family writes ``kind`` and :meth:`scores`; the other facts have defaults. The name that
+    ``FIRES(model=...)`` calls it by is that of its file, which keeps an instance as ``FAMILY``.
 
     Attributes
     ----------
-    name : str
-        What ``FIRES(model=...)`` calls it.
     kind : {"classes", "numbers", "counts"}
         What ``y`` is: -1 and +1, any number, or a number that is not negative.
     noise : float
@@ -44,14 +43,26 @@ class Family(ABC):
         How the start of a prediction widens with ``v``, see :func:`fires.models.target.start`.
     """
 
-    name: str
     kind: Kind
     noise: float = 0.0
     start_width: float = 0.0
 
     @abstractmethod
     def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
-        """``(log Z, dlogZ/da, dlogZ/dv)``, elementwise, in the broadcast shape."""
+        """The log marginal likelihood of each row and its two slopes, elementwise.
+
+        Parameters
+        ----------
+        a, v : array-like
+            The mean and the variance of ``theta.x``.
+        y : array-like
+            The target, see ``kind``.
+
+        Returns
+        -------
+        log_z, g_a, g_v : ndarray
+            ``log Z``, ``dlogZ/da`` and ``dlogZ/dv``, in the broadcast shape.
+        """
 
     @property
     def pull_rows(self) -> RowPulls:

@@ -25,7 +25,7 @@ class Gaussian(Family):
     (array([1.5, 1. ]), array([1.   , 0.375]))
     """
 
-    name, kind = "gaussian", "numbers"
+    kind = "numbers"
     noise = 1.0
 
     def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
@@ -35,3 +35,6 @@ class Gaussian(Family):
         pull = error / v
         square = error * pull
         return floats(-0.5 * (np.log(2.0 * np.pi * v) + square), pull, 0.5 * (square - 1.0) / v)
+
+
+FAMILY = Gaussian()

@@ -45,7 +45,7 @@ class Logistic(Family):
     (array([-0.380033,  0.515016]), array([-0.023585,  0.031962]))
     """
 
-    name, kind = "logistic", "classes"
+    kind = "classes"
     start_width = np.pi / 8.0
 
     def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
@@ -107,3 +107,6 @@ def _sigmoid_coefficients() -> Floats:
         c[k] -= c[k - 1]
     column: Floats = c[:, None]
     return column
+
+
+FAMILY = Logistic()

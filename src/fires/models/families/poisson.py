@@ -39,7 +39,7 @@ class Poisson(Family):
     (np.float64(-2.020381), np.float64(0.755757), np.float64(-0.075801))
     """
 
-    name, kind = "poisson", "counts"
+    kind = "counts"
 
     def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
         """``(log Z, dlogZ/da, dlogZ/dv)``, elementwise, in the broadcast shape."""
@@ -131,3 +131,6 @@ def _trapezoid() -> tuple[Floats, Floats]:
     """72 nodes and weights of the trapezoid rule in ``u`` for ``2 sinh(u / 2)`` in [-33, 7.5]."""
     u, step = np.linspace(2.0 * np.arcsinh(-16.5), 2.0 * np.arcsinh(3.75), 72, retstep=True)
     return 2.0 * np.sinh(0.5 * u[:, None]), step * np.cosh(0.5 * u[:, None])
+
+
+FAMILY = Poisson()

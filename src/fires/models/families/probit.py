@@ -35,7 +35,7 @@ class Probit(Family):
     (array([1.319484, 0.112636]), array([ 0.659742, -0.056318]))
     """
 
-    name, kind = "probit", "classes"
+    kind = "classes"
     start_width = 1.0
 
     def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
@@ -103,3 +103,6 @@ def _slopes(a: float, v: float, y: float) -> tuple[float, float]:
 
 _pull_rows = row_pulls(_slopes)
 _whole_step = whole_step(_pull_rows)
+
+
+FAMILY = Probit()

@@ -1,0 +1,175 @@
+"""Draws of a model's parameters, and the slopes of the log marginal likelihood by them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fires.models.parameters import INPUTS, ModelParameters
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+    from fires.models.device_rows import DeviceBatch, InputSlopes
+    from fires.models.monte_carlo import MonteCarlo
+
+
+@dataclass(frozen=True)
+class DrawnBatch:
+    """A batch as it meets the models that were drawn for it.
+
+    Parameters
+    ----------
+    features : Tensor
+        X times the input weights (n_draws, n_rows, n_outputs) of a model that has them, else X.
+    theta : mapping of str to Tensor
+        All other random parameters, draws first.
+    point : mapping of str to Tensor
+        Parameters that are not random, those that are fixed among them.
+    y, weight : Tensor (n_rows,)
+        Class codes or numbers, and how often each row counts.
+    """
+
+    features: Tensor
+    theta: Mapping[str, Tensor]
+    point: Mapping[str, Tensor]
+    y: Tensor
+    weight: Tensor
+
+
+@dataclass(frozen=True)
+class MarginalSlopes:
+    """The log marginal likelihood of a batch, and its slopes.
+
+    Parameters
+    ----------
+    value : Tensor
+        The log marginal likelihood.
+    mu, sigma, point : dict of str to Tensor
+        The slopes in all parameters but the input weights.
+    inputs : list of (columns, mu, sigma)
+        Those in the input weights, for the features that the batch shows.
+    """
+
+    value: Tensor
+    mu: dict[str, Tensor]
+    sigma: dict[str, Tensor]
+    point: dict[str, Tensor]
+    inputs: list[InputSlopes]
+
+
+def draw_noise(
+    model: MonteCarlo,
+    parameters: ModelParameters,
+    batch: DeviceBatch,
+    generator: Generator,
+    scratch: dict[str, Tensor] | None = None,
+) -> dict[str, Tensor]:
+    """Standard normal numbers for every draw of every parameter that the batch meets.
+
+    Parameters
+    ----------
+    model : MonteCarlo
+        Says how many draws, where and in which precision.
+    parameters : ModelParameters
+        What is believed.
+    batch : DeviceBatch
+        What it meets.
+    generator : torch.Generator
+        Where the numbers come from.
+    scratch : dict, optional
+        Keeps the memory from one batch to the next: to get it anew takes as long as to fill it.
+
+    Returns
+    -------
+    dict of str to Tensor
+    """
+    torch = model.torch()
+    scratch = {} if scratch is None else scratch
+    place = {"dtype": getattr(torch, model.dtype), "device": model.device}
+    noise = {}
+    for name, mu in parameters.mu.items():
+        shape = (model.n_draws, *mu.shape)
+        if name == INPUTS:
+            shape = (batch.rows.n_columns, model.n_draws, mu.shape[1])
+        n = math.prod(shape)
+        if name not in scratch or len(scratch[name]) < n:
+            scratch[name] = torch.empty(n, **place)
+        noise[name] = scratch[name][:n].view(shape).normal_(generator=generator)
+    return noise
+
+
+def marginal_slopes(
+    model: MonteCarlo, parameters: ModelParameters, batch: DeviceBatch, noise: Mapping[str, Tensor]
+) -> MarginalSlopes:
+    """Differentiate the log marginal likelihood, with these draws.
+
+    Parameters
+    ----------
+    model : MonteCarlo
+        Whose likelihood it is.
+    parameters : ModelParameters
+        What is believed.
+    batch : DeviceBatch
+        The rows and their targets.
+    noise : mapping of str to Tensor
+        See :func:`draw_noise`.
+
+    Returns
+    -------
+    MarginalSlopes
+    """
+    torch, rows, weight = model.torch(), batch.rows, batch.weight
+    dtype = weight.dtype
+    theta = {
+        name: (mu.to(dtype) + parameters.sigma[name].to(dtype) * noise[name]).requires_grad_()
+        for name, mu in parameters.mu.items()
+        if name != INPUTS
+    }
+    point = {name: p.to(dtype, copy=True).requires_grad_() for name, p in parameters.point.items()}
+    fixed = {name: value.to(dtype) for name, value in parameters.fixed.items()}
+    wanted = [*theta.values(), *point.values()]
+    if has_inputs := INPUTS in parameters.mu:
+        mu, sigma = parameters.mu[INPUTS][rows.columns], parameters.sigma[INPUTS][rows.columns]
+        projected = rows.project(mu, sigma, noise[INPUTS])
+        features = projected.transpose(0, 1).contiguous().requires_grad_()
+        wanted.append(features)
+    else:
+        assert rows.matrix is not None
+        features = rows.matrix
+    F, penalty = model.log_likelihood(DrawnBatch(features, theta, point | fixed, batch.y, weight))
+    value = weight @ (torch.logsumexp(F, 0) - math.log(model.n_draws))
+    if penalty is not None:
+        value = value - weight.sum() * penalty
+    try:
+        found = torch.autograd.grad(value, wanted, allow_unused=True)
+    except Exception as error:
+        raise ValueError(f"{model.name} cannot be differentiated: {first_line(error)}") from error
+    slopes = [torch.zeros_like(w) if g is None else g for w, g in zip(wanted, found, strict=True)]
+    by_draw = dict(zip(theta, slopes, strict=False))
+    inputs = rows.pull(slopes[-1].transpose(0, 1), noise[INPUTS]) if has_inputs else ()
+    return MarginalSlopes(
+        value.detach(),
+        {name: G.sum(0) for name, G in by_draw.items()},
+        {name: (G * noise[name]).sum(0) for name, G in by_draw.items()},
+        dict(zip(point, slopes[len(theta) :], strict=False)),
+        list(inputs),
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line.
+
+    Parameters
+    ----------
+    error : BaseException
+        Whatever was raised.
+
+    Returns
+    -------
+    str
+    """
+    said = (str(error).splitlines() or [""])[0]
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__

@@ -1,0 +1,106 @@
+"""What the net and the tree of the paper share: two forms, and weights that leave the features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from fires.core.settings import check_choice
+from fires.models.likelihoods import aggregated, log_likelihood_limit
+from fires.models.monte_carlo import MonteCarlo
+from fires.models.parameters import INPUTS, ModelParameters
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+    from fires.models.device_rows import Columns
+
+_SIGMA = 0.1  # at the start of the scaled form
+
+
+class PaperModel(MonteCarlo):
+    """A model of the paper, as published or in a form that learns equally well at any width.
+
+    Attributes
+    ----------
+    form : {"scaled", "paper"}
+        Which of the two.
+    """
+
+    form: str
+
+    @classmethod
+    def as_published(cls, **changes: Any) -> Self:
+        """The paper's model: mu = 0, sigma = 1, the selector's own rates, its aggregation.
+
+        Parameters
+        ----------
+        **changes
+            Settings that are to differ.
+
+        Returns
+        -------
+        The model.
+
+        Examples
+        --------
+        >>> from fires.models import NeuralNet
+        >>> NeuralNet.as_published().aggregate
+        'paper'
+        """
+        paper: dict[str, Any] = {"form": "paper", "rate": 1.0, "aggregate": "paper"}
+        return cls(**(paper | changes))
+
+    def fresh_weights(
+        self, shape: tuple[int, ...], spread: float, generator: Generator
+    ) -> tuple[Tensor, Tensor]:
+        """What is believed of new weights.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Their shape.
+        spread : float
+            The standard deviation that mu is drawn with in the scaled form.
+        generator : torch.Generator
+            Where it is drawn from.
+
+        Returns
+        -------
+        mu, sigma : Tensor
+        """
+        torch, place = self.torch(), self.place
+        if self.form == "paper":
+            return torch.zeros(shape, **place), torch.ones(shape, **place)
+        mu = torch.randn(shape, generator=generator, **place) * spread
+        return mu, torch.full(shape, _SIGMA, **place)
+
+    def per_feature(self, parameters: ModelParameters, columns: Columns) -> tuple[Tensor, Tensor]:
+        """What the weights that leave each feature come to."""
+        mu, sigma = parameters.mu[INPUTS][columns], parameters.sigma[INPUTS][columns]
+        return aggregated(mu, sigma, self.aggregate)
+
+    def greatest_log_likelihood(self, point: Mapping[str, Tensor]) -> float:
+        """That of a row predicted without error; the published form takes steps of any length."""
+        return math.inf if self.form == "paper" else log_likelihood_limit(point)
+
+    def check(self) -> None:
+        """Raise if a setting cannot be."""
+        super().check()
+        check_choice("form", self.form, ("scaled", "paper"))
+
+
+def copy_outputs(new: Tensor, old: Tensor, sources: list[int | None]) -> None:
+    """Write old outputs into new ones, in place; both have one row per output.
+
+    Parameters
+    ----------
+    new, old : Tensor
+        Fresh outputs, and those learnt so far.
+    sources : list of int or None
+        For each new output, the old one that it takes, or None to stay fresh.
+    """
+    for output, source in enumerate(sources):
+        if source is not None:
+            new[output] = old[source]

@@ -1,0 +1,110 @@
+"""The parameters of a Monte Carlo model, as tensors by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fires.core.belief import Belief, Floats
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Names of our own have a space in them, so that no parameter of a module can be called the same.
+INPUTS = "input weights"
+"""The name of the parameters that meet the features: one row of them per feature."""
+
+LOG_NOISE = "log noise"
+"""The name of the point parameter of a numeric target: the log variance round its mean."""
+
+BUFFER = "buffer "
+"""What the names of a module's buffers start with among the fixed numbers."""
+
+CLASS_ORDER = "class order"
+"""The name of the fixed numbers that say which output of a module each class has."""
+
+_FIXED = "fixed "
+
+
+@dataclass
+class ModelParameters:
+    """What is believed of a model: the torch side of a ``Belief``.
+
+    All are float64 whatever the model computes in, so that small steps count.
+
+    Parameters
+    ----------
+    mu, sigma : dict of str to Tensor
+        Means and standard deviations of the random parameters.
+    point : dict of str to Tensor
+        Parameters that are learnt and not random.
+    fixed : dict of str to Tensor
+        Numbers that are not even learnt.
+    """
+
+    mu: dict[str, Tensor]
+    sigma: dict[str, Tensor]
+    point: dict[str, Tensor] = field(default_factory=dict)
+    fixed: dict[str, Tensor] = field(default_factory=dict)
+
+    def as_belief(self) -> Belief:
+        """The same as arrays.
+
+        Returns
+        -------
+        Belief
+            mu and sigma are vectors of all random parameters in order, the input weights with one
+            row per output.
+        """
+        point = self.point | {_FIXED + name: value for name, value in self.fixed.items()}
+        arrays = {name: value.detach().cpu().numpy() for name, value in point.items()}
+        return Belief(_flat(self.mu), _flat(self.sigma), arrays)
+
+    @classmethod
+    def from_belief(
+        cls, belief: Belief, shapes: Mapping[str, tuple[int, ...]], device: str
+    ) -> ModelParameters:
+        """The parameters that :meth:`as_belief` made a belief of.
+
+        Parameters
+        ----------
+        belief : Belief
+            What is believed.
+        shapes : mapping of str to tuple
+            The shape of each random parameter in it, outputs first.
+        device : str
+            Where the tensors are to be.
+
+        Returns
+        -------
+        ModelParameters
+        """
+        point = {name: _tensor(value, device) for name, value in belief.point.items()}
+        ours = [name for name in point if name.startswith(_FIXED)]
+        fixed = {name.removeprefix(_FIXED): point.pop(name) for name in ours}
+        mu, sigma = (_cut(half, shapes, device) for half in (belief.mu, belief.sigma))
+        return cls(mu, sigma, point, fixed)
+
+
+def _flat(values: Mapping[str, Tensor]) -> Floats:
+    outputs_first = (v.T if name == INPUTS else v for name, v in values.items())
+    return np.concatenate([value.cpu().numpy().ravel() for value in outputs_first])
+
+
+def _cut(values: Floats, shapes: Mapping[str, tuple[int, ...]], device: str) -> dict[str, Tensor]:
+    ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
+    found = {}
+    for (name, shape), part in zip(shapes.items(), np.split(values, ends[:-1]), strict=True):
+        tensor = _tensor(part.reshape(shape), device)
+        found[name] = tensor.T.contiguous() if name == INPUTS else tensor
+    return found
+
+
+def _tensor(values: Floats, device: str) -> Tensor:
+    import torch
+
+    return torch.tensor(values, dtype=torch.float64, device=device)
