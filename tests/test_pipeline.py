@@ -3,6 +3,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier
 
@@ -154,3 +155,46 @@ def test_sparse_rows_are_refused_by_the_perceptron_in_one_line():
     X = sp.random(40, 5, density=0.5, format="csr", rng=np.random.default_rng(0))
     with pytest.raises(ValueError, match="Perceptron needs dense rows"):
         OnlinePipeline(FIRES(2), Perceptron()).partial_fit(X, np.resize([0, 1], 40))
+
+
+def test_it_is_an_estimator_whose_parts_are_its_settings():
+    selector, predictor = FIRES(2), Perceptron()
+    model = OnlinePipeline(selector, predictor, "minmax")
+    assert model.get_params(deep=False) == {
+        "selector": selector,
+        "predictor": predictor,
+        "preprocess": "minmax",
+    }
+    for X, y in batches(3):
+        model.partial_fit(X, y)
+    assert model.selector is selector  # used itself, not a copy
+    again = clone(model)
+    assert again.selector is not selector
+    assert again.selector.n_features_to_select == 2
+    with pytest.raises(NotFittedError):
+        again.predict(X)
+
+
+def test_rows_that_have_their_scale_are_not_scaled_again():
+    """A selector that asks for the scale of the pipeline learns no scale of its own."""
+    for preprocess, scales in (("standard", False), ("minmax", True), (None, True)):
+        model = OnlinePipeline(FIRES(2), None, preprocess)
+        for X, y in batches(4):
+            batch, learn_scale = model.admit(X, y)
+            assert batch.scale == preprocess
+            model.select(batch)
+            learn_scale()
+        _, arrays = model.selector.saved()
+        assert bool(arrays["dense.count"].all()) is scales
+
+
+def test_a_selector_that_does_more_in_partial_fit_is_asked_through_it():
+    class Counting(FIRES):
+        def partial_fit(self, X, y=None, classes=None, sample_weight=None):
+            self.calls_ = getattr(self, "calls_", 0) + 1
+            return super().partial_fit(X, y, classes, sample_weight)
+
+    model = OnlinePipeline(Counting(2))
+    for X, y in batches(3):
+        model.partial_fit(X, y)
+    assert model.selector.calls_ == 3

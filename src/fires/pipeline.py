@@ -224,9 +224,9 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             What both took.
         """
         started = time.perf_counter()
-        if getattr(type(self.selector), "partial_fit", None) is OnlineSelector.partial_fit:
+        if _takes_batches(self.selector, OnlineSelector):
             self.selector.learn(batch)
-        else:  # not one of ours, or one whose partial_fit does more
+        else:
             self.selector.partial_fit(batch.X, batch.y, batch.announced, batch.weight)
         selected = self.selector.get_support(indices=True)
         return selected, time.perf_counter() - started
@@ -247,7 +247,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             The seconds it took.
         """
         started = time.perf_counter()
-        if isinstance(self._predictor_, Predictor):
+        if _takes_batches(self._predictor_, Predictor):
             self._predictor_.learn(batch.with_rows(rows))
         elif self._predictor_ is not None:
             known = self.book.labels if batch.announced is None else batch.announced
@@ -431,6 +431,11 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             validation.check_names(names)
             pipeline.feature_names_in_ = names
         return pipeline
+
+
+def _takes_batches(part: Any, base: type) -> bool:
+    """Whether it can be handed a checked batch: it is ours, and no partial_fit does more."""
+    return getattr(type(part), "partial_fit", None) is base.partial_fit  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=8)

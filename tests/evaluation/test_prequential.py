@@ -150,3 +150,49 @@ def test_what_cannot_be_is_said_in_one_line():
         next(prequential(from_arrays(X, y), FIRES(2), order="train-then-test"))
     with pytest.raises(ValueError, match="label_delay must be a whole number"):
         next(prequential(from_arrays(X, y), FIRES(2), label_delay=-1))
+
+
+def test_a_pipeline_is_evaluated_as_it_is():
+    X, y = data()
+    model = OnlinePipeline(FIRES(2), Perceptron(), "minmax")
+    steps = list(prequential(from_arrays(X, y), model, batch_size=50))
+    parts = prequential(
+        from_arrays(X, y), FIRES(2), Perceptron(), preprocess="minmax", batch_size=50
+    )
+    for one, other in zip(steps, parts, strict=True):
+        np.testing.assert_array_equal(one.selected, other.selected)
+        np.testing.assert_equal(one.scores, other.scores)
+    assert (model.predict(X[:20]) == y[:20]).mean() > 0.5  # it has learnt, and goes on
+
+
+def test_a_pipeline_brings_its_own_predictor():
+    X, y = data()
+    with pytest.raises(ValueError, match="has its own predictor"):
+        prequential(from_arrays(X, y), OnlinePipeline(FIRES(2), Perceptron()), Perceptron())
+
+
+def test_any_iterable_of_rows_and_labels_is_a_stream():
+    X, y = data()
+    batches = [(X[i : i + 50], y[i : i + 50].tolist()) for i in range(0, 600, 50)]
+    steps = list(prequential(iter(batches), FIRES(2), Perceptron()))
+    stream = prequential(from_arrays(X, y), FIRES(2), Perceptron(), batch_size=50)
+    for one, other in zip(steps, stream, strict=True):
+        np.testing.assert_array_equal(one.selected, other.selected)
+        np.testing.assert_equal(one.scores, other.scores)
+    assert [step.position.rows for step in steps] == list(range(50, 601, 50))
+
+
+def test_labels_are_looked_up_once_for_all(monkeypatch):
+    """Selector, predictor and scores share what is found of a batch of labels they know."""
+    from fires.core.classes import Classes
+
+    X, y = data()
+    looked, take = [], Classes.take
+
+    def counted(self, labels, *rest, **more):
+        looked.append(len(labels))
+        return take(self, labels, *rest, **more)
+
+    monkeypatch.setattr(Classes, "take", counted)
+    steps = list(prequential(from_arrays(X, y), FIRES(2), Perceptron(), batch_size=50))
+    assert len(looked) == len(steps)

@@ -16,17 +16,21 @@ from fires.kernels import (
     project,
     project_plain,
     scan,
-    select,
     top_k,
     touched_columns,
 )
 from fires.kernels.rows import pull_rows_plain
-from fires.kernels.scaled import rescale, rescale_plain, widen, widen_plain
+from fires.kernels.scaled import (
+    keep_columns,
+    rescale,
+    rescale_and_sum,
+    rescale_plain,
+    widen,
+    widen_plain,
+)
 from fires.kernels.select import top_k_plain
+from fires.kernels.sets import count_sets, count_sets_plain
 from fires.models.families import FAMILIES
-
-for _ in range(select._PLAIN):  # from now on it is not its definition any more
-    top_k(np.zeros(2), 1)
 
 
 def problem(seed, n_rows, n_columns, n_classes, dtype, missing=0.1):
@@ -272,3 +276,42 @@ def test_scan_counts_missing_and_infinite_entries(layout, dtype):
     if dtype == np.float64:
         X[2, 2] = -1e151
         assert scan(LAYOUTS[layout](X)) == (2, 2, 1)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@given(seed=st.integers(0, 2**16), n_rows=st.integers(1, 9), n_columns=st.integers(1, 9))
+def test_sums_found_while_scaling_are_those_of_the_rows(order, seed, n_rows, n_columns):
+    rng = np.random.default_rng(seed)
+    X = np.array(rng.normal(size=(n_rows, n_columns)), order=order)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    shift, gain = rng.normal(size=(2, n_columns))
+    weight = rng.integers(0, 3, n_rows).astype(float)
+    scaled, p, q = rescale_and_sum(X, shift, gain, weight)
+    assert_allclose(scaled, rescale_plain(X, shift, gain), rtol=1e-15)
+    expected = accumulate_plain(X, weight, weight, shift)
+    assert_allclose([p, q], expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.ascontiguousarray, np.asfortranarray, sp.csr_array])
+@given(seed=st.integers(0, 2**16), n_columns=st.integers(1, 9))
+def test_columns_that_are_not_kept_are_zeros(form, seed, n_columns):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(5, n_columns)).astype(rng.choice([np.float32, np.float64]))
+    support = rng.random(n_columns) < 0.5
+    given_ = form(X)
+    kept = keep_columns(given_, np.flatnonzero(support))
+    assert type(kept) is type(given_)
+    assert kept.dtype == X.dtype
+    dense = kept.toarray() if sp.issparse(kept) else kept
+    np.testing.assert_array_equal(dense, np.where(support, X, 0.0))
+
+
+@given(seed=st.integers(0, 2**16), n_features=st.integers(1, 20))
+def test_sets_are_counted_in_and_out_as_defined(seed, n_features):
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 9, n_features)
+    out, into = (np.flatnonzero(rng.random(n_features) < 0.5) for _ in range(2))
+    counts[out] += 1
+    plain = counts.copy()
+    assert count_sets(counts, out, into) == count_sets_plain(plain, out, into)
+    np.testing.assert_array_equal(counts, plain)

@@ -182,7 +182,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         if batch.announced is None and not self._book_.given and has_fractions(batch.y):
             raise TargetError(
                 "{y} holds numbers that are not whole, but this "
-                f"{type(self).__name__} learns classes",
+                f"{type(self).__name__} learns classes" + "." * (not self._for_numbers),
                 hint=self._for_numbers,
             )
         return self._take_labels(batch)
