@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numba
@@ -33,6 +37,41 @@ def _compiled(function: Callable[..., T], **options: Any) -> Callable[..., T]:
     except RuntimeError:  # no folder for the cache can be written: compile in every process
         machine = numba.njit(function, **options)
     return machine
+
+
+def compiled_with(function: Callable[..., T], name: str, **names: Any) -> Callable[..., T]:
+    """Compile a loop that leaves some names open, such as the slopes of a family.
+
+    A loop made within a function would do the same, but numba compiles such a one anew in every
+    process: its cache cannot tell what was enclosed. So this is a function of its own, with a
+    name of its own, whose globals hold the names that were left open.
+
+    Parameters
+    ----------
+    function : function
+        A function of a module.
+    name : str
+        Tells this one from others of the same function: it is part of where the code is kept.
+    **names
+        What the open names stand for.
+
+    Returns
+    -------
+    callable
+    """
+    opened = FunctionType(function.__code__, function.__globals__ | names, name)
+    files = {loop.py_func.__code__.co_filename for loop in names.values()}
+    opened.__qualname__ = f"{name}_{_digest(frozenset(files))}"
+    opened.__module__ = function.__module__
+    return compiled(opened)
+
+
+@cache
+def _digest(files: frozenset[str]) -> str:
+    """Of all loops and these files: numba does not see that what a cached loop calls is new."""
+    loops = sorted(Path(__file__).parent.glob("*.py"))
+    content = b"".join(path.read_bytes() for path in [*loops, *map(Path, sorted(files))])
+    return hashlib.blake2b(content, digest_size=6).hexdigest()
 
 
 def wake(kernel: Callable[..., Any], *arguments: Any) -> None:

@@ -9,17 +9,22 @@ from typing import Any
 import numpy as np
 
 from fires.core.belief import Floats
-from fires.kernels.compiling import compiled
+from fires.kernels.compiling import compiled_with
 
 RowPulls = Callable[..., float]
 """See :func:`row_pulls`."""
 
 
-def row_pulls(slopes: Callable[[float, float, float], tuple[float, float]]) -> RowPulls:
+slopes: Any = None  # of a family; see row_pulls
+
+
+def row_pulls(family: str, slopes: Callable[[float, float, float], Any]) -> RowPulls:
     """A compiled loop over the rows of a batch, for the compiled slopes of one family.
 
     Parameters
     ----------
+    family : str
+        The name of the family.
     slopes : compiled function (a, v, y) -> (dlogZ/da, dlogZ/dv)
         The scalar slopes of the family.
 
@@ -28,36 +33,35 @@ def row_pulls(slopes: Callable[[float, float, float], tuple[float, float]]) -> R
     callable (a, v, y, mu, sigma, noise, level, width, least, c, d, bend) -> float
         What :func:`pull_rows_plain` defines.
     """
+    return compiled_with(_pull_rows, f"{family}_rows", slopes=slopes)
 
-    @compiled
-    def pull_rows(
-        a: Floats,
-        v: Floats,
-        y: Floats,
-        mu: Floats,
-        sigma: Floats,
-        noise: float,
-        level: Floats,
-        width: float,
-        least: float,
-        c: Floats,
-        d: Floats,
-        bend: Floats,
-    ) -> float:
-        greatest = 0.0
-        for k in range(a.shape[0]):
-            own = sigma[k] * sigma[k] + noise
-            for b in range(a.shape[1]):
-                reach = v[k, b] + own
-                root = math.sqrt(1.0 + width * reach)
-                g_a, g_v = slopes(a[k, b] + (mu[k] + level[k] * root), reach, y[k, b])
-                bend[k, b] = g_a * g_a - 2.0 * g_v
-                greatest = max(greatest, bend[k, b] * (reach - own + least))
-                c[k, b] = g_a
-                d[k, b] = g_v + g_a * (level[k] * (0.5 * width / root))
-        return greatest
 
-    return pull_rows
+def _pull_rows(
+    a: Floats,
+    v: Floats,
+    y: Floats,
+    mu: Floats,
+    sigma: Floats,
+    noise: float,
+    level: Floats,
+    width: float,
+    least: float,
+    c: Floats,
+    d: Floats,
+    bend: Floats,
+) -> float:
+    greatest = 0.0
+    for k in range(a.shape[0]):
+        own = sigma[k] * sigma[k] + noise
+        for b in range(a.shape[1]):
+            reach = v[k, b] + own
+            root = math.sqrt(1.0 + width * reach)
+            g_a, g_v = slopes(a[k, b] + (mu[k] + level[k] * root), reach, y[k, b])
+            bend[k, b] = g_a * g_a - 2.0 * g_v
+            greatest = max(greatest, bend[k, b] * (reach - own + least))
+            c[k, b] = g_a
+            d[k, b] = g_v + g_a * (level[k] * (0.5 * width / root))
+    return greatest
 
 
 def pull_rows_plain(

@@ -7,10 +7,12 @@ other; here compiled code calls the same kernels.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fires.core.belief import Floats
-from fires.kernels.compiling import compiled
+from fires.kernels.compiling import compiled_with
 from fires.kernels.dense import accumulate_rows, project_rows
 from fires.kernels.features import fold, merge, move
 from fires.kernels.rows import RowPulls
@@ -19,11 +21,16 @@ TOO_LONG = -1.0
 """What a step returns that has moved nothing since it has to be shortened first."""
 
 
-def whole_step(pull_rows: RowPulls) -> RowPulls:
+pull_rows: Any = None  # of a family; see whole_step
+
+
+def whole_step(family: str, pull_rows: RowPulls) -> RowPulls:
     """A compiled step, for the compiled rows of one family.
 
     Parameters
     ----------
+    family : str
+        The name of the family.
     pull_rows : compiled function
         See :func:`fires.kernels.rows.row_pulls`.
 
@@ -33,71 +40,70 @@ def whole_step(pull_rows: RowPulls) -> RowPulls:
         Moves the parameters and, if ``count`` is not empty, the scale. Returns what
         :func:`fires.kernels.features.move` does, or :data:`TOO_LONG`.
     """
+    return compiled_with(_step, f"{family}_step", pull_rows=pull_rows)
 
-    @compiled
-    def step(
-        X: Floats,
-        y: Floats,
-        weight: Floats,
-        is_weighted: bool,
-        mu: Floats,
-        sigma: Floats,
-        shift: Floats,
-        gain: Floats,
-        own_mu: Floats,
-        own_sigma: Floats,
-        has_own: bool,
-        level: Floats,
-        width: float,
-        least: float,
-        longest: float,
-        rate_mu: float,
-        rate_sigma: float,
-        least_change: float,
-        most_change: float,
-        p: Floats,
-        q: Floats,
-        count: Floats,
-        spread: Floats,
-        total: float,
-        tiny: float,
-    ) -> float:
-        n_classes, n_rows = mu.shape[0], X.shape[0]
-        fold(mu, sigma, gain, p, q)
-        a, v = np.empty((n_classes, n_rows)), np.empty((n_classes, n_rows))
-        project_rows(X, p[:n_classes], q[:n_classes], shift, a, v)
-        c, d = np.empty((len(p), n_rows)), np.empty((len(p), n_rows))
-        bend, none = np.empty((n_classes, n_rows)), np.zeros(n_classes)
-        mine, width_of_mine = (own_mu, own_sigma) if has_own else (none, none)
-        greatest = pull_rows(a, v, y, mine, width_of_mine, 0.0, level, width, least, c, d, bend)
-        if greatest > longest:
-            return TOO_LONG
-        for k in range(n_classes):
-            for b in range(n_rows):
-                c[k, b] *= weight[b] if is_weighted else 1.0
-                d[k, b] *= weight[b] if is_weighted else 1.0
-        for k in range(n_classes, len(p)):
-            c[k], d[k] = weight, weight
-        accumulate_rows(X, c, d, shift, p, q)
-        least_sigma = move(
-            mu,
-            sigma,
-            p,
-            q,
-            gain,
-            c,
-            d,
-            own_mu,
-            own_sigma,
-            has_own,
-            rate_mu,
-            rate_sigma,
-            least_change,
-            most_change,
-        )
-        if len(count) > 0 and least_sigma == least_sigma:
-            count += total
-            merge(count, shift, spread, gain, p[-1], q[-1], tiny)
-        return least_sigma
 
-    return step
+def _step(
+    X: Floats,
+    y: Floats,
+    weight: Floats,
+    is_weighted: bool,
+    mu: Floats,
+    sigma: Floats,
+    shift: Floats,
+    gain: Floats,
+    own_mu: Floats,
+    own_sigma: Floats,
+    has_own: bool,
+    level: Floats,
+    width: float,
+    least: float,
+    longest: float,
+    rate_mu: float,
+    rate_sigma: float,
+    least_change: float,
+    most_change: float,
+    p: Floats,
+    q: Floats,
+    count: Floats,
+    spread: Floats,
+    total: float,
+    tiny: float,
+) -> float:
+    n_classes, n_rows = mu.shape[0], X.shape[0]
+    fold(mu, sigma, gain, p, q)
+    a, v = np.empty((n_classes, n_rows)), np.empty((n_classes, n_rows))
+    project_rows(X, p[:n_classes], q[:n_classes], shift, a, v)
+    c, d = np.empty((len(p), n_rows)), np.empty((len(p), n_rows))
+    bend, none = np.empty((n_classes, n_rows)), np.zeros(n_classes)
+    mine, width_of_mine = (own_mu, own_sigma) if has_own else (none, none)
+    greatest = pull_rows(a, v, y, mine, width_of_mine, 0.0, level, width, least, c, d, bend)
+    if greatest > longest:
+        return TOO_LONG
+    for k in range(n_classes):
+        for b in range(n_rows):
+            c[k, b] *= weight[b] if is_weighted else 1.0
+            d[k, b] *= weight[b] if is_weighted else 1.0
+    for k in range(n_classes, len(p)):
+        c[k], d[k] = weight, weight
+    accumulate_rows(X, c, d, shift, p, q)
+    least_sigma = move(
+        mu,
+        sigma,
+        p,
+        q,
+        gain,
+        c,
+        d,
+        own_mu,
+        own_sigma,
+        has_own,
+        rate_mu,
+        rate_sigma,
+        least_change,
+        most_change,
+    )
+    if len(count) > 0 and least_sigma == least_sigma:
+        count += total
+        merge(count, shift, spread, gain, p[-1], q[-1], tiny)
+    return least_sigma

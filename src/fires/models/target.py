@@ -180,7 +180,7 @@ class CountTarget(NumberTarget):
         """See :class:`ClassTarget`; ValueError if a count is negative."""
         target, scale = _row(y), self._scale_for(y, weight)
         if (target < 0.0).any():
-            raise TargetError("{y} holds counts, which must not be negative.")
+            raise TargetError("{y} must not be negative: it is taken for counts.")
         if scale is None or not self.levelled:
             return target, None
         return target, np.log(np.maximum(scale.shift, 0.5 / scale.count))

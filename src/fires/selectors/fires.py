@@ -347,10 +347,11 @@ class FIRES(OnlineSelector):
         self.model_ = self._from_plain(header["model"], model)
         facts = SimpleNamespace()
         restore(facts, {"numeric_target": Value(bool)}, header, arrays, {})
-        task = getattr(self._as_model(), "task", "auto")
-        self._kind_ = "numbers" if facts.numeric_target else "classes"
-        if facts.numeric_target and task == "counts":
-            self._kind_ = task
+        task: str = getattr(self._as_model(), "task", "auto")
+        found = "numbers" if facts.numeric_target else "classes"
+        self._kind_ = found if task == "auto" else task
+        if facts.numeric_target == (self._kind_ == "classes"):
+            raise StateError(f"numeric_target is {facts.numeric_target} for a target of {task}")
         if not facts.numeric_target and not len(self._book_):
             raise StateError("classes are missing")
         self._check_starts()

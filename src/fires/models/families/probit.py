@@ -101,8 +101,8 @@ def _slopes(a: float, v: float, y: float) -> tuple[float, float]:
     return y * ratio, -0.5 * (z / rho) * ratio
 
 
-_pull_rows = row_pulls(_slopes)
-_whole_step = whole_step(_pull_rows)
+_pull_rows = row_pulls("probit", _slopes)
+_whole_step = whole_step("probit", _pull_rows)
 
 
 FAMILY = Probit()
