@@ -20,9 +20,10 @@ from sklearn.linear_model import Perceptron
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 
 from benchmarks.timing import Ratio, Row, show, shown, take_turns
-from fires import AllFeatures
+from fires import FIRES, AllFeatures
 from fires.evaluation.prequential import prequential
 from fires.metrics import Scores
+from fires.predictors import Perceptron as Ours
 from fires.streams import from_arrays
 
 N_FEATURES, N_STEPS, SHARE = 500, 64, 0.1
@@ -84,17 +85,13 @@ def measure(size: str, classes: Any) -> list[Row]:
 
 
 class Everything(AllFeatures):
-    """Selects everything and looks at its first batch only; nothing is masked."""
+    """Selects everything, so that nothing is masked, and looks at its first batch only."""
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, weight: Any = None) -> Any:
+    def learn(self, batch: Any) -> Any:
         """Learn the width of the first batch."""
         if not hasattr(self, "n_samples_seen_"):
-            super().partial_fit(X, y, classes, weight)
+            super().learn(batch)
         return self
-
-    def mask(self, X: Any) -> Any:
-        """The rows as they are."""
-        return X
 
 
 class Nothing:
@@ -142,7 +139,33 @@ def measure_loop() -> list[Row]:
     ]
 
 
+def measure_fires() -> list[Row]:
+    """The whole of an evaluation at 50 features, beside its parts."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N_STEPS * N_ROWS, 50))
+    y = (X[:, 3] - X[:, 7] + rng.normal(size=len(X)) > 0).astype(int)
+    stream = from_arrays(X, y)
+    parts = [(batch.X, batch.y) for batch in stream.batches(N_ROWS)]
+
+    def selecting(_: int) -> None:
+        selector = FIRES(10)
+        for batch in parts:
+            selector.partial_fit(*batch).get_support(indices=True)
+
+    def evaluating(_: int) -> None:
+        for _step in prequential(stream, FIRES(10), Ours()):
+            pass
+
+    seconds = take_turns({"select": selecting, "evaluate": evaluating}, rounds=30)
+    select, evaluate = (taken / N_STEPS for taken in seconds.values())
+    return [
+        Row("FIRES, partial_fit and get_support", "J = 50", shown(select), "1"),
+        Row("prequential with a Perceptron", "J = 50", shown(evaluate), Ratio.of(evaluate, select)),
+    ]
+
+
 def main() -> list[Row]:
     loop = show(f"harness: its time over that of a step, batches of {N_ROWS}", measure_loop())
+    loop += show(f"harness: an evaluation over its selector, batches of {N_ROWS}", measure_fires())
     rows = [row for size, classes in LABELS.items() for row in measure(size, classes)]
     return loop + show(f"harness: scikit-learn's time over ours, scores of {N_ROWS} rows", rows)

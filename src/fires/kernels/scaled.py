@@ -90,7 +90,7 @@ def keep_columns(X: Any, selected: npt.NDArray[np.intp]) -> Any:
     Returns
     -------
     ndarray or CSR matrix
-        Of the type of X.
+        Of the type of X; X itself, if all columns are kept.
 
     Examples
     --------
@@ -98,6 +98,8 @@ def keep_columns(X: Any, selected: npt.NDArray[np.intp]) -> Any:
     array([[0., 2.],
            [0., 4.]])
     """
+    if len(selected) == X.shape[1]:
+        return X
     if not isinstance(X, np.ndarray):
         support = np.zeros(X.shape[1], dtype=bool)
         support[selected] = True

@@ -192,15 +192,11 @@ class StabilityWindow:
             NaN where it is undefined: after the first set, and if all sets in the window are
             empty or all hold every feature.
         """
-        last = self._sets[-1] if self._sets else None
-        # A set that stays is looked at once, and counted out and in for free.
-        indices = last if last is not None and _same(last, selected) else self._indices(selected)
-        oldest = self._sets.popleft() if len(self._sets) == self.size else None
+        indices = self._indices(selected)
+        oldest = self._sets.popleft() if len(self._sets) == self.size else _NO_FEATURES
         self._sets.append(indices)
-        if oldest is not indices:
-            out = _NO_FEATURES if oldest is None else oldest
-            self._s1 += len(indices) - len(out)
-            self._s2 += count_sets(self._counts, out, indices)
+        self._s1 += len(indices) - len(oldest)
+        self._s2 += count_sets(self._counts, oldest, indices)
         return self.value
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
@@ -272,16 +268,6 @@ def _ascending(given: npt.NDArray[Any]) -> bool:
     """Whether it holds indices, each greater than the one before."""
     rows = given.dtype == np.int64 and given.ndim == 1 and given.size > 0
     return rows and bool((given[1:] > given[:-1]).all())
-
-
-def _same(last: npt.NDArray[np.int64], selected: npt.ArrayLike) -> bool:
-    """Whether a selection is the last one again, index by index."""
-    return (
-        isinstance(selected, np.ndarray)
-        and selected.dtype == last.dtype
-        and selected.shape == last.shape
-        and bool((selected == last).all())
-    )
 
 
 def _masks(supports: npt.ArrayLike) -> npt.NDArray[np.bool_]:

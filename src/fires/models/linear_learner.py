@@ -115,6 +115,7 @@ class LinearLearner:
         levelled = scaled and fit_intercept
         self.target = target_of(self.family, n_rows, scaled=scaled, levelled=levelled)
         self._buffers: dict[str, Floats] = {}
+        self._believed: Belief | None = None  # views of the arrays that steps move in place
 
     @property
     def n_rows(self) -> int:
@@ -401,6 +402,10 @@ class LinearLearner:
 
     def features(self) -> Belief:
         """One mean and one standard deviation per feature; the next step may move the arrays."""
+        if self.n_rows == 1 and not self.in_sparse_terms:
+            if self._believed is None or self._believed.mu.base is not self.mu:
+                self._believed = Belief(self.mu[0], self.sigma[0])
+            return self._believed
         mu = self.mu
         if self.in_sparse_terms:
             mu = self.scaler.sparse.pulls * self.drift[:, None]
@@ -437,7 +442,7 @@ class LinearLearner:
         return buffer[:n_rows]
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_buffers": {}}
+        return vars(self) | {"_buffers": {}, "_believed": None}
 
 
 @lru_cache(maxsize=16)

@@ -284,7 +284,9 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         array, CSR matrix or frame (n_samples, n_features)
             A frame comes back as a frame, a sparse matrix as CSR.
         """
-        masked = keep_columns(self._checked(X), self._selected())
+        matrix = self._checked(X)
+        masked = keep_columns(matrix, self._selected())
+        masked = masked.copy() if masked is matrix else masked
         names: Any = getattr(self, "feature_names_in_", getattr(X, "columns", None))
         if validation.is_frame(X, "pandas"):
             if sp.issparse(masked):
