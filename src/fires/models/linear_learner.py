@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,16 @@ _CAPPED = (-0.5, 1.0)
 _AS_PUBLISHED = (-1.0, np.inf)  # the paper clips sigma at 0 and nowhere else
 _NOTHING = np.empty(0), np.empty(0)
 _OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
+
+
+class _Rows(NamedTuple):
+    """What a step knows of the rows besides X."""
+
+    weight: Floats
+    is_weighted: bool
+    total: float
+    target: Floats  # one row per row of parameters
+    level: Floats  # where predictions start from, per row of parameters
 
 
 class LinearLearner:
@@ -136,20 +146,24 @@ class LinearLearner:
         rates : Rates
             The learning rates.
         """
-        weight = _ones(batch.n_rows) if batch.weight is None else batch.weight
-        target, level = self.target.look(y, weight)
-        level = _zeros(self.n_rows) if level is None else level
+        rows = self._look(batch, y)
         if sp.issparse(batch.X) or self.in_sparse_terms:
             # What overflows is found where the sums are checked, before anything is moved.
             with np.errstate(all="ignore"):
-                self._step_sparse(batch, weight, target, level, rates)
+                self._step_sparse(batch, rows, rates)
         else:
-            self._step_dense(batch, weight, target, level, rates)
-        self.target.count(y, weight)
+            self._step_dense(batch, rows, rates)
+        self.target.count(y, rows.weight)
 
-    def _step_dense(
-        self, batch: CheckedBatch, w: Floats, target: Floats, level: Floats, rates: Rates
-    ) -> None:
+    def _look(self, batch: CheckedBatch, y: npt.NDArray[Any]) -> _Rows:
+        n, is_weighted = batch.n_rows, batch.weight is not None
+        weight = _ones(n) if batch.weight is None else batch.weight
+        total = float(weight.sum()) if is_weighted else float(n)
+        target, level = self.target.look(y, weight)
+        level = _zeros(self.n_rows) if level is None else level
+        return _Rows(weight, is_weighted, total, target, level)
+
+    def _step_dense(self, batch: CheckedBatch, rows: _Rows, rates: Rates) -> None:
         n_rows, X, missing = self.n_rows, batch.X, batch.n_missing > 0
         half = self.scaler.dense
         if batch.scale is not None and batch.scale == self.scale:
@@ -157,105 +171,71 @@ class LinearLearner:
         first = not half.ready
         if first:
             half = type(half)(self.n_features)
-            half.begin(X, w, missing)
+            half.begin(X, rows.weight, missing)
+        # One more row of sums than there are parameters is what the scale is learnt from.
         n_sums = n_rows + (half.kind == "standard" and not first)
         p, q = self._buffer("p", n_sums), self._buffer("q", n_sums)
-        total = float(len(w) if batch.weight is None else w.sum())
         counted = (half.count, half.spread) if n_sums > n_rows and not missing else _NOTHING
-        least = self._whole_step(batch, w, target, level, rates, total, half, p, q, *counted)
+        least = self._whole_step(X, rows, rates, half, p, q, *counted)
         if least == TOO_LONG:
             counted = _NOTHING
-            least = self._step_by_step(batch, w, target, level, rates, total, half, p, q)
+            least = self._step_by_step(X, rows, rates, half, p, q)
         if least != least:
             raise ValueError(_OVERFLOW)
         self.least_sigma = least
         if first:
             self.scaler.dense = half
         elif counted is _NOTHING:
-            half.absorb(X, p[-1], q[-1], w, missing)
+            half.absorb(X, p[-1], q[-1], rows.weight, missing)
 
     def _whole_step(
         self,
-        batch: CheckedBatch,
-        w: Floats,
-        target: Floats,
-        level: Floats,
+        X: Floats,
+        rows: _Rows,
         rates: Rates,
-        total: float,
         half: Any,
         p: Floats,
         q: Floats,
-        count: Floats,
-        spread: Floats,
+        *counted: Floats,
     ) -> float:
         """The step in one call, where the family has one, unless it has to be shortened."""
-        step, X = self.family.whole_step, batch.X
+        step = self.family.whole_step
         if step is None or not X.flags.c_contiguous:
             return TOO_LONG
         own, least = self.intercept, self.least_sigma * self.least_sigma
+        longest = np.inf if self.scale is None else least / rates.mu
         return step(
-            *read_only(X),
-            target,
-            w,
-            batch.weight is not None,
-            self.mu,
-            self.sigma,
-            half.shift,
-            half.gain,
-            own.mu,
-            own.sigma,
-            self.fit_intercept,
-            level,
-            self.family.start_width,
-            least,
-            np.inf if self.scale is None else least / rates.mu,
-            *rates.shared(total),
-            *self._sigma_change,
-            p,
-            q,
-            count,
-            spread,
-            total,
-            ROUNDING,
+            *(*read_only(X), rows.target, rows.weight, rows.is_weighted),
+            *(self.mu, self.sigma, half.shift, half.gain),
+            *(own.mu, own.sigma, self.fit_intercept),
+            *(rows.level, self.family.start_width, least, longest),
+            *(*rates.shared(rows.total), *self._sigma_change),
+            *(p, q, *counted, rows.total, ROUNDING),
         )
 
     def _step_by_step(
-        self,
-        batch: CheckedBatch,
-        w: Floats,
-        target: Floats,
-        level: Floats,
-        rates: Rates,
-        total: float,
-        half: Any,
-        p: Floats,
-        q: Floats,
+        self, X: Floats, rows: _Rows, rates: Rates, half: Any, p: Floats, q: Floats
     ) -> float:
         """The step as its parts: what every family can do, in any order of memory."""
-        X, n_rows, n_sums = batch.X, self.n_rows, len(p)
+        n_rows, n = self.n_rows, len(rows.weight)
         view, project_into, accumulate_into = oriented(X)
 
         # p and q hold the folded coefficients first and the sums later.
         fold(self.mu, self.sigma, half.gain, p, q)
-        a, v = np.empty((2, n_rows, len(w)))
+        a, v = np.empty((2, n_rows, n))
         project_into(view, p[:n_rows], q[:n_rows], half.shift, a, v)
 
         def norms() -> Floats:
             square = (half.gain**2)[None, :]
             return project(X, square, square, half.shift)[1]
 
-        # One more row of coefficients, the weights, gives the sums that the scale is learnt from.
-        c, d = rows = np.empty((2, n_sums, len(w)))
-        rows[:, n_rows:] = w
-        self._pulls(a, v, target, level, batch.weight, rates, norms, c, d)
+        c, d = self._pulls(a, v, rows, rates, norms, len(p))
         accumulate_into(view, c, d, half.shift, p, q)
-        return self._move(self.mu, self.sigma, p, q, half.gain, c, d, rates, total)
+        return self._move(self.mu, self.sigma, (p, q), half.gain, (c, d), rates.shared(rows.total))
 
-    def _step_sparse(
-        self, batch: CheckedBatch, w: Floats, target: Floats, level: Floats, rates: Rates
-    ) -> None:
+    def _step_sparse(self, batch: CheckedBatch, rows: _Rows, rates: Rates) -> None:
         X = batch.X if sp.issparse(batch.X) else sp.csr_array(batch.X)
-        touched = self.scaler.touched(X, w, batch.n_missing > 0)
+        touched = self.scaler.touched(X, rows.weight, batch.n_missing > 0)
         half = self.scaler.sparse
         first = not half.ready
         if first:
@@ -280,15 +260,13 @@ class LinearLearner:
             return touched.project(square, square)[1]
 
         n_sums = n_rows + (half.kind == "standard" and not first)
-        c, d = rows = np.empty((2, n_sums, len(w)))
-        rows[:, n_rows:] = w
-        self._pulls(a, v, target, level, batch.weight, rates, norms, c, d)
+        c, d = self._pulls(a, v, rows, rates, norms, n_sums)
         p, q = touched.accumulate(c, d)
-        rate = rates.shared(touched.total)[0]
-        drift = self.drift + rate * half.pace * c[:n_rows].sum(axis=1)
+        share = rates.shared(touched.total)
+        drift = self.drift + share[0] * half.pace * c[:n_rows].sum(axis=1)
         mu = kept - pull * drift[:, None]
-        _add_at(mu, gaps, rate * c[:n_rows, gap_rows] * centre)
-        least = self._move(mu, sigma, p, q, gain, c, d, rates, touched.total)
+        _add_at(mu, gaps, share[0] * c[:n_rows, gap_rows] * centre)
+        least = self._move(mu, sigma, (p, q), gain, (c, d), share)
         if least != least:
             raise ValueError(_OVERFLOW)
         self.drift, self.least_sigma = drift, min(least, self.least_sigma)
@@ -306,51 +284,48 @@ class LinearLearner:
         self,
         a: Floats,
         v: Floats,
-        target: Floats,
-        level: Floats,
-        weight: Floats | None,
+        rows: _Rows,
         rates: Rates,
         norms: Callable[[], Floats],
-        c: Floats,
-        d: Floats,
-    ) -> None:
-        """Write each row's weighted slopes in a and v, shortened where the step cap says so."""
+        n_sums: int,
+    ) -> tuple[Floats, Floats]:
+        """Each row's weighted slopes in a and v, shortened where the step cap says so.
+
+        Below them stand the weights, where there is a sum more than there are rows of parameters.
+        """
         family, bend, n_rows = self.family, np.empty_like(a), self.n_rows
+        c, d = pulls = np.empty((2, n_sums, a.shape[1]))
+        pulls[:, n_rows:] = rows.weight
         none = _zeros(n_rows)
         own = (self.intercept.mu, self.intercept.sigma) if self.fit_intercept else (none, none)
         # v bounds the norm of a row from above: mostly that alone shows that no cap is needed.
         least = self.least_sigma * self.least_sigma
-        greatest = family.pull_rows(
-            a, v, target, *own, self.noise, level, family.start_width, least, c, d, bend
-        )
-        factor = weight
+        start = rows.level, family.start_width, least
+        greatest = family.pull_rows(a, v, rows.target, *own, self.noise, *start, c, d, bend)
+        factor: Floats | None = rows.weight if rows.is_weighted else None
         if self.scale is not None and rates.mu * greatest > least:
             with np.errstate(all="ignore"):
                 overshoot = rates.mu * np.maximum(bend, 0.0) * (norms() + self.fit_intercept)
-                factor = (1.0 if weight is None else weight) / np.maximum(overshoot, 1.0)
+                factor = rows.weight / np.maximum(overshoot, 1.0)
         if factor is not None:
-            c[:n_rows] *= factor
-            d[:n_rows] *= factor
+            pulls[:, :n_rows] *= factor
+        return c, d
 
     def _move(
         self,
         mu: Floats,
         sigma: Floats,
-        p: Floats,
-        q: Floats,
+        sums: tuple[Floats, Floats],
         gain: Floats,
-        c: Floats,
-        d: Floats,
-        rates: Rates,
-        total: float,
+        pulls: tuple[Floats, Floats],
+        share: tuple[float, float],
     ) -> float:
         """Take the step: the smallest sigma after it, or NaN if nothing was moved."""
-        own, share = self.intercept, rates.shared(total)
-        intercept = own.mu, own.sigma, self.fit_intercept
-        least = move(mu, sigma, p, q, gain, c, d, *intercept, *share, *self._sigma_change)
+        own = self.intercept.mu, self.intercept.sigma, self.fit_intercept
+        least = move(mu, sigma, *sums, gain, *pulls, *own, *share, *self._sigma_change)
         if self.noise and least == least:
             # In the logarithm, so that it stays positive; by at most a factor e.
-            growth = share[0] * self.noise * float(d[: self.n_rows].sum())
+            growth = share[0] * self.noise * float(pulls[1][: self.n_rows].sum())
             self.noise *= math.exp(min(max(growth, -1.0), 1.0))
         return least
 
