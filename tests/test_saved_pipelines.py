@@ -25,6 +25,7 @@ from fires import FIRES, FSDS, OFS, AllFeatures, FromModel, OnlinePipeline, Rand
 from fires.core.errors import StateError
 from fires.core.randomness import generator
 from fires.core.state import read_state, write_state
+from fires.evaluation import prequential
 from fires.predictors import (
     Perceptron,
     RiverPredictor,
@@ -32,6 +33,7 @@ from fires.predictors import (
     boosting,
     hoeffding_tree,
 )
+from fires.streams import from_arrays
 
 needs_river = pytest.mark.skipif(not importlib.util.find_spec("river"), reason="needs river")
 PREPROCESS = pytest.mark.parametrize("preprocess", ["standard", "minmax", None])
@@ -537,7 +539,7 @@ def test_a_file_that_lacks_any_part_is_refused(saved, name):
     for lost in arrays:
         write_state(path, header, {n: array for n, array in arrays.items() if n != lost})
         fault(path, predictor=given)
-    needed = {"selector", "predictor", "preprocess", "feature_names", "n_missing"}
+    needed = {"selector", "predictor", "preprocess", "feature_names", "named_apart", "n_missing"}
     assert needed == set(header) - {"class", "fires"}
     for lost in needed:
         write_state(path, {n: value for n, value in header.items() if n != lost}, arrays)
@@ -562,3 +564,23 @@ def test_the_state_of_something_else_is_refused(tmp_path, kind):
 def test_a_missing_file_is_a_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         fires.load(Path(tmp_path) / "model", predictor=GaussianNB())
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_pipeline_that_was_evaluated_knows_the_names_of_the_stream(library, tmp_path):
+    """As ``fires select`` saves it: frames whose columns come in another order are put right."""
+    frames = pytest.importorskip(library)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4)) * [1.0, 10.0, 100.0, 1000.0]
+    y, names = (X[:, 0] > 0).astype(int), ["a", "b", "c", "d"]
+    pipeline = OnlinePipeline(FIRES(1), Perceptron())
+    for _ in prequential(from_arrays(X, y, names), pipeline):
+        pass
+    pipeline.save(tmp_path / "model")
+    loaded = fires.load(tmp_path / "model")
+    assert loaded.feature_names_in_.tolist() == names
+    frame = frames.DataFrame({name: X[:, names.index(name)] for name in reversed(names)})
+    assert_array_equal(loaded.predict(frame), pipeline.predict(X))
+    assert_array_equal(loaded.predict(X), pipeline.predict(X))  # arrays, as they were announced
+    with pytest.raises(ValueError, match="missing 'a'"):
+        loaded.predict(frame.drop(columns="a") if library == "pandas" else frame.drop("a"))

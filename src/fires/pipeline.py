@@ -180,6 +180,23 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         scale = None if sp.issparse(scaled) else self.preprocess
         return CheckedBatch(scaled, raw.y, raw.weight, 0, classes, scale), learn_scale
 
+    def name_features(self, names: Any) -> Self:
+        """Name the columns of a stream of plain arrays, for the selector too.
+
+        Parameters
+        ----------
+        names : sequence of str
+            One name for each column, each of them once.
+
+        Returns
+        -------
+        self
+        """
+        super().name_features(names)
+        if not hasattr(self.selector, "feature_names_in_"):
+            self.selector.name_features(names)
+        return self
+
     def _know_columns(self, X: Any) -> None:
         """Take over the columns of a selector that has learnt before, or give it their names."""
         selector, names = self.selector, validation.column_names(X)
@@ -383,6 +400,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             "preprocess": self.preprocess,
             "n_missing": self.n_missing_,
             "feature_names": None if names is None else names.tolist(),
+            "named_apart": getattr(self, "_named_apart_", False),
             "predictor": None,
         }
         arrays = under("scaler", self._scaler_.state())
@@ -430,6 +448,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             names = np.array(header["feature_names"], dtype=object)
             validation.check_names(names)
             pipeline.feature_names_in_ = names
+        if Value(bool).read("named_apart", header, arrays, {}):
+            pipeline._named_apart_ = True
         return pipeline
 
 

@@ -146,15 +146,23 @@ def match_columns(
         warnings.warn(
             f"X does not have valid feature names, but {owner} was fitted with feature names",
             UserWarning,
-            stacklevel=4,
+            stacklevel=_frames_of_ours(),
         )
     elif names is not None:
         warnings.warn(
             f"X has feature names, but {owner} was fitted without feature names",
             UserWarning,
-            stacklevel=4,
+            stacklevel=_frames_of_ours(),
         )
     return None
+
+
+def _frames_of_ours() -> int:
+    """How far up the stack the caller's own code is, for a warning to point at."""
+    depth, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("fires."):
+        depth, frame = depth + 1, frame.f_back
+    return depth
 
 
 def refuse(

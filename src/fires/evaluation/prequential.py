@@ -99,8 +99,8 @@ def prequential(
     pipeline.start()
     schema = getattr(stream, "schema", None)
     known = getattr(schema, "classes", None) if classes is None else tuple(classes)
-    if schema is not None and not hasattr(pipeline.selector, "feature_names_in_"):
-        pipeline.selector.name_features(schema.feature_names)  # what it is shown are plain arrays
+    if schema is not None and not hasattr(pipeline, "feature_names_in_"):
+        pipeline.name_features(schema.feature_names)  # what it is shown are plain arrays
     totals = _running(scores, known, pipeline)
     evaluation = _Evaluation(pipeline, totals, known, order, window, int(label_delay))
     return _steps(_batches(stream, batch_size), evaluation, keep_weights)

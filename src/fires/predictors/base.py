@@ -40,6 +40,9 @@ class Predictor(KnowsClasses, ABC):
         self.learn(CheckedBatch(X, y, as_weights(sample_weight, len(y)), announced=classes))
         return self
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({'' if self.inner is self else repr(self.inner)})"
+
     @property
     def inner(self) -> Any:
         """What the user knows as the predictor: the object within, where one is wrapped."""
