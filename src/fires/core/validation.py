@@ -13,7 +13,8 @@ import sys
 import warnings
 from collections.abc import Sequence
 from numbers import Number, Real
-from typing import Any
+from types import FrameType
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from fires.core.errors import TargetError
 
 Names = npt.NDArray[np.object_]
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+_NOT_THE_CALLER = ("fires.", "sklearn.")
 LARGEST = 1e150
 """The largest value a step bears: its square can still be summed."""
 
@@ -159,8 +161,8 @@ def match_columns(
 
 def _frames_of_ours() -> int:
     """How far up the stack the caller's own code is, for a warning to point at."""
-    depth, frame = 1, sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("fires."):
+    depth, frame = 1, cast("FrameType | None", sys._getframe(1))
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_NOT_THE_CALLER):
         depth, frame = depth + 1, frame.f_back
     return depth
 

@@ -70,7 +70,8 @@ def compiled_with(function: Callable[..., T], name: str, **names: Any) -> Callab
 def _digest(files: frozenset[str]) -> str:
     """Of all loops and these files: numba does not see that what a cached loop calls is new."""
     loops = sorted(Path(__file__).parent.glob("*.py"))
-    content = b"".join(path.read_bytes() for path in [*loops, *map(Path, sorted(files))])
+    sources = [path for path in [*loops, *map(Path, sorted(files))] if path.exists()]
+    content = b"".join(path.read_bytes() for path in sources)
     return hashlib.blake2b(content, digest_size=6).hexdigest()
 
 
