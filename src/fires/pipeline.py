@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
@@ -84,7 +83,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
 
     n_missing_: int
     _scaler_: Scaler
-    _predictor_: Any
+    _predictor_: Any  # the predictor, as something that all predictors are
+    _is_ours_: bool  # whether that learns from checked batches
 
     def __init__(
         self, selector: Any, predictor: Any = None, preprocess: str | None = "standard"
@@ -144,6 +144,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             if not hasattr(self.selector, method):
                 raise TypeError(f"{self.selector!r} is no online selector: it has no {method}.")
         self._predictor_ = None if self.predictor is None else as_predictor(self.predictor)
+        self._is_ours_ = isinstance(self._predictor_, Predictor)
         return self
 
     def admit(
@@ -177,7 +178,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             self.n_missing_ = getattr(self, "n_missing_", 0) + raw.n_missing
 
         # Sparse rows are not centred: a selector that wants them centred does that itself.
-        scale = None if sp.issparse(scaled) else self.preprocess
+        scale = self.preprocess if isinstance(scaled, np.ndarray) else None
         return CheckedBatch(scaled, raw.y, raw.weight, 0, classes, scale), learn_scale
 
     def name_features(self, names: Any) -> Self:
@@ -220,8 +221,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             return
         if batch.y is None:
             raise ValueError(f"{type(self).__name__} requires y, for its predictor to learn from.")
-        if isinstance(self._predictor_, Predictor):
-            if not len(self._predictor_.book):
+        if self._is_ours_:
+            if self._predictor_.book is NO_CLASSES:
                 self._predictor_.expect(self.book)
             self._predictor_.check(batch)
 
@@ -438,7 +439,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"The pipeline in {where} was saved without a predictor: pass none.")
         inner = predictor.inner if isinstance(predictor, Predictor) else predictor
         pipeline = cls(selector, inner, header["preprocess"]).start()
-        pipeline._predictor_ = predictor
+        pipeline._predictor_, pipeline._is_ours_ = predictor, isinstance(predictor, Predictor)
         pipeline.n_features_in_ = selector.n_features_in_
         pipeline._scaler_ = Scaler(pipeline.preprocess, selector.n_features_in_)
         pipeline._scaler_.restore(part_of("scaler", arrays))

@@ -147,7 +147,7 @@ class LinearLearner:
             The learning rates.
         """
         rows = self._look(batch, y)
-        if sp.issparse(batch.X) or self.in_sparse_terms:
+        if self.in_sparse_terms or not isinstance(batch.X, np.ndarray):
             # What overflows is found where the sums are checked, before anything is moved.
             with np.errstate(all="ignore"):
                 self._step_sparse(batch, rows, rates)
@@ -358,7 +358,7 @@ class LinearLearner:
         The coefficients of x itself stay what they are: only their unit changes, from the standard
         deviation to the root mean square of a column.
         """
-        if self.scale is None or self.in_sparse_terms or not sp.issparse(X):
+        if self.scale is None or self.in_sparse_terms or isinstance(X, np.ndarray):
             return self
         other = copy.copy(self)
         other.target, other.intercept = copy.deepcopy((self.target, self.intercept))

@@ -134,7 +134,7 @@ class Perceptron(Predictor):
 
 
 def _refuse_sparse(X: Any) -> None:
-    if sp.issparse(X):
+    if not isinstance(X, np.ndarray) and sp.issparse(X):
         raise ValueError(
             "This Perceptron needs dense rows; scikit-learn's SGDClassifier takes sparse ones."
         )

@@ -76,7 +76,8 @@ class Scaler:
             Learns from the batch: until it is called, nothing is learnt.
         """
         X = self._alike(X)
-        return (self._sparse if sp.issparse(X) else self._dense)(X, weight, missing)
+        scaled = self._dense if isinstance(X, np.ndarray) else self._sparse
+        return scaled(X, weight, missing)
 
     def _dense(self, X: Any, w: Floats, missing: bool) -> tuple[Any, Callable[[], None]]:
         half = self.dense
