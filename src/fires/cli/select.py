@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
-import platform
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +18,7 @@ import click
 from fires.cli import options
 from fires.cli.interrupts import Interruptible
 from fires.cli.progress import one_bar
+from fires.cli.run_facts import run_facts
 from fires.cli.startup import quick_imports
 from fires.cli.text import one_line, printable
 from fires.core.errors import COMMAND, InputError
@@ -27,10 +26,8 @@ from fires.core.errors import COMMAND, InputError
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
     from fires.evaluation.totals import RunTotals
-    from fires.pipeline import OnlinePipeline
     from fires.predictors import Perceptron
     from fires.streams.base import Batch
-    from fires.streams.files import FileStream
 
 _EXAMPLES = """\b
 Examples:
@@ -44,40 +41,21 @@ _MODELS = ("auto", "probit", "logistic", *_NUMERIC)
 
 @click.command("select", epilog=_EXAMPLES)
 @click.argument("file", metavar="FILE")
-@click.option("--target", "-t", required=True, metavar="COL", help="The column to predict.")
+@options.target()
 @options.top
 @options.batch_size()
-@click.option(
+@options.choice(
     "--model",
-    type=click.Choice(_MODELS),
-    default="auto",
-    show_default=True,
-    help="What the target is: classes (probit, logistic), numbers (gaussian) or counts (poisson).",
+    _MODELS,
+    "What the target is: classes (probit, logistic), numbers (gaussian) or counts (poisson).",
 )
 @options.exclude
-@click.option(
-    "--max-categories",
-    type=click.IntRange(min=1),
-    default=1000,
-    show_default=True,
-    metavar="N",
-    help="Categories of a text column that get a code of their own.",
+@options.count(
+    "--max-categories", 1000, "Categories of a text column that get a code of their own."
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder for features.csv, state.safetensors, run.json and steps.jsonl.",
-)
+@options.out("features.csv, state.safetensors, run.json and steps.jsonl.")
 @options.as_json
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="For models that draw random numbers; the linear ones do not.",
-)
+@options.count("--seed", 0, "For models that draw random numbers; the linear ones do not.", least=0)
 @click.option(
     "--as-published",
     is_flag=True,
@@ -112,7 +90,6 @@ def command(
     Ctrl-C ends the run early; what was learnt until then is shown and saved.
     """
     started = time.perf_counter()
-    began = datetime.now(UTC).isoformat(timespec="seconds")
     if as_published and model not in ("auto", "probit"):
         raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
     with quick_imports():
@@ -157,7 +134,13 @@ def command(
                     folder.record(step)
                 show(partial(_seen, step, totals, reading))
         _refuse_one_class(selector, file, target, source)
-        run = _run_facts(stream, pipeline, began, started, source.interrupted)
+        run = run_facts(stream, started) | {
+            "interrupted": source.interrupted,
+            "model": selector.model_,
+            "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
+            "n_features": selector.n_features_in_,
+            "missing_values": pipeline.n_missing_,
+        }
         if folder is not None:
             folder.finish(pipeline, names, totals, run)
     if as_json:
@@ -200,31 +183,6 @@ def _refuse_one_class(selector: Any, file: str, target: str, source: Interruptib
             f'the target column "{target}" of {file} holds one value only, '
             f"{classes[0].item()!r}: there is nothing to tell apart"
         )
-
-
-def _run_facts(
-    stream: FileStream, pipeline: OnlinePipeline, began: str, started: float, interrupted: bool
-) -> dict[str, Any]:
-    from importlib.metadata import version
-
-    from fires import __version__
-
-    selector, given = pipeline.selector, click.get_current_context().params
-    return {
-        "fires": __version__,
-        "started": began,
-        "seconds": round(time.perf_counter() - started, 3),
-        "interrupted": interrupted,
-        "model": selector.model_,
-        "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
-        "n_features": selector.n_features_in_,
-        "missing_values": pipeline.n_missing_,
-        "rejected_rows": stream.rejected.count,
-        "rejected_examples": [list(example) for example in stream.rejected.examples],
-        "versions": {"python": platform.python_version()}
-        | {name: version(name) for name in ("numpy", "scikit-learn", "numba", "polars")},
-        "settings": {name: given[name] for name in given if name not in ("out", "as_json")},
-    }
 
 
 def _print_json(
