@@ -11,6 +11,7 @@ from fires.bench.figure_data import DIGITS, Pixels
 from fires.bench.figure_style import LOOKS, new_figure
 from fires.bench.protocols import WINDOW, Run
 from fires.core.belief import Floats
+from fires.evaluation.records import defined_mean
 
 _SMALL: dict[str, Any] = {"loc": "left", "fontsize": 8, "color": "#555555"}
 _LARGEST = 900.0  # the area of a circle, in square points
@@ -130,7 +131,11 @@ def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority:
         named = {name: _named(name, run).replace(" (", "\n(") for name, run in runs.items()}
         ended = {name: run for name, run in runs.items() if run.diverged_at is None}
         points = {
-            name: (_mean(run.stability), _mean(run.accuracy), float(np.nanvar(run.accuracy)))
+            name: (
+                defined_mean(run.stability),
+                defined_mean(run.accuracy),
+                float(np.nanvar(run.accuracy)),
+            )
             for name, run in ended.items()
             if not np.isnan(run.stability).all()
         }
@@ -141,7 +146,7 @@ def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority:
             axes.scatter(x, y, s=16, color=look.colour, marker=look.mark, label=named[name])
         for name in (name for name in ended if name not in points):  # all features: no stability
             level = {"color": LOOKS[name].colour, "linestyle": LOOKS[name].dashes}
-            axes.axhline(_mean(runs[name].accuracy), **level, label=named[name])
+            axes.axhline(defined_mean(runs[name].accuracy), **level, label=named[name])
         _majority(axes, majority)
         for name in (name for name in runs if name not in ended):
             axes.plot([], [], "x", color=LOOKS[name].colour, label=named[name])
@@ -186,7 +191,7 @@ def effect_of_penalty(runs: Mapping[float, Run], settings: str) -> Any:
         for axes, what, colour, mark in zip(
             parts, ("accuracy", "stability"), ("#d55e00", "#0072b2"), "os", strict=True
         ):
-            means = [_mean(getattr(run, what)) for run in runs.values()]
+            means = [defined_mean(getattr(run, what)) for run in runs.values()]
             axes.plot(list(runs), means, color=colour, marker=mark, markersize=4)
             axes.axvline(0.01, color="#808080", linestyle=":", label="default, 0.01")
             axes.set_ylabel(f"{what}\n(mean over steps)")
@@ -233,11 +238,6 @@ def _circles(variances: Sequence[float]) -> tuple[float, float]:
     return _LARGEST / widest, largest
 
 
-def _mean(values: Floats) -> float:
-    """Of what is defined; NaN if nothing is."""
-    return float("nan") if np.isnan(values).all() else float(np.nanmean(values))
-
-
 def _moving_mean(values: Floats, size: int) -> Floats:
     """The mean of the last ``size`` values at each place, as far as they are there and defined.
 
@@ -246,4 +246,6 @@ def _moving_mean(values: Floats, size: int) -> Floats:
     >>> _moving_mean(np.array([np.nan, 1.0, 3.0, 5.0]), 2)
     array([nan,  1.,  2.,  4.])
     """
-    return np.array([_mean(values[max(0, end - size) : end]) for end in range(1, len(values) + 1)])
+    return np.array(
+        [defined_mean(values[max(0, end - size) : end]) for end in range(1, len(values) + 1)]
+    )

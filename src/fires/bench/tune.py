@@ -10,8 +10,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from fires import FIRES
 from fires.bench.cells import evaluate, kept_dataset
+from fires.bench.protocols import PROTOCOLS
 from fires.bench.results import Record
 from fires.bench.text_table import TextTable, number
 from fires.core.errors import InputError
@@ -111,15 +111,15 @@ def run(trial: Trial) -> Record:
     dict
         What :func:`fires.bench.cells.evaluate` gives, and the trade-off of it.
     """
-    make = FIRES.as_published if trial.protocol == "as-published" else FIRES
-    selector = make(
+    selector = PROTOCOLS[trial.protocol].make_fires(
         trial.fraction,
         model="probit",
         learning_rate=trial.learning_rate,
         uncertainty_penalty=trial.uncertainty_penalty,
     )
+    stream: Stream
     if trial.target is None:
-        data, stream = kept_dataset(trial.dataset, trial.protocol, trial.n_rows, trial.seed)
+        stream = data = kept_dataset(trial.dataset, trial.protocol, trial.n_rows, trial.seed)
         more = {"complete": data.complete}
     else:
         stream, more = _beginning(trial.dataset, trial.target, trial.n_rows), {}

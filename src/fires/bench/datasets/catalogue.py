@@ -123,7 +123,7 @@ def _file(facts: Mapping[str, Any] | None, n_features: int) -> DataFile | None:
 def _info(facts: Mapping[str, Any]) -> Info:
     """A data set as ``catalogue.toml`` has it, with what reads or makes it."""
     name, n_features = facts["name"], facts["n_features"]
-    made = {
+    made: dict[str, Any] = {
         "whole": _file(facts.get("whole"), n_features),
         "part": _file(facts.get("part"), n_features),
         "remotes": tuple(Remote(**remote) for remote in facts.get("remotes", ())),
