@@ -14,7 +14,7 @@ import click
 from fires.cli import contestants, options
 from fires.cli.progress import one_bar
 from fires.cli.run_facts import run_facts
-from fires.cli.text import printable
+from fires.cli.text import printable, saying_where
 
 if TYPE_CHECKING:
     from fires.evaluation.compare import Comparison
@@ -93,35 +93,28 @@ def command(
     from fires.core.state import replace_file
     from fires.evaluation.compare import BASELINES, compare
     from fires.evaluation.run_folder import make_folder, naming
-    from fires.streams.base import InputError
     from fires.streams.files import from_file
 
     if out is not None:
         make_folder(out)
     stream = from_file(file, target, exclude=[name for name in exclude.split(",") if name])
-    try:
-        with one_bar(
-            "reading the labels", "{task.percentage:.0f}%", "remaining", transient=True
-        ) as show:
-            found = compare(
-                lambda: stream,
-                {
-                    name: contestants.maker(name, top)
-                    for name in dict.fromkeys([*selectors, *BASELINES])
-                },
-                predictor=contestants.predictor(predictor),
-                batch_size=batch_size,
-                seeds=seeds,
-                score=score,
-                preprocess=scale,
-                progress=lambda what, rows, total: show(
-                    lambda: {"description": what, "completed": rows, "total": total}
-                ),
-            )
-    except InputError:
-        raise
-    except ValueError as error:  # it knows the column, but not the file
-        raise InputError(f"{file}: {error}") from error
+    shown = one_bar("reading the labels", "{task.percentage:.0f}%", "remaining", transient=True)
+    with saying_where(file, target), shown as show:
+        found = compare(
+            lambda: stream,
+            {
+                name: contestants.maker(name, top)
+                for name in dict.fromkeys([*selectors, *BASELINES])
+            },
+            predictor=contestants.predictor(predictor),
+            batch_size=batch_size,
+            seeds=seeds,
+            score=score,
+            preprocess=scale,
+            progress=lambda what, rows, total: show(
+                lambda: {"description": what, "completed": rows, "total": total}
+            ),
+        )
     if scale != "minmax" and "efs" in selectors:
         caution = "Caution: efs is made for columns in [0, 1], as --scale minmax gives them."
         found = replace(found, cautions=(*found.cautions, caution))

@@ -7,8 +7,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +19,8 @@ from fires.cli.interrupts import Interruptible
 from fires.cli.progress import one_bar
 from fires.cli.run_facts import run_facts
 from fires.cli.startup import quick_imports
-from fires.cli.text import one_line, printable
-from fires.core.errors import COMMAND, InputError
+from fires.cli.text import printable, saying_where
+from fires.core.errors import InputError
 
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
@@ -123,7 +122,7 @@ def command(
         folder = None if out is None else stack.enter_context(RunFolder(out))
         with (
             one_bar("0 rows", "{task.fields[now]}", total=stream.n_bytes) as show,
-            _saying_where(file, target, totals),
+            saying_where(file, target, totals),
             source,
         ):
             reading = time.perf_counter()
@@ -161,19 +160,6 @@ def _predictor(model: str, first: Batch) -> Perceptron | None:
 
     fractions = first.y.dtype.kind == "f" and bool((first.y % 1.0).any())
     return None if model in _NUMERIC or fractions else Perceptron()
-
-
-@contextmanager
-def _saying_where(file: str, target: str, totals: RunTotals) -> Iterator[None]:
-    """Let errors of the learning name the file and the target, which the library does not know."""
-    try:
-        yield
-    except InputError:
-        raise
-    except ValueError as error:
-        where = f"{file}, after {totals.n_rows:,} rows" if totals.n_rows else file
-        wording = COMMAND._replace(y=f'the target "{target}"')
-        raise InputError(one_line(error, wording), where) from error
 
 
 def _refuse_one_class(selector: Any, file: str, target: str, source: Interruptible) -> None:
