@@ -11,7 +11,6 @@ from fires.bench.figure_data import DIGITS, Pixels
 from fires.bench.figure_style import LOOKS, new_figure
 from fires.bench.protocols import WINDOW, Run
 from fires.core.belief import Floats
-from fires.evaluation.records import defined_mean
 
 _SMALL: dict[str, Any] = {"loc": "left", "fontsize": 8, "color": "#555555"}
 _LARGEST = 900.0  # the area of a circle, in square points
@@ -132,8 +131,8 @@ def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority:
         ended = {name: run for name, run in runs.items() if run.diverged_at is None}
         points = {
             name: (
-                defined_mean(run.stability),
-                defined_mean(run.accuracy),
+                _mean(run.stability),
+                _mean(run.accuracy),
                 float(np.nanvar(run.accuracy)),
             )
             for name, run in ended.items()
@@ -146,7 +145,7 @@ def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority:
             axes.scatter(x, y, s=16, color=look.colour, marker=look.mark, label=named[name])
         for name in (name for name in ended if name not in points):  # all features: no stability
             level = {"color": LOOKS[name].colour, "linestyle": LOOKS[name].dashes}
-            axes.axhline(defined_mean(runs[name].accuracy), **level, label=named[name])
+            axes.axhline(_mean(runs[name].accuracy), **level, label=named[name])
         _majority(axes, majority)
         for name in (name for name in runs if name not in ended):
             axes.plot([], [], "x", color=LOOKS[name].colour, label=named[name])
@@ -191,7 +190,7 @@ def effect_of_penalty(runs: Mapping[float, Run], settings: str) -> Any:
         for axes, what, colour, mark in zip(
             parts, ("accuracy", "stability"), ("#d55e00", "#0072b2"), "os", strict=True
         ):
-            means = [defined_mean(getattr(run, what)) for run in runs.values()]
+            means = [_mean(getattr(run, what)) for run in runs.values()]
             axes.plot(list(runs), means, color=colour, marker=mark, markersize=4)
             axes.axvline(0.01, color="#808080", linestyle=":", label="default, 0.01")
             axes.set_ylabel(f"{what}\n(mean over steps)")
@@ -238,6 +237,11 @@ def _circles(variances: Sequence[float]) -> tuple[float, float]:
     return _LARGEST / widest, largest
 
 
+def _mean(values: Floats) -> float:
+    """Of what is defined; NaN if nothing is."""
+    return float("nan") if np.isnan(values).all() else float(np.nanmean(values))
+
+
 def _moving_mean(values: Floats, size: int) -> Floats:
     """The mean of the last ``size`` values at each place, as far as they are there and defined.
 
@@ -246,6 +250,4 @@ def _moving_mean(values: Floats, size: int) -> Floats:
     >>> _moving_mean(np.array([np.nan, 1.0, 3.0, 5.0]), 2)
     array([nan,  1.,  2.,  4.])
     """
-    return np.array(
-        [defined_mean(values[max(0, end - size) : end]) for end in range(1, len(values) + 1)]
-    )
+    return np.array([_mean(values[max(0, end - size) : end]) for end in range(1, len(values) + 1)])

@@ -47,7 +47,7 @@ def command(out: Path, seed: int) -> None:
 
         from fires.cli.tables import feature_table
         from fires.evaluation.prequential import prequential
-        from fires.evaluation.run_folder import naming
+        from fires.evaluation.run_folder import feature_rows, naming
         from fires.evaluation.totals import RunTotals
         from fires.pipeline import OnlinePipeline
         from fires.predictors import Perceptron
@@ -70,12 +70,11 @@ def command(out: Path, seed: int) -> None:
         pipeline.save(path)
 
     old, new = stream.relevant_at(0), stream.relevant_at(_N_SAMPLES - 1)
-    truth = dict.fromkeys(old.tolist(), "before") | dict.fromkeys(new.tolist(), "now")
     names = stream.schema.feature_names
+    truth = {names[column]: "before" for column in old} | {names[column]: "now" for column in new}
     click.echo()
-    Console().print(
-        feature_table(selector, names, totals.share_selected, 2 * _N_RELEVANT, relevant=truth)
-    )
+    rows = feature_rows(selector, names, totals)
+    Console().print(feature_table(rows[: 2 * _N_RELEVANT], truth))
     click.echo()
 
     turn = stream.change // _BATCH_SIZE

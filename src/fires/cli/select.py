@@ -93,7 +93,7 @@ def command(
         raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
     with quick_imports():
         from fires.evaluation.prequential import prequential
-        from fires.evaluation.run_folder import RunFolder
+        from fires.evaluation.run_folder import RunFolder, feature_rows
         from fires.evaluation.totals import RunTotals
         from fires.pipeline import OnlinePipeline
         from fires.selectors.fires import FIRES
@@ -142,10 +142,11 @@ def command(
         }
         if folder is not None:
             folder.finish(pipeline, names, totals, run)
+    chosen = [row for row in feature_rows(selector, names, totals) if row["selected"]]
     if as_json:
-        _print_json(selector, names, totals, run)
+        click.echo(json.dumps({"features": chosen} | run | totals.as_dict(), ensure_ascii=False))
     else:
-        _print_table(selector, names, totals, run, stream.rejected.unit)
+        _print_table(chosen, totals, run, stream.rejected.unit)
     if out is not None and not as_json:
         click.echo(f"written to {out}: features.csv, state.safetensors, run.json, steps.jsonl")
     if source.interrupted:
@@ -171,24 +172,14 @@ def _refuse_one_class(selector: Any, file: str, target: str, source: Interruptib
         )
 
 
-def _print_json(
-    selector: Any, names: tuple[str, ...], totals: RunTotals, run: dict[str, Any]
-) -> None:
-    from fires.evaluation.run_folder import feature_rows
-
-    chosen = [row for row in feature_rows(selector, names, totals) if row["selected"]]
-    click.echo(json.dumps({"features": chosen} | run | totals.as_dict(), ensure_ascii=False))
-
-
 def _print_table(
-    selector: Any, names: tuple[str, ...], totals: RunTotals, run: dict[str, Any], unit: str
+    chosen: list[dict[str, Any]], totals: RunTotals, run: dict[str, Any], unit: str
 ) -> None:
     from rich.console import Console
 
     from fires.cli.tables import feature_table
 
-    n_selected = int(selector.get_support().sum())
-    Console().print(feature_table(selector, names, totals.share_selected, n_selected))
+    Console().print(feature_table(chosen))
     facts = [f"{totals.n_rows:,} rows in {run['seconds']:.1f} s"]
     facts += _if_known("stability {:.3f}", totals.stability)
     facts += _if_known("accuracy {:.3f} on the selected features", totals.scores.get("accuracy"))

@@ -133,13 +133,15 @@ def feature_rows(selector: Any, names: tuple[str, ...], totals: RunTotals) -> li
         One row of ``features.csv`` each.
     """
     support, share = selector.get_support(), totals.share_selected
+    weights, importances = selector.weights_, selector.importances_
+    uncertainties = selector.uncertainties_
     return [
         {
             "rank": rank,
             "feature": names[column],
-            "weight": float(selector.weights_[column]),
-            "importance": float(selector.importances_[column]),
-            "uncertainty": float(selector.uncertainties_[column]),
+            "weight": float(weights[column]),
+            "importance": float(importances[column]),
+            "uncertainty": float(uncertainties[column]),
             "selected": bool(support[column]),
             "share_selected": float(share[column]),
         }
