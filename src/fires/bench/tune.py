@@ -14,6 +14,7 @@ from fires.bench.cells import evaluate, kept_dataset
 from fires.bench.protocols import PROTOCOLS
 from fires.bench.results import Record
 from fires.bench.text_table import TextTable, number
+from fires.core.classes import has_fractions
 from fires.core.errors import InputError
 from fires.predictors import Perceptron
 from fires.streams.base import Batch, Schema, Stream
@@ -142,7 +143,7 @@ def check_file(path: str, target: str, n_rows: int | None = None) -> None:
         As far as it will be read.
     """
     for batch in _beginning(path, target, n_rows).batches(100):
-        if batch.y.dtype.kind == "f" and (batch.y % 1 != 0).any():
+        if has_fractions(batch.y):
             raise InputError(
                 f'the target "{target}" of {path} holds numbers that are not whole; what is tuned '
                 "here tells classes apart"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import stat
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -137,11 +136,7 @@ def command(
 
 def _refuse_pipes(file: str) -> None:
     """What can be read only once cannot be compared on."""
-    path = Path(file)
-    once = file == "-" or (
-        path.exists() and (stat.S_ISFIFO(mode := path.stat().st_mode) or stat.S_ISCHR(mode))
-    )
-    if once:
+    if file == "-" or Path(file).is_fifo() or Path(file).is_char_device():
         name = "standard input" if file == "-" else file
         raise ValueError(
             f"{name} can be read only once, and selectors are compared in several passes: save it "

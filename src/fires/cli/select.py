@@ -157,10 +157,10 @@ def command(
 
 def _predictor(model: str, first: Batch) -> Perceptron | None:
     """A Perceptron, if the target holds classes, as FIRES too finds out from the first batch."""
+    from fires.core.classes import has_fractions
     from fires.predictors import Perceptron
 
-    fractions = first.y.dtype.kind == "f" and bool((first.y % 1.0).any())
-    return None if model in _NUMERIC or fractions else Perceptron()
+    return None if model in _NUMERIC or has_fractions(first.y) else Perceptron()
 
 
 def _refuse_one_class(selector: Any, file: str, target: str, source: Interruptible) -> None:
