@@ -13,10 +13,9 @@ import numpy as np
 from fires import EFS, FSDS, OFS, AllFeatures, RandomFeatures
 from fires.bench.datasets import loading as datasets
 from fires.bench.protocols import PROTOCOLS, run_of
-from fires.core.belief import Floats
 from fires.core.version import __version__
+from fires.evaluation.records import defined_mean, number_or_none
 from fires.predictors import Perceptron, boosting, hoeffding_tree
-from fires.streams.arrays import from_arrays
 from fires.streams.base import Stream
 
 BATCH_SIZES = (25, 50, 75, 100)
@@ -167,9 +166,9 @@ def run(cell: Cell) -> dict[str, Any]:
     """
     method = METHODS[cell.method]
     started = time.perf_counter()
-    data, stream = kept_dataset(cell.dataset, cell.protocol, cell.n_rows, cell.seed)
+    data = kept_dataset(cell.dataset, cell.protocol, cell.n_rows, cell.seed)
     found = evaluate(
-        stream,
+        data,
         method.selector(cell),
         method.predictor(cell),
         batch_size=cell.batch_size,
@@ -225,17 +224,16 @@ def evaluate(
         return nothing | steps | {"diverged_at": done.diverged_at}
     assert done.seconds is not None
     select, train = 1e3 * done.seconds[:, 1:]
-    means = map(_mean, (done.accuracy, done.stability, select, train, select + train))
+    series = (done.accuracy, done.stability, select, train, select + train)
+    means = [number_or_none(defined_mean(values)) for values in series]
     scored = done.accuracy[~np.isnan(done.accuracy)]
     variance = float(scored.var()) if len(scored) else None
     return dict(zip(_MEANS, means, strict=True)) | {"accuracy_variance": variance} | steps
 
 
 @lru_cache(maxsize=1)
-def kept_dataset(
-    name: str, protocol: str, n_rows: int | None, seed: int
-) -> tuple[datasets.Dataset, Stream]:
-    """The data set and its rows, kept for the cells that come next.
+def kept_dataset(name: str, protocol: str, n_rows: int | None, seed: int) -> datasets.Dataset:
+    """The data set with its rows in memory, kept for the cells that come next.
 
     Parameters
     ----------
@@ -244,21 +242,10 @@ def kept_dataset(
 
     Returns
     -------
-    data : Dataset
-        What is known of it.
-    stream : Stream
-        Its rows.
+    Dataset
+        Its rows, and what is known of it.
     """
     before = PROTOCOLS[protocol].scaled_before
     data = datasets.load(name, preprocessing=before, n_rows=n_rows, seed=seed)
-    if data.path is not None or before == "as-published":
-        return data, data
-    # It would be generated anew for every cell, which takes longer than most of them.
-    X, y = data.to_arrays(np.float32)
-    return data, from_arrays(X, y, data.schema.feature_names, classes=data.schema.classes)
-
-
-def _mean(values: Floats) -> float | None:
-    """Of what is defined; None if nothing is."""
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if len(defined) else None
+    # A generated one would be generated anew for every cell: that takes longer than most of them.
+    return data if data.path is not None or before == "as-published" else data.in_memory()

@@ -130,7 +130,11 @@ def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority:
         named = {name: _named(name, run).replace(" (", "\n(") for name, run in runs.items()}
         ended = {name: run for name, run in runs.items() if run.diverged_at is None}
         points = {
-            name: (_mean(run.stability), _mean(run.accuracy), float(np.nanvar(run.accuracy)))
+            name: (
+                _mean(run.stability),
+                _mean(run.accuracy),
+                float(np.nanvar(run.accuracy)),
+            )
             for name, run in ended.items()
             if not np.isnan(run.stability).all()
         }

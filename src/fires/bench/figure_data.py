@@ -70,12 +70,12 @@ def run(cell: FigureCell) -> Record:
     """
     if cell.digit is not None:
         return _digit(cell)
-    data, stream = kept_dataset(cell.dataset, cell.protocol, cell.n_rows, cell.seed)
+    data = kept_dataset(cell.dataset, cell.protocol, cell.n_rows, cell.seed)
     method = METHODS[cell.method]
     selector = method.selector(cell)
     if cell.penalty is not None:
         selector.set_params(uncertainty_penalty=cell.penalty)
-    steps = run_of(stream, selector, method.predictor(cell), cell.batch_size, cell.protocol)
+    steps = run_of(data, selector, method.predictor(cell), cell.batch_size, cell.protocol)
     return steps.as_record() | {
         "rows": data.n_samples,
         "majority": _majority(cell.dataset, cell.protocol, cell.n_rows, cell.seed),
@@ -85,8 +85,8 @@ def run(cell: FigureCell) -> Record:
 @lru_cache(maxsize=1)
 def _majority(name: str, protocol: str, n_rows: int | None, seed: int) -> float:
     """The share of the greater class, which is the accuracy of always naming it."""
-    _, stream = kept_dataset(name, protocol, n_rows, seed)
-    labels = np.concatenate([batch.y for batch in stream.batches(1_000)])
+    data = kept_dataset(name, protocol, n_rows, seed)
+    labels = np.concatenate([batch.y for batch in data.batches(1_000)])
     _, counts = np.unique(labels, return_counts=True)
     return float(counts.max() / counts.sum())
 

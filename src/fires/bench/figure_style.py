@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,20 +32,7 @@ LOOKS = {
     "all features": Look("#000000", ":", "", "no stability"),
 }
 DPI = 130  # a PNG of the busiest figure stays below 200 KB
-_STYLE = {
-    "font.size": 9.0,
-    "axes.titlesize": 9.0,
-    "figure.titlesize": 9.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e4e4e4",
-    "axes.axisbelow": True,
-    "lines.linewidth": 1.5,
-    "legend.frameon": False,
-    "svg.hashsalt": "fires",  # else the names inside an SVG are random
-    "image.interpolation": "nearest",
-}
+_STYLE = resources.files("fires.bench").joinpath("figures.mplstyle")
 
 
 def save(figure: Any, folder: Path, name: str) -> list[Path]:
@@ -76,7 +64,7 @@ def save(figure: Any, folder: Path, name: str) -> list[Path]:
 def _style() -> Iterator[None]:
     """Our look and nobody else's, for as long as it lasts."""
     style = require("matplotlib.style", "drawing figures", "plot")
-    with style.context(["default", _STYLE]):
+    with style.context(["default", str(_STYLE)]):
         yield
 
 

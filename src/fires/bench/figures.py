@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import product
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -141,20 +141,9 @@ def draw(folder: Path) -> Drawn:
     if not kept:
         return Drawn([], [f"figures: there are no runs for them in {folder / RUNS}"])
 
-    figures: dict[str, Any] = {}
-    pixels, means, left_out = _digits(kept)
-    if pixels:
-        figures["discriminative-features"] = drawing.discriminative_features(
-            pixels, means, _digit_settings()
-        )
-    runs, effect, settings, majority = _of_one_stream(kept)
-    if runs:
-        figures["over-time"] = drawing.over_time(runs, settings, majority)
-        figures["accuracy-stability"] = drawing.accuracy_against_stability(runs, settings, majority)
-    if effect:
-        figures["uncertainty-penalty"] = drawing.effect_of_penalty(effect, settings)
+    left_out: list[str] = []
     files: list[Path] = []
-    for name, figure in figures.items():
+    for name, figure in chain(_of_digits(kept, left_out), _of_one_stream(kept)):
         (folder / FOLDER).mkdir(exist_ok=True)
         files += figure_style.save(figure, folder / FOLDER, name)
     return Drawn(files, left_out)
@@ -167,15 +156,13 @@ def _is_whole(name: str) -> bool:
         return False
 
 
-def _digits(
-    records: Sequence[Record],
-) -> tuple[dict[str, list[Pixels]], list[Any], list[str]]:
-    """Of each method the pixels for each digit; the mean images; which methods are missing."""
+def _of_digits(records: Sequence[Record], left_out: list[str]) -> Iterator[tuple[str, Any]]:
+    """The figure of the pixels that each method selects; which methods are missing is noted."""
     found: dict[str, dict[int, Record]] = {}
     for record in records:
         if record["digit"] is not None:
             found.setdefault(record["method"], {})[record["digit"]] = record
-    pixels, left_out, means = {}, [], []
+    pixels, means = {}, []
     for method in (name for name in DIGIT_METHODS if len(found.get(name, ())) == len(DIGITS)):
         of_it = [found[method][digit] for digit in DIGITS]
         ends = [record["diverged_at"] for record in of_it if "diverged_at" in record]
@@ -185,31 +172,22 @@ def _digits(
             continue
         means = [record["means"] for record in of_it]
         pixels[method] = [Pixels(record["weights"], record["selected"]) for record in of_it]
-    return pixels, means, left_out
-
-
-def _digit_settings() -> str:
     n_pixels = 28 * 28
-    return (
+    settings = (
         f"MNIST, rows labelled {', '.join(map(str, DIGITS[:-1]))} or {DIGITS[-1]}, each digit "
         f"against the others\nthe first {DIGIT_ROWS:,} rows in batches of {BATCH_SIZE}, scaled as "
         f"published; {int(DIGIT_FRACTION * n_pixels)} of {n_pixels} pixels selected"
     )
+    if pixels:
+        figure = drawing.discriminative_features(pixels, means, settings)
+        yield "discriminative-features", figure
 
 
-class _Stream(NamedTuple):
-    """What was run over one stream: methods, and FIRES-GLM with several penalties."""
-
-    runs: dict[str, Run]
-    effect: dict[float, Run]
-    settings: str
-    majority: float
-
-
-def _of_one_stream(records: Sequence[Record]) -> _Stream:
+def _of_one_stream(records: Sequence[Record]) -> Iterator[tuple[str, Any]]:
+    """The figures of what was run over one stream: methods, and FIRES-GLM with penalties."""
     records = [r for r in records if r["digit"] is None and r["dataset"] in SOURCES]
     if not records:
-        return _Stream({}, {}, "", 0.0)
+        return
     first = min(records, key=lambda r: (SOURCES.index(r["dataset"]), -r["rows"]))
     name, rows = first["dataset"], first["rows"]
     records = [r for r in records if (r["dataset"], r["rows"]) == (name, rows)]
@@ -222,9 +200,13 @@ def _of_one_stream(records: Sequence[Record]) -> _Stream:
         f"{name}{task}, {rows:,} rows{why}\nbatches of {BATCH_SIZE}, {FRACTION:.0%} of the "
         "features, order and scaling as published"
     )
-    return _Stream(
-        {method: runs[method, None] for method in LOOKS if (method, None) in runs},
-        dict(sorted(effect.items())),
-        settings,
-        first["majority"],
-    )
+    lines = {method: runs[method, None] for method in LOOKS if (method, None) in runs}
+    if lines:
+        shown = lines, settings, first["majority"]
+        yield "over-time", drawing.over_time(*shown)
+        yield "accuracy-stability", drawing.accuracy_against_stability(*shown)
+    if effect:
+        yield (
+            "uncertainty-penalty",
+            drawing.effect_of_penalty(dict(sorted(effect.items())), settings),
+        )

@@ -17,20 +17,30 @@ from fires.streams.base import Stream
 
 
 class Protocol(NamedTuple):
-    """How a stream is scaled and used, and how FIRES is set up for it."""
+    """How a stream is scaled and used, and how FIRES is set up for it.
+
+    Parameters
+    ----------
+    order : str
+        That of :func:`fires.evaluation.prequential`.
+    scaled_before : {"online", "as-published"}
+        What :func:`fires.bench.datasets.loading.load` does to the rows beforehand.
+    scaled_while : str or None
+        What :func:`fires.evaluation.prequential` does to them while the stream flows.
+    make_fires : callable
+        Makes the selector.
+    make_model : callable
+        Makes a base model of a class.
+    about : str
+        What a reader of the numbers has to know.
+    """
 
     order: str
-    """That of :func:`fires.evaluation.prequential`."""
     scaled_before: Literal["online", "as-published"]
-    """What :func:`fires.bench.datasets.loading.load` does to the rows beforehand."""
     scaled_while: str | None
-    """What :func:`fires.evaluation.prequential` does to them while the stream flows."""
     make_fires: Callable[..., Any]
-    """Makes the selector."""
     make_model: Callable[[Any], Any]
-    """Makes a base model of a class."""
     about: str
-    """What a reader of the numbers has to know."""
 
 
 # "honest" is what files of results, and options, call the order test-then-train.

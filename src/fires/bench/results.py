@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from fires.core.errors import InputError
+from fires.evaluation.run_folder import naming
 
 Record = dict[str, Any]
 
@@ -131,12 +132,10 @@ class ResultsFile:
             JSON values.
         """
         line = json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-        try:
+        with naming(self._path):
             while line:  # a disk that fills up takes a part
                 line = line[self._file.write(line) :]
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self._path)) from error
 
     def _lock(self) -> None:
         if sys.platform == "win32":

@@ -6,7 +6,6 @@ import contextlib
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from dataclasses import asdict
-from itertools import groupby
 from multiprocessing import connection
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,7 +22,7 @@ __all__ = ["Progress", "Record", "finished", "outdated", "run_cells"]
 class Progress(Protocol):
     """Who is told how a run goes on; in the process that called :func:`run_cells`."""
 
-    def began(self, cell: Any) -> object:
+    def began(self, cell: Any) -> None:
         """A cell is being run.
 
         Parameters
@@ -32,7 +31,7 @@ class Progress(Protocol):
             Which.
         """
 
-    def ended(self, cell: Any, record: Record) -> object:
+    def ended(self, cell: Any, record: Record) -> None:
         """A cell has been run, now or by an earlier run.
 
         Parameters
@@ -172,15 +171,12 @@ def _outdated(record: Record, now: tuple[str, str]) -> str | None:
 
 
 def _last(cells: Iterable[Any], records: Iterable[Record]) -> dict[Any, Record]:
-    """The last record without an error of each cell that has one."""
-    done = [record for record in records if "error" not in record]
-    found = {}
-    for names, alike in groupby(cells, key=lambda cell: tuple(asdict(cell))):
-        known = {tuple(record.get(name) for name in names): record for record in done}
-        for cell in alike:
-            if (settings := tuple(asdict(cell).values())) in known:
-                found[cell] = known[settings]
-    return found
+    """The last record without an error of each cell that has one; all cells are of one class."""
+    settings = {cell: asdict(cell) for cell in cells}
+    names = next(iter(settings.values()), {})
+    known = {tuple(map(record.get, names)): record for record in records if "error" not in record}
+    found = {cell: known.get(tuple(of_it.values())) for cell, of_it in settings.items()}
+    return {cell: record for cell, record in found.items() if record is not None}
 
 
 def _run(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from fires.bench.cells import DATASETS, METHODS
 from fires.bench.kdd2020 import read_runs
 from fires.bench.protocols import PROTOCOLS
 from fires.bench.results import Record, made_by, read_records
+from fires.evaluation.records import defined_mean, number_or_none
 
 Place = tuple[str, str, str]  # protocol, data set, method
 
@@ -59,18 +62,8 @@ class Summary:
     @cached_property
     def entries(self) -> dict[Place, Entry]:
         """What there is under (protocol, data set, method)."""
-        cells: dict[Place, list[Record]] = {}
-        for record in self.records:
-            if "error" not in record and "diverged_at" not in record:
-                cells.setdefault(_place(record), []).append(record)
-        return {
-            place: Entry(
-                {name: mean(r[name] for r in found) for name in published.QUANTITIES},
-                len(found),
-                found[0]["rows"],
-            )
-            for place, found in cells.items()
-        }
+        ended = [record for record in self.records if not record.keys() & {"error", "diverged_at"}]
+        return {place: _entry(list(found)) for place, found in groupby(ended, key=_place)}
 
     @cached_property
     def _found(self) -> list[set[str]]:
@@ -171,11 +164,8 @@ class Summary:
         dict
             The rows behind which they did, under (data set, method).
         """
-        rows: dict[tuple[str, str], list[int]] = {}
-        for record in self._under(protocol, "diverged_at"):
-            place = record["dataset"], record["method"]
-            rows.setdefault(place, []).append(record["diverged_at"])
-        return rows
+        found = groupby(self._under(protocol, "diverged_at"), key=_place)
+        return {place[1:]: [r["diverged_at"] for r in records] for place, records in found}
 
     def failures(self, protocol: str) -> Counter[tuple[str, str, str]]:
         """What went wrong.
@@ -199,28 +189,6 @@ class Summary:
         return [record for record in of_it if record.keys() >= set(having)]
 
 
-def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of those that are numbers; None if there are none.
-
-    Parameters
-    ----------
-    values : iterable of float or None
-        The numbers.
-
-    Returns
-    -------
-    float or None
-        Their mean.
-
-    Examples
-    --------
-    >>> mean([1.0, None, 2.0]), mean([None])
-    (1.5, None)
-    """
-    numbers = [value for value in values if value is not None]
-    return sum(numbers) / len(numbers) if numbers else None
-
-
 def _place(record: Record) -> Place:
     return record["protocol"], record["dataset"], record["method"]
 
@@ -236,21 +204,22 @@ def _that_count(records: Iterable[Record]) -> tuple[list[Record], list[Record]]:
     Which failed is told in any case: how many rows they would have had is not known.
     """
     # The sort is stable: of several records of a setting, the last that it puts there stays.
-    best = {_setting(record): record for record in sorted(records, key=_rows)}
-    found = [best[setting] for setting in sorted(best)]
-    most: dict[Place, int] = {}
-    for record in found:
-        most[_place(record)] = max(most.get(_place(record), 0), record.get("rows", 0))
-    sides: tuple[list[Record], list[Record]] = [], []
-    for record in found:
-        is_cut = record.get("rows", most[_place(record)]) < most[_place(record)]
-        sides[is_cut].append(record)
-    return sides
+    by_rows = sorted(records, key=lambda record: record["n_rows"] or math.inf)
+    best = {_setting(record): record for record in by_rows}
+    count, do_not = list[Record](), list[Record]()
+    for _, found in groupby((best[setting] for setting in sorted(best)), key=_place):
+        of_place = list(found)
+        most = max(record.get("rows", 0) for record in of_place)
+        count += [record for record in of_place if record.get("rows", most) == most]
+        do_not += [record for record in of_place if record.get("rows", most) < most]
+    return count, do_not
+
+
+def _entry(records: list[Record]) -> Entry:
+    values = {name: [record[name] for record in records] for name in published.QUANTITIES}
+    means = {name: number_or_none(defined_mean(found)) for name, found in values.items()}
+    return Entry(means, len(records), records[0]["rows"])
 
 
 def _setting(record: Record) -> tuple[Any, ...]:
     return *_place(record), record["batch_size"], record["fraction"] or 0.0, record["seed"]
-
-
-def _rows(record: Record) -> float:
-    return float("inf") if record["n_rows"] is None else record["n_rows"]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import isnan
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 from fires.bench import published, reproduction
 from fires.bench.cells import METHODS
 from fires.bench.datasets.loading import describe
 from fires.bench.notes import dataset_notes, protocol_notes
 from fires.bench.protocols import PROTOCOLS
-from fires.bench.summary import Summary, mean
+from fires.bench.summary import Summary
 from fires.bench.text_table import NONE, TextTable, number
+from fires.core.belief import Floats
 from fires.core.state import replace_file
 
 
@@ -139,31 +144,25 @@ def protocol_tables(summary: Summary, protocol: str) -> list[TextTable]:
     return [table for table in tables if table.rows]
 
 
-_Numbers = dict[str, float | None]
-
-
 def _quantity_table(summary: Summary, protocol: str, quantity: str) -> TextTable:
     """For each data set ours, the published and the difference, one column for each method."""
     shown = _QUANTITIES[quantity]
-    of_all = {
-        dataset: {m: summary.value(quantity, protocol, dataset, m) for m in summary.methods}
-        for dataset in summary.datasets
-    }
-    defined = {name: {m for m, v in of_all[name].items() if v is not None} for name in of_all}
-    names = [name for name in of_all if defined[name]]
-    methods = [m for m in summary.methods if any(m in known for known in defined.values())]
+    ours = _matrix(summary, partial(summary.value, quantity, protocol))
+    theirs = _matrix(summary, partial(published.value, quantity))
+    lines, columns = map(np.unique, np.nonzero(~np.isnan(ours)))
+    names = [summary.datasets[line] for line in lines]
+    methods = [summary.methods[column] for column in columns]
     rows: list[list[str]] = []
     if names:
-        ours = [{m: of_all[name][m] for m in methods} for name in names]
-        theirs = [{m: published.value(quantity, name, m) for m in methods} for name in names]
-        for side in (ours, theirs):
-            side.append({m: _full_mean([numbers[m] for numbers in side]) for m in methods})
+        part = np.ix_(lines, columns)
+        ours, theirs = (np.vstack([side[part], side[part].mean(axis=0)]) for side in (ours, theirs))
         for name, our, their in zip([*names, "mean"], ours, theirs, strict=True):
-            rows += _block(name, our, their, shown)
-        rows += [
-            ["rank", "ours", *_ranks(ours[-1], shown)],
-            ["", "published", *_ranks(theirs[-1], shown)],
-        ]
+            rows.append([name, "ours", *_texts(our, shown.digits)])
+            rows.append(["", "published", *_texts(their, shown.digits)])
+            if not shown.is_time:
+                rows.append(["", "difference", *_texts(our - their, f"+z{shown.digits}")])
+        rows.append(["rank", "ours", *_ranks(ours[-1], shown)])
+        rows.append(["", "published", *_ranks(theirs[-1], shown)])
     return TextTable(
         ["data set", "", *methods],
         rows,
@@ -173,34 +172,21 @@ def _quantity_table(summary: Summary, protocol: str, quantity: str) -> TextTable
     )
 
 
-def _full_mean(values: Sequence[float | None]) -> float | None:
-    """Over all of these data sets; a mean over some of them could not be compared."""
-    return None if None in values else mean(values)
+def _matrix(summary: Summary, value: Callable[[str, str], float | None]) -> Floats:
+    """A number for each data set and method; NaN, as in all means and differences, for none."""
+    numbers = [[value(name, method) for method in summary.methods] for name in summary.datasets]
+    return np.array(numbers, dtype=np.float64)
 
 
-def _block(name: str, ours: _Numbers, theirs: _Numbers, shown: _Quantity) -> list[list[str]]:
-    """The lines of one data set."""
-    rows = [
-        [name, "ours", *(number(value, shown.digits) for value in ours.values())],
-        ["", "published", *(number(value, shown.digits) for value in theirs.values())],
-    ]
-    if not shown.is_time:
-        gaps = (
-            None if our is None or their is None else our - their
-            for our, their in zip(ours.values(), theirs.values(), strict=True)
-        )
-        rows.append(["", "difference", *(number(gap, f"+z{shown.digits}") for gap in gaps)])
-    return rows
+def _texts(values: Floats, digits: str) -> list[str]:
+    return [number(value, digits) for value in values.tolist()]
 
 
-def _ranks(means: _Numbers, shown: _Quantity) -> list[str]:
+def _ranks(means: Floats, shown: _Quantity) -> list[str]:
     """1 for the best; equal means share a rank, and what has no mean has none."""
-    sign = 1 if shown.is_time else -1
-    known = [sign * value for value in means.values() if value is not None]
-    return [
-        NONE if value is None else f"{1 + sum(other < sign * value for other in known)}."
-        for value in means.values()
-    ]
+    worse = np.less if shown.is_time else np.greater
+    places = 1 + worse.outer(means, means).sum(axis=0)
+    return [NONE if isnan(mean) else f"{place}." for mean, place in zip(means, places, strict=True)]
 
 
 def _dataset_table(summary: Summary) -> TextTable:

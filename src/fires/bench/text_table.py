@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ def number(value: float | None, digits: str) -> str:
     Parameters
     ----------
     value : float or None
-        The number.
+        The number; NaN is none.
     digits : str
         How to format it.
 
@@ -32,7 +33,7 @@ def number(value: float | None, digits: str) -> str:
     >>> number(0.25, ".3f"), number(None, ".3f")
     ('0.250', '–')
     """
-    return NONE if value is None else format(value, digits)
+    return NONE if value is None or math.isnan(value) else format(value, digits)
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from fires import FIRES
 from fires.bench.cells import evaluate, kept_dataset
+from fires.bench.protocols import PROTOCOLS
 from fires.bench.results import Record
 from fires.bench.text_table import TextTable, number
+from fires.core.classes import has_fractions
 from fires.core.errors import InputError
 from fires.predictors import Perceptron
 from fires.streams.base import Batch, Schema, Stream
@@ -111,15 +112,15 @@ def run(trial: Trial) -> Record:
     dict
         What :func:`fires.bench.cells.evaluate` gives, and the trade-off of it.
     """
-    make = FIRES.as_published if trial.protocol == "as-published" else FIRES
-    selector = make(
+    selector = PROTOCOLS[trial.protocol].make_fires(
         trial.fraction,
         model="probit",
         learning_rate=trial.learning_rate,
         uncertainty_penalty=trial.uncertainty_penalty,
     )
+    stream: Stream
     if trial.target is None:
-        data, stream = kept_dataset(trial.dataset, trial.protocol, trial.n_rows, trial.seed)
+        stream = data = kept_dataset(trial.dataset, trial.protocol, trial.n_rows, trial.seed)
         more = {"complete": data.complete}
     else:
         stream, more = _beginning(trial.dataset, trial.target, trial.n_rows), {}
@@ -142,7 +143,7 @@ def check_file(path: str, target: str, n_rows: int | None = None) -> None:
         As far as it will be read.
     """
     for batch in _beginning(path, target, n_rows).batches(100):
-        if batch.y.dtype.kind == "f" and (batch.y % 1 != 0).any():
+        if has_fractions(batch.y):
             raise InputError(
                 f'the target "{target}" of {path} holds numbers that are not whole; what is tuned '
                 "here tells classes apart"

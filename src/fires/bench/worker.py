@@ -160,16 +160,14 @@ def _how(code: int | None) -> str:
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
     """Processes started here compute with one thread: libraries look at these when they load."""
-    before = {name: os.environ.get(name) for name in _ONE_THREAD}
+    before = {name: os.environ[name] for name in _ONE_THREAD if name in os.environ}
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in _ONE_THREAD:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 @contextlib.contextmanager

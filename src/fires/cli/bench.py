@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fires.cli import bench_runs as runs
-from fires.cli import tune
+from fires.cli import options, tune
 
 if TYPE_CHECKING:
     from fires.bench.cells import Cell
@@ -34,12 +34,8 @@ def command() -> None:
 @command.command("kdd2020")
 @click.option("--quick", is_flag=True, help="One setting, at most 3,000 rows: some minutes.")
 @runs.jobs
-@click.option(
-    "--out",
-    type=runs.OUT,
-    metavar="DIR",
-    help="Folder for results, tables and figures.  [default: fires-kdd2020, with --quick "
-    "fires-kdd2020-quick]",
+@runs.out(
+    "results, tables and figures.  [default: fires-kdd2020, with --quick fires-kdd2020-quick]"
 )
 @click.option(
     "--datasets",
@@ -48,12 +44,11 @@ def command() -> None:
 )
 @click.option("--all-datasets", is_flag=True, help="RBF too, which takes longest.")
 @click.option("--methods", metavar="X,Y", help=f"Only these of {_METHODS}.  [default: all]")
-@click.option(
+@options.choice(
     "--protocol",
-    type=click.Choice([*runs.PROTOCOLS, "both"]),
+    [*runs.PROTOCOLS, "both"],
+    "The paper's order and scaling, or tested before learnt from, or one after the other.",
     default="both",
-    show_default=True,
-    help="The paper's order and scaling, or tested before learnt from, or one after the other.",
 )
 @click.option("--no-figures", is_flag=True, help="Tables only.")
 @click.option("--no-run", is_flag=True, help="Write tables and figures anew, from what was run.")

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fires.cli import options
 from fires.cli.progress import bars
 from fires.cli.text import printable
 
 if TYPE_CHECKING:
     from fires.bench.results import Record
 
-OUT = click.Path(path_type=Path, file_okay=False)
+out = partial(options.out, file_okay=False)
 PROTOCOLS = ("as-published", "test-then-train", "honest")
 jobs = click.option(
     "--jobs",

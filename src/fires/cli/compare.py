@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import platform
-import stat
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +12,11 @@ import click
 
 from fires.cli import contestants, options
 from fires.cli.progress import one_bar
-from fires.cli.text import printable
+from fires.cli.run_facts import run_facts
+from fires.cli.text import printable, saying_where
 
 if TYPE_CHECKING:
     from fires.evaluation.compare import Comparison
-    from fires.streams.files import FileStream
 
 _EXAMPLES = """\b
 Examples:
@@ -34,9 +29,7 @@ _SCORES = ("accuracy", "balanced_accuracy", "f1")
 
 @click.command("compare", epilog=_EXAMPLES)
 @click.argument("file", metavar="FILE")
-@click.option(
-    "--target", "-t", required=True, metavar="COL", help="The column to predict: classes."
-)
+@options.target(": classes")
 @click.option(
     "--selectors",
     "-s",
@@ -48,42 +41,24 @@ _SCORES = ("accuracy", "balanced_accuracy", "f1")
 )
 @options.top
 @options.batch_size("test on and to learn from")
-@click.option(
+@options.count(
     "--seeds",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    metavar="N",
-    help="Runs of each selector; each leaves out another tenth of the rows. One uses them all.",
+    5,
+    "Runs of each selector; each leaves out another tenth of the rows. One uses them all.",
 )
-@click.option(
+@options.choice(
     "--predictor",
-    type=click.Choice(["perceptron", "nb", "tree"]),
-    default="perceptron",
-    show_default=True,
-    help="What uses the features: a Perceptron, Gaussian naive Bayes, or a Hoeffding tree.",
+    ["perceptron", "nb", "tree"],
+    "What uses the features: a Perceptron, Gaussian naive Bayes, or a Hoeffding tree.",
 )
-@click.option(
-    "--score",
-    type=click.Choice(_SCORES),
-    default="accuracy",
-    show_default=True,
-    help="What is compared; not accuracy where one class is rare.",
-)
-@click.option(
+@options.choice("--score", _SCORES, "What is compared; not accuracy where one class is rare.")
+@options.choice(
     "--scale",
-    type=click.Choice(["minmax", "standard"]),
-    default="minmax",
-    show_default=True,
-    help="How columns are scaled while the stream flows, for all alike; efs needs minmax.",
+    ["minmax", "standard"],
+    "How columns are scaled while the stream flows, for all alike; efs needs minmax.",
 )
 @options.exclude
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder for compare.json and compare.md.",
-)
+@options.out("compare.json and compare.md.")
 @options.as_json
 @options.debug
 def command(
@@ -113,47 +88,44 @@ def command(
     paired test over pieces of the stream, corrected for the number of comparisons.
     """
     started = time.perf_counter()
-    began = datetime.now(UTC).isoformat(timespec="seconds")
     _refuse_pipes(file)
+    from fires.core.state import replace_file
     from fires.evaluation.compare import BASELINES, compare
-    from fires.streams.base import InputError
+    from fires.evaluation.run_folder import make_folder, naming
     from fires.streams.files import from_file
 
     if out is not None:
-        if out.exists() and not out.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(out))
-        out.mkdir(parents=True, exist_ok=True)
+        make_folder(out)
     stream = from_file(file, target, exclude=[name for name in exclude.split(",") if name])
-    try:
-        with one_bar(
-            "reading the labels", "{task.percentage:.0f}%", "remaining", transient=True
-        ) as show:
-            found = compare(
-                lambda: stream,
-                {
-                    name: contestants.maker(name, top)
-                    for name in dict.fromkeys([*selectors, *BASELINES])
-                },
-                predictor=contestants.predictor(predictor),
-                batch_size=batch_size,
-                seeds=seeds,
-                score=score,
-                preprocess=scale,
-                progress=lambda what, rows, total: show(
-                    lambda: {"description": what, "completed": rows, "total": total}
-                ),
-            )
-    except InputError:
-        raise
-    except ValueError as error:  # it knows the column, but not the file
-        raise InputError(f"{file}: {error}") from error
+    shown = one_bar("reading the labels", "{task.percentage:.0f}%", "remaining", transient=True)
+    with saying_where(file, target), shown as show:
+        found = compare(
+            lambda: stream,
+            {
+                name: contestants.maker(name, top)
+                for name in dict.fromkeys([*selectors, *BASELINES])
+            },
+            predictor=contestants.predictor(predictor),
+            batch_size=batch_size,
+            seeds=seeds,
+            score=score,
+            preprocess=scale,
+            progress=lambda what, rows, total: show(
+                lambda: {"description": what, "completed": rows, "total": total}
+            ),
+        )
     if scale != "minmax" and "efs" in selectors:
         caution = "Caution: efs is made for columns in [0, 1], as --scale minmax gives them."
         found = replace(found, cautions=(*found.cautions, caution))
-    facts = _facts(stream, began, started) | {"settings": _settings()}
+    facts = run_facts(stream, started)
     document = json.dumps(facts | found.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
     if out is not None:
-        _write(out, document, _page(found, facts))
+        for name, content in (
+            ("compare.json", document + "\n"),
+            ("compare.md", _page(found, facts)),
+        ):
+            with naming(out / name):
+                replace_file(out / name, content.encode())
     if as_json:
         click.echo(document)
         return
@@ -164,49 +136,12 @@ def command(
 
 def _refuse_pipes(file: str) -> None:
     """What can be read only once cannot be compared on."""
-    path = Path(file)
-    once = file == "-" or (
-        path.exists() and (stat.S_ISFIFO(mode := path.stat().st_mode) or stat.S_ISCHR(mode))
-    )
-    if once:
+    if file == "-" or Path(file).is_fifo() or Path(file).is_char_device():
         name = "standard input" if file == "-" else file
         raise ValueError(
             f"{name} can be read only once, and selectors are compared in several passes: save it "
             "to a file first"
         )
-
-
-def _facts(stream: FileStream, began: str, started: float) -> dict[str, Any]:
-    from importlib.metadata import version
-
-    from fires import __version__
-
-    return {
-        "fires": __version__,
-        "started": began,
-        "seconds": round(time.perf_counter() - started, 3),
-        "rejected_rows": stream.rejected.count,
-        "rejected_examples": [list(example) for example in stream.rejected.examples],
-        "versions": {"python": platform.python_version()}
-        | {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba", "polars")},
-    }
-
-
-def _settings() -> dict[str, Any]:
-    """What the command was given, and its defaults, but for where the result goes."""
-    ctx = click.get_current_context()
-    names = [option.name or "" for option in ctx.command.params]
-    return {n: ctx.params[n] for n in names if n in ctx.params.keys() - {"out", "as_json"}}
-
-
-def _write(out: Path, document: str, page: str) -> None:
-    from fires.core.state import replace_file
-
-    for name, content in (("compare.json", document + "\n"), ("compare.md", page)):
-        try:
-            replace_file(out / name, content.encode())
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(out / name)) from error
 
 
 def _page(found: Comparison, facts: dict[str, Any]) -> str:

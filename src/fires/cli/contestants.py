@@ -76,14 +76,15 @@ def maker(name: str, top: int | float) -> Callable[[int], Any]:
     import fires
 
     kind = getattr(fires, SELECTORS[name])
-    if name == "all":
-        return lambda seed: kind()
-    if name in MODELS:
-        model = getattr(fires.models, MODELS[name])
-        return lambda seed: kind(top, model=model(), random_state=seed)
-    if "random_state" in kind._get_param_names():
-        return lambda seed: kind(top, random_state=seed)
-    return lambda seed: kind(top)
+    known = kind._get_param_names()
+
+    def make(seed: int) -> Any:
+        given = {"n_features_to_select": top, "random_state": seed}
+        if name in MODELS:
+            given["model"] = getattr(fires.models, MODELS[name])()
+        return kind(**{setting: value for setting, value in given.items() if setting in known})
+
+    return make
 
 
 def predictor(name: str) -> Callable[[], Any]:

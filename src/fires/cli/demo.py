@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fires.cli import options
 from fires.cli.progress import one_bar
 from fires.cli.startup import quick_imports
 
@@ -23,21 +24,8 @@ _LEARNING_RATE = 1.0
 
 
 @click.command("demo")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default="fires-demo",
-    show_default=True,
-    metavar="DIR",
-    help="Folder for the saved state; made if it is not there.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Which stream: each number makes another one.",
-)
+@options.out("the saved state; made if it is not there.", default="fires-demo", show_default=True)
+@options.count("--seed", 0, "Which stream: each number makes another one.", least=0)
 def command(out: Path, seed: int) -> None:
     """Follow a change in a stream whose truth is known.
 
@@ -59,6 +47,7 @@ def command(out: Path, seed: int) -> None:
 
         from fires.cli.tables import feature_table
         from fires.evaluation.prequential import prequential
+        from fires.evaluation.run_folder import feature_rows, naming
         from fires.evaluation.totals import RunTotals
         from fires.pipeline import OnlinePipeline
         from fires.predictors import Perceptron
@@ -77,18 +66,15 @@ def command(out: Path, seed: int) -> None:
             selected[step.index, step.selected] = True
             show(partial(_seen, step, started))
     path = out / "state.safetensors"
-    try:
+    with naming(path):
         pipeline.save(path)
-    except OSError as error:  # it may name a temporary file, which says nothing to the user
-        raise OSError(error.errno, error.strerror, str(path)) from error
 
     old, new = stream.relevant_at(0), stream.relevant_at(_N_SAMPLES - 1)
-    truth = dict.fromkeys(old.tolist(), "before") | dict.fromkeys(new.tolist(), "now")
     names = stream.schema.feature_names
+    truth = {names[column]: "before" for column in old} | {names[column]: "now" for column in new}
     click.echo()
-    Console().print(
-        feature_table(selector, names, totals.share_selected, 2 * _N_RELEVANT, relevant=truth)
-    )
+    rows = feature_rows(selector, names, totals)
+    Console().print(feature_table(rows[: 2 * _N_RELEVANT], truth))
     click.echo()
 
     turn = stream.change // _BATCH_SIZE

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -44,16 +45,43 @@ top = click.option(
 )
 
 
+def target(what: str = "") -> Callable[[Command], Command]:
+    """The column to predict, and what it has to hold."""
+    return click.option(
+        "--target", "-t", required=True, metavar="COL", help=f"The column to predict{what}."
+    )
+
+
+def count(name: str, default: int, what: str, least: int = 1) -> Callable[[Command], Command]:
+    """An option that is a whole number, with a default that the help shows."""
+    numbers = click.IntRange(min=least)
+    return click.option(
+        name, type=numbers, default=default, show_default=True, metavar="N", help=what
+    )
+
+
+def choice(
+    name: str, values: Sequence[str], what: str, default: str | None = None
+) -> Callable[[Command], Command]:
+    """An option that is one of several words; by default the first."""
+    return click.option(
+        name,
+        type=click.Choice(values),
+        default=default or values[0],
+        show_default=True,
+        help=what,
+    )
+
+
 def batch_size(what: str = "learn from") -> Callable[[Command], Command]:
     """How many rows a command takes at once, and what it does with them."""
-    return click.option(
-        "--batch-size",
-        type=click.IntRange(min=1),
-        default=100,
-        show_default=True,
-        metavar="N",
-        help=f"Rows to {what} at once.",
-    )
+    return count("--batch-size", 100, f"Rows to {what} at once.")
+
+
+def out(what: str, *, file_okay: bool = True, **settings: Any) -> Callable[[Command], Command]:
+    """The folder that a command writes to, and what goes into it."""
+    folder = click.Path(path_type=Path, file_okay=file_okay)
+    return click.option("--out", type=folder, metavar="DIR", help=f"Folder for {what}", **settings)
 
 
 exclude = click.option(

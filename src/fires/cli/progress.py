@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fires.cli.text import printable
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
     from fires.bench.runner import Record
 
@@ -131,12 +131,13 @@ class Watch:
     """
 
     def __init__(self, drawn: Progress, cells: Sequence[Any]) -> None:
-        self._drawn = drawn
-        self._total = Counter(cell.dataset for cell in cells)
-        self._left = self._total.copy()
-        self._tasks: dict[str, TaskID] = {}
+        self._drawn, self.n_ended = drawn, 0
+        self._left = Counter(cell.dataset for cell in cells)
         self._all = drawn.add_task("data sets", total=len(self._left))
-        self.n_ended = 0
+        self._tasks = {
+            name: drawn.add_task(printable(Path(name).name), total=n, start=False, visible=False)
+            for name, n in self._left.items()
+        }
 
     def say(self, line: str) -> None:
         """Print a line above the bars.
@@ -150,18 +151,16 @@ class Watch:
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
     def began(self, cell: Any) -> None:
-        """Make a bar for the data set of a cell that is being run, if it has none yet.
+        """Show the bar of the data set of a cell that is being run.
 
         Parameters
         ----------
         cell : Cell
             The cell.
         """
-        name = cell.dataset
-        if name not in self._tasks:
-            total, done = self._total[name], self._total[name] - self._left[name]
-            shown = printable(Path(name).name)
-            self._tasks[name] = self._drawn.add_task(shown, total=total, completed=done)
+        task = self._tasks[cell.dataset]
+        self._drawn.start_task(task)
+        self._drawn.update(task, visible=True)
 
     def ended(self, cell: Any, record: Record) -> None:
         """Move on; the bar of a data set goes with its last cell.
@@ -177,10 +176,7 @@ class Watch:
         self._left[cell.dataset] -= 1
         if "error" in record:
             self.say(f"Failed: {cell}: {record['error']}")
-        task = self._tasks.get(cell.dataset)
-        if task is not None:
-            self._drawn.advance(task)
+        self._drawn.advance(self._tasks[cell.dataset])
         if not self._left[cell.dataset]:
             self._drawn.advance(self._all)
-            if task is not None:
-                self._drawn.remove_task(task)
+            self._drawn.update(self._tasks[cell.dataset], visible=False)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import importlib
 import json
-import platform
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,17 +17,16 @@ import click
 from fires.cli import options
 from fires.cli.interrupts import Interruptible
 from fires.cli.progress import one_bar
+from fires.cli.run_facts import run_facts
 from fires.cli.startup import quick_imports
-from fires.cli.text import one_line, printable
-from fires.core.errors import COMMAND, InputError
+from fires.cli.text import printable, saying_where
+from fires.core.errors import InputError
 
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
     from fires.evaluation.totals import RunTotals
-    from fires.pipeline import OnlinePipeline
     from fires.predictors import Perceptron
     from fires.streams.base import Batch
-    from fires.streams.files import FileStream
 
 _EXAMPLES = """\b
 Examples:
@@ -44,40 +40,21 @@ _MODELS = ("auto", "probit", "logistic", *_NUMERIC)
 
 @click.command("select", epilog=_EXAMPLES)
 @click.argument("file", metavar="FILE")
-@click.option("--target", "-t", required=True, metavar="COL", help="The column to predict.")
+@options.target()
 @options.top
 @options.batch_size()
-@click.option(
+@options.choice(
     "--model",
-    type=click.Choice(_MODELS),
-    default="auto",
-    show_default=True,
-    help="What the target is: classes (probit, logistic), numbers (gaussian) or counts (poisson).",
+    _MODELS,
+    "What the target is: classes (probit, logistic), numbers (gaussian) or counts (poisson).",
 )
 @options.exclude
-@click.option(
-    "--max-categories",
-    type=click.IntRange(min=1),
-    default=1000,
-    show_default=True,
-    metavar="N",
-    help="Categories of a text column that get a code of their own.",
+@options.count(
+    "--max-categories", 1000, "Categories of a text column that get a code of their own."
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder for features.csv, state.safetensors, run.json and steps.jsonl.",
-)
+@options.out("features.csv, state.safetensors, run.json and steps.jsonl.")
 @options.as_json
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="For models that draw random numbers; the linear ones do not.",
-)
+@options.count("--seed", 0, "For models that draw random numbers; the linear ones do not.", least=0)
 @click.option(
     "--as-published",
     is_flag=True,
@@ -112,12 +89,11 @@ def command(
     Ctrl-C ends the run early; what was learnt until then is shown and saved.
     """
     started = time.perf_counter()
-    began = datetime.now(UTC).isoformat(timespec="seconds")
     if as_published and model not in ("auto", "probit"):
         raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
     with quick_imports():
         from fires.evaluation.prequential import prequential
-        from fires.evaluation.run_folder import RunFolder
+        from fires.evaluation.run_folder import RunFolder, feature_rows
         from fires.evaluation.totals import RunTotals
         from fires.pipeline import OnlinePipeline
         from fires.selectors.fires import FIRES
@@ -146,7 +122,7 @@ def command(
         folder = None if out is None else stack.enter_context(RunFolder(out))
         with (
             one_bar("0 rows", "{task.fields[now]}", total=stream.n_bytes) as show,
-            _saying_where(file, target, totals),
+            saying_where(file, target, totals),
             source,
         ):
             reading = time.perf_counter()
@@ -157,13 +133,20 @@ def command(
                     folder.record(step)
                 show(partial(_seen, step, totals, reading))
         _refuse_one_class(selector, file, target, source)
-        run = _run_facts(stream, pipeline, began, started, source.interrupted)
+        run = run_facts(stream, started) | {
+            "interrupted": source.interrupted,
+            "model": selector.model_,
+            "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
+            "n_features": selector.n_features_in_,
+            "missing_values": pipeline.n_missing_,
+        }
         if folder is not None:
             folder.finish(pipeline, names, totals, run)
+    chosen = [row for row in feature_rows(selector, names, totals) if row["selected"]]
     if as_json:
-        _print_json(selector, names, totals, run)
+        click.echo(json.dumps({"features": chosen} | run | totals.as_dict(), ensure_ascii=False))
     else:
-        _print_table(selector, names, totals, run, stream.rejected.unit)
+        _print_table(chosen, totals, run, stream.rejected.unit)
     if out is not None and not as_json:
         click.echo(f"written to {out}: features.csv, state.safetensors, run.json, steps.jsonl")
     if source.interrupted:
@@ -174,23 +157,10 @@ def command(
 
 def _predictor(model: str, first: Batch) -> Perceptron | None:
     """A Perceptron, if the target holds classes, as FIRES too finds out from the first batch."""
+    from fires.core.classes import has_fractions
     from fires.predictors import Perceptron
 
-    fractions = first.y.dtype.kind == "f" and bool((first.y % 1.0).any())
-    return None if model in _NUMERIC or fractions else Perceptron()
-
-
-@contextmanager
-def _saying_where(file: str, target: str, totals: RunTotals) -> Iterator[None]:
-    """Let errors of the learning name the file and the target, which the library does not know."""
-    try:
-        yield
-    except InputError:
-        raise
-    except ValueError as error:
-        where = f"{file}, after {totals.n_rows:,} rows" if totals.n_rows else file
-        wording = COMMAND._replace(y=f'the target "{target}"')
-        raise InputError(one_line(error, wording), where) from error
+    return None if model in _NUMERIC or has_fractions(first.y) else Perceptron()
 
 
 def _refuse_one_class(selector: Any, file: str, target: str, source: Interruptible) -> None:
@@ -202,49 +172,14 @@ def _refuse_one_class(selector: Any, file: str, target: str, source: Interruptib
         )
 
 
-def _run_facts(
-    stream: FileStream, pipeline: OnlinePipeline, began: str, started: float, interrupted: bool
-) -> dict[str, Any]:
-    from importlib.metadata import version
-
-    from fires import __version__
-
-    selector, given = pipeline.selector, click.get_current_context().params
-    return {
-        "fires": __version__,
-        "started": began,
-        "seconds": round(time.perf_counter() - started, 3),
-        "interrupted": interrupted,
-        "model": selector.model_,
-        "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
-        "n_features": selector.n_features_in_,
-        "missing_values": pipeline.n_missing_,
-        "rejected_rows": stream.rejected.count,
-        "rejected_examples": [list(example) for example in stream.rejected.examples],
-        "versions": {"python": platform.python_version()}
-        | {name: version(name) for name in ("numpy", "scikit-learn", "numba", "polars")},
-        "settings": {name: given[name] for name in given if name not in ("out", "as_json")},
-    }
-
-
-def _print_json(
-    selector: Any, names: tuple[str, ...], totals: RunTotals, run: dict[str, Any]
-) -> None:
-    from fires.evaluation.run_folder import feature_rows
-
-    chosen = [row for row in feature_rows(selector, names, totals) if row["selected"]]
-    click.echo(json.dumps({"features": chosen} | run | totals.as_dict(), ensure_ascii=False))
-
-
 def _print_table(
-    selector: Any, names: tuple[str, ...], totals: RunTotals, run: dict[str, Any], unit: str
+    chosen: list[dict[str, Any]], totals: RunTotals, run: dict[str, Any], unit: str
 ) -> None:
     from rich.console import Console
 
     from fires.cli.tables import feature_table
 
-    n_selected = int(selector.get_support().sum())
-    Console().print(feature_table(selector, names, totals.share_selected, n_selected))
+    Console().print(feature_table(chosen))
     facts = [f"{totals.n_rows:,} rows in {run['seconds']:.1f} s"]
     facts += _if_known("stability {:.3f}", totals.stability)
     facts += _if_known("accuracy {:.3f} on the selected features", totals.scores.get("accuracy"))

@@ -5,51 +5,33 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
-import numpy as np
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from fires.cli.text import printable
-from fires.core.belief import Floats
 
 
 def feature_table(
-    selector: Any,
-    names: Sequence[str],
-    share: Floats,
-    n_rows: int,
-    *,
-    relevant: Mapping[int, str] | None = None,
+    rows: Sequence[Mapping[str, Any]], relevant: Mapping[str, str] | None = None
 ) -> Table:
     """The best features in order, with a gap below the last one that is selected.
 
     Parameters
     ----------
-    selector : FIRES
-        Fitted: it has the weights, the importances and the uncertainties.
-    names : sequence of str
-        What the features are called.
-    share : ndarray (n_features,)
-        The share of all batches after which each feature was selected.
-    n_rows : int
-        How many features to show.
-    relevant : mapping of int to str, optional
-        What is truly known about some features: one more column.
+    rows : sequence of mapping
+        Of :func:`fires.evaluation.run_folder.feature_rows`.
+    relevant : mapping of str to str, optional
+        What is truly known about some features, by their names: one more column.
 
     Examples
     --------
-    >>> from types import SimpleNamespace
     >>> from rich.console import Console
-    >>> fitted = SimpleNamespace(
-    ...     ranking_=np.array([2, 1]),
-    ...     weights_=np.array([-0.25, 12.0]),
-    ...     importances_=np.array([0.05, -0.5]),
-    ...     uncertainties_=np.array([0.75, 0.5]),
-    ...     get_support=lambda: np.array([False, True]),
-    ... )
-    >>> table = feature_table(fitted, ["age", "size"], np.array([0.125, 0.875]), n_rows=2)
-    >>> Console(width=80, color_system=None).print(table)
+    >>> size = dict(rank=1, feature="size", weight=12.0, importance=-0.5, uncertainty=0.5)
+    >>> age = dict(rank=2, feature="age", weight=-0.25, importance=0.05, uncertainty=0.75)
+    >>> size |= {"selected": True, "share_selected": 0.875}
+    >>> age |= {"selected": False, "share_selected": 0.125}
+    >>> Console(width=80, color_system=None).print(feature_table([size, age]))
                                      importance    batches
     rank   feature    weight      ± uncertainty   selected
     ──────────────────────────────────────────────────────
@@ -64,21 +46,19 @@ def feature_table(
         table.add_column(title, justify="right", vertical="bottom", no_wrap=True)
     if relevant is not None:
         table.add_column("relevant", vertical="bottom")
-    n_selected = int(selector.get_support().sum())
-    for row, column in enumerate(np.argsort(selector.ranking_)[:n_rows].tolist(), start=1):
-        mu, sigma = selector.importances_[column], selector.uncertainties_[column]
+    n_selected = sum(row["selected"] for row in rows)
+    for row in rows:
         cells: list[str | Text] = [
-            str(row),
-            Text(printable(names[column])),  # as it is: a name may hold what rich takes for markup
-            f"{selector.weights_[column]:#.4g}",
-            f"{mu:.4f} ± {sigma:.4f}",
-            f"{share[column]:.1%}",
+            str(row["rank"]),
+            Text(printable(row["feature"])),  # a name may hold what rich takes for markup
+            f"{row['weight']:#.4g}",
+            f"{row['importance']:.4f} ± {row['uncertainty']:.4f}",
+            f"{row['share_selected']:.1%}",
         ]
         if relevant is not None:
-            cells.append(relevant.get(column, ""))
-        table.add_row(
-            *cells, end_section=row == n_selected, style="" if row <= n_selected else "dim"
-        )
+            cells.append(relevant.get(row["feature"], ""))
+        style = "" if row["rank"] <= n_selected else "dim"
+        table.add_row(*cells, end_section=row["rank"] == n_selected, style=style)
     return table
 
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from fires.core.errors import COMMAND, UserError, Wording
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from fires.core.errors import COMMAND, InputError, UserError, Wording
+
+if TYPE_CHECKING:
+    from fires.evaluation.totals import RunTotals
 
 
 def printable(text: str) -> str:
@@ -49,3 +56,24 @@ def one_line(error: Exception, wording: Wording = COMMAND) -> str:
     """
     text = error.said(wording) if isinstance(error, UserError) else str(error)
     return printable(" ".join(text.split()))
+
+
+@contextmanager
+def saying_where(file: str, target: str, totals: RunTotals | None = None) -> Iterator[None]:
+    """Let errors of the learning name the file and the target, which the library does not know.
+
+    Parameters
+    ----------
+    file, target : str
+        The file, and the column to predict.
+    totals : RunTotals, optional
+        What was read before.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except ValueError as error:
+        where = f"{file}, after {totals.n_rows:,} rows" if totals and totals.n_rows else file
+        wording = COMMAND._replace(y=f'the target "{target}"')
+        raise InputError(one_line(error, wording), where) from error

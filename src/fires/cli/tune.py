@@ -17,9 +17,7 @@ from fires.cli import options
 )
 @click.option("--quick", is_flag=True, help="At most 3,000 rows.")
 @runs.jobs
-@click.option(
-    "--out", type=runs.OUT, metavar="DIR", help="Folder for results.  [default: fires-tune-DATASET]"
-)
+@runs.out("results.  [default: fires-tune-DATASET]")
 @options.batch_size()
 @click.option(
     "--fraction",

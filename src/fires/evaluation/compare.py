@@ -17,7 +17,7 @@ from fires.evaluation.comparison import Comparison, Outcome, fewest_pieces
 from fires.evaluation.paired_test import holm, paired
 from fires.evaluation.passes import OnePass, count_labels
 from fires.evaluation.prequential import prequential
-from fires.evaluation.records import Step
+from fires.evaluation.records import Step, defined_mean
 from fires.metrics.prediction import Scores
 from fires.metrics.stability import stability
 from fires.predictors import Perceptron
@@ -248,7 +248,7 @@ def _is_binary(selector: Any) -> bool:
 
 def _outcome(name: str, runs: list[_Run], n_features: int) -> Outcome:
     scores = np.array([run.score for run in runs])
-    stabilities = np.array([_defined_mean(run.stability) for run in runs])
+    stabilities = np.array([defined_mean(run.stability) for run in runs])
     supports = np.zeros((len(runs), n_features), dtype=bool)
     for mask, run in zip(supports, runs, strict=True):
         mask[run.selected] = True
@@ -262,11 +262,6 @@ def _outcome(name: str, runs: list[_Run], n_features: int) -> Outcome:
         milliseconds=1e3 * float(np.median([s for run in runs for s in run.seconds])),
         pieces=np.mean([run.pieces for run in runs], axis=0),
     )
-
-
-def _defined_mean(values: list[float]) -> float:
-    defined = [value for value in values if value == value]
-    return float(np.mean(defined)) if defined else math.nan
 
 
 def _deviation(values: Floats) -> float:

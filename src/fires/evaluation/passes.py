@@ -10,11 +10,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from fires.core.randomness import generator
 from fires.core.validation import is_missing
-from fires.streams.base import Batch, Position, Schema, Stream
+from fires.streams.base import Batch, Schema, Stream
+from fires.streams.cutting import PlacedRows, cut
 
 
 @dataclass(frozen=True)
@@ -140,21 +140,14 @@ class OnePass:
         if self._seed is None:
             yield from self._stream.batches(batch_size)
             return
+        for X, y, places in cut(self._kept(batch_size), batch_size):
+            yield Batch(X, y, places[-1])
+
+    def _kept(self, batch_size: int) -> Iterator[PlacedRows]:
+        """Nine of every ten rows, as they are read."""
         rng = generator(self._seed, "compare")
-        X: Any = None
-        y, position = np.empty(0), Position()
-        # Whole tens are read, of which nine each are left: for one batch at the least.
-        for batch in self._stream.batches(10 * math.ceil(batch_size / 9)):
+        for batch in self._stream.batches(10 * math.ceil(batch_size / 9)):  # whole tens
             tens = 10 * np.arange(batch.n_rows // 10)
             kept = np.delete(np.arange(batch.n_rows), tens + rng.integers(10, size=len(tens)))
-            rows, labels, position = batch.X[kept], batch.y[kept], batch.position
-            if len(y):
-                stack = sp.vstack if sp.issparse(rows) else np.vstack
-                rows, labels = stack([X, rows]), np.concatenate([y, labels])
-            n_whole = len(labels) - len(labels) % batch_size
-            for start in range(0, n_whole, batch_size):
-                part = slice(start, start + batch_size)
-                yield Batch(rows[part], labels[part], position)
-            X, y = rows[n_whole:], labels[n_whole:]
-        if len(y):
-            yield Batch(X, y, position)
+            places = np.full(len(kept), batch.position, dtype=object)
+            yield PlacedRows(batch.X[kept], batch.y[kept], places)

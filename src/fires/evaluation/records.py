@@ -65,6 +65,29 @@ class Step:
         return row
 
 
+def defined_mean(values: npt.ArrayLike) -> float:
+    """The mean of the values that are defined; NaN if none is.
+
+    Parameters
+    ----------
+    values : array-like of float
+        NaN where one is not defined.
+
+    Returns
+    -------
+    float
+        Their mean.
+
+    Examples
+    --------
+    >>> defined_mean([1.0, math.nan, 2.0]), defined_mean([])
+    (1.5, nan)
+    """
+    given = np.asarray(values, dtype=np.float64)
+    defined = given[~np.isnan(given)]
+    return float(defined.mean()) if len(defined) else math.nan
+
+
 def number_or_none(value: float) -> float | None:
     """A number as JSON has it: NaN and infinities are None.
 

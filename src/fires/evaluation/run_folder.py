@@ -46,10 +46,8 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._is_new = not path.exists()
-        with self._naming():
-            if path.exists() and not path.is_dir():
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-            path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
+        with naming(path):
             self._draft = Path(tempfile.mkdtemp(prefix=".fires-", dir=path))
             self._steps: IO[str] = (self._draft / _STEPS).open("w", encoding="utf-8")
 
@@ -73,7 +71,7 @@ class RunFolder:
         step : Step
             The record of the next batch.
         """
-        with self._naming(_STEPS):
+        with naming(self.path / _STEPS):
             self._steps.write(json.dumps(step.as_row(), allow_nan=False) + "\n")
 
     def finish(
@@ -102,27 +100,19 @@ class RunFolder:
         writer.writeheader()
         writer.writerows(rows)
         document = json.dumps(run | totals.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        with self._naming(_STEPS):
+        with naming(self.path / _STEPS):
             self._steps.close()
-        with self._naming(_FEATURES):
+        with naming(self.path / _FEATURES):
             replace_file(self._draft / _FEATURES, text.getvalue().encode())
-        with self._naming(_STATE):
+        with naming(self.path / _STATE):
             pipeline.save(self._draft / _STATE)
-        with self._naming(_RUN):
+        with naming(self.path / _RUN):
             replace_file(self._draft / _RUN, (document + "\n").encode())
             # Where there is a run.json, the files beside it are of that run.
             (self.path / _RUN).unlink(missing_ok=True)
         for name in (_STEPS, _FEATURES, _STATE, _RUN):
-            with self._naming(name):
+            with naming(self.path / name):
                 (self._draft / name).replace(self.path / name)
-
-    @contextlib.contextmanager
-    def _naming(self, name: str = "") -> Iterator[None]:
-        """Let errors name the file that the user knows, not the draft of it."""
-        try:
-            yield
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self.path / name)) from error
 
 
 def feature_rows(selector: Any, names: tuple[str, ...], totals: RunTotals) -> list[dict[str, Any]]:
@@ -143,15 +133,51 @@ def feature_rows(selector: Any, names: tuple[str, ...], totals: RunTotals) -> li
         One row of ``features.csv`` each.
     """
     support, share = selector.get_support(), totals.share_selected
+    weights, importances = selector.weights_, selector.importances_
+    uncertainties = selector.uncertainties_
     return [
         {
             "rank": rank,
             "feature": names[column],
-            "weight": float(selector.weights_[column]),
-            "importance": float(selector.importances_[column]),
-            "uncertainty": float(selector.uncertainties_[column]),
+            "weight": float(weights[column]),
+            "importance": float(importances[column]),
+            "uncertainty": float(uncertainties[column]),
             "selected": bool(support[column]),
             "share_selected": float(share[column]),
         }
         for rank, column in enumerate(np.argsort(selector.ranking_).tolist(), start=1)
     ]
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, unless it is there.
+
+    Parameters
+    ----------
+    path : Path
+        The folder; those above it are made too.
+
+    Raises
+    ------
+    NotADirectoryError
+        If it is a file.
+    """
+    if path.exists() and not path.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+    with naming(path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let errors name the file that the user knows, not the draft of it.
+
+    Parameters
+    ----------
+    path : Path
+        What the user knows it by.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error

@@ -279,11 +279,10 @@ class Scores(KnowsClasses):
         self._book_, self.matrix = book, matrix
 
     def _named(self, counts: list[list[int]], others: dict[str, float]) -> dict[str, float]:
-        if others:
-            counted = [name for name in self.names if name not in others]
-            found = others | {name: _FROM_COUNTS[name](*counts) for name in counted}
-            return {name: found[name] for name in self.names}
-        return {name: _FROM_COUNTS[name](*counts) for name in self.names}
+        return {
+            name: others[name] if name in others else _FROM_COUNTS[name](*counts)
+            for name in self.names
+        }
 
 
 def _marginals(matrix: Counts) -> list[list[int]]:

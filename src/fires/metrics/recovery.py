@@ -39,12 +39,18 @@ class Truth(Protocol):
 
 
 class Recovery(NamedTuple):
-    """How long it took to follow a drift."""
+    """How long it took to follow a drift.
+
+    Parameters
+    ----------
+    row : int
+        The first row of the drift.
+    batches : int or None
+        Batches until recovery; None if it did not come.
+    """
 
     row: int
-    """The first row of the drift."""
     batches: int | None
-    """Batches until recovery; None if it did not come."""
 
 
 def precision(selected: npt.ArrayLike, relevant: npt.ArrayLike) -> float:

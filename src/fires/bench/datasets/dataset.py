@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from fires.bench.datasets.catalogue import Info
 from fires.core.belief import Floats
+from fires.streams.arrays import from_arrays
 from fires.streams.base import Batch, Schema, Stream
 
 
@@ -92,3 +93,38 @@ class Dataset:
             X[stop - batch.n_rows : stop] = batch.X
             y[stop - batch.n_rows : stop] = batch.y
         return X, y
+
+    def in_memory(self, *, scaled: bool = False) -> Dataset:
+        """The same rows, made once and kept as float32: to generate them takes long.
+
+        Parameters
+        ----------
+        scaled : bool
+            Whether each column is to be scaled to [0, 1] over all rows.
+
+        Returns
+        -------
+        Dataset
+            Another one.
+        """
+        X, y = self.to_arrays(np.float32)
+        names, target, classes = astuple(self.schema)
+        kept = from_arrays(X, y, names, target=target, classes=classes)
+        return replace(self, _stream=kept, _low_and_span=low_and_span(X) if scaled else None)
+
+
+def low_and_span(X: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+    """The least value of each column, and how far above it the greatest is; 1 if it is not.
+
+    Parameters
+    ----------
+    X : ndarray (n_rows, n_features)
+        All rows.
+
+    Returns
+    -------
+    tuple of ndarray
+        Two numbers for each column.
+    """
+    low, high = (edge.astype(np.float64) for edge in (X.min(axis=0), X.max(axis=0)))
+    return low, np.where(high > low, high - low, 1.0)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import tomllib
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -26,27 +28,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 _TIMEOUT = 30.0  # seconds without a single byte
-
-_WORDS = """
-    make address all 3d our over remove internet order mail receive will people report addresses
-    free business email you credit your font 000 money hp hpl george 650 lab labs telnet 857 data
-    415 85 technology 1999 parts pm direct cs meeting original project re edu table conference
-"""
-_SIGNS = "semicolon bracket boxbracket exclamation dollar hash"
-_SPAMBASE_NAMES = [
-    *(f"word_freq_{word}" for word in _WORDS.split()),
-    *(f"char_freq_{sign}" for sign in _SIGNS.split()),
-    *(f"capital_run_length_{kind}" for kind in ("average", "longest", "total")),
-]
-_KDD_NAMES = """
-    duration protocol_type service flag src_bytes dst_bytes land wrong_fragment urgent hot
-    num_failed_logins logged_in num_compromised root_shell su_attempted num_root
-    num_file_creations num_shells num_access_files num_outbound_cmds is_host_login is_guest_login
-    count srv_count serror_rate srv_serror_rate rerror_rate srv_rerror_rate same_srv_rate
-    diff_srv_rate srv_diff_host_rate dst_host_count dst_host_srv_count dst_host_same_srv_rate
-    dst_host_diff_srv_rate dst_host_same_src_port_rate dst_host_srv_diff_host_rate
-    dst_host_serror_rate dst_host_srv_serror_rate dst_host_rerror_rate dst_host_srv_rerror_rate
-"""
+_TEXT = resources.files("fires.bench.datasets").joinpath("catalogue.toml").read_text("utf-8")
+FACTS = {facts["name"]: facts for facts in tomllib.loads(_TEXT)["datasets"]}
+"""The catalogue as it is written, by the names of the data sets."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +86,7 @@ def download(remote: Remote) -> bytes:
 def _read_spambase(files: Sequence[bytes]) -> pl.DataFrame:
     """``spambase.data``: numbers between commas, the label last."""
     rows = _numbers(files[0], np.float32, delimiter=",")
-    return _table(_SPAMBASE_NAMES, rows[:, :-1], rows[:, -1].astype(np.int8))
+    return _table(FACTS["Spambase"]["features"].split(), rows[:, :-1], rows[:, -1].astype(np.int8))
 
 
 def _read_nips(files: Sequence[bytes]) -> pl.DataFrame:
@@ -129,7 +113,7 @@ def _read_kdd(files: Sequence[bytes]) -> pl.DataFrame:
     frame = pl.read_csv(
         gzip.decompress(files[0]),
         has_header=False,
-        new_columns=[*_KDD_NAMES.split(), "target"],
+        new_columns=[*FACTS["KDD"]["features"].split(), "target"],
         infer_schema_length=None,
     )
     return frame.with_columns(

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.bench.datasets.catalogue import CATALOGUE, Info
-from fires.bench.datasets.dataset import Dataset
+from fires.bench.datasets.dataset import Dataset, low_and_span
 from fires.bench.datasets.files import DataUnavailable, fetch, find, not_at_hand, read_table
-from fires.core.belief import Floats
 from fires.core.errors import InputError, MissingExtra, closest
 from fires.core.randomness import generator
 from fires.core.wording import enumeration
@@ -122,12 +119,12 @@ def load(
     y = target.to_numpy().astype(np.int64)
     frame = frame.drop("target")
     X = frame.to_numpy(order="c")
-    low_and_span = _low_and_span(X) if scaled else None
     n_samples = min(n_rows or len(y), len(y))
     if n_samples < len(y):
         notes.append(f"cut to {n_samples:,} rows")
     stream = from_arrays(X[:n_samples], y[:n_samples], frame.columns, classes=classes)
-    return Dataset(info, n_samples, tuple(notes), file is info.whole, path, stream, low_and_span)
+    scale = low_and_span(X) if scaled else None
+    return Dataset(info, n_samples, tuple(notes), file is info.whole, path, stream, scale)
 
 
 def _in_order(
@@ -189,12 +186,7 @@ def _generated(info: Info, n_rows: int, seed: int, scaled: bool) -> Dataset:
     except MissingExtra as error:
         raise DataUnavailable(str(error)) from error
     dataset = Dataset(info, n_rows, (f"generated with seed {seed}",), True, None, stream)
-    if not scaled:
-        return dataset
-    X, y = dataset.to_arrays(np.float32)  # slow to make, and about to be passed over again
-    names, classes = stream.schema.feature_names, stream.schema.classes
-    kept = from_arrays(X, y, names, target=stream.schema.target, classes=classes)
-    return replace(dataset, _stream=kept, _low_and_span=_low_and_span(X))
+    return dataset.in_memory(scaled=True) if scaled else dataset
 
 
 def _check_labels(info: Info, positive: Any, labels: Sequence[Any] | None) -> None:
@@ -225,9 +217,3 @@ def _codes(column: pl.Series) -> pl.Series:
         return column
     values = _text(column).unique(maintain_order=True)
     return _text(column).cast(pl.Enum(values)).to_physical()
-
-
-def _low_and_span(X: npt.NDArray[Any]) -> tuple[Floats, Floats]:
-    """The least value of each column, and how far above it the greatest is; 1 if it is not."""
-    low, high = (edge.astype(np.float64) for edge in (X.min(axis=0), X.max(axis=0)))
-    return low, np.where(high > low, high - low, 1.0)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from fires.columns.schema import N_EXAMPLES, Column
 from fires.core.errors import InputError
 from fires.streams.base import Batch, Position, Schema, check_batch_size
+from fires.streams.cutting import PlacedRows, cut
 from fires.streams.files.read_ahead import read_ahead
 from fires.streams.files.table import Chunk, FileTable, unreadable
 from fires.streams.files.text_blocks import BLOCK
@@ -176,9 +174,9 @@ class FileStream:
         self.rejected = Rejected(unit=self._table.unit)
         n_rows = self._start.rows
         with closing(self._encoded()) as blocks:
-            for X, y, end in _cut(blocks, batch_size):
+            for X, y, places in cut(blocks, batch_size):
                 n_rows += len(y)
-                yield Batch(X, y, Position(n_rows, *end))
+                yield Batch(X, y, Position(n_rows, *places[-1].tolist()))
         if n_rows == 0 and self.rejected.examples:
             raise unreadable(self._table, *self.rejected.examples[0])
 
@@ -187,7 +185,7 @@ class FileStream:
 
         return Encoder(self._known, self.schema.target, max_categories=self._max_categories)
 
-    def _encoded(self) -> Generator[_PlacedRows, None, None]:
+    def _encoded(self) -> Generator[PlacedRows, None, None]:
         """Read, parse and encode the table, block by block."""
         encoder = self._encoder = self._new_encoder()
         chunks = self._table.chunks({c.name: c.kind for c in self._known}, self._start)
@@ -197,7 +195,7 @@ class FileStream:
 
     def _encode(
         self, chunks: Generator[Chunk, None, None], encoder: Encoder
-    ) -> Generator[_PlacedRows, None, None]:
+    ) -> Generator[PlacedRows, None, None]:
         """Turn chunks into arrays, and keep account of the rows that cannot be used."""
         with closing(chunks):
             for chunk in chunks:
@@ -206,59 +204,10 @@ class FileStream:
                 if chunk.faults or n_unusable:
                     self._reject(chunk, encoded.reasons, n_unusable)
                 places = chunk.places[encoded.usable] if n_unusable else chunk.places
-                yield _PlacedRows(encoded.X, encoded.y, places)
+                yield PlacedRows(encoded.X, encoded.y, places)
 
     def _reject(self, chunk: Chunk, reasons: Mapping[int, str], n_unusable: int) -> None:
         unusable = [(int(chunk.lines[row]), why) for row, why in reasons.items()]
         examples = [*self.rejected.examples, *sorted([*chunk.faults, *unusable])]
         count = self.rejected.count + len(chunk.faults) + n_unusable
         self.rejected = Rejected(count, tuple(examples[:N_EXAMPLES]), self._table.unit)
-
-
-class _PlacedRows(NamedTuple):
-    """Rows as arrays, and the bytes, offset and line at which each of them ends."""
-
-    X: npt.NDArray[np.float64]
-    y: npt.NDArray[Any]
-    places: npt.NDArray[np.int64]
-
-    def rows(self, start: int, stop: int) -> _PlacedRows:
-        return _PlacedRows(self.X[start:stop], self.y[start:stop], self.places[start:stop])
-
-
-def _cut(
-    blocks: Iterable[_PlacedRows], size: int
-) -> Iterator[tuple[npt.NDArray[np.float64], npt.NDArray[Any], list[int]]]:
-    """Cut blocks of any length into batches; only those across a seam are copied.
-
-    Each comes with the bytes, offset and line at which it ends.
-    """
-    held: list[_PlacedRows] = []  # rows that are too few for a batch
-    n_held = 0
-    for block in blocks:
-        X, y, places = block
-        first = 0
-        if held:
-            first = min(size - n_held, len(y))
-            held.append(block.rows(0, first))
-            n_held += first
-            if n_held < size:
-                continue
-            yield _joined(held)
-        stops = range(first + size, len(y) + 1, size)
-        ends = places[first + size - 1 :: size].tolist()
-        for stop, end in zip(stops, ends, strict=True):
-            start = stop - size
-            yield X[start:stop], y[start:stop], end
-        rest = first + size * len(stops)
-        n_held = len(y) - rest
-        held = [block.rows(rest, len(y))] if n_held else []
-    if held:
-        yield _joined(held)
-
-
-def _joined(
-    parts: list[_PlacedRows],
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any], list[int]]:
-    X, y, places = map(np.concatenate, zip(*parts, strict=True))
-    return X, y, places[-1].tolist()

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from fires.core.belief import Floats
 from fires.core.randomness import generator
 from fires.streams.base import Batch, Schema, check_count, numbered_columns, row_ranges
+from fires.streams.cutting import stacked
 
 # Rows drawn at a time, fewer where they are wide: part of what a seed means, never to be changed.
 BLOCK, BLOCK_VALUES = 1_000, 1_000_000
@@ -129,7 +129,7 @@ class Synthetic(ABC):
             parts.append((X[within], y[within]))
         Xs, ys = zip(*parts, strict=True)
         # Always a copy: what is done to a batch must not reach the next one.
-        return _stacked(Xs), np.concatenate(ys)
+        return stacked(Xs), np.concatenate(ys)
 
     def _block(self, number: int) -> Block:
         """Draw the rows from ``number * _block_rows`` on, even those after the stream's end."""
@@ -176,8 +176,6 @@ def check_within(is_within: bool, name: str, bounds: str, value: object) -> None
         raise ValueError(f"{name} must {bounds}, not {value}.")
 
 
-def _stacked(parts: Sequence[Any]) -> Any:
-    """Put rows under one another, dense or sparse."""
-    if sparse.issparse(parts[0]):
-        return sparse.vstack(parts, format="csr")
-    return np.concatenate(parts)
+def check_share(name: str, value: float) -> None:
+    """Raise unless a setting is a share: more than none, and less than all."""
+    check_within(0.0 < value < 1.0, name, "lie between 0 and 1", value)

@@ -14,6 +14,7 @@ from fires.streams.synthetic.base import (
     Columns,
     LabelsBySet,
     Synthetic,
+    check_share,
     check_within,
     directions,
 )
@@ -110,15 +111,8 @@ class KnownTruth(Synthetic):
                 f"n_features={n_features} cannot hold {self._n_sets} x {n_relevant} relevant "
                 f"features and n_twins={n_twins}."
             )
-        check_within(
-            0.0 < twin_correlation < 1.0,
-            "twin_correlation",
-            "lie between 0 and 1",
-            twin_correlation,
-        )
-        check_within(
-            0.0 < positive_rate < 1.0, "positive_rate", "lie between 0 and 1", positive_rate
-        )
+        check_share("twin_correlation", twin_correlation)
+        check_share("positive_rate", positive_rate)
         check_within(0.0 <= noise < np.inf, "noise", "be finite and not negative", noise)
         rng = self._seeded(random_state, self._purpose)
         self._scale = 10.0 ** rng.uniform(-2.0, 3.0, n_features)

@@ -14,6 +14,7 @@ from fires.streams.synthetic.base import (
     BLOCK,
     LabelsBySet,
     Synthetic,
+    check_share,
     check_within,
     directions,
 )
@@ -85,9 +86,7 @@ class SparseWide(Synthetic):
             )
         check_within(0.0 < length < np.inf, "length", "be finite and above 0", length)
         check_within(0.0 <= exponent < np.inf, "exponent", "be finite and not negative", exponent)
-        check_within(
-            0.0 < positive_rate < 1.0, "positive_rate", "lie between 0 and 1", positive_rate
-        )
+        check_share("positive_rate", positive_rate)
         check_within(0.0 < noise < np.inf, "noise", "be finite and above 0", noise)
         self._block_rows = BLOCK  # wide, but not full
         rng = self._seeded(random_state, "sparse wide")

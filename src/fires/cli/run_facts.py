@@ -1,0 +1,52 @@
+"""What a command notes down about its run, for whoever reads the result later."""
+
+from __future__ import annotations
+
+import platform
+import time
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fires.core.version import __version__
+
+if TYPE_CHECKING:
+    from fires.streams.files import FileStream
+
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
+
+
+def run_facts(stream: FileStream, started: float) -> dict[str, Any]:
+    """When a command was run on a file, with what settings, and which rows it could not use.
+
+    Parameters
+    ----------
+    stream : FileStream
+        The rows of the file; it has come to its end.
+    started : float
+        What ``time.perf_counter`` said at the beginning.
+
+    Returns
+    -------
+    dict
+        JSON values. Settings are those given and the defaults of others, but for where the result
+        goes.
+    """
+    seconds = time.perf_counter() - started
+    began = datetime.now(UTC) - timedelta(seconds=seconds)
+    context = click.get_current_context()
+    settings = [option.name for option in context.command.params if option.expose_value]
+    return {
+        "fires": __version__,
+        "started": began.isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3),
+        "rejected_rows": stream.rejected.count,
+        "rejected_examples": [list(example) for example in stream.rejected.examples],
+        "versions": {"python": platform.python_version()}
+        | {library: version(library) for library in _LIBRARIES},
+        "settings": {
+            name: context.params[name] for name in settings if name not in ("out", "as_json", None)
+        },
+    }

@@ -1,0 +1,79 @@
+"""Rows that come in blocks of any length are cut into batches of one length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+
+class PlacedRows(NamedTuple):
+    """Rows as a matrix, their labels, and the place in the source at which each of them ends."""
+
+    X: Any
+    y: npt.NDArray[Any]
+    places: npt.NDArray[Any]
+
+
+def cut(blocks: Iterable[PlacedRows], size: int) -> Iterator[PlacedRows]:
+    """Cut blocks into batches; only those across a seam are copied.
+
+    Parameters
+    ----------
+    blocks : iterable of PlacedRows
+        Of any length.
+    size : int
+        Rows of a batch.
+
+    Yields
+    ------
+    PlacedRows
+        As many rows; the last may have fewer.
+
+    Examples
+    --------
+    >>> blocks = [PlacedRows(np.zeros((n, 1)), np.arange(n), np.arange(n)) for n in (3, 4)]
+    >>> [batch.y.tolist() for batch in cut(blocks, 2)]
+    [[0, 1], [2, 0], [1, 2], [3]]
+    """
+    held: list[PlacedRows] = []  # rows that are too few for a batch
+    n_held = 0
+    for X, y, places in blocks:
+        start = 0
+        for stop in range(size - n_held, len(y) + 1, size):
+            held.append(PlacedRows(X[start:stop], y[start:stop], places[start:stop]))
+            yield _joined(held)
+            held, n_held, start = [], 0, stop
+        if start < len(y):
+            held.append(PlacedRows(X[start:], y[start:], places[start:]))
+            n_held += len(y) - start
+    if held:
+        yield _joined(held)
+
+
+def _joined(parts: list[PlacedRows]) -> PlacedRows:
+    if len(parts) == 1:
+        return parts[0]
+    Xs, ys, places = zip(*parts, strict=True)
+    return PlacedRows(stacked(Xs), np.concatenate(ys), np.concatenate(places))
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Rows under one another, dense or sparse; always a copy.
+
+    Parameters
+    ----------
+    parts : sequence of matrices
+        All dense, or all sparse.
+
+    Returns
+    -------
+    ndarray or CSR
+        One matrix.
+    """
+    if sparse.issparse(parts[0]):
+        return sparse.vstack(parts, format="csr")
+    return np.concatenate(parts)
