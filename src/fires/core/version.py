@@ -24,7 +24,8 @@ def _digest(folder: Path) -> str:
     import hashlib
 
     found = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
+    # The catalogue of data sets and the like are code as well: what a run does follows from them.
+    for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.toml")]):
         content = path.read_bytes()
         # With its length: where a file ends must not be a matter of what is in it.
         found.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode() + content)
