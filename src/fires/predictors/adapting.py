@@ -10,13 +10,17 @@ from fires.predictors.scikit_learn import SklearnPredictor
 
 
 def as_predictor(model: Any) -> Any:
-    """A predictor of whatever can be one; what is one already is handed back.
+    """Make a predictor of an object; a predictor is returned as it is.
 
     Parameters
     ----------
     model : object
         A classifier of River (with ``learn_one``), or anything with scikit-learn's ``partial_fit``
         and ``predict``. It is wrapped and not copied: what is learnt, it learns itself.
+
+    Returns
+    -------
+    predictor
 
     Examples
     --------

@@ -42,7 +42,7 @@ class Predictor(KnowsClasses, ABC):
 
     @property
     def inner(self) -> Any:
-        """What the user knows as the predictor: the object within, where one is wrapped."""
+        """The object the user passed, where this one wraps it; otherwise this one."""
         return self
 
     @abstractmethod
@@ -56,7 +56,7 @@ class Predictor(KnowsClasses, ABC):
         """
 
     def expect(self, book: Classes) -> None:
-        """Know labels that a selector has met before.
+        """Take over labels that a selector already knows.
 
         Parameters
         ----------
@@ -66,7 +66,7 @@ class Predictor(KnowsClasses, ABC):
         self._book_ = book
 
     def check(self, batch: CheckedBatch) -> None:
-        """Raise what :meth:`learn` would refuse; nothing is learnt.
+        """Raise an error if :meth:`learn` would refuse the batch; nothing is learnt.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class Predictor(KnowsClasses, ABC):
         batch.labels(self._book_)
 
     def predict_codes(self, X: Any) -> Codes:
-        """The place of each row's label among ``classes_``.
+        """The index of each row's label in ``classes_``.
 
         Parameters
         ----------

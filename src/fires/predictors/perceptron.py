@@ -36,7 +36,14 @@ class Perceptron(Predictor):
     """
 
     def learn(self, batch: CheckedBatch) -> None:
-        """Learn from every row in order; a row of weight w, a whole number, w times."""
+        """Learn from every row in order.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            Masked rows and their labels. Weights must be whole numbers; a row of weight w is learnt
+            w times.
+        """
         _refuse_sparse(batch.X)
         before = self._book_
         book, codes = batch.labels(before)
@@ -50,7 +57,13 @@ class Perceptron(Predictor):
         perceptron_pass(X, self._signs(codes), self.coef_, self.intercept_)
 
     def check(self, batch: CheckedBatch) -> None:
-        """Raise what :meth:`learn` would refuse; nothing is learnt."""
+        """Raise an error if :meth:`learn` would refuse the batch; nothing is learnt.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            Rows and their labels.
+        """
         _refuse_sparse(batch.X)
         repeated(batch.y, None, batch.weight, "Perceptron")
         super().check(batch)
@@ -71,7 +84,17 @@ class Perceptron(Predictor):
         return prediction
 
     def predict_codes(self, X: Floats) -> Codes:
-        """The place of each row's label among ``classes_``."""
+        """The index of each row's label in ``classes_``.
+
+        Parameters
+        ----------
+        X : ndarray (n_rows, n_features)
+            Rows of full width.
+
+        Returns
+        -------
+        ndarray of int (n_rows,)
+        """
         n_classes = len(self._book_)
         if n_classes == 2:
             positive: Codes = (X @ self.coef_[0] > -self.intercept_[0]).astype(np.intp)

@@ -73,7 +73,13 @@ class RiverPredictor(Predictor):
         return self.model
 
     def learn(self, batch: CheckedBatch) -> None:
-        """Learn from every row in order."""
+        """Learn from every row in order.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            Masked rows and their labels.
+        """
         X, y, weight = batch.X, batch.y, batch.weight
         book, _ = batch.labels(self._book_)
         if self._repeats():
@@ -93,7 +99,13 @@ class RiverPredictor(Predictor):
                     self.model.learn_one(x, label, w=w)
 
     def check(self, batch: CheckedBatch) -> None:
-        """Raise what :meth:`learn` would refuse by itself; the model is not asked."""
+        """Raise an error if :meth:`learn` would refuse the batch; the model itself is not called.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            Rows and their labels.
+        """
         if self._repeats():
             repeated(batch.y, None, batch.weight, type(self.model).__name__)
         self._refuse_many(batch.labels(self._book_)[0].labels)
@@ -111,7 +123,17 @@ class RiverPredictor(Predictor):
             )
 
     def predict(self, X: Any) -> Labels:
-        """The label of each row."""
+        """The label of each row.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix (n_rows, n_features)
+            Rows of full width.
+
+        Returns
+        -------
+        ndarray (n_rows,)
+        """
         self._check_fitted()
         if self.mini_batches:
             said = self.model.predict_many(self._frame(X)).tolist()
@@ -123,7 +145,17 @@ class RiverPredictor(Predictor):
 
     @available_if(lambda self: _gives_probabilities(self.model))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each of ``classes_``, for each row."""
+        """The probability of each of ``classes_``, for each row.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix (n_rows, n_features)
+            Rows of full width.
+
+        Returns
+        -------
+        ndarray (n_rows, n_classes)
+        """
         self._check_fitted()
         if self.mini_batches:
             said = self.model.predict_proba_many(self._frame(X)).to_dict("records")
@@ -183,6 +215,10 @@ def hoeffding_tree(**settings: Any) -> RiverPredictor:
         Other settings of ``river.tree.HoeffdingTreeClassifier``, or other values of these:
         ``grace_period=200``, ``delta=1e-7``, ``tau=0.05``, ``leaf_prediction="mc"``.
 
+    Returns
+    -------
+    RiverPredictor
+
     References
     ----------
     P. Domingos and G. Hulten, "Mining High-Speed Data Streams", KDD 2000.
@@ -218,6 +254,10 @@ def boosting(random_state: Any = 0, *, n_models: int = 3) -> RiverPredictor:
         For the Poisson numbers.
     n_models : int
         How many members there are.
+
+    Returns
+    -------
+    RiverPredictor
 
     References
     ----------

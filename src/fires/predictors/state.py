@@ -19,7 +19,17 @@ _BEFORE = "fires.evaluation.Perceptron"  # what files of earlier versions call i
 
 
 def predictor_state(predictor: Any) -> State:
-    """What a predictor is called and has learnt; an error if that cannot be saved."""
+    """The name of a predictor and what it has learnt; an error if that cannot be saved.
+
+    Parameters
+    ----------
+    predictor : predictor
+        What goes into the file.
+
+    Returns
+    -------
+    header, arrays : dict
+    """
     name = _name(predictor)
     if isinstance(predictor, RiverPredictor):
         raise ValueError(
@@ -40,7 +50,7 @@ def predictor_state(predictor: Any) -> State:
 
 
 def predictor_from_state(header: dict[str, Any], arrays: Arrays, given: Any, where: str) -> Any:
-    """The predictor whose :func:`predictor_state` this is.
+    """The predictor that :func:`predictor_state` described.
 
     Parameters
     ----------
