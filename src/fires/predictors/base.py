@@ -1,4 +1,4 @@
-"""What a predictor is that lives through changes of the selected set."""
+"""The base class of predictors that keep working when the selected set changes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fires.core.validation import as_weights
 
 
 class Predictor(KnowsClasses, ABC):
-    """Learns from rows of full width, in which features that are not selected are zeros.
+    """Learns from rows of full width, with zeros in the features that are not selected.
 
-    A predictor writes :meth:`learn` and :meth:`predict`, and :meth:`check` where it refuses some
+    A subclass writes :meth:`learn` and :meth:`predict`, and :meth:`check` if it refuses some
     batches.
     """
 
@@ -47,7 +47,7 @@ class Predictor(KnowsClasses, ABC):
 
     @abstractmethod
     def learn(self, batch: CheckedBatch) -> None:
-        """Learn from a batch that has passed the gate, every row in order.
+        """Learn from a checked batch, every row in order.
 
         Parameters
         ----------

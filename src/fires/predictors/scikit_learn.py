@@ -23,10 +23,10 @@ class SklearnPredictor(Predictor):
     Parameters
     ----------
     estimator : estimator
-        Has ``partial_fit`` and ``predict``. It has to know all classes from its first batch on;
-        where that batch does not hold them all, they are to be given as ``classes=``. Where its
-        ``partial_fit`` takes no ``sample_weight``, weights must be whole numbers and rows are
-        repeated; where it takes no ``classes``, y is handed on as it is.
+        Has ``partial_fit`` and ``predict``. It must know all classes from its first batch on. If
+        that batch does not hold them all, pass ``classes=``. If its ``partial_fit`` takes no
+        ``sample_weight``, weights must be whole numbers and rows are repeated. If it takes no
+        ``classes``, y is passed on as it is.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class SklearnPredictor(Predictor):
             self._all_classes(batch)
 
     def _all_classes(self, batch: CheckedBatch) -> Classes:
-        """The classes, which the estimator has to know from its first batch on."""
+        """All classes: the estimator must know them from its first batch on."""
         name, before = type(self.estimator).__name__, self._book_
         book, _ = batch.labels(before)
         known = book.labels.tolist()

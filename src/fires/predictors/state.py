@@ -1,8 +1,8 @@
-"""Predictors in a file, which holds what they have learnt, and never their code.
+"""Save and load predictors. A file holds what they have learnt, and never their code.
 
-Ours is made anew. Any other is passed in again, with its settings: an estimator of scikit-learn,
-whose learnt arrays are put back, or an object with ``state()``, which gives JSON values and arrays,
-and ``restore(header, arrays)``, which takes them.
+The built-in Perceptron is made anew. Any other predictor is passed in again, with its settings. It
+is an estimator of scikit-learn, whose learnt arrays are put back, or an object with ``state()``,
+which returns JSON values and arrays, and ``restore(header, arrays)``, which takes them.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def predictor_from_state(header: dict[str, Any], arrays: Arrays, given: Any, whe
     header, arrays : dict
         What was read.
     given : predictor or None
-        What the user passed to ``fires.load``, made a predictor; ours need not be passed.
+        What the user passed to ``fires.load``, already wrapped. Not needed for the Perceptron.
     where : str
-        What errors call the place that the state was read from.
+        What errors call the file.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def predictor_from_state(header: dict[str, Any], arrays: Arrays, given: Any, whe
 
 
 def _name(predictor: Any) -> str:
-    """What a user calls it."""
+    """The name of the predictor as a user knows it."""
     if type(predictor) is Perceptron:
         return _OURS
     if isinstance(predictor, RiverPredictor):

@@ -360,7 +360,7 @@ def gates(w: Tensor, kind: str) -> Tensor:
 
 
 def regulariser(w: Tensor, variance_bonus: float, l1_penalty: float) -> Tensor:
-    """The term added to the loss: lower when gates differ, higher when they are far from 0.
+    r"""The term added to the loss: lower when gates differ, higher when they are far from 0.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ class Gate:
     feature_names_in_: Any
 
     def _all_or_nothing(self, learn: Callable[..., None], *batch: Any) -> None:
-        """Learn; on any error, put everything back to what it was before."""
+        """Learn; on any error, put the attributes back to what they were before."""
         before = self.__dict__.copy()
         try:
             learn(*batch)

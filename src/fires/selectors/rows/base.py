@@ -100,7 +100,7 @@ class RowByRowSelector(OnlineSelector):
         return place, n
 
     def _take_sides(self, turned: bool) -> None:
-        """If the first class turns out to be the negative one, change the sign of what it taught."""
+        """If the first class turns out to be the negative one, flip the sign of what was learnt."""
         if turned:
             self._theta_ = _aligned(self._theta_)
             self._theta_[0] *= -1.0
