@@ -26,8 +26,8 @@ def check_model(model: Any, **options: Any) -> None:
     Parameters
     ----------
     model : BaseModel
-        It is used as it is. ``log_marginal`` is optional; where there is none, the gradient is not
-        held against numerical slopes.
+        It is used as it is. ``log_marginal`` is optional. Without it, the gradient is not
+        compared with numerical slopes.
     **options
         As in :func:`model_checks`.
 
@@ -52,8 +52,8 @@ def model_checks(
     Parameters
     ----------
     model : BaseModel
-        It is used as it is. ``log_marginal`` is optional; where there is none, the gradient is not
-        held against numerical slopes.
+        It is used as it is. ``log_marginal`` is optional. Without it, the gradient is not
+        compared with numerical slopes.
     n_classes : int
         How many classes y has: 2 or more, or 0 for numbers.
     n_features : int

@@ -95,7 +95,7 @@ class Linear:
         Parameters
         ----------
         belief : Belief
-            What is believed.
+            The belief.
         X : ndarray or CSR matrix (n_rows, n_features)
             The rows.
         y : ndarray (n_rows,)
@@ -144,7 +144,7 @@ class Linear:
         Parameters
         ----------
         belief : Belief
-            What is believed.
+            The belief.
 
         Returns
         -------
@@ -184,7 +184,7 @@ def over_classes(mu: Floats, sigma: Floats, shares: Floats) -> Belief:
     Parameters
     ----------
     mu, sigma : ndarray (n_classes, n_features)
-        What is believed for each class.
+        The belief of each class.
     shares : ndarray (n_classes,)
         The share of each class in the stream.
 

@@ -404,7 +404,7 @@ class LinearLearner:
             other.pulled, other.pull_squares = other.mu @ pulls, float(pulls @ pulls)
         return other
 
-    # --- what is believed -------------------------------------------------------------------
+    # --- the belief -------------------------------------------------------------------------
 
     def features(self) -> Belief:
         """One mean and one standard deviation per feature. See :class:`fires.models.base.Learner`.

@@ -143,7 +143,7 @@ class MonteCarlo(ABC):
         Parameters
         ----------
         parameters : ModelParameters
-            What is believed.
+            The belief.
         columns : slice or Tensor of int
             Which features.
 
@@ -173,7 +173,7 @@ class MonteCarlo(ABC):
         Parameters
         ----------
         parameters : ModelParameters
-            What is believed.
+            The belief.
 
         Returns
         -------
@@ -259,7 +259,7 @@ class MonteCarlo(ABC):
         Parameters
         ----------
         parameters : ModelParameters
-            What is believed.
+            The belief.
         batch : DeviceBatch
             What :meth:`on_device` gave.
         generator : torch.Generator
@@ -280,7 +280,7 @@ class MonteCarlo(ABC):
         Parameters
         ----------
         parameters : ModelParameters
-            What is believed.
+            The belief.
         features : tuple of two Tensors (n_features,)
             One mean and one standard deviation per feature.
 

@@ -156,7 +156,7 @@ class MonteCarloLearner(ModelLearner):
         other._known, other._moved_since = None, []
         return other
 
-    # --- what is believed -------------------------------------------------------------------
+    # --- the belief -------------------------------------------------------------------------
 
     def _outdate(self, moved: Columns) -> None:
         """Remember that these features have changed."""

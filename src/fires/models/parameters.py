@@ -73,7 +73,7 @@ class ModelParameters:
         Parameters
         ----------
         belief : Belief
-            What is believed.
+            The belief.
         shapes : mapping of str to tuple
             The shape of each random parameter in it, outputs first.
         device : str

@@ -37,7 +37,7 @@ class AllFeatures(_Baseline):
     missing : {"ignore", "error"}, default="ignore"
         Whether missing entries of X are refused.
     batch_size : int, default=100
-        What :meth:`fit` cuts its data into.
+        The batch size that :meth:`fit` uses.
 
     Examples
     --------
@@ -68,13 +68,13 @@ class RandomFeatures(_Baseline):
     n_features_to_select : int or float, default=10
         How many features to select: a number (all, if there are fewer) or a fraction in (0, 1).
     redraw : bool, default=False
-        Draw anew with every batch: the least stable of all selectors.
+        Draw again with every batch: the least stable of all selectors.
     random_state : int, Generator, RandomState or None
         Where the weights are drawn from.
     missing : {"ignore", "error"}, default="ignore"
         Whether missing entries of X are refused.
     batch_size : int, default=100
-        What :meth:`fit` cuts its data into.
+        The batch size that :meth:`fit` uses.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class FixedFeatures(_Baseline):
     missing : {"ignore", "error"}, default="ignore"
         Whether missing entries of X are refused.
     batch_size : int, default=100
-        What :meth:`fit` cuts its data into.
+        The batch size that :meth:`fit` uses.
 
     Examples
     --------

@@ -115,7 +115,7 @@ class CancelOut(OnlineSelector):
     missing : {"ignore", "error"}, default="ignore"
         A missing entry of X counts as 0, or is refused.
     batch_size : int, default=100
-        What :meth:`fit` cuts its data into.
+        The batch size that :meth:`fit` uses.
     random_state : int, Generator, RandomState or None
         For the first values of the hidden layers. The last layer starts at 0.
 
@@ -126,7 +126,7 @@ class CancelOut(OnlineSelector):
     classes_ : ndarray
         The labels seen, sorted, unless the target is numbers.
     n_features_in_, feature_names_in_, n_samples_seen_, n_missing_
-        What was seen.
+        Columns, their names, rows and missing entries seen so far.
 
     Notes
     -----

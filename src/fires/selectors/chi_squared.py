@@ -47,7 +47,7 @@ class ChiSquared(OnlineSelector):
     missing : {"ignore", "error"}, default="ignore"
         A missing entry of X is left out, or refused.
     batch_size : int, default=100
-        What :meth:`fit` cuts its data into.
+        The batch size that :meth:`fit` uses.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class ChiSquared(OnlineSelector):
     classes_ : ndarray
         The labels seen, sorted.
     n_features_in_, feature_names_in_, n_samples_seen_, n_missing_
-        What was seen.
+        Columns, their names, rows and missing entries seen so far.
 
     References
     ----------

@@ -81,7 +81,7 @@ class FIRES(OnlineSelector):
     missing : {"ignore", "error"}, default="ignore"
         Leave missing entries of X out of step and scale, or refuse them.
     batch_size : int, default=100
-        What :meth:`fit` cuts its data into.
+        The batch size that :meth:`fit` uses.
     random_state : int, Generator, RandomState or None
         For models that draw random numbers; the built-in linear ones do not.
 
@@ -96,7 +96,7 @@ class FIRES(OnlineSelector):
     model_ : str or model object
         What ``"auto"`` decided.
     n_features_in_, feature_names_in_, n_samples_seen_, n_missing_
-        What was seen.
+        Columns, their names, rows and missing entries seen so far.
 
     Examples
     --------

@@ -53,7 +53,7 @@ class FromModel(OnlineSelector):
     missing : {"ignore", "error"}, default="ignore"
         A missing entry of X counts as 0, or is refused.
     batch_size : int, default=100
-        What :meth:`fit` cuts its data into.
+        The batch size that :meth:`fit` uses.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class FromModel(OnlineSelector):
     classes_ : ndarray
         The labels of a classifier, sorted.
     n_features_in_, feature_names_in_, n_samples_seen_, n_missing_
-        What was seen.
+        Columns, their names, rows and missing entries seen so far.
 
     Notes
     -----

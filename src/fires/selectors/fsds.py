@@ -66,7 +66,7 @@ class FSDS(OnlineSelector):
     missing : {"ignore", "error"}, default="ignore"
         A missing entry of X counts as 0, or is refused.
     batch_size : int, default=100
-        What :meth:`fit` cuts its data into.
+        The batch size that :meth:`fit` uses.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class FSDS(OnlineSelector):
     singular_values_ : ndarray
         The shrunk singular values of the sketch that are not 0, greatest first.
     n_features_in_, feature_names_in_, n_samples_seen_, n_missing_
-        What was seen.
+        Columns, their names, rows and missing entries seen so far.
 
     References
     ----------

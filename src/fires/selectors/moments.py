@@ -21,7 +21,7 @@ class Moments(NamedTuple):
     from 0 would otherwise have a rounding error as large as the differences of interest.
     """
 
-    n: Floats  # (1,) or (n_features,): the weight of the entries that are there
+    n: Floats  # (1,) or (n_features,): the weight of the entries
     x: Floats  # (n_features,), as the next two
     x_rest: Floats
     xx: Floats

@@ -80,7 +80,7 @@ class StateContract(SelectorContract):
             expect_same_state(again, selector, "a copy")
 
     def fit_forgets_and_learns_batch_by_batch(self) -> None:
-        """``fit`` starts anew and is ``partial_fit`` over parts of ``batch_size`` rows."""
+        """``fit`` starts again and equals ``partial_fit`` over parts of ``batch_size`` rows."""
         X, y = data.joined(self._batches())
         selector = self._learn(self._batches(2, seed=5))
         if "batch_size" in selector.get_params():

@@ -342,7 +342,7 @@ def centred(x: Floats) -> Floats:
 def scaled(x: Floats) -> Floats:
     """A column shifted and scaled to lie in [-1, 1]; missing entries stay missing.
 
-    The first entry that is there is subtracted. So a column of equal values becomes exactly 0.
+    The first entry is subtracted. So a column of equal values becomes exactly 0.
 
     Parameters
     ----------
