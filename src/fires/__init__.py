@@ -1,7 +1,6 @@
 """Which features of a data stream matter now, how sure are we, and is that answer stable?
 
-The public names, loaded when they are first asked for: ``import fires`` itself loads none of the
-libraries behind them.
+Every public name is loaded when it is first used: ``import fires`` itself loads no other library.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fires.core.version import __version__ as __version__
 from fires.selectors import REGISTRY as _SELECTORS
 
-# What a type checker knows of the names below; one that is missing here is Any to it.
+# For type checkers only. To them, a public name that is missing here is Any.
 if TYPE_CHECKING:
     from fires.loading import load as load
     from fires.metrics.stability import stability as stability

@@ -1,4 +1,4 @@
-"""Reading a saved selector or pipeline back."""
+"""Load a saved selector or pipeline."""
 
 from __future__ import annotations
 
@@ -13,23 +13,32 @@ from fires.predictors import as_predictor
 
 
 def load(path: str | os.PathLike[str], model: Any = None, predictor: Any = None) -> Any:
-    """A selector or a pipeline that goes on from where :meth:`save` left it, bit for bit.
+    """Load a selector or a pipeline. It goes on learning where it was saved, bit for bit.
+
+    A file holds learnt numbers and never code. Objects that are not part of fires, such as your own
+    model or an estimator of scikit-learn, are therefore passed in again, with their settings. Their
+    class and their shapes must fit the file.
 
     Parameters
     ----------
     path : path
-        What was passed to ``save``.
+        What was passed to ``save``. The file ``state.safetensors`` of ``fires select --out`` can be
+        loaded too: it holds a pipeline.
     model : object, optional
-        The model of the selector again, if it was an object of your own: the file holds its
-        parameters, never its code. It is checked by class name and shapes.
+        The model of the selector, if it is your own, or the estimator of ``FromModel``.
     predictor : object, optional
-        The predictor of a pipeline again, unless it was the built-in ``Perceptron``: with its
-        settings, and checked in the same way. An estimator of scikit-learn is cloned; any other
-        predictor becomes itself what was saved.
+        The predictor of a pipeline, unless it is the built-in ``Perceptron``. An estimator of
+        scikit-learn is cloned; any other predictor is used itself.
 
     Returns
     -------
     selector or OnlinePipeline
+        What was saved.
+
+    Raises
+    ------
+    fires.core.errors.StateError
+        If the file is damaged, is not a state file, or does not fit.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What goes into service: a scaler, a selector and a predictor that learn batch by batch."""
+"""A scaler, a selector and a predictor that learn batch by batch, as one object."""
 
 from __future__ import annotations
 
@@ -35,35 +35,37 @@ _FACTS: Declared = {"n_missing": Value(int, low=0)}
 class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     """Scale, select, predict: one object that learns from a stream and predicts in between.
 
-    scikit-learn's ``Pipeline`` has no ``partial_fit``, and what its selector hands on changes
-    width with the selected set. Here the predictor sees rows of full width, in which features
-    that are not selected are zeros; so it lives through every change of the set. Selector and
-    predictor see the same numbers: scaled by what the batches before have shown, the first batch
-    by its own values, missing entries as zeros.
+    scikit-learn's ``Pipeline`` has no ``partial_fit``, and the width of its output changes with the
+    selected set. Here the predictor sees rows of full width, with zeros in the features that are
+    not selected. So it keeps working when the set changes.
+
+    Selector and predictor see the same scaled rows. The scale of a batch comes from the batches
+    before it; the first batch is scaled by its own values. Missing entries become zeros.
+
+    The constructor checks nothing, as in every scikit-learn estimator. The first batch does.
 
     Parameters
     ----------
     selector : OnlineSelector
-        Learns from every batch. It is used itself, not a copy.
+        Learns from every batch. It is not copied.
     predictor : object, optional
         Anything with ``partial_fit`` and ``predict`` as in scikit-learn, or a classifier of
-        River; used itself too.
+        River. It is not copied. Without one, the pipeline scales and selects.
     preprocess : {"standard", "minmax", None}, default="standard"
-        The scale. A selector that asks for the same one is not scaled a second time. Sparse
-        batches are divided by the root mean square or the range of their columns, and not
-        centred. Rows of the other kind, dense or sparse, than the first batch are brought to its
-        kind.
+        The scale. A selector with the same ``scale`` does not scale the rows again. Sparse batches
+        are divided by the root mean square or the range of their columns, but not centred. If the
+        first batch is dense, later sparse ones are made dense, and the other way round.
 
     Attributes
     ----------
     n_missing_ : int
-        Missing entries seen. The selector sees none; where its ``missing`` is "error" they are
-        refused.
+        Missing entries seen so far. If ``missing`` of the selector is "error", they are refused.
 
     Notes
     -----
-    A batch that selector or predictor refuse changes nothing. Only an error that an estimator
-    finds in the midst of its own learning comes when the selector has learnt already.
+    A batch that the selector or the predictor refuses changes nothing. One case is different: if an
+    estimator fails in the middle of its own ``partial_fit``, the selector has already learnt from
+    the batch.
 
     Examples
     --------
@@ -95,7 +97,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
 
     @property
     def missing(self) -> str:  # type: ignore[override]
-        """What is done with missing entries: what the selector says."""
+        """The selector's setting for missing entries."""
         return getattr(self.selector, "missing", "ignore")
 
     # --- learning -----------------------------------------------------------------------------
@@ -103,7 +105,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> Self:
-        """Learn from one batch: the scale, the set, and with the new set the predictor.
+        """Learn from one batch: first the selector, then, on the new set, the predictor.
 
         Parameters
         ----------
@@ -131,7 +133,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         learn_scale()
 
     def start(self) -> Self:
-        """Check the settings and make the predictor one; done by the first batch at the latest.
+        """Check the settings and wrap the predictor. The first batch calls this.
 
         Returns
         -------
@@ -150,7 +152,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     def admit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> tuple[CheckedBatch, Callable[[], None]]:
-        """A batch, checked and scaled by what was known before it.
+        """Check a batch, and scale it by the batches before it.
 
         Parameters
         ----------
@@ -160,9 +162,9 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         batch : CheckedBatch
-            What selector and predictor are shown: missing entries are zeros.
+            The rows that selector and predictor see, with zeros for missing entries.
         learn_scale : callable () -> None
-            Learns the scale from the batch: until it is called, nothing is learnt of it.
+            Call it to learn the scale from the batch. Until then the scale does not change.
         """
         self.start()
         if not hasattr(self, "n_features_in_"):
@@ -177,7 +179,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             learn()
             self.n_missing_ = getattr(self, "n_missing_", 0) + raw.n_missing
 
-        # Sparse rows are not centred: a selector that wants them centred does that itself.
+        # Sparse rows are not centred. A selector that wants them centred does so itself.
         scale = self.preprocess if isinstance(scaled, np.ndarray) else None
         return CheckedBatch(scaled, raw.y, raw.weight, 0, classes, scale), learn_scale
 
@@ -207,10 +209,10 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             known = getattr(selector, "feature_names_in_", None)
             self.feature_names_in_ = names if known is None else known
             if known is None:
-                selector.name_features(names)  # what it is shown are plain arrays
+                selector.name_features(names)  # it will see plain arrays without names
 
     def check(self, batch: CheckedBatch) -> None:
-        """Raise what the predictor would refuse, before the selector learns from a batch.
+        """Raise an error if the predictor would refuse the batch, before the selector learns.
 
         Parameters
         ----------
@@ -237,9 +239,9 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         selected : ndarray of int
-            The features it selects then.
+            The features that are selected now.
         seconds : float
-            What both took.
+            The time for learning and selecting.
         """
         started = time.perf_counter()
         if _takes_batches(self.selector, OnlineSelector):
@@ -275,7 +277,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
 
     @property
     def book(self) -> Classes:
-        """The labels that the selector knows, or else the predictor."""
+        """The labels that the selector knows; if it knows none, those of the predictor."""
         for part in (self.selector, getattr(self, "_predictor_", None)):
             if isinstance(part, KnowsClasses) and len(part.book):
                 return part.book
@@ -323,23 +325,23 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         return classes
 
     def _shown(self, X: Any) -> Any:
-        """Rows as the predictor sees them."""
+        """Rows in the form the predictor sees: scaled, with zeros where not selected."""
         scaled = self._scaler_.applied(self._admit(X).X)
         return keep_columns(scaled, self.selector.get_support(indices=True))
 
     @property
     def can_predict(self) -> bool:
-        """Whether the predictor has learnt, here or before it came here."""
+        """Whether the predictor has learnt, in this pipeline or before."""
         return getattr(self, "_trained_", False) or hasattr(self._predictor_, "classes_")
 
     @property
     def gives_probabilities(self) -> bool:
-        """Whether the predictor knows the probabilities of classes."""
+        """Whether the predictor has ``predict_proba``."""
         return hasattr(self.start()._predictor_, "predict_proba")
 
     @property
     def ready_predictor(self) -> Any:
-        """The predictor, as something that all predictors are; an error before the first batch."""
+        """The predictor, wrapped if need be; an error before the first batch."""
         if not hasattr(self, "_scaler_") or self.predictor is None:
             raise NotFittedError(
                 "This OnlinePipeline has not learnt anything to predict with yet: call partial_fit "
@@ -352,11 +354,11 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything needed to go on to a file, for :func:`fires.load`.
 
-        No code is in the file. It is written beside and moved into place, so a crash leaves the
-        old file whole. The built-in ``Perceptron`` comes back by itself; an estimator of
-        scikit-learn, or a predictor of your own that has ``state()`` and
-        ``restore(header, arrays)``, is passed to :func:`fires.load` again, with its settings. A
-        model of River cannot be saved.
+        The file holds no code. It is written under another name and then moved into place, so a
+        crash leaves the old file whole. The built-in ``Perceptron`` is restored from the file
+        alone. An estimator of scikit-learn, or your own predictor with ``state()`` and
+        ``restore(header, arrays)``, must be passed to :func:`fires.load` again, with its settings.
+        A model of River cannot be saved.
 
         Parameters
         ----------
@@ -379,7 +381,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         write_state(path, *self.saved())
 
     def saved(self) -> State:
-        """Everything that a file holds.
+        """Everything that goes into a file.
 
         Returns
         -------
@@ -416,16 +418,16 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     def from_state(
         cls, header: dict[str, Any], arrays: Arrays, model: Any, predictor: Any, where: str
     ) -> Self:
-        """A pipeline that goes on from what it has :meth:`saved`.
+        """Make a pipeline from what :meth:`saved` gave.
 
         Parameters
         ----------
         header, arrays : dict
             What was read.
         model, predictor : object or None
-            What the user passed to :func:`fires.load`; the predictor as one.
+            What the user passed to :func:`fires.load`; the predictor already wrapped.
         where : str
-            What errors call the place that the state was read from.
+            What errors call the file.
 
         Returns
         -------
@@ -455,7 +457,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
 
 
 def _takes_batches(part: Any, base: type) -> bool:
-    """Whether it can be handed a checked batch: it is ours, and no partial_fit does more."""
+    """Whether a part takes checked batches: it has our own partial_fit, not an overridden one."""
     return getattr(type(part), "partial_fit", None) is base.partial_fit  # type: ignore[attr-defined]
 
 

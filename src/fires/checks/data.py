@@ -1,4 +1,4 @@
-"""The data that selectors are checked with, and the forms in which it comes."""
+"""The data that selectors are checked with, in all its forms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Wrong = dict[str, tuple[Callable[[Any, Any], tuple[Any, Any, Any]], str]]
 N_FEATURES = 8
 NAMES = ("a", "größe", "日本", "d", "e f", "g", "h", "i")
 
-# What y is made of the signal that columns 1 and 4 carry.
+# How y is made from the signal in columns 1 and 4.
 TARGETS: dict[str, Callable[[Any], Any]] = {
     "many classes": lambda signal: np.digitize(signal, [-0.3, 0.3]),
     "two classes": lambda signal: (signal > 0).astype(int),
@@ -43,7 +43,24 @@ LABELS = (
 def make_batches(
     target: str, n_batches: int = 4, n_rows: int = 25, seed: int = 0
 ) -> Iterator[Batch]:
-    """Rows between 0 and 1, many entries 0, exact in single precision; columns 1 and 4 decide."""
+    """Batches to learn from: columns 1 and 4 decide the target.
+
+    Entries lie between 0 and 1, many are 0, and all are exact in single precision.
+
+    Parameters
+    ----------
+    target : str
+        A key of ``TARGETS``.
+    n_batches, n_rows : int
+        How many batches, of how many rows.
+    seed : int
+        Of the random numbers.
+
+    Yields
+    ------
+    X, y
+        A batch.
+    """
     rng = np.random.default_rng(seed)
     for _ in range(n_batches):
         X = rng.integers(1, 17, size=(n_rows, N_FEATURES)) / 16.0
@@ -52,44 +69,118 @@ def make_batches(
 
 
 def take_rows(y: Any, rows: Any) -> Any:
-    """These rows of a target, which may be None."""
+    """Some rows of a target; None stays None.
+
+    Parameters
+    ----------
+    y : ndarray or None
+        The target.
+    rows : slice or ndarray
+        Which rows.
+
+    Returns
+    -------
+    ndarray or None
+    """
     return None if y is None else y[rows]
 
 
 def joined(batches: Iterator[Batch]) -> Batch:
-    """Batches as one."""
+    """Several batches as one.
+
+    Parameters
+    ----------
+    batches : iterable of (X, y)
+        The batches.
+
+    Returns
+    -------
+    X, y
+    """
     parts = list(batches)
     y = None if parts[0][1] is None else np.concatenate([y for _, y in parts])
     return np.concatenate([X for X, _ in parts]), y
 
 
 def with_long_indices(X: Any) -> Any:
-    """CSR with 64-bit indices."""
+    """CSR with 64-bit indices.
+
+    Parameters
+    ----------
+    X : CSR matrix
+        Any.
+
+    Returns
+    -------
+    CSR matrix
+    """
     parts = (X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64))
     return sp.csr_array(parts, shape=X.shape)
 
 
 def with_duplicates(X: Any) -> Any:
-    """CSR in which every entry is stored as two halves."""
+    """CSR in which every entry is stored as two halves.
+
+    Parameters
+    ----------
+    X : CSR matrix
+        Any.
+
+    Returns
+    -------
+    CSR matrix
+    """
     parts = (np.repeat(X.data / 2.0, 2), np.repeat(X.indices, 2), 2 * X.indptr)
     return sp.csr_array(parts, shape=X.shape)
 
 
 def as_frame(library: Any, order: Any = None) -> Form:
-    """What makes a frame of a matrix, with named columns in some order."""
+    """A function that turns an array into a frame with named columns.
+
+    Parameters
+    ----------
+    library : module
+        pandas or polars.
+    order : sequence of int, optional
+        The order of the columns.
+
+    Returns
+    -------
+    callable (X) -> frame
+    """
     columns = range(N_FEATURES) if order is None else order
     return lambda X: library.DataFrame({NAMES[j]: X[:, j] for j in columns})
 
 
 def as_plain(X: Any) -> npt.NDArray[Any]:
-    """Any form of X as a dense array."""
+    """Any form of X as a dense array.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame
+        Any form.
+
+    Returns
+    -------
+    ndarray
+    """
     if sp.issparse(X):
         return np.asarray(X.toarray())
     return np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
 
 
 def content(X: Any) -> tuple[Any, ...]:
-    """All that X holds, stored zeros and duplicates included, to be compared."""
+    """All that X holds, to be compared, including stored zeros and duplicates.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame
+        Any form.
+
+    Returns
+    -------
+    tuple
+    """
     stored = (X.data, X.indices, X.indptr) if sp.issparse(X) else ()
     return type(X), *(part.tobytes() for part in (as_plain(X), *stored))
 
@@ -118,13 +209,25 @@ FORMS = DENSE_FORMS | SPARSE_FORMS
 
 
 def with_entry(X: Any, value: float) -> Any:
-    """X with another value in row 4, column 3."""
+    """A copy of X with another value in row 4, column 3.
+
+    Parameters
+    ----------
+    X : array or sparse matrix
+        Any form.
+    value : float
+        The new value.
+
+    Returns
+    -------
+    array or sparse matrix
+    """
     X = X.copy()
     X[4, 3] = value
     return X
 
 
-# Batches to be refused: what makes X, y and sample_weight wrong, and what has to be said of it.
+# Batches to be refused: how X, y and sample_weight are spoilt, and words the error must hold.
 WRONG_ROWS: Wrong = {
     "infinity": (lambda X, y: (with_entry(X, np.inf), y, None), "infinity.*row 4, column 3"),
     "a huge value": (lambda X, y: (with_entry(X, -1e200), y, None), "so large.*row 4, column 3"),

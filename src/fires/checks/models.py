@@ -26,8 +26,8 @@ def check_model(model: Any, **options: Any) -> None:
     Parameters
     ----------
     model : BaseModel
-        It is used as it is. ``log_marginal`` is optional; where there is none, the gradient is not
-        held against numerical slopes.
+        It is used as it is. ``log_marginal`` is optional. Without it, the gradient is not
+        compared with numerical slopes.
     **options
         As in :func:`model_checks`.
 
@@ -52,8 +52,8 @@ def model_checks(
     Parameters
     ----------
     model : BaseModel
-        It is used as it is. ``log_marginal`` is optional; where there is none, the gradient is not
-        held against numerical slopes.
+        It is used as it is. ``log_marginal`` is optional. Without it, the gradient is not
+        compared with numerical slopes.
     n_classes : int
         How many classes y has: 2 or more, or 0 for numbers.
     n_features : int
@@ -72,14 +72,14 @@ def model_checks(
 
 @dataclass(frozen=True)
 class ModelProblem:
-    """A model, and the size of what it is asked about."""
+    """A model, and the size of the problem it is checked on."""
 
     _model: Any
     _n_classes: int
     _n_features: int
 
     def _problem(self, seed: int) -> tuple[Belief, Floats, Any]:
-        """A belief that is nowhere special, and a batch that shows every column."""
+        """A random belief, and a batch in which every column has entries."""
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(N_ROWS, self._n_features))
         X[rng.random(X.shape) < 0.2] = 0.0
@@ -115,7 +115,15 @@ def _parts(belief: Belief) -> dict[str, Floats]:
 
 
 def expect_equal(one: Belief, other: Belief, *, rtol: float, atol: float) -> None:
-    """Expect two beliefs, or slopes, to have the same parts with the same numbers."""
+    """Expect two beliefs, or slopes, to have the same parts with the same numbers.
+
+    Parameters
+    ----------
+    one, other : Belief
+        What is compared.
+    rtol, atol : float
+        How far numbers may differ.
+    """
     found, expected = _parts(one), _parts(other)
     expect(found.keys() == expected.keys(), f"the parts are {[*found]} and {[*expected]}")
     for name, value in found.items():
@@ -173,7 +181,7 @@ class GradientContract(ModelProblem):
         expect_equal(sparse, self._gradient(belief, X, y, weight), **_ROUNDED)
 
     def a_feature_that_is_absent_is_not_moved(self) -> None:
-        """A column of zeros says nothing of its feature."""
+        """A column of zeros leaves its feature as it is."""
         belief, X, y = self._problem(5)
         X[:, 2] = 0.0
         before, rest = self._model.to_features(belief), np.arange(self._n_features) != 2

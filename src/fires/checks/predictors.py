@@ -75,14 +75,38 @@ def predictor_checks(predictor: Any, *, skip: Collection[str] = ()) -> list[Name
 
 
 def make_rows(n_classes: int, n_rows: int = 120) -> tuple[Any, Any]:
-    """Rows around the corners of a simplex, and the number of the corner."""
+    """Rows around the corners of a simplex; the label is the number of the corner.
+
+    Parameters
+    ----------
+    n_classes, n_rows : int
+        How many corners and rows.
+
+    Returns
+    -------
+    X, y : ndarray
+    """
     rng = np.random.default_rng(0)
     y = rng.permutation(np.arange(n_rows) % n_classes)
     return 4.0 * np.eye(n_classes)[y] + rng.normal(scale=0.2, size=(n_rows, n_classes)), y
 
 
 def taught(predictor: Any, n_classes: int = 2, **options: Any) -> tuple[Any, Any, Any]:
-    """A copy that has learnt from rows, with the rows and their labels."""
+    """A copy of a predictor that has learnt from rows, with the rows and their labels.
+
+    Parameters
+    ----------
+    predictor : object
+        It stays as it is.
+    n_classes : int
+        How many classes.
+    **options
+        For ``partial_fit``.
+
+    Returns
+    -------
+    model, X, y
+    """
     X, y = make_rows(n_classes)
     model = copy.deepcopy(predictor)
     for part in np.split(np.arange(len(X)), 3):
@@ -91,7 +115,15 @@ def taught(predictor: Any, n_classes: int = 2, **options: Any) -> tuple[Any, Any
 
 
 def expect_learnt(model: Any, X: Any, y: Any) -> None:
-    """Expect that nearly all rows are predicted rightly."""
+    """Expect that nearly all rows are predicted correctly.
+
+    Parameters
+    ----------
+    model : predictor
+        Has learnt.
+    X, y : ndarray
+        Rows and labels.
+    """
     share = np.mean(model.predict(X) == y)
     expect(share > 0.9, f"{share:.0%} of rows that are easily told apart are predicted rightly")
 
@@ -106,11 +138,11 @@ class LearningContract:
         return copy.deepcopy(self._predictor)
 
     def two_classes_are_learnt(self) -> None:
-        """Rows that are easily told apart are predicted rightly after a few batches."""
+        """Classes that are easy to tell apart are predicted correctly after a few batches."""
         expect_learnt(*taught(self._predictor))
 
     def three_classes_are_learnt(self) -> None:
-        """A third class is as good as two."""
+        """Three classes are learnt as well as two."""
         expect_learnt(*taught(self._predictor, 3))
 
     def labels_come_back_as_they_were(self) -> None:

@@ -14,7 +14,20 @@ NamedCheck = tuple[str, Callable[[], None]]
 
 
 def list_checks(contracts: Iterable[Any], skip: Collection[str]) -> list[NamedCheck]:
-    """The public methods that the classes of these contracts define, each of which is a check."""
+    """The checks of some contracts: their public methods.
+
+    Parameters
+    ----------
+    contracts : iterable of object
+        Instances of contract classes.
+    skip : collection of str
+        Names to leave out.
+
+    Returns
+    -------
+    list of (str, callable)
+        The name of each check, and a function without arguments.
+    """
     return [
         (name, getattr(contract, name))
         for contract in contracts
@@ -24,7 +37,15 @@ def list_checks(contracts: Iterable[Any], skip: Collection[str]) -> list[NamedCh
 
 
 def run_checks(subject: Any, checks: Iterable[NamedCheck]) -> None:
-    """Run checks in order; raise the first that fails, by its name."""
+    """Run checks in order; raise an AssertionError for the first that fails, with its name.
+
+    Parameters
+    ----------
+    subject : object
+        What is checked; the error names its class.
+    checks : iterable of (str, callable)
+        From :func:`list_checks`.
+    """
     for name, check in checks:
         try:
             check()
@@ -34,13 +55,31 @@ def run_checks(subject: Any, checks: Iterable[NamedCheck]) -> None:
 
 
 def expect(condition: Any, line: str) -> None:
-    """Raise an AssertionError with this line unless the condition holds."""
+    """Raise an AssertionError with this line unless the condition holds.
+
+    Parameters
+    ----------
+    condition : object
+        Anything with a truth value.
+    line : str
+        What is wrong.
+    """
     if not condition:
         raise AssertionError(line)
 
 
 def expect_refusal(words: str, use: Callable[..., Any], *args: Any, **options: Any) -> None:
-    """Expect a call to raise a ValueError of one line in which these words occur."""
+    """Expect a call to raise a ValueError whose one line matches these words.
+
+    Parameters
+    ----------
+    words : str
+        A regular expression.
+    use : callable
+        What is called.
+    *args, **options
+        Its arguments.
+    """
     try:
         use(*args, **options)
     except ValueError as error:
@@ -53,7 +92,19 @@ def expect_refusal(words: str, use: Callable[..., Any], *args: Any, **options: A
 
 @contextmanager
 def no_global_randomness(seed: int = 0) -> Iterator[None]:
-    """Seed global random numbers, expect that nobody moves them, and put the old ones back."""
+    """A context that seeds the global random generators and expects that nobody uses them.
+
+    Afterwards their old state is put back.
+
+    Parameters
+    ----------
+    seed : int
+        Their seed.
+
+    Yields
+    ------
+    None
+    """
     old = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:
         np.random.seed(seed)  # noqa: NPY002

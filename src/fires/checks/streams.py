@@ -158,7 +158,13 @@ class StreamContract:
 
 
 def expect_same_rows(one: list[Any], other: list[Any]) -> None:
-    """Expect two lists of batches to hold the same rows, whatever their cut."""
+    """Expect two lists of batches to hold the same rows, however these are cut into batches.
+
+    Parameters
+    ----------
+    one, other : list of batches
+        What is compared.
+    """
     for found, expected in zip(_rows(one), _rows(other), strict=True):
         assert_array_equal(found, expected)
 

@@ -1,1 +1,1 @@
-"""What every other part stands on: beliefs, weights, validation, state, errors."""
+"""The basis of all other parts: beliefs, weights, input checks, state, errors."""

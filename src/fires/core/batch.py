@@ -1,4 +1,4 @@
-"""A batch that has passed the gate: checked once, and trusted from there on."""
+"""A batch that has been checked; nobody checks it again."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from fires.core.classes import Classes, Codes
 
 @dataclass(slots=True, eq=False)
 class CheckedBatch:
-    """Rows that selectors, models and predictors learn from without looking at them again.
+    """Rows that selectors, models and predictors learn from without checking them again.
 
-    It is made at the door a batch comes in by, a selector's or a pipeline's ``partial_fit``, and
-    handed down as it is. Nobody changes it.
+    The ``partial_fit`` of a selector or a pipeline makes it from what the user passed, and hands it
+    on. Nobody changes it.
 
     Parameters
     ----------
     X : ndarray or CSR matrix (n_rows, n_features)
-        Floats, in the order of columns learnt from; no infinite entry, NaN for a missing one.
+        Floats, with columns in the order learnt from. NaN is a missing entry; none is infinite.
     y : ndarray (n_rows,), optional
         Labels or numbers, none of them missing.
     weight : ndarray (n_rows,), optional
@@ -33,7 +33,7 @@ class CheckedBatch:
     announced : sequence, optional
         All labels there will ever be.
     scale : str, optional
-        The scale that X has been brought to; None if it is as it came.
+        The scale that X already has; None if it was not scaled.
 
     Examples
     --------
@@ -58,13 +58,12 @@ class CheckedBatch:
         return n_rows
 
     def labels(self, known: Classes) -> tuple[Classes, Codes]:
-        """The labels known with this batch, and the place of each label of y among them.
+        """All labels known after this batch, and the index of each label of y among them.
 
         Parameters
         ----------
         known : Classes
-            The labels known before. Whoever asks with the same book gets the same answer, which is
-            found once.
+            The labels known before. The answer for a book is computed once and kept.
 
         Returns
         -------
@@ -81,12 +80,12 @@ class CheckedBatch:
         return after, codes
 
     def with_rows(self, X: Any) -> CheckedBatch:
-        """The same batch with other values in its rows; what is known of its labels stays.
+        """The same batch with other rows; encoded labels are kept.
 
         Parameters
         ----------
         X : ndarray or CSR matrix
-            As many rows.
+            The new rows, as many as before.
 
         Returns
         -------
@@ -95,7 +94,7 @@ class CheckedBatch:
         return CheckedBatch(X, self.y, self.weight, 0, self.announced, self.scale, self._encoded)
 
     def part(self, rows: Any) -> CheckedBatch:
-        """Some of the rows, as a batch of their own; a weight of zero for all of them is kept.
+        """Some of the rows as a batch. It may happen that all of them have weight 0.
 
         Parameters
         ----------

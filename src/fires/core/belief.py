@@ -1,4 +1,4 @@
-"""What is believed of the parameters: a mean and a standard deviation for each."""
+"""A belief: one mean and one standard deviation for each parameter."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Floats = npt.NDArray[np.float64]
 class Belief:
     r"""Independent normal parameters :math:`\theta_k \sim \mathcal{N}(\mu_k, \sigma_k^2)`.
 
-    Also the shape of a gradient: one slope for each of the same numbers.
+    A gradient has the same form: one slope for each number.
 
     Parameters
     ----------
     mu, sigma : ndarray of float64
-        Means and standard deviations, of one shape. Several rows are several classes.
-        An intercept, where there is one, is the last entry of its row.
+        Means and standard deviations, of one shape. With several classes there is one row per
+        class. An intercept is the last entry of its row.
     point : mapping of str to ndarray
         Learnt parameters that are not random, such as the noise of a Gaussian target.
 
@@ -48,15 +48,37 @@ class Belief:
 
     @classmethod
     def standard(cls, *shape: int) -> Belief:
-        """Nothing known yet: mean 0, standard deviation 1 (the paper's start)."""
+        """The paper's start: mean 0 and standard deviation 1.
+
+        Parameters
+        ----------
+        *shape : int
+            The shape of mu and sigma.
+
+        Returns
+        -------
+        Belief
+        """
         return cls(np.zeros(shape), np.ones(shape))
 
     def step(self, gradient: Belief, rate_mu: float, rate_sigma: float) -> Belief:
-        r"""One step of ascent; both slopes were taken at this belief.
+        r"""One step of gradient ascent.
 
         .. math::
             \mu' = \mu + \alpha_\mu g_\mu, \qquad
             \sigma' = \max(\sigma + \alpha_\sigma g_\sigma, 0)
+
+        Parameters
+        ----------
+        gradient : Belief
+            The slopes at this belief.
+        rate_mu, rate_sigma : float
+            The learning rates. Point parameters learn at ``rate_mu``.
+
+        Returns
+        -------
+        Belief
+            A new one; this one stays as it is.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""The one book of labels: found as they arrive, kept sorted, encoded once into a copy."""
+"""The known class labels: added as they arrive, kept sorted, encoded as integers."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ Codes = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """The labels known at one point of a stream. It never changes: learning gives another book.
+    """A book: the labels known at one point of a stream. A new label makes a new book.
 
-    Selectors, predictors and scores each keep the book they know. Where they learn from the same
-    batches they hold the same object, so that a batch is encoded once for all of them.
+    Selectors, predictors and scores each hold a book. Those that learn from the same batches hold
+    the same object, so a batch is encoded once for all of them.
 
     Parameters
     ----------
     labels : ndarray
         The labels, sorted.
     given : bool
-        Whether they were announced: then no other label may come.
+        Whether the user announced them; then no other label is allowed.
     announced : tuple, optional
-        The very tuple they were announced with: seen again, it need not be looked through.
+        The tuple they were announced with. If the same object comes again, it is not checked again.
 
     Examples
     --------
@@ -63,9 +63,9 @@ class Classes:
         Returns
         -------
         book : Classes
-            The labels known now; this very book if none is new.
+            The labels known now; this book itself if none is new.
         codes : ndarray of int
-            The place of each label of ``y`` in it.
+            The index of each label of ``y`` in it.
         """
         book = self if announced is None else self.fixed_to(announced)
         if _comparable(book.labels, y):
@@ -89,12 +89,12 @@ class Classes:
         Parameters
         ----------
         announced : sequence
-            Two labels or more, all known ones among them.
+            Two labels or more; they must include all known ones.
 
         Returns
         -------
         Classes
-            Of these labels, and no others.
+            These labels, and no others.
         """
         if announced is self.announced:
             return self
@@ -117,7 +117,7 @@ NO_CLASSES = Classes(np.empty(0))
 
 
 class KnowsClasses:
-    """What an object that learns labels has: its book, ``classes_``, and both saved."""
+    """A base class for objects that learn labels: a book, ``classes_``, and saving both."""
 
     _book_: Classes = NO_CLASSES
 
@@ -143,7 +143,7 @@ class KnowsClasses:
         return header | {"classes": "numbers"}, {"classes": self._book_.labels.copy()}
 
     def _restore_classes(self, header: Mapping[str, Any], arrays: Arrays) -> None:
-        """Know the labels of :meth:`_classes_state`, and no others."""
+        """Take over the labels of :meth:`_classes_state`."""
         written, given = header["classes"], header["classes_given"]
         if written is None:
             self._book_ = NO_CLASSES
@@ -161,7 +161,18 @@ def _comparable(known: Labels, y: Labels) -> bool:
 
 
 def merge_classes(known: Labels | None, y: Labels) -> Labels:
-    """The sorted classes once ``y`` has been seen; ``known`` itself if there is none new.
+    """The sorted classes after ``y`` has been seen; ``known`` itself if no label is new.
+
+    Parameters
+    ----------
+    known : ndarray or None
+        The classes so far, sorted.
+    y : ndarray
+        Labels.
+
+    Returns
+    -------
+    ndarray
 
     Examples
     --------
@@ -169,7 +180,7 @@ def merge_classes(known: Labels | None, y: Labels) -> Labels:
     array([1, 2, 3])
     """
     if known is not None and _is_text(known) != _is_text(y):
-        raise _no_order()  # NumPy would make text of the numbers
+        raise _no_order()  # NumPy would turn the numbers into text
     if known is not None and encode(y, known) is not None:
         return known
     try:
@@ -190,7 +201,18 @@ def _no_order() -> TargetError:
 
 
 def encode(y: Labels, classes: Labels) -> Codes | None:
-    """The place of each label among the sorted classes; None if one is not among them.
+    """The index of each label in the sorted classes; None if one of them is unknown.
+
+    Parameters
+    ----------
+    y : ndarray
+        Labels.
+    classes : ndarray
+        The classes, sorted.
+
+    Returns
+    -------
+    ndarray of int, or None
 
     Examples
     --------
@@ -214,8 +236,18 @@ def encode(y: Labels, classes: Labels) -> Codes | None:
 def class_rows(old: Labels, new: Labels) -> list[tuple[int, float] | None]:
     """Where each row of one-against-the-rest parameters comes from when classes are added.
 
-    Up to two classes share one row, which speaks for the greater label. A source is an old row
-    and a sign; None is a row to be started afresh.
+    Up to two classes share one row of parameters, whose sign speaks for the greater label.
+
+    Parameters
+    ----------
+    old, new : ndarray
+        The classes before and after, sorted.
+
+    Returns
+    -------
+    list of (int, float) or None
+        For each new row, the old row it comes from and the sign to take it with; None for a new
+        start.
 
     Examples
     --------
@@ -235,13 +267,22 @@ def class_rows(old: Labels, new: Labels) -> list[tuple[int, float] | None]:
         elif at is not None:
             sources.append((0, 1.0 if at == len(old) - 1 else -1.0))
         else:
-            # Two classes share a row: the new, greater one is what the old one is not.
+            # Two classes share a row. The new label is greater, so the old one is now negative.
             sources.append((0, -1.0) if len(new) == 2 else None)
     return sources
 
 
 def as_text(labels: Labels) -> list[Any]:
-    """Labels that are text as JSON values, with the type of their array; see :func:`from_text`.
+    """Text labels as JSON values, with the type of their array; :func:`from_text` reads them.
+
+    Parameters
+    ----------
+    labels : ndarray
+        Text.
+
+    Returns
+    -------
+    list
 
     Examples
     --------
@@ -252,7 +293,17 @@ def as_text(labels: Labels) -> list[Any]:
 
 
 def from_text(written: list[Any]) -> Labels:
-    """The labels of :func:`as_text`."""
+    """The labels that :func:`as_text` wrote.
+
+    Parameters
+    ----------
+    written : list
+        JSON values.
+
+    Returns
+    -------
+    ndarray
+    """
     try:
         kind, values = written
     except (TypeError, ValueError):
@@ -267,19 +318,19 @@ _CHOICES = "numbers (target='numbers') or classes (target='classes')"
 
 
 def are_numbers(y: Labels, announced: Any, target: str = "auto", choices: str = _CHOICES) -> bool:
-    """Whether a target holds numbers to be predicted, and not labels: decided here alone.
+    """Whether a target holds numbers or labels. This is the only place that decides it.
 
     Parameters
     ----------
     y : ndarray
         The target of a first batch.
     announced : sequence or None
-        Labels that were announced: then they are labels.
+        Announced labels. If there are any, the target holds labels.
     target : {"auto", "numbers", "classes"}
-        What the user says. With "auto" fractions are numbers, and few different whole numbers are
-        labels.
+        The user's setting. With "auto", fractions mean numbers, and a few different whole numbers
+        mean labels.
     choices : str
-        How the user can say it, for the error where nobody can tell.
+        How the user can decide, for the error message in unclear cases.
 
     Returns
     -------
@@ -306,7 +357,7 @@ def are_numbers(y: Labels, announced: Any, target: str = "auto", choices: str = 
 
 
 def has_fractions(y: Labels) -> bool:
-    """Whether a target holds numbers that are not whole: then it holds no labels.
+    """Whether a target holds numbers that are not whole. Such a target does not hold labels.
 
     Parameters
     ----------

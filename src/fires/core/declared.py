@@ -1,8 +1,8 @@
-"""Learnt state, declared once: what is saved, and what a file must hold to be taken for it.
+"""Learnt state, declared once: what is saved, and what is checked when it is loaded.
 
 An object lists what it learns as a mapping of names to :class:`Array`, :class:`Value` and
-:class:`Random`. That one list is what is saved, and what is checked when it is read back: a file
-that was tampered with is refused here, before a compiled loop could follow it out of an array.
+:class:`Random`. The same list is used to save and to check. So a file that was tampered with is
+refused before a compiled loop could read or write outside an array.
 """
 
 from __future__ import annotations
@@ -19,38 +19,63 @@ from fires.core.state import Arrays, State
 
 
 class Part(Protocol):
-    """One thing that is learnt."""
+    """One learnt thing: how it is written into a state and read back."""
 
     def write(self, name: str, value: Any, header: dict[str, Any], arrays: Arrays) -> None:
-        """Put the value into what is saved."""
+        """Add the value to a state.
+
+        Parameters
+        ----------
+        name : str
+            What it is called in the file.
+        value : object
+            What was learnt.
+        header, arrays : dict
+            Where it goes.
+        """
 
     def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
-        """The value, if what was read is what was declared; None if it may be absent and is."""
+        """The value; None if it may be absent and is.
+
+        Parameters
+        ----------
+        name : str
+            What it is called in the file.
+        header, arrays : mapping
+            What was read.
+        sizes : dict of str to int
+            What the letters in shapes mean.
+
+        Returns
+        -------
+        object
+            Checked; StateError if it is not what was declared.
+        """
 
 
 Declared = Mapping[str, Part]
 
-_MOST = float(np.finfo(np.float64).max)  # JSON has integers that no float holds
+_MOST = float(np.finfo(np.float64).max)  # JSON may hold integers too large for a float
 
 
 class Array:
-    """A learnt array: what it may be, in terms of the sizes of its owner.
+    """A learnt array: its type, its shape and its bounds.
 
     Parameters
     ----------
     *shape : int or str
-        The length of each axis: a number, the letter of a size (``"J"`` features, ``"K"``
-        classes; a new letter means what it meant where it first came up), either of two
-        (``"1|J"``), or ``"*"`` for any.
+        The length of each axis: a number, a letter that names a size (``"J"`` features, ``"K"``
+        classes), either of two (``"1|J"``), or ``"*"`` for any length. The first array with a new
+        letter decides its size.
     dtype : str
         The type of the numbers.
     low, high : float or str
-        The least and the greatest number allowed. A letter as ``high`` is the size that an index
-        has to stay below.
+        The least and the greatest number allowed. If ``high`` is a letter, every number must be
+        below that size: the array holds indices.
     optional : bool
-        Whether the owner may be without it.
+        Whether it may be absent.
     finite : bool
-        Whether infinite numbers are refused; NaN always is.
+        Whether infinite numbers are refused. NaN always is.
 
     Examples
     --------
@@ -78,12 +103,12 @@ class Array:
         self.optional, self.finite = optional, finite
 
     def write(self, name: str, value: Any, header: dict[str, Any], arrays: Arrays) -> None:
-        """Put the array among the arrays, if there is one."""
+        """Add the array to ``arrays``, if there is one. See :class:`Part`."""
         if value is not None:
             arrays[name] = np.array(value)
 
     def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
-        """The array; StateError unless its type, shape and numbers are as declared."""
+        """The array; StateError unless it is as declared. See :class:`Part`."""
         value = arrays.get(name)
         if value is None:
             return _absent(name, self.optional)
@@ -104,7 +129,7 @@ class Array:
 
 
 def _fits(wanted: int | str, length: int, sizes: dict[str, int]) -> bool:
-    """Whether the length of an axis is the wanted one; a new letter gets its meaning here."""
+    """Whether an axis has the wanted length; a new letter gets its size here."""
     if isinstance(wanted, int) or wanted.isdigit():
         return length == int(wanted)
     if "|" in wanted:
@@ -118,7 +143,7 @@ class Value:
     Parameters
     ----------
     kind : type
-        bool, int, float or str; a whole number passes for a float.
+        bool, int, float or str; an int is accepted as a float.
     low, high : float
         The least and the greatest number allowed.
     optional : bool
@@ -137,11 +162,11 @@ class Value:
         self.kind, self.low, self.high, self.optional = kind, low, high, optional
 
     def write(self, name: str, value: Any, header: dict[str, Any], arrays: Arrays) -> None:
-        """Put the value into the header."""
+        """Add the value to the header. See :class:`Part`."""
         header[name] = value
 
     def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
-        """The value; StateError unless it is of its kind and within its bounds."""
+        """The value; StateError unless its kind and bounds are as declared. See :class:`Part`."""
         value = header.get(name)
         if value is None:
             return _absent(name, self.optional)
@@ -155,14 +180,14 @@ class Value:
 
 
 class Random:
-    """A random generator, whose place in its sequence is kept in the header."""
+    """A random generator; its position in its sequence is kept in the header."""
 
     def write(self, name: str, value: Any, header: dict[str, Any], arrays: Arrays) -> None:
-        """Put where the generator stands into the header."""
+        """Add the state of the generator to the header. See :class:`Part`."""
         header[name] = generator_state(value)
 
     def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
-        """A generator that goes on from there; StateError if there is none."""
+        """A generator that goes on from there; StateError if there is none. See :class:`Part`."""
         try:
             return restore_generator(header[name])
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
@@ -175,16 +200,16 @@ def _absent(name: str, allowed: bool) -> None:
 
 
 def collect(owner: Any, declared: Declared, attribute: str = "{}") -> State:
-    """What an object has learnt, as its declaration lists it.
+    """Collect what an object has learnt, as declared.
 
     Parameters
     ----------
     owner : object
         Whose attributes are read.
     declared : mapping of str to Array, Value or Random
-        What they are called in the file, and what they are.
+        The names in the file, and what each may hold.
     attribute : str
-        What they are called in the object, such as ``"_{}_"``.
+        The pattern of the attribute names, such as ``"_{}_"``.
 
     Returns
     -------
@@ -216,7 +241,7 @@ def restore(
     sizes: dict[str, int],
     attribute: str = "{}",
 ) -> None:
-    """Check all that was declared, then set it; an object is never half restored.
+    """Check all that was declared, then set it. An object is never left half restored.
 
     Parameters
     ----------
@@ -234,7 +259,7 @@ def restore(
     Raises
     ------
     StateError
-        Naming what is missing, or is not what was declared.
+        Names what is missing, or differs from the declaration.
     """
     found = {name: part.read(name, header, arrays, sizes) for name, part in declared.items()}
     for name, value in found.items():

@@ -1,4 +1,4 @@
-"""The errors that are our own; everywhere else Python's and scikit-learn's say it best."""
+"""Our own errors. Elsewhere we raise those of Python and scikit-learn."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import NamedTuple, Self
 
 
 class Wording(NamedTuple):
-    """What the library and the command call the same thing, each in its own way.
+    """The words of the library, or of the command, for the same thing.
 
     Parameters
     ----------
     y : str
         The target.
     setting : str
-        A setting: a format of its ``name`` and its ``value``.
+        A setting: a format with ``name`` and ``value``.
     """
 
     y: str = "y"
@@ -29,7 +29,7 @@ _LEFT_OPEN = re.compile(r"\{(?:y|(?P<name>\w+)=(?P<value>\w+))\}")
 
 
 class UserError(ValueError):
-    """Something that a user can put right, in its parts.
+    """An error that a user can correct. It carries its parts: what, where, hint.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class UserError(ValueError):
     """
 
     def __init__(self, what: str, where: str = "", hint: str = "") -> None:
-        super().__init__(what, where, hint)  # what pickle calls the class with
+        super().__init__(what, where, hint)  # the arguments that pickle calls the class with
         self.what, self.where, self.hint = what, where, hint
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class UserError(ValueError):
         return ": ".join(part for part in (self.where, what) if part)
 
     def at(self, where: str) -> Self:
-        """The same error, once it is known where it was found.
+        """The same error with the place where it was found.
 
         Parameters
         ----------
@@ -87,14 +87,14 @@ class UserError(ValueError):
 
 
 class InputError(UserError):
-    """A file, a name or an option that cannot be used. Its texts are shown as they are."""
+    """A file, a name or an option cannot be used. Library and command show the same text."""
 
 
 class TargetError(UserError):
-    """A target that does not fit what is to be learnt from it.
+    """The target does not fit the model or method.
 
-    Its texts leave open what library and command call differently: ``{y}`` is the target and
-    ``{model=gaussian}`` a setting.
+    Library and command use different words for the same thing. So its texts hold placeholders:
+    ``{y}`` for the target and ``{model=gaussian}`` for a setting.
 
     Examples
     --------
@@ -126,11 +126,11 @@ class TargetError(UserError):
 
 
 class StateError(ValueError):
-    """A file that should hold saved state does not, or no longer does."""
+    """A file does not hold the saved state that it should hold."""
 
 
 class Diverged(ValueError):  # noqa: N818 - it says what happened
-    """A step led to numbers that are not finite; what was learnt before it is as it was."""
+    """A step led to numbers that are not finite. What was learnt before is unchanged."""
 
 
 class MissingExtra(ImportError):  # noqa: N818 - it names what to install
@@ -139,9 +139,9 @@ class MissingExtra(ImportError):  # noqa: N818 - it names what to install
     Parameters
     ----------
     who : str
-        What needs the library, as its user knows it.
+        What needs the library, by the name a user knows.
     module : str
-        The library, as it is imported; also the error's ``name``.
+        The library, as it is imported; also the ``name`` of the error.
     extra : str
         The extra of ``fires`` that installs it.
 
@@ -155,7 +155,7 @@ class MissingExtra(ImportError):  # noqa: N818 - it names what to install
 
     def __init__(self, who: str, module: str, extra: str) -> None:
         super().__init__(f"{who} needs {module}: pip install 'fires[{extra}]'", name=module)
-        # What pickle calls the class with: worker processes send their errors home.
+        # The arguments that pickle calls the class with: worker processes send errors back.
         self.args = (who, module, extra)
 
 
@@ -165,11 +165,11 @@ def closest(name: str, known: Iterable[str], otherwise: str, quote: str = "") ->
     Parameters
     ----------
     name : str
-        A name that is not known. Upper and lower case, spaces and dashes are the same.
+        An unknown name. Upper and lower case, spaces and dashes make no difference.
     known : iterable of str
-        The names that are.
+        The known names.
     otherwise : str
-        What to say if none of them is near.
+        What to say if none of them is similar.
     quote : str
         What stands around the name that was probably meant.
 
@@ -196,12 +196,12 @@ def plain_name(name: str) -> str:
     Parameters
     ----------
     name : str
-        As it is written properly.
+        The proper name.
 
     Returns
     -------
     str
-        The same for all ways to type it.
+        The form to compare.
 
     Examples
     --------

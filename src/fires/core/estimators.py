@@ -1,4 +1,4 @@
-"""Learnt state: that of scikit-learn's estimators, and what belongs to one part of a whole."""
+"""Save and restore what an estimator of scikit-learn has learnt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fires.core.randomness import check_place, generator_state, restore_generato
 from fires.core.settings import plain
 from fires.core.state import Arrays, State
 
-# Objects that scikit-learn makes anew with every step: nothing is lost if they are not saved.
+# Objects that scikit-learn makes anew in every step: they need not be saved.
 _MADE_ANEW = {"_loss_function_"}
 _PLAIN = (type(None), bool, int, float, str)
 
@@ -23,8 +23,17 @@ _PLAIN = (type(None), bool, int, float, str)
 def learnt_state(estimator: Any) -> State:
     """What an estimator has learnt, without its settings and its code.
 
-    That has to be arrays, numbers, text, flags, None and random states, as with scikit-learn's
-    linear models and naive Bayes; anything else is refused by its name.
+    Only arrays, numbers, text, flags, None and random states can be saved. That is enough for
+    scikit-learn's linear models and naive Bayes; anything else is refused by its name.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted estimator of scikit-learn.
+
+    Returns
+    -------
+    header, arrays : dict
 
     Examples
     --------
@@ -37,7 +46,7 @@ def learnt_state(estimator: Any) -> State:
     learnt: dict[str, Any] = {}
     arrays: Arrays = {}
     settings = estimator.get_params(deep=False)
-    named: dict[int, str] = {}  # two names of one array stay two names of one array
+    named: dict[int, str] = {}  # two attributes may share one array, and still do after loading
     for name, value in vars(estimator).items():
         if name in settings or name in _MADE_ANEW:
             continue
@@ -56,16 +65,16 @@ def learnt_state(estimator: Any) -> State:
 
 
 def take_up(estimator: Any, header: dict[str, Any], arrays: Arrays, given: str = "model") -> Any:
-    """A clone of the estimator, whose settings it has, that goes on from :func:`learnt_state`.
+    """A clone of the estimator, with its settings, that goes on from :func:`learnt_state`.
 
     Parameters
     ----------
     estimator : estimator
-        What the user passed. What it has learnt itself must have the shapes of the state.
+        What the user passed. If it has learnt already, its shapes must be those of the state.
     header, arrays : dict
         What was read.
     given : str
-        What the user knows the estimator by.
+        What errors call the estimator.
 
     Returns
     -------
@@ -74,7 +83,7 @@ def take_up(estimator: Any, header: dict[str, Any], arrays: Arrays, given: str =
     Raises
     ------
     StateError
-        If the state is none that the estimator can go on from.
+        If the estimator cannot go on from this state.
     """
     again = clone(estimator)
     states = header["random_states"].items()
@@ -98,9 +107,9 @@ def take_up(estimator: Any, header: dict[str, Any], arrays: Arrays, given: str =
 
 
 def _try(estimator: Any, most: int) -> None:
-    """Let a copy learn from rows of zeros: what cannot be learnt with is no state of its own.
+    """Let a copy learn from rows of zeros; StateError if that fails.
 
-    What it says in words (ValueError) may be about these rows, and is not taken for a refusal.
+    A ValueError is accepted: it may be about the rows, not about the state.
     """
     n_features = getattr(estimator, "n_features_in_", None)
     if n_features is None:
@@ -120,13 +129,23 @@ def _try(estimator: Any, most: int) -> None:
 
 
 def random_states(estimator: Any) -> dict[str, Any]:
-    """The settings called random_state, those of estimators within the estimator too."""
+    """All settings called random_state, including those of nested estimators.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An estimator of scikit-learn.
+
+    Returns
+    -------
+    dict of str to object
+    """
     settings = estimator.get_params(deep=True)
     return {n: v for n, v in settings.items() if n.split("__")[-1] == "random_state"}
 
 
 def _written(value: Any, name: str, arrays: Arrays) -> Any:
-    """A learnt value as JSON, with numbers in ``arrays``; None if it is neither."""
+    """A learnt value as JSON, with its numbers in ``arrays``; None if it cannot be saved."""
     if type(value) in _PLAIN:
         return {"value": value}
     if isinstance(value, np.random.RandomState):
@@ -137,7 +156,7 @@ def _written(value: Any, name: str, arrays: Arrays) -> Any:
         return None
     if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
         arrays[name] = np.asarray(value)
-        # Products of arrays in another order may differ in their last bits.
+        # The memory order is kept: products in another order may differ in the last bits.
         return {"numbers": isinstance(value, np.ndarray), "fortran": value.flags.fnc}
     if value.dtype.kind in "UO" and all(isinstance(part, str) for part in value.ravel()):
         return {"text": as_text(value)}
@@ -145,7 +164,7 @@ def _written(value: Any, name: str, arrays: Arrays) -> Any:
 
 
 def _read(written: dict[str, Any], name: str, arrays: Arrays) -> Any:
-    """What :func:`_written` wrote."""
+    """The value that :func:`_written` wrote."""
     if "value" in written:
         if type(written["value"]) not in _PLAIN:
             raise StateError(f"{name} is {written['value']!r:.60}, and no plain value")

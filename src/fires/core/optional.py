@@ -1,4 +1,4 @@
-"""Optional libraries: imported where they are used, by those who can say what for."""
+"""Optional libraries: imported where they are used, with an error that says what to install."""
 
 from __future__ import annotations
 
@@ -10,7 +10,20 @@ from fires.core.errors import MissingExtra
 
 
 def require(module: str, who: str, extra: str | None = None) -> Any:
-    """Import an optional library; without it, say what needs it and what to install.
+    """Import an optional library, or raise an error that says what to install.
+
+    Parameters
+    ----------
+    module : str
+        The library, as it is imported.
+    who : str
+        What needs it, as the user knows it.
+    extra : str, optional
+        The extra of ``fires`` that installs it; by default it has the library's name.
+
+    Returns
+    -------
+    module
 
     Examples
     --------
@@ -20,6 +33,6 @@ def require(module: str, who: str, extra: str | None = None) -> Any:
     fires.core.errors.MissingExtra: NeuralNet needs no_such_library: pip install 'fires[torch]'
     """
     spec = find_spec(module.partition(".")[0])
-    if spec is None or spec.origin is None:  # a mere folder of that name is no library
+    if spec is None or spec.origin is None:  # a folder of that name is not a library
         raise MissingExtra(who, module, extra or module)
     return importlib.import_module(module)

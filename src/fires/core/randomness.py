@@ -1,4 +1,4 @@
-"""Random numbers, always from a generator of our own."""
+"""Random generators; NumPy's global one is never used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from fires.core.errors import StateError
 from fires.core.settings import plain
 
-# What says how far a generator has used up the numbers it has made, and how many these are.
+# For each kind of generator: the entry that holds its position in its buffer, and the last one.
 _PLACES = {
     "MT19937": ("pos", 624),
     "Philox": ("buffer_pos", 4),
@@ -21,11 +21,20 @@ _PLACES = {
 
 
 def generator(seed: Any, *names: str) -> np.random.Generator:
-    """A generator for one purpose; the global state of NumPy is neither read nor moved.
+    """A random generator for one purpose; NumPy's global state is neither read nor changed.
 
-    Purposes with different names get independent numbers from one seed, and adding a purpose
-    changes no other. ``None`` asks the operating system; a ``Generator`` is used as it is; a
-    ``RandomState`` is drawn from once.
+    Parameters
+    ----------
+    seed : int, Generator, RandomState or None
+        ``None`` asks the operating system. A ``Generator`` is used as it is. From a ``RandomState``
+        one number is drawn.
+    *names : str
+        The purpose. Different names give independent numbers from one seed; a new purpose does not
+        change the others.
+
+    Returns
+    -------
+    Generator
 
     Examples
     --------
@@ -44,7 +53,13 @@ def generator(seed: Any, *names: str) -> np.random.Generator:
 
 
 def check_seed(seed: Any) -> None:
-    """Raise if no generator can be made of it; draw nothing."""
+    """Raise an error if no generator can be made from this seed; draw nothing.
+
+    Parameters
+    ----------
+    seed : object
+        As in :func:`generator`.
+    """
     if seed is None or isinstance(seed, (np.random.Generator, np.random.RandomState)):
         return
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
@@ -54,7 +69,16 @@ def check_seed(seed: Any) -> None:
 
 
 def generator_state(rng: np.random.Generator) -> dict[str, Any]:
-    """Where a generator stands, as JSON; :func:`restore_generator` takes it back.
+    """The state of a generator as JSON; :func:`restore_generator` reads it.
+
+    Parameters
+    ----------
+    rng : Generator
+        It stays as it is.
+
+    Returns
+    -------
+    dict
 
     Examples
     --------
@@ -68,7 +92,17 @@ def generator_state(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def restore_generator(state: dict[str, Any]) -> np.random.Generator:
-    """A generator that goes on from a state of :func:`generator_state`."""
+    """A generator that goes on from a state of :func:`generator_state`.
+
+    Parameters
+    ----------
+    state : dict
+        JSON values.
+
+    Returns
+    -------
+    Generator
+    """
     kind = state["bit_generator"]
     if kind not in _PLACES:
         raise StateError(f"{kind!r:.60} is no bit generator")
@@ -79,7 +113,15 @@ def restore_generator(state: dict[str, Any]) -> np.random.Generator:
 
 
 def check_place(state: Any) -> None:
-    """Raise if a generator stands beyond its own numbers: NumPy would read on from there."""
+    """Raise StateError if the position of a generator lies outside its buffer.
+
+    NumPy would read memory beyond the buffer.
+
+    Parameters
+    ----------
+    state : object
+        What was read from a file.
+    """
     place, most = _PLACES[state["bit_generator"]]
     at = state["state"].get(place, state.get(place, 0))
     if type(at) is not int or not 0 <= at <= most:

@@ -1,4 +1,4 @@
-"""Settings: checked with one line that names them, and written as JSON."""
+"""Settings: checked with a one-line error that names them, and written as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,20 @@ def check_number(
     ends: str = "()",
     wanted: str = "",
 ) -> None:
-    """Raise unless the value is a number between the two; ``ends`` says which belong to it.
+    """Raise an error unless the value is a number within the bounds.
+
+    Parameters
+    ----------
+    name : str
+        The setting, for the error message.
+    value : object
+        Its value.
+    low, high : float
+        The bounds.
+    ends : str
+        Which bounds are allowed values: "()", "[)", "(]" or "[]".
+    wanted : str
+        What errors say is wanted, in place of the bounds.
 
     Examples
     --------
@@ -36,19 +49,48 @@ def check_number(
 
 
 def check_count(name: str, value: Any) -> None:
-    """Raise unless the value is 1, 2, 3, ..."""
+    """Raise an error unless the value is 1, 2, 3, ...
+
+    Parameters
+    ----------
+    name : str
+        The setting, for the error message.
+    value : object
+        Its value.
+    """
     if not is_count(value):
         raise _wrong(name, "a positive integer", value)
 
 
 def is_count(value: Any) -> bool:
-    """Whether it is 1, 2, 3, ..."""
+    """Whether the value is 1, 2, 3, ...
+
+    Parameters
+    ----------
+    value : object
+        Any value.
+
+    Returns
+    -------
+    bool
+    """
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     return whole and 1 <= int(value) < 2**63
 
 
 def check_choice(name: str, value: Any, choices: Collection[Any], wanted: str = "") -> None:
-    """Raise unless the value is one of the choices.
+    """Raise an error unless the value is one of the choices.
+
+    Parameters
+    ----------
+    name : str
+        The setting, for the error message.
+    value : object
+        Its value.
+    choices : collection
+        The values allowed.
+    wanted : str
+        What errors say is wanted, in place of a list of the choices.
 
     Examples
     --------
@@ -56,13 +98,24 @@ def check_choice(name: str, value: Any, choices: Collection[Any], wanted: str = 
     Traceback (most recent call last):
     ValueError: loss must be one of 'logistic', 'squared'; got 'hinge'.
     """
-    single = value is None or np.isscalar(value)  # whatever holds several values is none of them
+    single = value is None or np.isscalar(value)  # an array or list is never a choice
     if not single or value not in tuple(choices):
         raise _wrong(name, wanted or f"one of {', '.join(map(repr, choices))}", value)
 
 
 def how_many(wanted: Any, n: int) -> int | None:
-    """How many of n an integer or a fraction in (0, 1) asks for; None if it is neither.
+    """How many of n features an integer or a fraction in (0, 1) asks for; None if it is neither.
+
+    Parameters
+    ----------
+    wanted : object
+        The setting.
+    n : int
+        How many there are.
+
+    Returns
+    -------
+    int or None
 
     Examples
     --------
@@ -76,7 +129,7 @@ def how_many(wanted: Any, n: int) -> int | None:
 
 
 def _fits_a_float(value: Real) -> bool:
-    """Whether it is one of the numbers that loops compute with: an integer may be too large."""
+    """Whether it can be computed with as a float: an integer may be too large."""
     return not isinstance(value, Integral) or abs(int(value)) <= _MOST
 
 
@@ -94,7 +147,17 @@ def _between(low: float, high: float, ends: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A setting as JSON: arrays as lists, and no generator, whose place the learnt one takes."""
+    """A setting as a JSON value: arrays become lists, and a generator becomes None.
+
+    Parameters
+    ----------
+    value : object
+        The setting.
+
+    Returns
+    -------
+    object
+    """
     if isinstance(value, (np.random.Generator, np.random.RandomState)):
         return None
     if hasattr(value, "__array__") and not isinstance(value, np.generic):

@@ -1,9 +1,9 @@
-"""State on disk: the one place where it is written and read.
+"""State files: written and read here and nowhere else.
 
-A state file is a safetensors file, so it holds numbers and text and no code. Arrays are its
-tensors. A header, any JSON object, is one more tensor of bytes: names of a million features
-fit there, and not into the metadata. The metadata names the format, its version and a
-checksum, which safetensors itself does not have.
+A state file is a safetensors file: it holds numbers and text, and no code. Arrays are its tensors.
+The header, any JSON object, is one more tensor of bytes, since the names of a million features do
+not fit into the metadata. The metadata holds the format, its version and a checksum, which
+safetensors itself does not have.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ State = tuple[dict[str, Any], Arrays]
 _FORMAT = "fires-state"
 _VERSION = 2
 _HEADER = "__header__"
-_METADATA = "__metadata__"  # where safetensors keeps its own; no tensor can have this name
+_METADATA = "__metadata__"  # safetensors uses this name itself; no tensor can have it
 _LONGEST_INDEX = 100_000_000  # the limit of safetensors
 
 
@@ -40,17 +40,17 @@ def write_state(
     header: Mapping[str, Any],
     arrays: Mapping[str, npt.ArrayLike],
 ) -> None:
-    """Write a state file: afterwards ``path`` holds all of it, or what it held before.
+    """Write a state file: afterwards ``path`` holds all of it, or its old content.
 
-    The state goes to a temporary file in the same folder, reaches the disk, and then takes
-    the place of the old file in one step. A crash, a full disk or an interrupt leaves the old
-    file as it was; only a killed process leaves its temporary file (``.fires-*.tmp``) behind.
+    The state is written to a temporary file in the same folder, flushed to the disk, and then
+    replaces the old file in one step. A crash, a full disk or an interrupt leaves the old file as
+    it was. Only a killed process leaves its temporary file (``.fires-*.tmp``) behind.
 
     Parameters
     ----------
     path : str or path-like
-        The file. A symbolic link stays and what it points to is replaced; an existing file
-        keeps its permissions, a new one gets those of the umask.
+        The file. If it is a symbolic link, the file it points to is replaced. An existing file
+        keeps its permissions; a new one gets those of the umask.
     header : mapping
         JSON values under string keys. Floats come back exactly, infinities and NaN too;
         tuples come back as lists.
@@ -74,7 +74,19 @@ def write_state(
 
 
 def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
-    """Read what :func:`write_state` wrote: the header, and arrays that the caller may change.
+    """Read what :func:`write_state` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    header : dict
+        JSON values.
+    arrays : dict of str to ndarray
+        The caller may change them.
 
     Raises
     ------
@@ -98,10 +110,10 @@ def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
 
 
 def _read(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
-    """Decode an open state file; the message of an error lacks its path."""
+    """Decode an open state file; the caller adds the path to error messages."""
     start = file.read(8)
     length = int.from_bytes(start, "little")
-    # A foreign file may be larger than the memory: no more is read before it is known as ours.
+    # Another file may be larger than the memory: read only this much until it is known as ours.
     index = file.read(min(length, _LONGEST_INDEX))
     if f'"{_FORMAT}"'.encode() not in index:
         raise StateError("is not a fires state file.")
@@ -133,7 +145,7 @@ def _read(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
 
 
 def _add_what_format_1_left_out(header: dict[str, Any], arrays: set[str], part: str = "") -> None:
-    """Say in a header what went without saying: that there are no names, or no labels."""
+    """Add entries that files of format 1 left out when there were no names or no labels."""
     numbers = "numbers" if f"{part}classes" in arrays else None
     if header.get("classes") == "in an array":
         header["classes"] = numbers
@@ -147,7 +159,7 @@ def _add_what_format_1_left_out(header: dict[str, Any], arrays: set[str], part: 
 
 
 def _encode(header: Mapping[str, Any]) -> bytes:
-    """Encode the header as JSON; refuse what JSON would change without a word."""
+    """Encode the header as JSON; refuse what JSON would silently change."""
     header = dict(header)
     try:
         _refuse_other_keys(header)
@@ -168,7 +180,7 @@ def _refuse_other_keys(value: Any) -> None:
 
 
 def _storable(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Give the array the form it has in the file: contiguous and little-endian."""
+    """The array in the form it has in the file: contiguous and little-endian."""
     array = np.asarray(value)
     if name in (_HEADER, _METADATA):
         raise ValueError(f"No array can be named {name!r}: the format uses that name.")
@@ -190,7 +202,15 @@ def _checksum(tensors: Arrays) -> str:
 
 
 def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
-    """Put ``content`` in the place of the file, whole and on the disk, or not at all."""
+    """Replace a file by new content: all of it reaches the disk, or the old file stays.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    content : bytes
+        What it is to hold.
+    """
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     try:
@@ -198,7 +218,7 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
     except FileNotFoundError:
         mode = None
     if mode is not None and not stat.S_ISREG(mode):
-        # Checked here because root could well put a file in the place of a device.
+        # Checked here, because root is allowed to replace a device by a file.
         code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
         raise OSError(code, "Not a file that state can be written to", target)
 
@@ -207,7 +227,7 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
         try:
             with open(temporary, "xb") as file:
                 if mode is not None:
-                    os.chmod(temporary, stat.S_IMODE(mode))  # before there is anything to read
+                    os.chmod(temporary, stat.S_IMODE(mode))  # before the content is in it
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -220,7 +240,7 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
 
 @contextlib.contextmanager
 def _synced(folder: str) -> Iterator[None]:
-    """Bring the folder to the disk afterwards: only then is a new name in it there to stay."""
+    """Flush the folder to the disk afterwards: only then does a new name survive a crash."""
     if os.name == "nt":  # where folders cannot be opened
         yield
         return
@@ -236,7 +256,18 @@ def _synced(folder: str) -> Iterator[None]:
 
 
 def under(part: str, arrays: Arrays) -> Arrays:
-    """The arrays of a part under the names they have in the whole; :func:`part_of` finds them.
+    """Put the name of a part in front of the names of its arrays; :func:`part_of` undoes it.
+
+    Parameters
+    ----------
+    part : str
+        The part.
+    arrays : dict of str to ndarray
+        Its arrays.
+
+    Returns
+    -------
+    dict of str to ndarray
 
     Examples
     --------
@@ -248,6 +279,18 @@ def under(part: str, arrays: Arrays) -> Arrays:
 
 
 def part_of(part: str, arrays: Arrays) -> Arrays:
-    """The arrays of one part, under the names they have there."""
+    """The arrays of one part, under their own names.
+
+    Parameters
+    ----------
+    part : str
+        The part.
+    arrays : dict of str to ndarray
+        The arrays of the whole.
+
+    Returns
+    -------
+    dict of str to ndarray
+    """
     start = f"{part}."
     return {n.removeprefix(start): array for n, array in arrays.items() if n.startswith(start)}

@@ -1,10 +1,10 @@
-"""The one gate: what a user may pass, and what stands behind it may rely on.
+"""The one gate: what a user may pass, and what all code behind the gate can rely on.
 
 Behind the gate, X is a two-dimensional float32 or float64 array in any memory order, or a CSR
-matrix without duplicates; it has at least one row, no infinite entry, the expected number of
-columns in the expected order. Nothing the caller passed was changed, and a float array is the
-caller's own, not a copy. scikit-learn's ``validate_data`` gives the same promises but costs several
-steps of FIRES; it serves here for the rare inputs.
+matrix without duplicates. It has at least one row, no infinite entry, and the expected columns in
+the expected order. The caller's data is never changed; a float array is not copied. scikit-learn's
+``validate_data`` promises the same but takes as long as several steps of FIRES. It is used for rare
+kinds of input only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,19 @@ LARGEST = 1e150
 
 
 def as_matrix(X: Any, owner: str) -> Any:
-    """X as a float array or a CSR matrix of the caller's own memory wherever that is possible."""
+    """X as a float array or a CSR matrix, without a copy where possible.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, pandas or polars frame
+        What the user passed.
+    owner : str
+        Whose input it is, for error messages.
+
+    Returns
+    -------
+    ndarray or CSR matrix
+    """
     matrix: Any
     if _is_ready(X):
         if type(X) is np.ndarray and X.size:  # the usual case
@@ -77,7 +89,7 @@ def _by_scikit_learn(X: Any, owner: str) -> Any:
 
 
 def _check_structure(X: Any) -> None:
-    """Refuse a CSR matrix that points outside itself: compiled loops would follow it."""
+    """Refuse a CSR matrix with indices out of range: compiled loops would follow them."""
     starts, columns = X.indptr, X.indices
     if not (
         len(starts) == X.shape[0] + 1
@@ -96,7 +108,17 @@ def _is_ready(X: Any) -> bool:
 
 
 def column_names(X: Any) -> Names | None:
-    """The names of a frame's columns, if they are strings."""
+    """The column names of a frame, if they are text.
+
+    Parameters
+    ----------
+    X : object
+        What the user passed.
+
+    Returns
+    -------
+    ndarray of str, or None
+    """
     if type(X) is np.ndarray or not (is_frame(X, "pandas") or is_frame(X, "polars")):
         return None
     names = np.asarray(list(X.columns), dtype=object)
@@ -113,7 +135,13 @@ def column_names(X: Any) -> Names | None:
 
 
 def check_names(names: Names) -> None:
-    """Names must be text, and each one different."""
+    """Raise an error unless all names are text and different.
+
+    Parameters
+    ----------
+    names : ndarray
+        The names.
+    """
     if not all(isinstance(name, str) for name in names):
         raise TypeError("Feature names must be text.")
     if len(set(names)) < len(names):
@@ -124,7 +152,25 @@ def check_names(names: Names) -> None:
 def match_columns(
     names: Names | None, n_columns: int, known: Names | None, n_known: int, owner: str
 ) -> npt.NDArray[np.intp] | None:
-    """How to reorder the columns so that they are those learnt from; None if they are already."""
+    """How to reorder columns into the order learnt from; None if they are in order.
+
+    Parameters
+    ----------
+    names : ndarray or None
+        The names of these columns.
+    n_columns : int
+        How many there are.
+    known : ndarray or None
+        The names learnt from.
+    n_known : int
+        How many columns were learnt from.
+    owner : str
+        Whose input it is, for error messages.
+
+    Returns
+    -------
+    ndarray of int, or None
+    """
     if names is not None and known is not None:
         if len(names) == len(known) and (names == known).all():
             return None
@@ -175,7 +221,21 @@ def refuse(
     missing: str,
     owner: str,
 ) -> None:
-    """Raise if there are infinite or huge entries, or missing ones where they are not allowed."""
+    """Raise an error for infinite or huge entries, and for missing ones if these are not allowed.
+
+    Parameters
+    ----------
+    matrix : ndarray or CSR matrix
+        X.
+    counts : tuple of int
+        How many entries are missing, infinite and huge.
+    names : ndarray or None
+        The names of the columns.
+    missing : {"ignore", "error"}
+        Whether missing entries are allowed.
+    owner : str
+        Whose input it is, for error messages.
+    """
     n_missing, n_infinite, n_huge = counts
     if n_infinite:
         where = _place(matrix, np.isinf, names)
@@ -207,7 +267,19 @@ def _place(matrix: Any, test: Any, names: Names | None) -> str:
 
 
 def is_frame(X: Any, library: str) -> bool:
-    """Whether X is a data frame of that library, without importing it."""
+    """Whether X is a frame of that library, without importing the library.
+
+    Parameters
+    ----------
+    X : object
+        What the user passed.
+    library : str
+        "pandas" or "polars".
+
+    Returns
+    -------
+    bool
+    """
     module = sys.modules.get(library)
     return module is not None and isinstance(X, module.DataFrame)
 
@@ -222,7 +294,7 @@ def _pandas_values(X: Any, owner: str) -> Any:
     for place, dtype in enumerate(X.dtypes):
         kind = getattr(dtype, "kind", "O")
         if kind == "O" and not is_numeric(dtype):
-            # Numbers may hide in an object column; text that looks like numbers is still text.
+            # An object column may hold numbers; text that looks like numbers is still text.
             values = X.iloc[:, place].to_numpy(dtype=object, na_value=None)
             numeric = all(value is None or isinstance(value, Number) for value in values)
         else:
@@ -257,7 +329,21 @@ def _listed(names: Sequence[Any]) -> str:
 
 
 def as_target(y: Any, n_rows: int, owner: str) -> npt.NDArray[Any]:
-    """Labels or numbers as a one-dimensional array without missing entries."""
+    """Labels or numbers as a one-dimensional array; missing entries are refused.
+
+    Parameters
+    ----------
+    y : array-like
+        What the user passed.
+    n_rows : int
+        The rows of X.
+    owner : str
+        Whose input it is, for error messages.
+
+    Returns
+    -------
+    ndarray (n_rows,)
+    """
     if type(y) is np.ndarray and y.shape == (n_rows,) and y.dtype.kind in "biu":
         return y  # the usual case
     if y is None:
@@ -279,7 +365,17 @@ def as_target(y: Any, n_rows: int, owner: str) -> npt.NDArray[Any]:
 
 
 def as_classes(classes: Any) -> npt.NDArray[Any]:
-    """The labels a caller announces, in the order given."""
+    """The labels a caller announces, as an array in the order given.
+
+    Parameters
+    ----------
+    classes : array-like
+        What the user passed.
+
+    Returns
+    -------
+    ndarray
+    """
     known = column_or_1d(_unmixed(classes))
     if known.dtype.kind in "Of" and any(is_missing(label) for label in known):
         raise ValueError("classes must not hold a missing label.")
@@ -287,7 +383,7 @@ def as_classes(classes: Any) -> npt.NDArray[Any]:
 
 
 def _unmixed(labels: Any) -> Any:
-    """Labels as something array-like in which NumPy has not made text of numbers."""
+    """Labels in a form in which NumPy does not turn numbers into text."""
     if hasattr(labels, "to_numpy"):
         return labels.to_numpy()
     if isinstance(labels, (list, tuple)) and any(isinstance(label, str) for label in labels):
@@ -297,22 +393,54 @@ def _unmixed(labels: Any) -> Any:
 
 
 def plain_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Labels, of which numbers that came as objects are numbers again."""
+    """Labels as an array; if all of them are numbers, as an array of numbers.
+
+    Parameters
+    ----------
+    labels : ndarray
+        Possibly of objects.
+
+    Returns
+    -------
+    ndarray
+    """
     if labels.dtype.kind == "O" and all(isinstance(label, Real) for label in labels):
         return np.array(labels.tolist())
     return labels
 
 
 def is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN or one of pandas' own kinds of nothing."""
-    # pandas.NA is neither equal nor unequal to itself, and says so with an error.
+    """Whether a label is None, NaN, or a missing value of pandas.
+
+    Parameters
+    ----------
+    label : object
+        One label.
+
+    Returns
+    -------
+    bool
+    """
+    # Comparing pandas.NA with itself raises an error.
     if label is None or type(label).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(label, Real) and label != label
 
 
 def as_numbers(y: npt.NDArray[Any], what: str) -> Floats:
-    """A target for regression."""
+    """A numeric target as float64; an error if it holds labels, infinite or huge values.
+
+    Parameters
+    ----------
+    y : ndarray
+        The target.
+    what : str
+        What needs numbers, for error messages.
+
+    Returns
+    -------
+    ndarray
+    """
     if y.dtype.kind not in "biuf":
         raise TargetError(f"{what} needs numbers in {{y}}; got labels such as {y[0]!r}.")
     numbers = y.astype(np.float64)
@@ -326,7 +454,19 @@ def as_numbers(y: npt.NDArray[Any], what: str) -> Floats:
 
 
 def as_weights(sample_weight: Any, n_rows: int) -> Floats | None:
-    """Row weights: how often a row appears in its batch."""
+    """Row weights as float64: how often each row counts. An error if they make no sense.
+
+    Parameters
+    ----------
+    sample_weight : array-like or None
+        What the user passed; one number holds for all rows.
+    n_rows : int
+        The rows of X.
+
+    Returns
+    -------
+    ndarray (n_rows,), or None
+    """
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -352,7 +492,24 @@ def _same_length(name: str, values: npt.NDArray[Any], n_rows: int) -> None:
 
 
 def repeated(X: Any, y: Any, weight: Floats | None, owner: str) -> tuple[Any, Any]:
-    """Rows that weigh w, w times in turn: what a weight means to a method that goes row by row."""
+    """Repeat each row as often as its weight says, for methods that learn row by row.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix
+        The rows.
+    y : ndarray or None
+        Their targets.
+    weight : ndarray or None
+        Whole numbers.
+    owner : str
+        Whose input it is, for error messages.
+
+    Returns
+    -------
+    X, y
+        The repeated rows and targets.
+    """
     if weight is None or (weight == 1.0).all():
         return X, y
     times = weight.astype(np.intp)

@@ -1,4 +1,4 @@
-"""The version, and which code goes by it: here and nowhere else."""
+"""The version, and a digest of the source code."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ __version__ = "0.1.0"
 
 
 def code() -> str:
-    """A short digest of the package's own source, which changes more often than the version.
+    """A short digest of the package's source files as they are now.
 
-    Of the files as they are now, some milliseconds' work: it is what a process started now runs.
+    It changes with every edit, unlike the version. Reading the files takes some milliseconds.
+
+    Returns
+    -------
+    str
+        12 hexadecimal digits.
 
     Examples
     --------
@@ -27,6 +32,6 @@ def _digest(folder: Path) -> str:
     # The catalogue of data sets and the like are code as well: what a run does follows from them.
     for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.toml")]):
         content = path.read_bytes()
-        # With its length: where a file ends must not be a matter of what is in it.
+        # The length is part of the digest, so that file boundaries cannot be confused.
         found.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode() + content)
     return found.hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""From what is believed to how features rank."""
+"""From a belief to weights and ranks."""
 
 from __future__ import annotations
 
@@ -24,6 +24,17 @@ def stable_weights(
     :math:`\omega_j \le 0`) and monotonic, strictly so for :math:`\lambda_s > 0`.
     :math:`\lambda_r` rescales them and never changes their order.
 
+    Parameters
+    ----------
+    belief : Belief
+        One importance mu and one uncertainty sigma per feature.
+    uncertainty_penalty, weight_penalty : float
+        :math:`\lambda_s` and :math:`\lambda_r`.
+
+    Returns
+    -------
+    ndarray (n_features,)
+
     Examples
     --------
     >>> stable_weights(Belief(mu=[0.4, -0.4, 0.0], sigma=[1.0, 2.0, 1.0]))
@@ -34,6 +45,15 @@ def stable_weights(
 
 def rank(weights: Floats) -> npt.NDArray[np.intp]:
     """The rank of each feature, 1 for the best; ties go to the lower index.
+
+    Parameters
+    ----------
+    weights : ndarray (n_features,)
+        Greater is better.
+
+    Returns
+    -------
+    ndarray of int (n_features,)
 
     Examples
     --------

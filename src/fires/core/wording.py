@@ -1,4 +1,4 @@
-"""Small pieces of the sentences that messages are made of."""
+"""Small helpers to build messages."""
 
 from __future__ import annotations
 

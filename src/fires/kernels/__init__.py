@@ -1,7 +1,7 @@
-"""The hot loops: what a linear model does with X, and nothing else.
+"""The compiled loops.
 
-``project`` and ``accumulate`` are the whole of it, over dense and CSR data. ``*_plain`` beside
-each is its definition in NumPy; the tests hold the two together.
+A linear model reads X in two loops only, ``project`` and ``accumulate``, over dense and CSR data.
+Beside each loop, ``*_plain`` is its definition in NumPy; tests compare the two.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Matrix: TypeAlias = Any  # a dense array, or a CSR matrix or array
 def project(
     X: Matrix, mu: Floats, var: Floats, shift: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    r"""What a batch looks like to a linear model with random coefficients.
+    r"""Mean and variance of ``theta.x`` for every row of a batch.
 
     .. math::
         a_b = \sum_j \mu_j t_{bj}, \qquad v_b = \sum_j \sigma_j^2 t_{bj}^2,
@@ -55,7 +55,7 @@ def project(
     mu, var : ndarray (n_features,) or (n_classes, n_features)
         Means and variances.
     shift : ndarray (n_features,), optional
-        Taken off every row; dense data only.
+        Subtracted from every row; dense data only.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def project(
 def accumulate(
     X: Matrix, c: Floats, d: Floats, shift: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    r"""What the rows of a batch add up to in each feature.
+    r"""Weighted sums of the rows of a batch, and of their squares, for every feature.
 
     .. math::
         p_j = \sum_b c_b t_{bj}, \qquad q_j = \sum_b d_b t_{bj}^2,
@@ -140,7 +140,20 @@ def _plain(X: Matrix, shift: Floats | None) -> Floats:
 
 
 def oriented(X: Dense) -> tuple[Dense, Kernel, Kernel]:
-    """A view of dense X and the compiled pair that reads it in the order it lies in memory."""
+    """The compiled pair that fits the memory order of a dense X, and the view it reads.
+
+    Parameters
+    ----------
+    X : ndarray
+        In any memory order.
+
+    Returns
+    -------
+    view : ndarray
+        X or its transpose.
+    project, accumulate : callable
+        The two loops.
+    """
     if X.flags.f_contiguous and not X.flags.c_contiguous:
         (view,) = read_only(X.T)
         return view, dense.project_columns, dense.accumulate_columns
@@ -149,7 +162,17 @@ def oriented(X: Dense) -> tuple[Dense, Kernel, Kernel]:
 
 
 def read_only(*arrays: npt.NDArray[Any]) -> Any:
-    """Views that cannot be written: one compiled form serves writable and read-only callers."""
+    """Read-only views: one compiled form then serves writable and read-only arrays.
+
+    Parameters
+    ----------
+    *arrays : ndarray
+        Any arrays.
+
+    Returns
+    -------
+    list of ndarray
+    """
     views = [array.view() for array in arrays]
     for view in views:
         view.flags.writeable = False

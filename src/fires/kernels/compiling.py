@@ -1,4 +1,4 @@
-"""Compilation in one place: which floating-point freedoms, and where the machine code is kept."""
+"""Compilation with numba: options, and where the machine code is cached."""
 
 from __future__ import annotations
 
@@ -14,27 +14,47 @@ import numba
 
 T = TypeVar("T")
 
-# Sums may be reordered and fused, so that they vectorise. Not "nnan": a test for NaN must stay.
+# Sums may be reordered and fused, so that they vectorise. Without "nnan": NaN tests must stay.
 _FREEDOMS = {"reassoc", "contract", "nsz"}
 
 
 def compiled(function: Callable[..., T]) -> Callable[..., T]:
-    """Compile a loop with numba; the machine code is cached where a folder is writable."""
+    """Compile a loop with numba. The machine code is cached if a folder is writable.
+
+    Parameters
+    ----------
+    function : function
+        The loop.
+
+    Returns
+    -------
+    callable
+    """
     return _compiled(function)
 
 
 def released(function: Callable[..., T]) -> Callable[..., T]:
-    """Compile a loop during which other threads may run; a division by zero gives infinity."""
+    """Compile a loop that lets other threads run; a division by zero gives infinity.
+
+    Parameters
+    ----------
+    function : function
+        The loop.
+
+    Returns
+    -------
+    callable
+    """
     return _compiled(function, nogil=True, error_model="numpy")
 
 
 def _compiled(function: Callable[..., T], **options: Any) -> Callable[..., T]:
-    # Nobody calls these from C, nor do they hold expressions of whole arrays: without a wrapper
-    # for the one and a search for the other, compiling takes a sixth less.
+    # Nobody calls these loops from C, and they hold no expressions of whole arrays. Without the
+    # C wrapper and the search for such expressions, compiling takes a sixth less time.
     options |= {"fastmath": _FREEDOMS, "no_cfunc_wrapper": True, "no_rewrites": True}
     try:
         machine: Callable[..., T] = numba.njit(function, cache=True, **options)
-    except RuntimeError:  # no folder for the cache can be written: compile in every process
+    except RuntimeError:  # no writable folder for the cache: compile in every process
         machine = numba.njit(function, **options)
     return machine
 
@@ -42,16 +62,16 @@ def _compiled(function: Callable[..., T], **options: Any) -> Callable[..., T]:
 def compiled_with(function: Callable[..., T], name: str, **names: Any) -> Callable[..., T]:
     """Compile a loop that leaves some names open, such as the slopes of a family.
 
-    A loop made within a function would do the same, but numba compiles such a one anew in every
-    process: its cache cannot tell what was enclosed. So this is a function of its own, with a
-    name of its own, whose globals hold the names that were left open.
+    A closure would do the same, but numba cannot cache closures: it would compile them in every
+    process. So this makes a function with its own name and its own globals, which hold the open
+    names.
 
     Parameters
     ----------
     function : function
-        A function of a module.
+        A module-level function.
     name : str
-        Tells this one from others of the same function: it is part of where the code is kept.
+        Tells apart several copies of the same function in the cache.
     **names
         What the open names stand for.
 
@@ -68,7 +88,7 @@ def compiled_with(function: Callable[..., T], name: str, **names: Any) -> Callab
 
 @cache
 def _digest(files: frozenset[str]) -> str:
-    """Of all loops and these files: numba does not see that what a cached loop calls is new."""
+    """A digest of all loops and these files: numba does not notice when a called loop changes."""
     loops = sorted(Path(__file__).parent.glob("*.py"))
     sources = [path for path in [*loops, *map(Path, sorted(files))] if path.exists()]
     content = b"".join(path.read_bytes() for path in sources)
@@ -76,10 +96,17 @@ def _digest(files: frozenset[str]) -> str:
 
 
 def wake(kernel: Callable[..., Any], *arguments: Any) -> None:
-    """Call a kernel for the first time, while the garbage collector looks away.
+    """Call a kernel for the first time, with the garbage collector switched off.
 
-    With its first call numba loads some seventy modules; that their objects are looked through
-    again and again takes a fifth of the time, and finds nothing.
+    In its first call numba loads some seventy modules. The collector would look through their
+    objects again and again, which takes a fifth of the time and frees nothing.
+
+    Parameters
+    ----------
+    kernel : callable
+        The compiled loop.
+    *arguments
+        What it is called with.
     """
     enabled = gc.isenabled()
     gc.disable()

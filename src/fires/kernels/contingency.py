@@ -1,6 +1,6 @@
-"""Tables of counts: how columns of categories go together.
+"""Statistics of columns of categories.
 
-A category is a code from 0; an entry with the code -1 is missing and takes no part.
+A category is a code from 0. The code -1 is a missing entry, which is left out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,19 @@ Codes: TypeAlias = npt.NDArray[np.int16]
 
 
 def uncertainties(x: Codes, columns: Codes) -> Floats:
-    """The symmetrical uncertainty of a column of codes with each of several others."""
+    """The symmetrical uncertainty of a column of codes with each of several others.
+
+    Parameters
+    ----------
+    x : ndarray of int16 (n_rows,)
+        The codes of a column.
+    columns : ndarray of int16 (n_columns, n_rows)
+        The codes of the others.
+
+    Returns
+    -------
+    ndarray (n_columns,)
+    """
     out = np.zeros(len(columns))
     _uncertainties(x, columns, out)
     return out
@@ -39,7 +51,7 @@ def _uncertainties(x: Codes, columns: Codes, out: Floats) -> None:
                 of_x[x[b]] += 1.0
                 of_c[c[b]] += 1.0
                 cells[x[b], c[b]] += 1.0
-        # Of H = log n - (1/n) sum k log k, the sums.
+        # The sums in the entropy H = log n - (1/n) sum k log k.
         sum_x, sum_c, sum_both = _k_log_k(of_x), _k_log_k(of_c), _k_log_k(cells.ravel())
         whole = count * np.log(count) if count > 1 else 0.0
         single = 2.0 * whole - sum_x - sum_c
@@ -108,7 +120,7 @@ def _strata(x: Codes, y: Codes, given: Codes) -> tuple[Ints, int]:
         if x[b] < 0 or y[b] < 0:
             stratum[b] = -1
     for g in given:
-        # Only combinations that occur get a number: there are never more strata than rows.
+        # Only combinations that occur are numbered, so there are never more strata than rows.
         levels = g.max() + 1
         number = np.full(n_strata * levels, -1, dtype=np.int64)
         n_strata = 0
@@ -126,7 +138,7 @@ def _strata(x: Codes, y: Codes, given: Codes) -> tuple[Ints, int]:
 
 @compiled
 def _grouped(stratum: Ints, n_strata: int) -> tuple[Ints, Ints]:
-    """The rows one stratum after the other, and where each of these begins and ends."""
+    """The rows sorted by stratum, and where each stratum begins and ends."""
     ends = np.zeros(n_strata + 1, dtype=np.int64)
     for s in stratum:
         if s >= 0:

@@ -10,15 +10,26 @@ from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
 from fires.kernels.sequential import Ints
 
-NEARLY_ONE = 1.0 - 2.0**-53  # the greatest correlation that Fisher's z is taken of
-_NO_SPREAD = 1e-30  # of a variance in columns that lie in [-1, 1]: what rounding leaves
-_NO_REST = 1e-12  # of the share of a variance that other columns do not explain
+NEARLY_ONE = 1.0 - 2.0**-53  # greater correlations are cut off here: Fisher's z would be infinite
+_NO_SPREAD = 1e-30  # a smaller variance, in columns within [-1, 1], is rounding
+_NO_REST = 1e-12  # a smaller share of a variance, not explained by other columns, is rounding
 
 
 def correlations(x: Floats, columns: Floats) -> tuple[Floats, Ints]:
-    r"""Pearson's r of a column with each of several others, and the rows it rests on.
+    r"""Pearson's r of a column with each of several others, and the number of rows it uses.
 
-    Where one of the two does not vary, r is 0.
+    Parameters
+    ----------
+    x : ndarray (n_rows,)
+        The column.
+    columns : ndarray (n_columns, n_rows)
+        The others.
+
+    Returns
+    -------
+    r : ndarray (n_columns,)
+        0 if one of the two columns does not vary.
+    n : ndarray of int (n_columns,)
 
     Examples
     --------
@@ -72,9 +83,8 @@ def correlations_plain(x: Floats, columns: Floats) -> tuple[Floats, Ints]:
 def partial_correlation(r: Floats, i: int, j: int, given: Ints) -> float:
     """The correlation of two columns given others, from the correlations of all pairs.
 
-    What the given columns explain is eliminated one by one; where nothing is left of one of the
-    two there is no correlation left either, and a given column that the others explain adds
-    nothing.
+    The given columns are eliminated one by one. If they explain one of the two columns completely,
+    the result is 0. A given column that the other given ones explain is skipped.
     """
     m = len(given)
     place = np.empty(m + 2, dtype=np.int64)
@@ -113,8 +123,8 @@ def some_set_separates(
 ) -> bool:
     """Whether some set of up to ``most`` columns makes a column independent of the first one.
 
-    Every set holds the ``fixed`` columns; the rest of it are some of the ``others``. Its definition
-    is ``FisherZ.separated_plain``.
+    Every set holds the ``fixed`` columns and some of the ``others``. ``FisherZ.separated_plain`` is
+    its definition.
     """
     for size in range(1, most + 1):
         free = size - len(fixed)
@@ -128,7 +138,7 @@ def some_set_separates(
             for t in range(free):
                 given[len(fixed) + t] = others[choice[t]]
             rows = _common_rows(n, place, given)
-            if rows > size + 3:  # or else there is no test, and nothing is shown
+            if rows > size + 3:  # with fewer rows there is no test
                 value = abs(partial_correlation(r, place, 0, given))
                 if bound > np.sqrt(rows - size - 3.0) * np.arctanh(min(value, NEARLY_ONE)):
                     return True
@@ -138,7 +148,7 @@ def some_set_separates(
 
 @compiled
 def _common_rows(n: Ints, place: int, given: Ints) -> int:
-    """The rows that the least known pair among these columns rests on."""
+    """The least number of common rows among the pairs of these columns."""
     rows: int = n[place, 0]
     for a in range(len(given)):
         rows = min(rows, n[given[a], place], n[given[a], 0])
@@ -149,9 +159,9 @@ def _common_rows(n: Ints, place: int, given: Ints) -> int:
 
 @compiled
 def _next_choice(choice: Ints, n: int) -> bool:
-    """Go to the next choice out of n in order, in place; False if this was the last one.
+    """Change a choice out of n into the next one, in place; False if it was the last.
 
-    The last place that can still move does, and the rest follow it.
+    The last entry that can be raised is raised by 1; those after it follow directly.
     """
     t = len(choice) - 1
     while t >= 0 and choice[t] == n - len(choice) + t:

@@ -1,9 +1,9 @@
 """The two dense loops of every linear model, in row and in column order.
 
-Each computes on ``t = x - shift`` with missing entries (NaN) as zeros, in float64 whatever the
-data is. Four rows at a time share what is loaded for a column: the loops are bound by memory.
-Slices stand in front of the innermost loops because a slice index needs no test for a negative
-number, without which the loop would not vectorise.
+Each computes on ``t = x - shift`` with missing entries (NaN) as zeros, always in float64. The loops
+are limited by memory, so four rows at a time share what is loaded for a column. Slices are taken
+before the innermost loops: then no index has to be tested for being negative, and the loops
+vectorise.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def accumulate_rows(X: Floats, c: Floats, d: Floats, shift: Floats, p: Floats, q
             x0, x1 = X[b, start:stop], X[b + 1, start:stop]
             x2, x3 = X[b + 2, start:stop], X[b + 3, start:stop]
             pairs = c.shape[0] - c.shape[0] % 2
-            for k in range(0, pairs, 2):  # two at a time share what is done to x
+            for k in range(0, pairs, 2):  # two at a time share the work on x
                 pk, qk = p[k, start:stop], q[k, start:stop]
                 c0, c1, c2, c3 = c[k, b], c[k, b + 1], c[k, b + 2], c[k, b + 3]
                 d0, d1, d2, d3 = d[k, b], d[k, b + 1], d[k, b + 2], d[k, b + 3]

@@ -1,4 +1,4 @@
-"""What is done to every feature once per dense batch, in one pass each."""
+"""Loops over the features, run once per dense batch."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def move(
     least_change: float,
     most_change: float,
 ) -> float:
-    """One step of ascent in place; the smallest sigma after it, or NaN if nothing was moved.
+    """One step of ascent in place. Return the smallest sigma, or NaN if nothing was changed.
 
     ``mu += rate_mu * gain * p``, and sigma is multiplied by 1 plus ``2 rate_sigma * gain² * q``,
-    clipped to the changes allowed. Likewise the intercepts ``own``, whose x is 1 in every row: p
-    and q are the sums of ``c`` and ``d``. A step to values that are not finite, or whose squares
-    would not be, moves nothing; nor does one with sums, in any row of ``q``, that are not finite.
+    clipped to the changes allowed. The intercepts ``own`` move in the same way: their x is 1 in
+    every row, so their p and q are the sums of ``c`` and ``d``. Nothing is changed if the new
+    values or their squares, or the sums in any row of ``q``, would not be finite.
     """
     strange = 0.0
     for k in range(mu.shape[0]):
@@ -60,7 +60,7 @@ def move(
             change = 2.0 * rate_sigma * gain[j] * gain[j] * qk[j]
             change = 1.0 + min(max(change, least_change), most_change)
             reach = abs(m[j] + rate_mu * gain[j] * pk[j]) + s[j] * change + 0.0 * qk[j]
-            strange += 0.0 if reach <= LARGEST else 1.0  # no comparison with NaN is true
+            strange += 0.0 if reach <= LARGEST else 1.0  # also counts NaN
     for k in range(mu.shape[0], q.shape[0]):
         qk = q[k]
         for j in range(len(gain)):
@@ -86,10 +86,10 @@ def move(
 def merge(
     count: Floats, shift: Floats, spread: Floats, gain: Floats, p: Floats, q: Floats, tiny: float
 ) -> None:
-    """Merge sums about ``shift`` into a running mean and spread, and renew the gain, in place.
+    """Merge sums about ``shift`` into a running mean and spread, and update the gain, in place.
 
-    A variance below ``tiny`` times the squared mean is rounding, not spread, and one below 1e-300
-    has lost its digits: the gain is 0.
+    The gain is 0 where the variance is below ``tiny`` times the squared mean, which is rounding, or
+    below 1e-300, where digits are lost.
     """
     common = len(count) == 1
     for j in range(len(shift)):
@@ -130,7 +130,7 @@ def move_plain(
     least_change: float,
     most_change: float,
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """The definition of :func:`move`: features and intercepts after a step that is finite."""
+    """The definition of :func:`move`, for a step that stays finite."""
     n = len(mu)
 
     def grown(before: Floats, sums: Floats) -> Floats:

@@ -16,7 +16,7 @@ def _count_strange(values: npt.NDArray[np.floating[Any]]) -> float:
     """How many values are missing, infinite or larger than LARGEST."""
     strange = 0.0
     for i in range(len(values)):
-        strange += 0.0 if abs(values[i]) <= LARGEST else 1.0  # no comparison with NaN is true
+        strange += 0.0 if abs(values[i]) <= LARGEST else 1.0  # also counts NaN
     return strange
 
 
@@ -27,6 +27,15 @@ wake(_count_strange, _EMPTY)
 
 def scan(values: npt.NDArray[np.floating[Any]]) -> tuple[int, int, int]:
     """How many entries are missing (NaN), how many infinite, how many huge.
+
+    Parameters
+    ----------
+    values : ndarray
+        Floats.
+
+    Returns
+    -------
+    tuple of int
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Logistic regression by FTRL-proximal, row by row (see ``sequential`` for how it is built).
 
-Kept are z and the root of n: the root is what every row needs, and n what none does.
+z and the root of n are stored: every row needs the root, none needs n itself.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def ftrl_csr(
 
 @compiled
 def _coefficient(z: float, root: float, rate: float, drag: float, l1: float) -> float:
-    # np.divide: / would test every divisor for zero, and the loop would not vectorise.
+    # np.divide, since / would test every divisor for zero, and the loop would not vectorise.
     size: float = max(abs(z) - l1, 0.0) * np.divide(rate, drag + root)
     return -size if z > 0.0 else size
 

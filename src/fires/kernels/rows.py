@@ -1,4 +1,4 @@
-"""What is left of a step once X has been read: what each row pulls with."""
+"""The slopes of every row, computed once X has been read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RowPulls = Callable[..., float]
 """See :func:`row_pulls`."""
 
 
-slopes: Any = None  # of a family; see row_pulls
+slopes: Any = None  # filled in with the slopes of a family, by row_pulls
 
 
 def row_pulls(family: str, slopes: Callable[[float, float, float], Any]) -> RowPulls:
@@ -79,29 +79,29 @@ def pull_rows_plain(
     d: Floats,
     bend: Floats,
 ) -> float:
-    """The slopes of log Z in a and v for every row, and how sharply each row bends.
+    """The slopes of log Z in a and v for every row, and its curvature in a.
 
-    What belongs to no feature is added first: the intercept, the noise, and the level to start
-    from, ``level * sqrt(1 + width * v)``, whose own slope in v is part of ``d``.
+    First the terms that do not come from features are added: the intercept, the noise, and the
+    level ``level * sqrt(1 + width * v)``. The slope of the level in v is part of ``d``.
 
     Parameters
     ----------
     scores : callable (a, v, y) -> (log Z, dlogZ/da, dlogZ/dv)
         The family.
     a, v, y : ndarray (n_rows_of_parameters, n_rows)
-        What the features say, and the target.
+        Mean and variance from the features, and the target.
     mu, sigma : ndarray (n_rows_of_parameters,)
         The intercept.
     noise : float
-        Variance that every row has of its own.
+        A variance added to every row.
     level : ndarray (n_rows_of_parameters,)
         Where predictions start from.
     width : float
-        How the start widens with v.
+        How the level depends on v.
     least : float
-        A lower bound of the variances, for the bound that is returned.
+        A lower bound of the variances; used in the returned bound.
     c, d, bend : ndarray (n_rows_of_parameters or more, n_rows)
-        Get the slopes, and ``-d2logZ/da2``, by the heat identity.
+        Results: the slopes, and ``-d2logZ/da2`` by the heat identity.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def pull_rows_plain(
     """
     n = len(mu)
     own = (sigma * sigma + noise)[:, None]
-    with np.errstate(all="ignore"):  # what overflows is found before anything is moved
+    with np.errstate(all="ignore"):  # overflow is found later, before anything is changed
         reach = v + own
         root = np.sqrt(1.0 + width * reach)
         _, g_a, g_v = scores(a + (mu[:, None] + level[:, None] * root), reach, y)

@@ -1,4 +1,4 @@
-"""A dense batch put to scale, and the range of its columns: one pass over the rows each."""
+"""Scale a dense batch, or find the range of its columns, in one pass over the rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,18 @@ _GREATEST = np.finfo(np.float64).max
 def rescale(X: Dense, shift: Floats, gain: Floats) -> Floats:
     r""":math:`(x_{bj} - \text{shift}_j) \, \text{gain}_j`, and 0 where :math:`x_{bj}` is missing.
 
-    What would overflow is the greatest number there is.
+    A result that would overflow becomes the greatest float.
+
+    Parameters
+    ----------
+    X : ndarray (n_rows, n_features)
+        The rows.
+    shift, gain : ndarray (n_features,)
+        The scale.
+
+    Returns
+    -------
+    ndarray (n_rows, n_features)
 
     Examples
     --------
@@ -37,7 +48,7 @@ def rescale(X: Dense, shift: Floats, gain: Floats) -> Floats:
 def rescale_and_sum(
     X: Dense, shift: Floats, gain: Floats, weight: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """What :func:`rescale` gives, and the weighted sums that the scale is learnt from.
+    """The result of :func:`rescale`, and the weighted sums that the scale is learnt from.
 
     Parameters
     ----------
@@ -119,7 +130,20 @@ def keep_columns(X: Any, selected: npt.NDArray[np.intp]) -> Any:
 def widen(X: Dense, weight: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """The least and the greatest value of every column, in this batch or before.
 
-    Missing entries, and rows of weight 0, are not there.
+    Missing entries and rows of weight 0 are left out.
+
+    Parameters
+    ----------
+    X : ndarray (n_rows, n_features)
+        The rows.
+    weight : ndarray (n_rows,)
+        How often each row counts.
+    low, high : ndarray (n_features,)
+        The range so far.
+
+    Returns
+    -------
+    low, high : ndarray (n_features,)
 
     Examples
     --------
@@ -183,5 +207,5 @@ def _widen(X: Dense, weight: Floats, low: Floats, high: Floats) -> None:
         if weight[b] > 0.0:
             x = X[b]
             for j in range(len(low)):
-                low[j] = x[j] if x[j] < low[j] else low[j]  # no comparison with NaN is true
+                low[j] = x[j] if x[j] < low[j] else low[j]  # skips NaN
                 high[j] = x[j] if x[j] > high[j] else high[j]

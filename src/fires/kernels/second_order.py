@@ -19,7 +19,7 @@ Rule: TypeAlias = tuple[int, float, float]  # AROW and r (and nothing), or SCW w
 
 @compiled
 def _step(rule: Rule, margin: float, v: float) -> tuple[float, float]:
-    """How far the mean goes (0: nowhere), and the noise s in 1/(v + s) by which variances shrink.
+    """The step of the mean (0 for none), and the noise s in 1/(v + s) that shrinks variances.
 
     For SCW these are alpha and sqrt(u)/(alpha phi), written so that v = 1e300 does not overflow.
     """
@@ -46,7 +46,7 @@ def _step(rule: Rule, margin: float, v: float) -> tuple[float, float]:
     pull = alpha * phi
     if not pull > 1e-300:
         return 0.0, 1.0
-    # sqrt(u) is the difference of two numbers that may be nearly equal; this is the same.
+    # sqrt(u) as the paper writes it is a difference of nearly equal numbers; this form is not.
     root_u = 2.0 * v / (pull * v + math.hypot(pull * v, 2.0 * math.sqrt(v)))
     return alpha, root_u / pull
 
@@ -107,7 +107,7 @@ def _move_inverse(mu: Floats, var: Floats, x: Floats, step: float, noise: float)
     for j in range(len(x)):
         pull = var[j] * x[j]
         mu[j] += step * pull
-        # np.divide: / would test every divisor for zero, and the loop not vectorise.
+        # np.divide, since / would test every divisor for zero, and the loop would not vectorise.
         var[j] *= np.divide(noise, noise + pull * x[j])
 
 
@@ -122,7 +122,7 @@ def _truncate(
     k: int,
     kept: int,
 ) -> int:
-    """Keep k of the means, looking at all of them; how many are listed."""
+    """Keep k of all means. Return how many are listed."""
     for j in range(len(mu)):
         size[j] = abs(mu[j]) if kept == GREATEST else -var[j]
     n = find_best(size, 0.0 if kept == GREATEST else -1.0, k, place, n, key)
@@ -183,7 +183,7 @@ def second_order_csr(
 
 @compiled
 def _list(j: int, mu: Floats, var: Floats, place: Ints, listed: Flags, n: int, kept: int) -> int:
-    """List a feature that a step has moved, or else put its mean back to zero."""
+    """List a feature that a step has moved, or set its mean back to zero."""
     if mu[j] != 0.0 if kept == GREATEST else var[j] < 1.0:
         place[n] = j
         listed[j] = True
@@ -203,7 +203,7 @@ def _unlist(
     k: int,
     kept: int,
 ) -> int:
-    """Keep k of the n means that are listed; how many these are."""
+    """Keep k of the n listed means. Return how many there are."""
     for i in range(n):
         key[i] = abs(mu[place[i]]) if kept == GREATEST else -var[place[i]]
     for i in range(keep_best(place, key, n, k), n):
@@ -224,7 +224,7 @@ def second_order_plain(
 ) -> tuple[Floats, Floats]:
     """The definition of :func:`second_order_rows`: means and variances after every row of X.
 
-    With ``CONFIDENT``, a variance that has not moved from 1 is none of the least.
+    With ``CONFIDENT``, a variance that is still 1 is never among the least.
     """
     for x, sign in zip(X, y, strict=True):
         pull = var * x

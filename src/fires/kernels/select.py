@@ -1,4 +1,4 @@
-"""The k greatest weights, in one pass and without a sort of them all."""
+"""The k greatest weights, in one pass and without sorting all of them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ Indices = npt.NDArray[np.int64]
 
 @compiled
 def _heap_top(weights: Floats, heap: Floats, place: Indices) -> None:
-    """Indices of the greatest, in no order; a heap holds the best so far, its worst on top."""
+    """Indices of the greatest, unsorted; a heap holds the best so far, the worst of them on top."""
     k = len(heap)
     size = 0
     for j in range(len(weights)):
         w = weights[j]
         w = w if w == w else -np.inf
         if size < k:
-            # Sift up. Of equal weights the one with the greater index is worse, so nearer the top.
+            # Sift up. Of equal weights, the one with the greater index is worse: nearer the top.
             i = size
             size += 1
             while i > 0 and heap[(i - 1) // 2] >= w:
                 heap[i], place[i] = heap[(i - 1) // 2], place[(i - 1) // 2]
                 i = (i - 1) // 2
-        elif w > heap[0]:  # not >=: an earlier index keeps its place against an equal weight
+        elif w > heap[0]:  # not >=: of equal weights the lower index stays
             i = 0
             while True:
                 child = 2 * i + 1
@@ -53,6 +53,17 @@ def top_k(weights: Floats, k: int) -> Indices:
 
     NaN never ranks before a number.
 
+    Parameters
+    ----------
+    weights : ndarray (n_features,)
+        Greater is better.
+    k : int
+        How many.
+
+    Returns
+    -------
+    ndarray of int (k,)
+
     Examples
     --------
     >>> top_k(np.array([0.5, 2.0, 0.5, 0.5]), 2)
@@ -67,9 +78,9 @@ def top_k(weights: Floats, k: int) -> Indices:
         view, place = weights.view(), np.empty(k, dtype=np.int64)
         view.flags.writeable = False
         _heap_top(view, np.empty(k), place)
-        place.sort()  # not in the loop: to compile a sort takes longer than all the rest
+        place.sort()  # in NumPy: compiling a sort would take longer than all the rest
         return place
-    # A heap of that size would be walked too often; a partition costs the same for every k.
+    # A heap of this size would be slow; a partition costs the same for every k.
     if np.isnan(weights.min()):
         weights = np.where(np.isnan(weights), -np.inf, weights)
     threshold = np.partition(weights, n - k)[n - k]

@@ -1,13 +1,13 @@
 """Learners that go row by row: each row moves the coefficients that the next one meets.
 
-Every loop comes twice, over the rows of a C-ordered array (``*_rows``) and over a CSR matrix
-(``*_csr``), and works in place on arrays with one entry per feature; ``*_plain`` is its
-definition in NumPy. ``y`` holds -1 and 1, and X no missing entries. A row whose score is not
-finite ends the pass with the result -1: the caller then puts back what was there before.
+Every loop exists twice: over the rows of a C-ordered array (``*_rows``) and over a CSR matrix
+(``*_csr``). Both change arrays with one entry per feature in place; ``*_plain`` is the definition
+in NumPy. ``y`` holds -1 and 1, and X has no missing entries. If the score of a row is not finite,
+the loop ends with the result -1, and the caller restores what was there before.
 
-Where no more than k coefficients may differ from zero, ``place`` lists them: what is returned is
-how many of its first entries do so. So a sparse row costs what its entries and k cost, however
-many features there are. And nothing depends on how rows are cut into batches, to the last bit.
+If at most k coefficients may differ from zero, the first n entries of ``place`` list them, and the
+loop returns n. So a sparse row costs what its entries and k cost, however many features there are.
+Results do not depend on how rows are cut into batches, to the last bit.
 
 Here are the loops of OFS; ``winnow``, ``second_order`` and ``ftrl`` are built in the same way.
 """
@@ -36,9 +36,9 @@ MOST = float(np.finfo(np.float64).max)
 
 @compiled
 def keep_best(place: Ints, key: Floats, n: int, k: int) -> int:
-    """Bring the k greatest of n keys to the front, with their places; how many these are.
+    """Move the k greatest of n keys to the front, with their places. Return how many there are.
 
-    Of equal keys the one with the lower place is the greater. A quickselect: O(n).
+    Of equal keys, the one with the lower place counts as greater. A quickselect: O(n).
     """
     low, high = 0, n - 1
     while low < high and k < n:
@@ -66,9 +66,9 @@ def keep_best(place: Ints, key: Floats, n: int, k: int) -> int:
 
 @compiled
 def find_best(size: Floats, floor: float, k: int, place: Ints, n: int, key: Floats) -> int:
-    """List the k greatest sizes, as far as they are above ``floor``; how many these are.
+    """List the k greatest sizes above ``floor``. Return how many there are.
 
-    The n that are listed already may well be them: that is found out fast.
+    Often these are the n that are listed already; that case is fast.
     """
     if n == k:
         least = np.inf
@@ -81,7 +81,7 @@ def find_best(size: Floats, floor: float, k: int, place: Ints, n: int, key: Floa
             return n
     bound = _bound(size, k, key)
     n = 0
-    for j in range(len(size)):  # without a branch: it would be guessed wrong too often
+    for j in range(len(size)):  # without a branch, which would be mispredicted too often
         place[n], key[n] = j, size[j]
         n += (size[j] >= bound) & (size[j] > floor)
     return keep_best(place, key, n, k)
@@ -89,10 +89,10 @@ def find_best(size: Floats, floor: float, k: int, place: Ints, n: int, key: Floa
 
 @compiled
 def _bound(size: Floats, k: int, scratch: Floats) -> float:
-    """No more than the k-th greatest size, and not much less.
+    """A lower bound of the k-th greatest size that is not much too low.
 
-    Of k disjoint parts, each holds its maximum: k sizes reach the least of these. A part is a
-    stride, and several strides go side by side, so that the maxima vectorise.
+    Cut the sizes into k parts: the k maxima are k sizes, so the least of them is such a bound. A
+    part is a stride, and several strides run side by side, so that the loop vectorises.
     """
     width = k * max(1, 64 // k)
     if 2 * width > len(size):
@@ -191,7 +191,7 @@ def ofs_csr(
 
 @compiled
 def _decay(w: Floats, place: Ints, n: int, keep: float) -> int:
-    """Multiply by ``keep``; the list loses what is zero."""
+    """Multiply by ``keep``; coefficients that become zero leave the list."""
     m = 0
     for i in range(n):
         j = place[i]
@@ -204,7 +204,7 @@ def _decay(w: Floats, place: Ints, n: int, keep: float) -> int:
 
 @compiled
 def _add(w: Floats, place: Ints, n: int, columns: Ints, x: Floats, step: float) -> int:
-    """Add ``step * x``; the list gains what is no longer zero."""
+    """Add ``step * x``; coefficients that are no longer zero join the list."""
     for i in range(len(columns)):
         j = columns[i]
         before = w[j]
@@ -217,7 +217,7 @@ def _add(w: Floats, place: Ints, n: int, columns: Ints, x: Floats, step: float) 
 
 @compiled
 def _project(w: Floats, place: Ints, key: Floats, n: int, k: int, radius: float) -> int:
-    """Keep the k greatest, scaled as all of them must be to lie within the ball."""
+    """Scale all coefficients into the ball, then keep the k greatest."""
     squares = 0.0
     for i in range(n):
         key[i] = abs(w[place[i]])
@@ -340,7 +340,7 @@ def _learn_seen(
     k: int,
     settings: Four,
 ) -> int:
-    """Learn from the part of a row that was looked at, which is changed on the way."""
+    """Learn from the part of a row that was looked at; this part is changed in place."""
     rate, explore, radius, threshold = settings
     score = 0.0
     for i in range(len(seen)):
@@ -357,7 +357,19 @@ def _learn_seen(
 
 
 def draw_plain(uniform: Floats, n_features: int) -> list[int]:
-    """As many different features as there are uniform numbers, by Floyd's algorithm."""
+    """Draw as many different features as there are uniform numbers, by Floyd's algorithm.
+
+    Parameters
+    ----------
+    uniform : ndarray (k,)
+        Random numbers in [0, 1).
+    n_features : int
+        How many features there are.
+
+    Returns
+    -------
+    list of int
+    """
     chosen: list[int] = []
     for last, u in enumerate(uniform, n_features - len(uniform)):
         j = min(int(u * (last + 1)), last)

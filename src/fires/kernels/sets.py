@@ -1,4 +1,4 @@
-"""Sets of features in a window, counted in and out."""
+"""Counts of how often each feature is selected in a window."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ Ints = npt.NDArray[np.int64]
 
 @compiled
 def count_sets(counts: Ints, out: Ints, into: Ints) -> int:
-    r"""Count one set out and one in, in place; how much the sum of squared counts grows.
+    r"""Remove one set from the counts and add another, in place.
 
-    With :math:`(c + s)^2 - c^2 = 2 s c + 1` for :math:`s = \pm 1`.
+    Returns how much the sum of squared counts grows, from
+    :math:`(c + s)^2 - c^2 = 2 s c + 1` for :math:`s = \pm 1`.
     """
     growth = 0
     for i in range(len(out)):

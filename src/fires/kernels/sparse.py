@@ -1,4 +1,4 @@
-"""The same two loops over a CSR matrix, and the compact form that keeps a step at O(nnz)."""
+"""The same two loops over a CSR matrix, and a loop that finds the columns with entries."""
 
 from __future__ import annotations
 
@@ -45,10 +45,11 @@ def accumulate_csr(
 
 @compiled
 def touched_columns(indices: Ints, slot: npt.NDArray[np.int32], local: Ints) -> Ints:
-    """Columns that occur, in order of first sight; ``local`` gets each entry's place among them.
+    """The columns that have entries, in order of first occurrence.
 
-    ``slot`` is a scratch array with one zero per column of X, and is left all zeros: so the cost
-    is O(nnz), however wide X is.
+    ``local`` gets, for each entry, the index of its column in the result. ``slot`` is a scratch
+    array with one zero per column of X, and is left all zeros. So the cost is O(nnz), however wide
+    X is.
     """
     columns = np.empty(len(indices), dtype=np.int64)
     n = 0

@@ -1,8 +1,8 @@
-"""A whole step over rows that lie one after the other: the kernels of a step in one call.
+"""A whole step over C-ordered rows: all kernels of a step in one compiled call.
 
-What a step does stands in :class:`fires.models.linear_learner.LinearLearner`, for any family and
-any form of storage. At fifty features half of its time goes into calling one kernel after the
-other; here compiled code calls the same kernels.
+:class:`fires.models.linear_learner.LinearLearner` describes the step, for any family and any
+storage. At fifty features, half of its time goes into calling one kernel after the other from
+Python. Here compiled code calls the same kernels.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOO_LONG = -1.0
 """What a step returns that has moved nothing since it has to be shortened first."""
 
 
-pull_rows: Any = None  # of a family; see whole_step
+pull_rows: Any = None  # filled in with the compiled rows of a family, by whole_step
 
 
 def whole_step(family: str, pull_rows: RowPulls) -> RowPulls:
@@ -37,8 +37,8 @@ def whole_step(family: str, pull_rows: RowPulls) -> RowPulls:
     Returns
     -------
     callable
-        Moves the parameters and, if ``count`` is not empty, the scale. Returns what
-        :func:`fires.kernels.features.move` does, or :data:`TOO_LONG`.
+        Changes the parameters and, if ``count`` is not empty, the scale. Returns the same as
+        :func:`fires.kernels.features.move`, or :data:`TOO_LONG` if the step needs a cap.
     """
     return compiled_with(_step, f"{family}_step", pull_rows=pull_rows)
 

@@ -23,27 +23,70 @@ Weights = Floats | None
 class BaseModel(Protocol):
     r"""A likelihood :math:`p(y \mid x, \theta)`, :math:`\theta \sim \mathcal{N}(\mu, \sigma^2)`.
 
-    Everything FIRES needs to know of a model. All three methods are pure: they read the belief and
-    the batch and change neither. ``X`` comes scaled, dense or CSR; missing entries are zeros.
-    ``y`` holds class codes 0..n_classes-1, or numbers. Sums over rows are returned, not means: the
-    selector divides by the total weight, so the parts of a sharded batch simply add up.
+    These three methods are all that FIRES needs. They are pure: they read the belief and the batch
+    and change neither. ``X`` is scaled, dense or CSR; missing entries are zeros. ``y`` holds class
+    codes 0, 1, ..., or numbers. Results are sums over rows, not means: the selector divides by the
+    total weight. So the parts of a batch add up.
     """
 
     def init(self, n_features: int, n_classes: int, rng: Rng) -> Belief:
-        """What is believed before the first batch; ``n_classes`` is 0 for a numeric target."""
+        """The belief before the first batch.
+
+        Parameters
+        ----------
+        n_features : int
+            The columns of X.
+        n_classes : int
+            The number of classes; 0 for a numeric target.
+        rng : Generator
+            For random starts.
+
+        Returns
+        -------
+        Belief
+        """
         ...
 
     def gradient(self, belief: Belief, X: Any, y: Values, weight: Weights, rng: Rng) -> Belief:
         r"""The slope of the log marginal likelihood in every number of the belief.
 
-        That is the sum over rows of :math:`w_b \log \mathbb{E}_\theta\, p(y_b \mid x_b, \theta)`. A
-        model may offer the sum itself as ``log_marginal``, with the same arguments: then
-        :func:`fires.checks.check_model` holds the one against the other.
+        It is the slope of the sum over rows of :math:`w_b \log \mathbb{E}_\theta\, p(y_b \mid x_b,
+        \theta)`. A model may also have ``log_marginal``, with the same arguments, which gives that
+        sum itself. Then :func:`fires.checks.check_model` compares the two.
+
+        Parameters
+        ----------
+        belief : Belief
+            Where the slope is taken.
+        X : ndarray or CSR matrix (n_rows, n_features)
+            Scaled rows.
+        y : ndarray (n_rows,)
+            Class codes, or numbers.
+        weight : ndarray (n_rows,) or None
+            How often each row counts.
+        rng : Generator
+            For random draws.
+
+        Returns
+        -------
+        Belief
+            One slope for each number of the belief.
         """
         ...
 
     def to_features(self, belief: Belief) -> Belief:
-        """One mean and one standard deviation per feature."""
+        """One mean and one standard deviation per feature.
+
+        Parameters
+        ----------
+        belief : Belief
+            What was learnt.
+
+        Returns
+        -------
+        Belief
+            mu and sigma of shape (n_features,).
+        """
         ...
 
 
@@ -54,31 +97,88 @@ class Rates(NamedTuple):
     sigma: float
 
     def shared(self, total: float) -> tuple[float, float]:
-        """The rates for sums over rows of this total weight: the step is of their mean."""
+        """The rates divided by the total weight, for slopes that are sums over rows.
+
+        Parameters
+        ----------
+        total : float
+            The weight of all rows.
+
+        Returns
+        -------
+        mu, sigma : float
+        """
         return self.mu * (1.0 / total), self.sigma * (1.0 / total)
 
 
 class Learner(Protocol):
     """A model that learns batch by batch: what FIRES runs.
 
-    Which model, by which rule it learns and how its rows are stored are choices of their own; a
+    The model, its update rule and the storage of rows (dense or CSR) are independent choices. A
     learner hides all three.
     """
 
     def step(self, batch: CheckedBatch, y: npt.NDArray[Any], rates: Rates) -> None:
-        """Learn from one batch; ``y`` holds class codes or numbers. On an error, nothing moved."""
+        """Learn from one batch. On an error, nothing changes.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            The rows. If they already have the learner's scale, they are not scaled again.
+        y : ndarray (n_rows,)
+            Class codes, or numbers.
+        rates : Rates
+            The learning rates.
+        """
 
     def with_classes(self, before: Labels, after: Labels) -> Self:
-        """A copy for more classes, or an error that says why there is none."""
+        """A copy for more classes, or an error that says why there can be none.
+
+        Parameters
+        ----------
+        before, after : ndarray
+            The labels known so far, and those known now.
+
+        Returns
+        -------
+        Learner
+        """
 
     def ready_for(self, X: Any) -> Self:
-        """The learner itself, or a copy that can learn from rows stored like these."""
+        """The learner itself, or a copy that can learn from rows stored like these.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            The rows to come.
+
+        Returns
+        -------
+        Learner
+        """
 
     def features(self) -> Belief:
-        """One mean and one standard deviation per feature."""
+        """One mean and one standard deviation per feature.
+
+        Returns
+        -------
+        Belief
+            mu and sigma of shape (n_features,).
+        """
 
     def state(self) -> Arrays:
-        """Everything needed to go on, as arrays."""
+        """Everything needed to go on, as arrays.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
 
     def restore(self, arrays: Arrays) -> None:
-        """Go on from :meth:`state`; StateError unless the arrays fit together."""
+        """Go on from :meth:`state`; StateError if the arrays do not fit.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            What was saved.
+        """

@@ -1,4 +1,4 @@
-"""A batch on a model's device, and how its rows meet the input weights."""
+"""A batch on a model's device, and the products of its rows with the input weights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Columns = slice | Tensor
     InputSlopes = tuple[Columns, Tensor, Tensor]
 
-# Numbers worked on at once: on a processor so many that they stay in its cache.
+# Numbers handled at once; on a processor they should fit into its cache.
 AT_ONCE = {"cpu": 1 << 19, "cuda": 1 << 26}
 """By device; its keys are the devices there are."""
 
@@ -47,9 +47,9 @@ class DeviceRows(ABC):
     matrix : Tensor or None
         X itself, where it is dense.
     columns : slice or Tensor of int
-        The features that the batch shows.
+        The features that the batch shows: all, or for sparse rows those with entries.
     n_columns : int
-        How many these are.
+        How many there are.
     """
 
     matrix: Tensor | None
@@ -63,7 +63,7 @@ class DeviceRows(ABC):
         Parameters
         ----------
         mu, sigma : Tensor (n_columns, n_outputs)
-            What is believed of the weights of the features shown.
+            The belief of the weights of the features shown.
         noise : Tensor (n_columns, n_draws, n_outputs)
             Standard normal numbers.
 
@@ -79,9 +79,9 @@ class DeviceRows(ABC):
         Parameters
         ----------
         slope : Tensor (n_rows, n_draws, n_outputs)
-            The slope in what :meth:`project` gave.
+            The slope in the result of :meth:`project`.
         noise : Tensor (n_columns, n_draws, n_outputs)
-            The same numbers as there.
+            The same numbers as in :meth:`project`.
 
         Yields
         ------
@@ -92,7 +92,7 @@ class DeviceRows(ABC):
 
 
 class DenseRows(DeviceRows):
-    """Rows with every entry; the features are worked on in parts that fit the cache."""
+    """Dense rows; features are handled in parts that fit into the cache."""
 
     matrix: Tensor
 
@@ -124,7 +124,7 @@ def _parts(noise: Tensor) -> Iterator[slice]:
 
 
 class SparseRows(DeviceRows):
-    """Rows by their entries: sums over them, and nothing of the width of X."""
+    """Sparse rows; the cost depends on the entries, not on the width of X."""
 
     columns: Tensor
     matrix = None

@@ -1,4 +1,4 @@
-"""Draws of a model's parameters, and the slopes of the log marginal likelihood by them."""
+"""Draw a model's parameters, and differentiate the log marginal likelihood."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DrawnBatch:
-    """A batch as it meets the models that were drawn for it.
+    """A batch together with the parameters that were drawn for it.
 
     Parameters
     ----------
     features : Tensor
-        X times the input weights (n_draws, n_rows, n_outputs) of a model that has them, else X.
+        X times the input weights (n_draws, n_rows, n_outputs), if the model has such; else X.
     theta : mapping of str to Tensor
         All other random parameters, draws first.
     point : mapping of str to Tensor
-        Parameters that are not random, those that are fixed among them.
+        Parameters that are not random, learnt or fixed.
     y, weight : Tensor (n_rows,)
         Class codes or numbers, and how often each row counts.
     """
@@ -48,9 +48,9 @@ class MarginalSlopes:
     value : Tensor
         The log marginal likelihood.
     mu, sigma, point : dict of str to Tensor
-        The slopes in all parameters but the input weights.
+        The slopes in all parameters except the input weights.
     inputs : list of (columns, mu, sigma)
-        Those in the input weights, for the features that the batch shows.
+        The slopes in the input weights, for the features that the batch shows.
     """
 
     value: Tensor
@@ -67,20 +67,20 @@ def draw_noise(
     generator: Generator,
     scratch: dict[str, Tensor] | None = None,
 ) -> dict[str, Tensor]:
-    """Standard normal numbers for every draw of every parameter that the batch meets.
+    """Standard normal numbers for every draw of every parameter that the batch uses.
 
     Parameters
     ----------
     model : MonteCarlo
         Says how many draws, where and in which precision.
     parameters : ModelParameters
-        What is believed.
+        The belief.
     batch : DeviceBatch
-        What it meets.
+        The rows.
     generator : torch.Generator
         Where the numbers come from.
     scratch : dict, optional
-        Keeps the memory from one batch to the next: to get it anew takes as long as to fill it.
+        Keeps memory from batch to batch: allocating it takes as long as filling it.
 
     Returns
     -------
@@ -109,9 +109,9 @@ def marginal_slopes(
     Parameters
     ----------
     model : MonteCarlo
-        Whose likelihood it is.
+        Gives the likelihood.
     parameters : ModelParameters
-        What is believed.
+        The belief.
     batch : DeviceBatch
         The rows and their targets.
     noise : mapping of str to Tensor

@@ -1,4 +1,4 @@
-"""Which learner runs a model."""
+"""Choose the learner for a model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def start_learner(
     Parameters
     ----------
     model : BaseModel
-        A linear model and a net or tree have learners of their own, which do the same in place.
+        Linear models, nets and trees have their own, faster learners.
     n_features, n_classes : int
         The size of the problem; 0 classes for a numeric target.
     scale : {"standard", "minmax", None}

@@ -1,6 +1,6 @@
-"""Log likelihoods of what nets, trees and modules give out, and what a feature's weights come to.
+"""Log likelihoods of the outputs of nets, trees and modules, and aggregation of weights.
 
-The first axis of every tensor is that of the draws, the second that of the rows.
+The first axis of every tensor is the draws, the second the rows.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def log_likelihood_of(outputs: Tensor, point: Mapping[str, Tensor], y: Tensor) -> Tensor:
-    """Classes by the softmax; numbers by a normal distribution whose variance is learnt.
+    """The log likelihood: a softmax for classes, a normal distribution for numbers.
 
     Parameters
     ----------
     outputs : Tensor (n_draws, n_rows, n_outputs)
         One number per class, or the mean of a number.
     point : mapping of str to Tensor
-        Holds the log variance if the target is a number.
+        Holds the learnt log variance, if the target is numeric.
     y : Tensor (n_rows,)
         Class codes, or numbers.
 
@@ -37,7 +37,19 @@ def log_likelihood_of(outputs: Tensor, point: Mapping[str, Tensor], y: Tensor) -
 
 
 def log_softmax(y: Tensor, outputs: Tensor) -> Tensor:
-    """The log probability of each row's class, from one number per class."""
+    """The log probability of each row's class, from one number per class.
+
+    Parameters
+    ----------
+    y : Tensor (n_rows,)
+        Class codes.
+    outputs : Tensor (n_draws, n_rows, n_classes)
+        One number per class.
+
+    Returns
+    -------
+    Tensor (n_draws, n_rows)
+    """
     import torch
 
     codes = y.expand(outputs.shape[:2]).unsqueeze(2)
@@ -45,13 +57,25 @@ def log_softmax(y: Tensor, outputs: Tensor) -> Tensor:
 
 
 def log_normal(y: Tensor, mean: Tensor, log_variance: Tensor) -> Tensor:
-    """The log density of a normal distribution."""
+    """The log density of a normal distribution.
+
+    Parameters
+    ----------
+    y : Tensor
+        Where the density is taken.
+    mean, log_variance : Tensor
+        Mean and log variance of the distribution.
+
+    Returns
+    -------
+    Tensor
+    """
     error = (y - mean).square() * (-log_variance).exp()
     return -0.5 * (error + log_variance + math.log(2.0 * math.pi))
 
 
 def log_likelihood_limit(point: Mapping[str, Tensor]) -> float:
-    """The log likelihood of a row that is predicted without error and without doubt.
+    """The greatest log likelihood of a row: predicted without error and without doubt.
 
     Parameters
     ----------
@@ -76,7 +100,7 @@ def aggregated(mu: Tensor, sigma: Tensor, how: str) -> tuple[Tensor, Tensor]:
     Parameters
     ----------
     mu, sigma : Tensor (n_features, n_weights)
-        What is believed of the weights of each feature.
+        The belief of the weights of each feature.
     how : {"paper", "abs", "rms"}
         ``"paper"``: plain means, in which opposite signs cancel. ``"abs"``: the mean size of mu.
         ``"rms"``: root mean squares.

@@ -1,4 +1,4 @@
-"""Every linear base model: one reduction, of which the families are the variants."""
+"""The linear base models: one formula for all families."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fires.models.target import signed
 class Linear:
     r"""A generalised linear model with Gaussian coefficients.
 
-    A row enters through two numbers alone, since :math:`\theta^\top x \sim \mathcal{N}(a, v)`:
+    Of a row only two numbers matter, since :math:`\theta^\top x \sim \mathcal{N}(a, v)`:
 
     .. math::
         a = \mu^\top x, \qquad v = \sum_j \sigma_j^2 x_j^2, \qquad
@@ -29,7 +29,7 @@ class Linear:
         g_{\mu_j} = \sum_b x_{bj} \frac{\partial \log Z_b}{\partial a}, \qquad
         g_{\sigma_j} = 2 \sigma_j \sum_b x_{bj}^2 \frac{\partial \log Z_b}{\partial v}
 
-    Three classes and more are met one against the rest: one row of parameters per class.
+    Three or more classes are learnt one against the rest, with one row of parameters per class.
 
     Parameters
     ----------
@@ -90,12 +90,12 @@ class Linear:
     def log_marginal(
         self, belief: Belief, X: Any, y: Values, weight: Weights = None, rng: Rng | None = None
     ) -> float:
-        """The log marginal likelihood of the batch, in closed form or to quadrature accuracy.
+        """The log marginal likelihood of the batch, in closed form or by accurate quadrature.
 
         Parameters
         ----------
         belief : Belief
-            What is believed.
+            The belief.
         X : ndarray or CSR matrix (n_rows, n_features)
             The rows.
         y : ndarray (n_rows,)
@@ -115,7 +115,12 @@ class Linear:
     def gradient(
         self, belief: Belief, X: Any, y: Values, weight: Weights = None, rng: Rng | None = None
     ) -> Belief:
-        """The slope of :meth:`log_marginal`, whose arguments it takes.
+        """The slope of :meth:`log_marginal`.
+
+        Parameters
+        ----------
+        belief, X, y, weight, rng
+            As in :meth:`log_marginal`.
 
         Returns
         -------
@@ -134,12 +139,12 @@ class Linear:
         return Belief(mu.reshape(belief.mu.shape), sigma, point)
 
     def to_features(self, belief: Belief) -> Belief:
-        """The coefficients of the features; over classes their root mean square.
+        """The coefficients of the features; with three or more classes, their root mean square.
 
         Parameters
         ----------
         belief : Belief
-            What is believed.
+            The belief.
 
         Returns
         -------
@@ -179,7 +184,7 @@ def over_classes(mu: Floats, sigma: Floats, shares: Floats) -> Belief:
     Parameters
     ----------
     mu, sigma : ndarray (n_classes, n_features)
-        What is believed for each class.
+        The belief of each class.
     shares : ndarray (n_classes,)
         The share of each class in the stream.
 

@@ -1,8 +1,8 @@
 """A linear model that learns in place: what FIRES runs for its built-in families.
 
-:class:`fires.models.linear.Linear` says what the gradient is. Here the same step is taken on
-arrays that stay where they are: scaling is folded into the coefficients instead of being done to
-X, and a sparse batch costs what its entries cost, however many features there are.
+:class:`fires.models.linear.Linear` defines the gradient. Here the same step changes arrays in
+place. X itself is not scaled; the scale is folded into the coefficients. A sparse batch costs what
+its entries cost, however many features there are.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fires.scaling import Scaler
 from fires.scaling.dense import ROUNDING, Unscaled
 from fires.scaling.sparse import SPARSE
 
-# Of its own value, what sigma may lose or gain in one step; ordinary steps move it by a thousandth.
+# The share of itself that sigma may lose or gain in one step; usual steps change a thousandth.
 _CAPPED = (-0.5, 1.0)
 _AS_PUBLISHED = (-1.0, np.inf)  # the paper clips sigma at 0 and nowhere else
 _NOTHING = np.empty(0), np.empty(0)
@@ -54,31 +54,34 @@ class _Rows(NamedTuple):
 class LinearLearner:
     r"""Beliefs of a linear model, moved by one step per batch.
 
-    **Dense.** With :math:`t = (x - s) \circ g`, s and g the shift and gain of the scaler, the two
-    kernels run on :math:`x - s` with :math:`\mu \circ g` and :math:`(\sigma \circ g)^2` in place of
-    :math:`\mu` and :math:`\sigma^2`. The sums that move the scaler come out of the same pass: they
-    are one more row of coefficients, equal to the weights.
+    **Dense.** Let s and g be the shift and gain of the scaler, so that the scaled row is
+    :math:`(x - s) \circ g`. The two kernels run on :math:`x - s`, with :math:`\mu \circ g` and
+    :math:`(\sigma \circ g)^2` in place of :math:`\mu` and :math:`\sigma^2`. The same pass gives the
+    sums from which the scale is learnt: they need one more row of coefficients, equal to the
+    weights.
 
-    **Sparse.** x is only scaled, never shifted; instead the gradient is centred,
+    **Sparse.** x is scaled but never shifted, which would fill it. Instead the gradient is centred,
     :math:`g_{\mu_j} = (X^\top c)_j - m_j \sum_b c_b`, and so is the prediction,
-    :math:`a_b = \mu^\top x_b - \mu^\top m`. The first also moves columns that the batch does not
-    touch, by the column's pull times one number for all. So ``mu`` keeps
-    :math:`u_j = \mu_j + \text{pull}_j A`, with A the running sum of that number, and
-    :math:`\mu_j = u_j - \text{pull}_j A` is exact whenever it is asked for. The second is
-    :math:`\mu^\top m = \text{pace} (\sum_j u_j \text{pull}_j - A \sum_j \text{pull}_j^2)`, two
-    sums that change with the touched columns alone.
+    :math:`a_b = \mu^\top x_b - \mu^\top m`. The centred gradient also moves columns that the batch
+    does not touch: each by its pull times one common number. So ``mu`` stores
+    :math:`u_j = \mu_j + \text{pull}_j A`, where A is the running sum of that number, and
+    :math:`\mu_j = u_j - \text{pull}_j A` is computed exactly when it is needed. The centre of the
+    prediction is
+    :math:`\mu^\top m = \text{pace} (\sum_j u_j \text{pull}_j - A \sum_j \text{pull}_j^2)`, and only
+    touched columns change these two sums.
 
-    **Level.** At the paper's rate an intercept needs thousands of batches to learn that one row
-    in a hundred is positive. Until then every row pulls the same way, those with a small v the
-    most, and features that go with v are given weights for it. So, on scaled data with an
+    **Level.** At the paper's rate, an intercept needs thousands of batches to learn that one row
+    in a hundred is positive. Until then all rows pull in one direction, rows with a small v most,
+    and features that go with v get weights for the wrong reason. So, on scaled data with an
     intercept, predictions start from the running share of the class (or mean of the counts),
-    :math:`a_b + \Phi^{-1}(\text{share}) \sqrt{1 + v_b}`, and the intercept learns the rest.
+    :math:`a_b + \Phi^{-1}(\text{share}) \sqrt{1 + v_b}`, and the intercept learns the difference.
 
-    **Step cap**, on scaled data only: a row whose step would carry its own prediction past its
-    own optimum is shortened to reach just that, :math:`\alpha h_b \lVert x_b \rVert^2 \le 1`
-    with :math:`h = -\partial^2 \log Z / \partial a^2`, and sigma keeps at least half and gains
-    at most as much again. Ordinary steps are far from both, and are exactly those of the paper;
-    an outlier can no longer throw the belief away, nor can sigma be clipped to an absorbing 0.
+    **Step cap**, on scaled data only. If the step of a row would carry its own prediction past the
+    optimum, it is shortened to reach just the optimum,
+    :math:`\alpha h_b \lVert x_b \rVert^2 \le 1` with
+    :math:`h = -\partial^2 \log Z / \partial a^2`. And sigma is at most halved or doubled in one
+    step. Usual steps are far from both limits, and are exactly the paper's. So an outlier cannot
+    destroy the belief, and sigma cannot be clipped to 0, which it would never leave.
     """
 
     learnt: ClassVar[Declared] = {
@@ -110,13 +113,13 @@ class LinearLearner:
         self.mu = np.empty((n_rows, n_features))
         self.sigma = np.empty((n_rows, n_features))
         self.mu[:], self.sigma[:] = mu_init, sigma_init
-        # The intercept starts as the paper's parameters do, whatever the features start from.
+        # The intercept starts at mean 0 and standard deviation 1, whatever the features do.
         self.intercept = Belief.standard(n_rows)
         self.drift = np.zeros(n_rows)  # A of the docstring
         self.pulled = np.zeros(n_rows)  # sum of u_j pull_j
         self.pull_squares = 0.0
         self.noise = self.family.noise
-        self.least_sigma = float(self.sigma.min())  # or less: a bound, cheap to keep up
+        self.least_sigma = float(self.sigma.min())  # a lower bound, not always the minimum
         published = scale is None and self.family.kind == "classes"
         self._sigma_change = _AS_PUBLISHED if published else _CAPPED
         self.scaler = Scaler(scale, n_features)
@@ -135,12 +138,12 @@ class LinearLearner:
     # --- learning ---------------------------------------------------------------------------
 
     def step(self, batch: CheckedBatch, y: npt.NDArray[Any], rates: Rates) -> None:
-        """Learn from one batch. On an error, nothing moved.
+        """Learn from one batch. On an error, nothing changes.
 
         Parameters
         ----------
         batch : CheckedBatch
-            The rows. Where they have the learner's scale already, they are taken as they are.
+            The rows. If they already have the learner's scale, they are not scaled again.
         y : ndarray (n_rows,)
             Class codes, or numbers.
         rates : Rates
@@ -148,7 +151,7 @@ class LinearLearner:
         """
         rows = self._look(batch, y)
         if self.in_sparse_terms or not isinstance(batch.X, np.ndarray):
-            # What overflows is found where the sums are checked, before anything is moved.
+            # Overflow is found later, when the sums are checked, before anything is changed.
             with np.errstate(all="ignore"):
                 self._step_sparse(batch, rows, rates)
         else:
@@ -198,7 +201,7 @@ class LinearLearner:
         q: Floats,
         *counted: Floats,
     ) -> float:
-        """The step in one call, where the family has one, unless it has to be shortened."""
+        """The step in one compiled call, if the family has one and the step needs no cap."""
         step = self.family.whole_step
         if step is None or not X.flags.c_contiguous:
             return TOO_LONG
@@ -216,11 +219,11 @@ class LinearLearner:
     def _step_by_step(
         self, X: Floats, rows: _Rows, rates: Rates, half: Any, p: Floats, q: Floats
     ) -> float:
-        """The step as its parts: what every family can do, in any order of memory."""
+        """The step part by part: works for every family and every memory order."""
         n_rows, n = self.n_rows, len(rows.weight)
         view, project_into, accumulate_into = oriented(X)
 
-        # p and q hold the folded coefficients first and the sums later.
+        # p and q first hold the folded coefficients, later the sums.
         fold(self.mu, self.sigma, half.gain, p, q)
         a, v = np.empty((2, n_rows, n))
         project_into(view, p[:n_rows], q[:n_rows], half.shift, a, v)
@@ -250,7 +253,7 @@ class LinearLearner:
         mu = kept - pull * self.drift[:, None]
         a, v = touched.project(mu * gain, (sigma * gain) ** 2)
         a -= half.pace * (pulled - self.drift * pull_squares)[:, None]
-        # A missing entry is none that lies off the centre: there the centring is taken back.
+        # A missing entry counts as the centre of its column, so its centring is undone.
         gap_rows, gaps = touched.gaps()
         centre = half.pace * pull[gaps]
         _add_at(a, gap_rows, mu[:, gaps] * centre)
@@ -289,16 +292,16 @@ class LinearLearner:
         norms: Callable[[], Floats],
         n_sums: int,
     ) -> tuple[Floats, Floats]:
-        """Each row's weighted slopes in a and v, shortened where the step cap says so.
+        """Each row's weighted slopes in a and v, shortened by the step cap.
 
-        Below them stand the weights, where there is a sum more than there are rows of parameters.
+        If there is one more row of sums, for the scale, it gets the weights.
         """
         family, bend, n_rows = self.family, np.empty_like(a), self.n_rows
         c, d = pulls = np.empty((2, n_sums, a.shape[1]))
         pulls[:, n_rows:] = rows.weight
         none = _zeros(n_rows)
         own = (self.intercept.mu, self.intercept.sigma) if self.fit_intercept else (none, none)
-        # v bounds the norm of a row from above: mostly that alone shows that no cap is needed.
+        # v bounds the norm of a row from above. Mostly that shows already that no cap is needed.
         least = self.least_sigma * self.least_sigma
         start = rows.level, family.start_width, least
         greatest = family.pull_rows(a, v, rows.target, *own, self.noise, *start, c, d, bend)
@@ -320,11 +323,11 @@ class LinearLearner:
         pulls: tuple[Floats, Floats],
         share: tuple[float, float],
     ) -> float:
-        """Take the step: the smallest sigma after it, or NaN if nothing was moved."""
+        """Take the step. Return the smallest sigma after it, or NaN if nothing was changed."""
         own = self.intercept.mu, self.intercept.sigma, self.fit_intercept
         least = move(mu, sigma, *sums, gain, *pulls, *own, *share, *self._sigma_change)
         if self.noise and least == least:
-            # In the logarithm, so that it stays positive; by at most a factor e.
+            # The logarithm moves, so that the noise stays positive, by at most a factor e.
             growth = share[0] * self.noise * float(pulls[1][: self.n_rows].sum())
             self.noise *= math.exp(min(max(growth, -1.0), 1.0))
         return least
@@ -332,7 +335,10 @@ class LinearLearner:
     # --- classes ----------------------------------------------------------------------------
 
     def with_classes(self, before: Labels, after: Labels) -> LinearLearner:
-        """A copy for more classes: its rows are old rows times a sign, or fresh ones."""
+        """A copy for more classes. See :class:`fires.models.base.Learner`.
+
+        Each row of parameters is an old row times a sign, or a new start.
+        """
         sources = class_rows(before, after)
         other = copy.copy(self)
         other._buffers = {}
@@ -353,10 +359,11 @@ class LinearLearner:
         return other
 
     def ready_for(self, X: Any) -> LinearLearner:
-        """The learner itself, or a copy in sparse terms once scaled data turns sparse.
+        """The learner itself, or a copy for sparse rows. See :class:`fires.models.base.Learner`.
 
-        The coefficients of x itself stay what they are: only their unit changes, from the standard
-        deviation to the root mean square of a column.
+        A learner on scaled dense rows changes when the first sparse batch comes. The coefficients
+        of x itself stay the same. Only their unit changes, from the standard deviation of a column
+        to its root mean square.
         """
         if self.scale is None or self.in_sparse_terms or isinstance(X, np.ndarray):
             return self
@@ -373,10 +380,13 @@ class LinearLearner:
             other.pulled, other.pull_squares = other.mu @ pulls, float(pulls @ pulls)
         return other
 
-    # --- what is believed -------------------------------------------------------------------
+    # --- the belief -------------------------------------------------------------------------
 
     def features(self) -> Belief:
-        """One mean and one standard deviation per feature; the next step may move the arrays."""
+        """One mean and one standard deviation per feature. See :class:`fires.models.base.Learner`.
+
+        The next step may change the arrays.
+        """
         if self.n_rows == 1 and not self.in_sparse_terms:
             if self._believed is None or self._believed.mu.base is not self.mu:
                 self._believed = Belief(self.mu[0], self.sigma[0])
@@ -391,13 +401,13 @@ class LinearLearner:
         return over_classes(mu, self.sigma, seen / seen.sum())
 
     def state(self) -> Arrays:
-        """Everything needed to go on, as arrays."""
+        """See :class:`fires.models.base.Learner`."""
         _, arrays = collect(self, self.learnt)
         arrays |= under("intercept", collect(self.intercept, self.learnt_intercept)[1])
         return arrays | self.scaler.state() | under("target", self.target.state())
 
     def restore(self, arrays: Arrays) -> None:
-        """Go on from :meth:`state`; StateError unless the arrays fit together."""
+        """See :class:`fires.models.base.Learner`."""
         sizes = {"J": self.n_features, "R": self.n_rows}
         restore(self, self.learnt, {}, arrays, sizes)
         intercept = SimpleNamespace()
@@ -422,23 +432,23 @@ class LinearLearner:
 
 @lru_cache(maxsize=16)
 def _ones(n: int) -> Floats:
-    """The weight of rows that have none; nobody writes to it."""
+    """Weights of 1; nobody writes to this array."""
     return np.ones(n)
 
 
 @lru_cache(maxsize=16)
 def _zeros(n: int) -> Floats:
-    """No intercept, no level; nobody writes to it."""
+    """Zeros for a missing intercept or level; nobody writes to this array."""
     return np.zeros(n)
 
 
 @lru_cache(maxsize=4)
 def _unscaled(n_features: int) -> Unscaled:
-    """The scale of rows that have one already; nobody changes it."""
+    """The scale for rows that are scaled already; nobody changes it."""
     return Unscaled(n_features)
 
 
 def _add_at(rows: Floats, columns: npt.NDArray[np.intp], values: Floats) -> None:
-    """Add to columns of every row; a column may come more than once."""
+    """Add values to columns of every row; a column may occur more than once."""
     for row, value in zip(rows, values, strict=True):
         np.add.at(row, columns, value)

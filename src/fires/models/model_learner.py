@@ -17,15 +17,15 @@ from fires.scaling import Scaler
 
 
 class ModelLearner:
-    """The belief of a user's model, its scale and its random numbers, moved one step per batch.
+    """The belief of a user's model, its scale and its random numbers; one step per batch.
 
-    The model is shown batches as :class:`fires.scaling.Scaler` scales them. What every method takes
-    and gives back is said in :class:`fires.models.base.Learner`.
+    The model sees batches scaled by :class:`fires.scaling.Scaler`. Arguments and results of all
+    methods are described in :class:`fires.models.base.Learner`.
 
     Parameters
     ----------
     model : BaseModel
-        Says what is believed at the start, its slope, and what it means for the features.
+        Gives the first belief, the gradient, and one mean and deviation per feature.
     n_features, n_classes : int
         The size of the problem; 0 classes for a numeric target.
     scale : {"standard", "minmax", None}
@@ -51,7 +51,7 @@ class ModelLearner:
         self.belief = self.model.init(n_features, n_classes, self.rng)
 
     def step(self, batch: CheckedBatch, y: Values, rates: Rates) -> None:
-        """Learn from one batch. On an error, nothing moved."""
+        """See :class:`fires.models.base.Learner`."""
         before = self.rng.bit_generator.state
         w = np.ones(batch.n_rows) if batch.weight is None else batch.weight
         try:
@@ -70,33 +70,39 @@ class ModelLearner:
         learn_scale()
 
     def _scaled(self, X: Any, w: Floats, batch: CheckedBatch) -> tuple[Any, Callable[[], None]]:
-        """Rows of a batch at the learner's scale, and how to learn the scale from them."""
+        """The scaled rows of a batch, and a function that learns the scale from them."""
         if batch.scale is not None and batch.scale == self.scaler.scale:
             return X, lambda: None
         return self.scaler.scaled(X, w, batch.n_missing > 0)
 
     def with_classes(self, before: Labels, after: Labels) -> Self:
-        """A user's model keeps the classes it was started with."""
+        """An error: a user's model keeps its first classes.
+
+        See :class:`fires.models.base.Learner`.
+        """
         raise ValueError(
             f"{type(self.model).__name__} cannot take up new classes as they arrive: pass "
             "classes=[...] with all of them to the first partial_fit."
         )
 
     def ready_for(self, X: Any) -> Self:
-        """Dense and sparse batches are scaled apart, so there is nothing to prepare."""
+        """The learner itself: it takes dense and sparse rows.
+
+        See :class:`fires.models.base.Learner`.
+        """
         return self
 
     def features(self) -> Belief:
-        """One mean and one standard deviation per feature."""
+        """See :class:`fires.models.base.Learner`."""
         return self.model.to_features(self.belief)
 
     def state(self) -> Arrays:
-        """Everything needed to go on, as arrays."""
+        """See :class:`fires.models.base.Learner`."""
         arrays = {"mu": self.belief.mu, "sigma": self.belief.sigma}
         return arrays | under("point", dict(self.belief.point)) | self.scaler.state()
 
     def restore(self, arrays: Arrays) -> None:
-        """Go on from :meth:`state`; the shapes must be those of this model."""
+        """See :class:`fires.models.base.Learner`."""
         point, owner = part_of("point", arrays), type(self.model).__name__
         mu, sigma = arrays["mu"], arrays["sigma"]
         check_saved(point | {"mu": mu}, {**self.belief.point, "mu": self.belief.mu}, owner)
@@ -108,7 +114,7 @@ class ModelLearner:
 def check_saved(
     saved: Arrays, fresh: Mapping[str, Any], owner: str, least: float = -np.inf
 ) -> None:
-    """Raise unless what was saved has the names and shapes of a fresh model, in finite numbers.
+    """Raise StateError unless names, shapes and bounds are those of a fresh model.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Any module of torch's, its parameters made random."""
+"""Any torch module, with its parameters made random."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _N_FEATURES = "n features"
 class TorchModel(MonteCarlo):
     r"""A ``torch.nn.Module`` as a base model: a likelihood from its outputs.
 
-    The module is copied and run in evaluation mode: what is random are its parameters. It is
-    called with X (n_rows, n_features) and gives one number per row or one per class:
+    The module is copied and run in evaluation mode; only its parameters are random. It is called
+    with X (n_rows, n_features) and gives one number per row or one per class:
 
     - classes, one output: :math:`\log p = \log \operatorname{sigmoid}(\pm\text{output})`
     - classes, several outputs: the log softmax of the label's output
@@ -42,7 +42,7 @@ class TorchModel(MonteCarlo):
     Parameters
     ----------
     module : torch.nn.Module
-        Its present parameters are where mu starts.
+        mu starts from its present parameters.
     n_draws : int, default=5
         How many modules are drawn for each batch; they run as one, under ``torch.func.vmap``.
     random : iterable of str, optional
@@ -50,8 +50,8 @@ class TorchModel(MonteCarlo):
         learnt as plain numbers. Buffers are kept as they are.
     likelihood : callable, optional
         ``likelihood(outputs, y)`` gives the log likelihood of each row, in place of those above.
-        ``y`` holds the places of the labels among ``classes_``, or numbers, which the selector
-        standardises unless it has ``scale=None``.
+        ``y`` holds indices of labels in ``classes_``, or numbers. The selector standardises
+        numbers unless its ``scale`` is None.
     sigma_init : float, default=0.1
         Where sigma starts, divided by the root of the number of inputs of a weight.
     rate : float, default=1.0
@@ -111,7 +111,7 @@ class TorchModel(MonteCarlo):
         self.random = self._names_of(random)
 
     def _names_of(self, random: Iterable[str] | None) -> list[str]:
-        """The parameters that are random, in the module's order: a set has none of its own."""
+        """The random parameters, in the module's order; the user may pass a set."""
         floating = [name for name, p in self._all().items() if p.is_floating_point()]
         if random is None:
             random = floating
@@ -137,7 +137,7 @@ class TorchModel(MonteCarlo):
         return dict(self.module.named_parameters())
 
     def start(self, n_features: int, n_classes: int, generator: Generator) -> ModelParameters:
-        """The module's own parameters; see :class:`fires.models.monte_carlo.MonteCarlo`."""
+        """The module's own parameters. See :class:`fires.models.monte_carlo.MonteCarlo`."""
         torch, place = self.torch(), self.place
         learnt = {
             name: value.to(**place, copy=True)
@@ -158,7 +158,7 @@ class TorchModel(MonteCarlo):
             fixed[CLASS_ORDER] = torch.arange(n_classes, **place)
         fixed[_N_FEATURES] = torch.tensor([n_features], **place)
         started = ModelParameters(mu, sigma, learnt | self.start_of_noise(n_classes), fixed)
-        self.per_feature(started, slice(None))  # what cannot be ranked is not to be learnt
+        self.per_feature(started, slice(None))  # raises now, if features cannot be ranked later
         return started
 
     def shapes(self, belief: Belief) -> dict[str, tuple[int, ...]]:
@@ -166,17 +166,23 @@ class TorchModel(MonteCarlo):
         return {name: tuple(self._all()[name].shape) for name in self.random}
 
     def greatest_log_likelihood(self, point: Mapping[str, Tensor]) -> float:
-        """That of a row predicted without error; of a user's likelihood it is not known."""
+        """That of a row predicted without error; infinite for a user's likelihood.
+
+        See :class:`fires.models.monte_carlo.MonteCarlo`.
+        """
         return math.inf if self.likelihood is not None else log_likelihood_limit(point)
 
     def on_device(self, X: Any, y: Values, weight: Weights) -> DeviceBatch:
-        """A batch as tensors, dense, as a module wants it."""
+        """A batch as dense tensors. See :class:`fires.models.monte_carlo.MonteCarlo`."""
         return super().on_device(X.toarray() if sp.issparse(X) else X, y, weight)
 
     # --- from outputs to a likelihood -------------------------------------------------------
 
     def log_likelihood(self, batch: DrawnBatch) -> tuple[Tensor, Tensor | None]:
-        """The likelihood of what the module gives; there is no penalty."""
+        """The likelihood of the module's outputs.
+
+        See :class:`fires.models.monte_carlo.MonteCarlo`.
+        """
         torch, X, point, y = self.torch(), batch.features, batch.point, batch.y
         if CLASS_ORDER in point:
             y = point[CLASS_ORDER].long()[y]
@@ -198,7 +204,7 @@ class TorchModel(MonteCarlo):
         """What the module gives, draws first."""
         torch = self.torch()
         buffers = {
-            name: point.get(BUFFER + name, value).clone()  # a module may count in its buffers
+            name: point.get(BUFFER + name, value).clone()  # a module may write into its buffers
             for name, value in self.module.named_buffers()
         }
         learnt = {name: point[name] for name in self._all() if name in point}
@@ -212,7 +218,7 @@ class TorchModel(MonteCarlo):
 
         try:
             outputs: Tensor = torch.func.vmap(run)(dict(theta))
-        except RuntimeError:  # some operations cannot be batched: one draw after the other
+        except RuntimeError:  # some operations cannot be batched: run one draw after the other
             each = ({name: value[i] for name, value in theta.items()} for i in range(self.n_draws))
             outputs = torch.stack([run(drawn) for drawn in each])
         if not outputs.requires_grad:
@@ -242,7 +248,10 @@ class TorchModel(MonteCarlo):
     def with_outputs(
         self, parameters: ModelParameters, sources: list[int | None], generator: Generator
     ) -> ModelParameters:
-        """Two classes may change places; a module has no output for a third."""
+        """Two classes may be exchanged; a third is an error, since a module has no output for it.
+
+        See :class:`fires.models.monte_carlo.MonteCarlo`.
+        """
         order = parameters.fixed[CLASS_ORDER]
         if len(sources) != len(order) or None in sources:
             raise ValueError(
@@ -255,7 +264,10 @@ class TorchModel(MonteCarlo):
     # --- from parameters to features --------------------------------------------------------
 
     def per_feature(self, parameters: ModelParameters, columns: Columns) -> tuple[Tensor, Tensor]:
-        """By the user's function, or from the first layer."""
+        """By the user's function, or from the first layer.
+
+        See :class:`fires.models.monte_carlo.MonteCarlo`.
+        """
         n_features = int(parameters.fixed[_N_FEATURES])
         if self.own_to_features is not None:
             mu, sigma = self._by_own_function(parameters, n_features)
@@ -288,5 +300,5 @@ class TorchModel(MonteCarlo):
                 f"to_features of {self.name} must give a mu and a sigma for each of the "
                 f"{n_features} features; got {' and '.join(str(part.shape) for part in found)}."
             )
-        # A copy, since torch reads no array that runs backwards through memory.
+        # A copy, since torch cannot read arrays with negative strides.
         return [self.torch().tensor(part.copy(), device=self.device) for part in found]

@@ -1,15 +1,15 @@
 r"""Marginal likelihoods by Monte Carlo: models whose integral over theta has no closed form.
 
-With draws :math:`\theta^l = \mu + \sigma \circ r^l`, :math:`r^l \sim \mathcal{N}(0, 1)`, shared by
-the rows of a batch,
+Parameters are drawn as :math:`\theta^l = \mu + \sigma \circ r^l`,
+:math:`r^l \sim \mathcal{N}(0, 1)`. All rows of a batch share the draws:
 
 .. math::
     \log P(y_b \mid x_b) \approx \log \frac{1}{L} \sum_l f_{\theta^l}(y_b \mid x_b)
 
-and its slopes with r held fixed are :math:`\sum_l G_l` in mu and :math:`\sum_l G_l \circ r^l` in
-sigma, where :math:`G_l` is the slope of the log likelihood of draw l, each row weighed by that
-draw's responsibility for it: exactly :math:`\nabla P / P` of the estimate (section 4.2 of the
-paper). All draws go through the model in one pass.
+With r held fixed, the slopes are :math:`\sum_l G_l` in mu and :math:`\sum_l G_l \circ r^l` in
+sigma. :math:`G_l` is the slope of the log likelihood of draw l, in which each row is weighted by
+the draw's responsibility for it. This is exactly :math:`\nabla P / P` of the estimate (section 4.2
+of the paper). All draws go through the model in one pass.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _CHOICES = {
 
 
 class MonteCarlo(ABC):
-    """What models have in common whose marginal likelihood is a mean over draws.
+    """The base class of models whose marginal likelihood is a mean over draws.
 
-    If a model has parameters named ``"input weights"``, one row per feature, it sees the features
-    only through their product with X: then sparse batches cost what their entries cost, and
-    parameters of features that a batch does not show are neither drawn nor moved, which is exact.
+    A model may have parameters named ``"input weights"``, one row per feature, and see X only
+    through its product with them. Then sparse batches cost what their entries cost, and input
+    weights of features that a batch does not show are neither drawn nor changed, which is exact.
 
     Attributes
     ----------
@@ -68,11 +68,11 @@ class MonteCarlo(ABC):
     device: str
     dtype: str
 
-    # --- what a model writes ----------------------------------------------------------------
+    # --- what a subclass writes -------------------------------------------------------------
 
     @abstractmethod
     def start(self, n_features: int, n_classes: int, generator: Generator) -> ModelParameters:
-        """What is believed before the first batch.
+        """The parameters before the first batch.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class MonteCarlo(ABC):
         -------
         log_likelihood : Tensor (n_draws, n_rows)
         penalty : Tensor or None
-            What is taken off the log marginal likelihood, per row.
+            What is subtracted from the log marginal likelihood, per row.
         """
 
     @abstractmethod
@@ -125,7 +125,7 @@ class MonteCarlo(ABC):
         Parameters
         ----------
         parameters : ModelParameters
-            What is believed, which stays as it is.
+            The belief; it is not changed.
         sources : list of int or None
             For each class, the old output that it takes, or None for a fresh one.
         generator : torch.Generator
@@ -143,7 +143,7 @@ class MonteCarlo(ABC):
         Parameters
         ----------
         parameters : ModelParameters
-            What is believed.
+            The belief.
         columns : slice or Tensor of int
             Which features.
 
@@ -164,16 +164,16 @@ class MonteCarlo(ABC):
         Returns
         -------
         float
-            Infinite if it is not known, or if steps are not to be shortened for it.
+            Infinite if it is not known, or if steps have no cap.
         """
 
     def common_offset(self, parameters: ModelParameters) -> tuple[float, float]:
-        """What is added to the mean and the standard deviation of every feature alike.
+        """What is added to the mean and the standard deviation of every feature.
 
         Parameters
         ----------
         parameters : ModelParameters
-            What is believed.
+            The belief.
 
         Returns
         -------
@@ -189,18 +189,38 @@ class MonteCarlo(ABC):
             return self.start(n_features, n_classes, self.generator(rng)).as_belief()
 
     def log_marginal(self, belief: Belief, X: Any, y: Values, weight: Weights, rng: Rng) -> float:
-        """The estimate from ``n_draws`` draws; equal generators give equal draws."""
+        """The log marginal likelihood, estimated from ``n_draws`` draws.
+
+        Parameters
+        ----------
+        belief, X, y, weight, rng
+            As in :class:`fires.models.base.BaseModel`. Equal generators give equal draws.
+
+        Returns
+        -------
+        float
+        """
         with self.default_mode():
             batch, generator = self.on_device(X, y, weight), self.generator(rng)
             return float(self.differentiate(self.unpack(belief), batch, generator).value)
 
     def gradient(self, belief: Belief, X: Any, y: Values, weight: Weights, rng: Rng) -> Belief:
-        """The slope of the estimate, with its draws held fixed."""
+        """The slope of :meth:`log_marginal` with the same draws.
+
+        Parameters
+        ----------
+        belief, X, y, weight, rng
+            As in :class:`fires.models.base.BaseModel`.
+
+        Returns
+        -------
+        Belief
+        """
         torch = self.torch()
         with self.default_mode():
             parameters, batch = self.unpack(belief), self.on_device(X, y, weight)
             found = self.differentiate(parameters, batch, self.generator(rng))
-            # In the order of the parameters, in which a belief holds them.
+            # A belief holds its numbers in the order of the parameters.
             mu, sigma = (
                 {name: half.get(name, torch.zeros_like(at)) for name, at in parameters.mu.items()}
                 for half in (found.mu, found.sigma)
@@ -211,7 +231,17 @@ class MonteCarlo(ABC):
             return ModelParameters(mu, sigma, found.point, fixed).as_belief()
 
     def to_features(self, belief: Belief) -> Belief:
-        """One mean and one standard deviation per feature, as ``aggregate`` says."""
+        """One mean and one standard deviation per feature, as ``aggregate`` says.
+
+        Parameters
+        ----------
+        belief : Belief
+            What was learnt.
+
+        Returns
+        -------
+        Belief
+        """
         parameters = self.unpack(belief)
         return self.with_offset(parameters, self.per_feature(parameters, slice(None)))
 
@@ -229,7 +259,7 @@ class MonteCarlo(ABC):
         Parameters
         ----------
         parameters : ModelParameters
-            What is believed.
+            The belief.
         batch : DeviceBatch
             What :meth:`on_device` gave.
         generator : torch.Generator
@@ -245,12 +275,12 @@ class MonteCarlo(ABC):
         return marginal_slopes(self, parameters, batch, noise)
 
     def with_offset(self, parameters: ModelParameters, features: tuple[Tensor, Tensor]) -> Belief:
-        """What :meth:`per_feature` gave for all features, with what is common to them.
+        """The result of :meth:`per_feature` for all features, plus the common offset.
 
         Parameters
         ----------
         parameters : ModelParameters
-            What is believed.
+            The belief.
         features : tuple of two Tensors (n_features,)
             One mean and one standard deviation per feature.
 
@@ -263,7 +293,17 @@ class MonteCarlo(ABC):
         return Belief(mu, sigma)
 
     def unpack(self, belief: Belief) -> ModelParameters:
-        """The parameters of a belief, on the model's device."""
+        """The parameters of a belief, on the model's device.
+
+        Parameters
+        ----------
+        belief : Belief
+            What was learnt.
+
+        Returns
+        -------
+        ModelParameters
+        """
         return ModelParameters.from_belief(belief, self.shapes(belief), self.device)
 
     def on_device(self, X: Any, y: Values, weight: Weights) -> DeviceBatch:
@@ -288,7 +328,7 @@ class MonteCarlo(ABC):
         def tensor(values: Any, dtype: Any) -> Tensor:
             array = np.asarray(values)
             if any(stride < 0 for stride in array.strides):
-                array = array.copy()  # torch reads no array that runs backwards through memory
+                array = array.copy()  # torch cannot read arrays with negative strides
             found: Tensor = torch.tensor(array, dtype=dtype, device=self.device)
             return found
 
@@ -302,22 +342,47 @@ class MonteCarlo(ABC):
         return DeviceBatch(rows, tensor(y, torch.int64 if codes else dtype), tensor(weight, dtype))
 
     def generator(self, rng: Rng) -> Generator:
-        """A generator of torch's on the model's device, seeded by one of NumPy's."""
+        """A torch generator on the model's device, seeded from a NumPy generator.
+
+        Parameters
+        ----------
+        rng : Generator
+            Of NumPy.
+
+        Returns
+        -------
+        torch.Generator
+        """
         found: Generator = self.torch().Generator(self.device)
         return found.manual_seed(int(rng.integers(2**63)))
 
     @property
     def place(self) -> dict[str, Any]:
-        """Where parameters are kept, and in what: arguments for a new tensor."""
+        """Device and type of parameters, as arguments for a new tensor."""
         return {"dtype": self.torch().float64, "device": self.device}
 
     def start_of_noise(self, n_classes: int) -> dict[str, Tensor]:
-        """The point parameter of a numeric target, or none."""
+        """The log variance of a numeric target, as a point parameter; nothing for classes.
+
+        Parameters
+        ----------
+        n_classes : int
+            0 for a numeric target.
+
+        Returns
+        -------
+        dict of str to Tensor
+        """
         return {} if n_classes else {LOG_NOISE: self.torch().zeros(1, **self.place)}
 
     @contextmanager
     def default_mode(self) -> Iterator[None]:
-        """Compute with slopes and in our own precision, whatever mode the caller's torch is in."""
+        """A context with gradients and our own precision, whatever mode the caller's torch is in.
+
+        Yields
+        ------
+        None
+        """
         torch = self.torch()
         with torch.inference_mode(False), torch.autocast(self.device, enabled=False):
             yield
@@ -326,15 +391,20 @@ class MonteCarlo(ABC):
 
     @property
     def name(self) -> str:
-        """What the model is called in messages and files."""
+        """The model's name in messages and files."""
         return type(self).__name__
 
     def torch(self) -> Any:
-        """The library, or an error that says what to install."""
+        """The torch library, or an error that says what to install.
+
+        Returns
+        -------
+        module
+        """
         return require("torch", type(self).__name__)
 
     def check(self) -> None:
-        """Raise if a setting cannot be."""
+        """Raise an error if a setting makes no sense."""
         torch = self.torch()
         check_count("n_draws", self.n_draws)
         check_number("rate", self.rate, wanted="a positive number")

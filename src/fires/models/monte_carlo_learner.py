@@ -28,26 +28,25 @@ if TYPE_CHECKING:
 
     from fires.models.device_rows import Columns
 
-# Parameters that are not random are few and each weighs much: they cannot bear every rate, nor
-# steps of more than 1.
+# Point parameters are few and each has a large effect: their rate and their steps are bounded.
 _POINT_RATE = 300.0
-# The parts of the parameters, and the least number that each may hold.
+# The groups of parameters, and the least number that each may hold.
 _HALVES = {"mu": -math.inf, "sigma": 0.0, "point": -math.inf, "fixed": -math.inf}
-_REMEMBERED = 100  # batches of which it is known what they moved
+_REMEMBERED = 100  # how many batches back it is known which features changed
 
 
 class MonteCarloLearner(ModelLearner):
-    r"""The parameters of a model, its scale and its draws, moved one step per batch.
+    r"""The parameters of a model, its scale and its draws; one step per batch.
 
-    The same step as :class:`fires.models.model_learner.ModelLearner` takes through the model's
-    ``gradient``, on tensors that stay where they are. A batch that is sparse moves only the
-    parameters of the features it shows.
+    It takes the same step as :class:`fires.models.model_learner.ModelLearner`, but changes tensors
+    in place, on their device. A sparse batch changes only the parameters of the features it shows.
 
-    **Step cap**, in the scaled form: a step of rate :math:`\alpha` promises the log likelihood
-    :math:`\alpha \lVert g \rVert^2` more, and no step promises more than the batch lacks:
+    **Step cap**, in the scaled form. To first order, a step of rate :math:`\alpha` raises the log
+    likelihood by :math:`\alpha \lVert g \rVert^2`. It is shortened so that this is no more than
+    the batch can still gain:
     :math:`\alpha \le (\text{best} - \text{value}) / \lVert g \rVert^2`. That is Polyak's step as
-    an upper bound (Loizou et al., 2021). Ordinary batches of a hundred rows stay far below it and
-    move as they would without it; a batch of one row, or an outlier, cannot throw a net away.
+    an upper bound (Loizou et al., 2021). Usual batches of a hundred rows stay far below it. A batch
+    of one row, or an outlier, cannot destroy a net.
     """
 
     model: MonteCarlo
@@ -59,24 +58,24 @@ class MonteCarloLearner(ModelLearner):
         self.target = NumberTarget(scaled=self.scaler.scale is not None)
         self._numeric = n_classes == 0
         self._scratch: dict[str, Tensor] = {}
-        # What is believed of every feature, and which of them have moved since.
+        # The last result of features(), and the features that have changed since.
         self._known: tuple[Tensor, Tensor] | None = None
         self._moved_since: list[Tensor] = []
 
     def step(self, batch: CheckedBatch, y: Values, rates: Rates) -> None:
-        """Learn from one batch. On an error, nothing moved.
+        """Learn from one batch. On an error, nothing changes.
 
         Parameters
         ----------
         batch : CheckedBatch
-            The rows. Where they have the learner's scale already, they are taken as they are.
+            The rows. If they already have the learner's scale, they are not scaled again.
         y : ndarray (n_rows,)
             Class codes, or numbers.
         rates : Rates
             The learning rates.
         """
         X, weight = batch.X, batch.weight
-        if weight is not None and not weight.all():  # a row of weight 0 is not there
+        if weight is not None and not weight.all():  # leave out rows of weight 0
             X, y, weight = X[weight > 0.0], y[weight > 0.0], weight[weight > 0.0]
         before = self.generator.get_state()
         w = np.ones(X.shape[0]) if weight is None else weight
@@ -101,7 +100,7 @@ class MonteCarloLearner(ModelLearner):
     def _factors(
         self, found: MarginalSlopes, rates: Rates, share: float
     ) -> tuple[float, float, float]:
-        """What the slopes of mu, sigma and the point parameters are multiplied by."""
+        """The factors for the slopes of mu, sigma and the point parameters."""
         model = self.model
         mu, sigma = (rate * share * model.rate for rate in (rates.mu, rates.sigma))
         point = rates.mu * share * min(model.rate, _POINT_RATE)
@@ -133,7 +132,7 @@ class MonteCarloLearner(ModelLearner):
             point[name].add_((slope * by_point).clamp_(-1.0, 1.0))
 
     def with_classes(self, before: Labels, after: Labels) -> Self:
-        """A copy whose outputs are those of the classes there are now.
+        """A copy with one output for each class known now.
 
         Parameters
         ----------
@@ -144,7 +143,7 @@ class MonteCarloLearner(ModelLearner):
         -------
         MonteCarloLearner
         """
-        # One class alone has been called 1, and 0 is what is not it.
+        # A single class has the code 1; output 0 stands for all else.
         first = 1 if len(before) == 1 else 0
         old = {label: code for code, label in enumerate(before.tolist(), start=first)}
         sources = [old.get(label) for label in after.tolist()]
@@ -157,17 +156,20 @@ class MonteCarloLearner(ModelLearner):
         other._known, other._moved_since = None, []
         return other
 
-    # --- what is believed -------------------------------------------------------------------
+    # --- the belief -------------------------------------------------------------------------
 
     def _outdate(self, moved: Columns) -> None:
-        """What is known of these features no longer holds."""
+        """Remember that these features have changed."""
         if isinstance(moved, slice) or len(self._moved_since) == _REMEMBERED:
             self._known, self._moved_since = None, []
         elif self._known is not None:
             self._moved_since.append(moved)
 
     def features(self) -> Belief:
-        """One mean and one standard deviation per feature; only what has moved is looked at."""
+        """One mean and one standard deviation per feature. See :class:`fires.models.base.Learner`.
+
+        Only features that have changed are computed again.
+        """
         torch = self.model.torch()
         with self.model.default_mode():
             if self._known is None:
@@ -181,7 +183,7 @@ class MonteCarloLearner(ModelLearner):
         return self.model.with_offset(self.parameters, self._known)
 
     def state(self) -> Arrays:
-        """Everything needed to go on, as arrays."""
+        """See :class:`fires.models.base.Learner`."""
         arrays = {"generator": self.generator.get_state().numpy()}
         for half in _HALVES:
             tensors = getattr(self.parameters, half).items()
@@ -189,7 +191,7 @@ class MonteCarloLearner(ModelLearner):
         return arrays | under("target", self.target.state()) | self.scaler.state()
 
     def restore(self, arrays: Arrays) -> None:
-        """Go on from :meth:`state`; the shapes must be those of this model."""
+        """See :class:`fires.models.base.Learner`."""
         halves = []
         for half, least in _HALVES.items():
             fresh, saved = getattr(self.parameters, half), part_of(half, arrays)
@@ -213,7 +215,7 @@ class MonteCarloLearner(ModelLearner):
         if saved.dtype != np.uint8:
             raise StateError(f"generator is of {saved.dtype}, not of bytes")
         if saved.size != self.generator.get_state().numel():
-            # From another kind of device, whose numbers cannot be had here: go on with our own.
+            # Saved on another kind of device, whose numbers cannot be continued here: reseed.
             seed = hashlib.sha256(saved.tobytes()).digest()[:7]
             self.generator.manual_seed(int.from_bytes(seed, "little"))
             return
@@ -235,7 +237,7 @@ def _square(tensors: list[Tensor]) -> float:
 
 
 def _check_fixed(saved: Arrays, fresh: Mapping[str, Tensor]) -> None:
-    """StateError unless the sizes are those of this model; a module's buffers may be others."""
+    """StateError unless fixed sizes are those of this model; a module's buffers may differ."""
     for name, value in fresh.items():
         numbers = np.sort(saved[name]) if name == CLASS_ORDER else saved[name]
         if not name.startswith(BUFFER) and not np.array_equal(numbers, value.cpu().numpy()):

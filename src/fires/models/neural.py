@@ -1,4 +1,4 @@
-"""A fully connected net whose weights are random: FIRES-ANN, and the softmax without layers."""
+"""A fully connected net with random weights: FIRES-ANN."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from fires.models.parameters import INPUTS, ModelParameters
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-# What mu is drawn with at the start of the scaled form. Inputs start small, so that what is learnt
-# of a feature soon outgrows what it was given; the others make up for softplus, whose slope is 1/2.
+# The standard deviations of mu at the start of the scaled form. Input weights start small, so that
+# learning soon outgrows the random start. Later layers start at 2, since softplus has slope 1/2.
 _INPUTS, _LAYERS = 0.2, 2.0
 _LOG_2 = math.log(2.0)
 
@@ -27,8 +27,8 @@ _LOG_2 = math.log(2.0)
 class NeuralNet(PaperModel):
     r"""The paper's neural net (FIRES-ANN): softplus layers without biases, a softmax at the end.
 
-    All weights are random. What is known of a feature is gathered from the weights that leave it,
-    the rows of :math:`W^{(1)}`.
+    All weights are random. The importance of a feature comes from its input weights, a row of
+    :math:`W^{(1)}`.
 
     Parameters
     ----------
@@ -39,22 +39,22 @@ class NeuralNet(PaperModel):
     form : {"scaled", "paper"}, default="scaled"
         ``"paper"``: softplus of plain sums, mu = 0 and sigma = 1 at the start. ``"scaled"``: sums
         over n nodes are divided by :math:`\sqrt{n}`, softplus is shifted to be 0 at 0, and mu
-        starts at random: a net that learns equally well whatever its width.
+        starts at random. Such a net learns equally well at any width.
     rate : float, default=1000.0
-        What the selector's learning rates are multiplied by: 0.01, right for a linear model,
-        makes steps of 10, which the many small weights of the scaled form need. 1 in the paper.
+        Multiplies the selector's learning rates. The default rate 0.01 suits a linear model; the
+        many small weights of the scaled form need a rate of 10. The paper has 1.
     aggregate : {"rms", "abs", "paper"}, default="rms"
-        What the weights of a feature come to: their root mean square, their mean size, or their
-        plain mean plus the means of all later layers. In the last, a feature that nodes use with
-        opposite signs cancels out, and the common summand changes the order since it is squared.
-        Measured on three streams of known truth (docs/models.md): the first two find every relevant
-        feature, the last one half of them.
+        How the weights of a feature are combined: their root mean square, their mean absolute
+        value, or their plain mean plus the means of all later layers. In the last form, weights of
+        opposite sign cancel, and the common summand changes the order, since it is squared. On
+        three streams of known truth (docs/models.md), the first two find every relevant feature,
+        the last one half of them.
     task : {"auto", "classes", "numbers"}, default="auto"
-        What the target is; ``"auto"`` takes numbers that are not whole for numbers.
+        What the target is. ``"auto"`` means numbers if the first batch holds fractions.
     device : {"cpu", "cuda"}, default="cpu"
         Where to compute.
     dtype : {"float32", "float64"}, default="float32"
-        What to compute in. What is learnt is kept in float64.
+        The precision of computation. Parameters are always kept in float64.
 
     Examples
     --------
@@ -108,7 +108,10 @@ class NeuralNet(PaperModel):
         return dict(self._layers(n_features, n_outputs))
 
     def log_likelihood(self, batch: DrawnBatch) -> tuple[Tensor, Tensor | None]:
-        """The softmax or the mean at the end of the layers; there is no penalty."""
+        """The softmax, or the mean, of the last layer; there is no penalty.
+
+        See :class:`fires.models.monte_carlo.MonteCarlo`.
+        """
         torch, sums, scaled = self.torch(), batch.features, self.form == "scaled"
         if scaled:
             sums = sums * float(batch.point["sizes"][0]) ** -0.5
@@ -120,7 +123,10 @@ class NeuralNet(PaperModel):
         return log_likelihood_of(sums, batch.point, batch.y), None
 
     def common_offset(self, parameters: ModelParameters) -> tuple[float, float]:
-        """The means of all layers but the first, in the paper's aggregation."""
+        """In the paper's aggregation: the means of all layers but the first.
+
+        See :class:`fires.models.monte_carlo.MonteCarlo`.
+        """
         if self.aggregate != "paper":
             return 0.0, 0.0
         mu, sigma = (
@@ -132,7 +138,10 @@ class NeuralNet(PaperModel):
     def with_outputs(
         self, parameters: ModelParameters, sources: list[int | None], generator: Generator
     ) -> ModelParameters:
-        """The last layer gets one row per class; the others stay."""
+        """The last layer gets one row per class; the others stay.
+
+        See :class:`fires.models.monte_carlo.MonteCarlo`.
+        """
         last = list(parameters.mu)[-1]
         axis = 1 if last == INPUTS else 0
         shape = list(parameters.mu[last].shape)

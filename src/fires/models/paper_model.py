@@ -1,4 +1,4 @@
-"""What the net and the tree of the paper share: two forms, and weights that leave the features."""
+"""The base class of the paper's net and tree: two forms, and input weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIGMA = 0.1  # at the start of the scaled form
 
 
 class PaperModel(MonteCarlo):
-    """A model of the paper, as published or in a form that learns equally well at any width.
+    """A model of the paper, as published or in a scaled form that learns well at any width.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class PaperModel(MonteCarlo):
         Parameters
         ----------
         **changes
-            Settings that are to differ.
+            Other settings, in place of the paper's.
 
         Returns
         -------
@@ -55,16 +55,16 @@ class PaperModel(MonteCarlo):
     def fresh_weights(
         self, shape: tuple[int, ...], spread: float, generator: Generator
     ) -> tuple[Tensor, Tensor]:
-        """What is believed of new weights.
+        """The belief of new weights.
 
         Parameters
         ----------
         shape : tuple of int
             Their shape.
         spread : float
-            The standard deviation that mu is drawn with in the scaled form.
+            The standard deviation of the random start of mu, in the scaled form.
         generator : torch.Generator
-            Where it is drawn from.
+            For the random start.
 
         Returns
         -------
@@ -77,16 +77,22 @@ class PaperModel(MonteCarlo):
         return mu, torch.full(shape, _SIGMA, **place)
 
     def per_feature(self, parameters: ModelParameters, columns: Columns) -> tuple[Tensor, Tensor]:
-        """What the weights that leave each feature come to."""
+        """From the input weights of each feature, as ``aggregate`` says.
+
+        See :class:`fires.models.monte_carlo.MonteCarlo`.
+        """
         mu, sigma = parameters.mu[INPUTS][columns], parameters.sigma[INPUTS][columns]
         return aggregated(mu, sigma, self.aggregate)
 
     def greatest_log_likelihood(self, point: Mapping[str, Tensor]) -> float:
-        """That of a row predicted without error; the published form takes steps of any length."""
+        """That of a row predicted without error; infinite in the published form.
+
+        Steps of the published form have no cap. See :class:`fires.models.monte_carlo.MonteCarlo`.
+        """
         return math.inf if self.form == "paper" else log_likelihood_limit(point)
 
     def check(self) -> None:
-        """Raise if a setting cannot be."""
+        """Raise an error if a setting makes no sense."""
         super().check()
         check_choice("form", self.form, ("scaled", "paper"))
 

@@ -14,7 +14,7 @@ from fires.core.belief import Belief, Floats
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Names of our own have a space in them, so that no parameter of a module can be called the same.
+# Our own names hold a space, so that no parameter of a module can have the same name.
 INPUTS = "input weights"
 """The name of the parameters that meet the features: one row of them per feature."""
 
@@ -32,18 +32,18 @@ _FIXED = "fixed "
 
 @dataclass
 class ModelParameters:
-    """What is believed of a model: the torch side of a ``Belief``.
+    """The belief of a model, as tensors by name.
 
-    All are float64 whatever the model computes in, so that small steps count.
+    All are float64, whatever precision the model computes in, so that small steps are not lost.
 
     Parameters
     ----------
     mu, sigma : dict of str to Tensor
         Means and standard deviations of the random parameters.
     point : dict of str to Tensor
-        Parameters that are learnt and not random.
+        Parameters that are learnt but not random.
     fixed : dict of str to Tensor
-        Numbers that are not even learnt.
+        Numbers that are not learnt.
     """
 
     mu: dict[str, Tensor]
@@ -57,7 +57,7 @@ class ModelParameters:
         Returns
         -------
         Belief
-            mu and sigma are vectors of all random parameters in order, the input weights with one
+            mu and sigma are vectors of all random parameters in order. The input weights have one
             row per output.
         """
         point = self.point | {_FIXED + name: value for name, value in self.fixed.items()}
@@ -68,16 +68,16 @@ class ModelParameters:
     def from_belief(
         cls, belief: Belief, shapes: Mapping[str, tuple[int, ...]], device: str
     ) -> ModelParameters:
-        """The parameters that :meth:`as_belief` made a belief of.
+        """The inverse of :meth:`as_belief`.
 
         Parameters
         ----------
         belief : Belief
-            What is believed.
+            The belief.
         shapes : mapping of str to tuple
             The shape of each random parameter in it, outputs first.
         device : str
-            Where the tensors are to be.
+            Where the tensors are put.
 
         Returns
         -------

@@ -16,7 +16,7 @@ from fires.models.parameters import INPUTS, LOG_NOISE, ModelParameters
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-_INPUTS = 1.0  # what mu is drawn with at the start of the scaled form
+_INPUTS = 1.0  # the standard deviation of mu at the start of the scaled form
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class SoftTree(PaperModel):
 
     Inner node n sends a row to its first child with probability
     :math:`p_n = 1/(1 + \exp(-\theta_n^\top x))` and to its second with :math:`1 - p_n`; a leaf is
-    reached with the product :math:`P^{\text{leaf}}` along its path. The inner weights are random,
-    and what is known of a feature is gathered over the nodes; the leaves are learnt along as
-    plain parameters.
+    reached with the product :math:`P^{\text{leaf}}` along its path. The inner weights are random;
+    the importance of a feature comes from its weights in all nodes. The leaves are point
+    parameters.
 
-    For every inner node i at depth :math:`d_i`, with the share :math:`\alpha_i` of the rows that
-    reach it which it sends to its first child, the objective is reduced by
+    Inner node i at depth :math:`d_i` sends a share :math:`\alpha_i` of the rows that reach it to
+    its first child. The objective is reduced by
 
     .. math::
         C = -\lambda \sum_i 2^{-d_i}
@@ -54,13 +54,13 @@ class SoftTree(PaperModel):
         ``"paper"``: mu = 0 and sigma = 1 at the start. ``"scaled"``: :math:`\theta_n^\top x` is
         divided by :math:`\sqrt{J}` and mu starts at random.
     rate : float, default=3000.0
-        What the selector's learning rates are multiplied by, as in
-        :class:`fires.models.NeuralNet`; 1 in the paper.
+        Multiplies the selector's learning rates, as in :class:`fires.models.NeuralNet`. The paper
+        has 1.
     aggregate : {"rms", "abs", "paper"}, default="rms"
-        What the weights of a feature come to over the nodes: their root mean square, their mean
-        size, or their plain mean, in which opposite signs cancel. Measured on three streams of
-        known truth (docs/models.md): the first two find all or nearly all of the relevant features,
-        the last one three quarters.
+        How the weights of a feature are combined over the nodes: their root mean square, their mean
+        absolute value, or their plain mean, in which opposite signs cancel. On three streams of
+        known truth (docs/models.md), the first two find all or nearly all relevant features, the
+        last one three quarters.
     task, device, dtype
         As in :class:`fires.models.NeuralNet`.
 
@@ -111,7 +111,7 @@ class SoftTree(PaperModel):
         return ModelParameters({INPUTS: mu}, {INPUTS: sigma}, point, fixed)
 
     def _fresh_leaves(self, n_outputs: int, generator: Generator) -> Tensor:
-        # Not zero: leaves that are all alike give the inner nodes nothing to learn.
+        # Not zero: if all leaves are equal, the inner nodes cannot learn.
         n_leaves = self.n_nodes + 1
         shape = (n_leaves, n_outputs)
         drawn: Tensor = self.torch().rand(shape, generator=generator, **self.place)
@@ -122,7 +122,10 @@ class SoftTree(PaperModel):
         return {INPUTS: (self.n_nodes, belief.mu.size // self.n_nodes)}
 
     def log_likelihood(self, batch: DrawnBatch) -> tuple[Tensor, Tensor | None]:
-        """The likelihood of the leaves, and the penalty for nodes that send all rows one way."""
+        """The likelihood of the leaves, and a penalty for nodes that send all rows one way.
+
+        See :class:`fires.models.monte_carlo.MonteCarlo`.
+        """
         torch, sums = self.torch(), batch.features
         if self.form == "scaled":
             sums = sums * float(batch.point["n_features"]) ** -0.5
@@ -154,7 +157,7 @@ class SoftTree(PaperModel):
     def with_outputs(
         self, parameters: ModelParameters, sources: list[int | None], generator: Generator
     ) -> ModelParameters:
-        """The leaves get one column per class; the inner nodes stay."""
+        """The leaves get one column per class. See :class:`fires.models.monte_carlo.MonteCarlo`."""
         leaves = self._fresh_leaves(len(sources), generator)
         copy_outputs(leaves.T, parameters.point["leaves"].T, sources)
         point = parameters.point | {"leaves": leaves}
@@ -162,9 +165,9 @@ class SoftTree(PaperModel):
 
 
 def _imbalance(reached: Tensor, after: Tensor, weight: Tensor) -> Tensor:
-    """What the nodes of one depth add to the penalty, before its factors; summed over draws."""
+    """The penalty of the nodes of one depth, without its factors; summed over draws."""
     least = 1e-6
-    weight = weight / weight.mean()  # so that tiny weights are not taken for no rows
+    weight = weight / weight.mean()  # so that tiny weights do not look like no rows
     coming = weight @ reached.exp()
     sent = weight @ after[:, :, 0::2].exp()
     share = (sent / coming.clamp(min=least)).clamp(least, 1.0 - least)

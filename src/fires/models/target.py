@@ -1,4 +1,4 @@
-"""The target of a stream as a linear model wants it, and what is known of its level."""
+"""The target in the form a linear model takes, and the level that predictions start from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ClassTarget:
     Parameters
     ----------
     family : Family
-        Says what level a share stands for.
+        Turns a share into a level.
     n_rows : int
         Rows of parameters: one, or one per class.
     levelled : bool
@@ -33,10 +33,10 @@ class ClassTarget:
 
     def __init__(self, family: Family, n_rows: int, *, levelled: bool) -> None:
         self.family, self.n_rows, self.levelled = family, n_rows, levelled
-        self.class_weight = np.zeros(max(n_rows, 2))  # one row counts its negatives first
+        self.class_weight = np.zeros(max(n_rows, 2))  # for two classes: negatives, positives
 
     def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
-        """What a model is shown of the target.
+        """The target in the form a model takes, and the level that predictions start from.
 
         Parameters
         ----------
@@ -50,12 +50,12 @@ class ClassTarget:
         target : ndarray (n_rows_of_parameters, n_rows)
         level : ndarray (n_rows_of_parameters,) or None
             Where predictions start from, in units of their own spread (see :func:`start`). It
-            comes from the batches before, and for the first batch from itself.
+            comes from the batches before; for the first batch, from itself.
         """
         return signed(y, self.n_rows), self._level(y, weight) if self.levelled else None
 
     def _level(self, y: Values, weight: Floats) -> Floats:
-        """Where predictions start from, by the shares of the classes."""
+        """The level that predictions start from, by the shares of the classes."""
         seen = self.class_weight.tolist()
         if not any(seen):
             seen = self._per_class(y, weight).tolist()
@@ -65,7 +65,13 @@ class ClassTarget:
         return np.array([self.family.level_of_share(total - one, one) for one in seen])
 
     def count(self, y: Values, weight: Floats) -> None:
-        """Learn from a batch, once it has been looked at; the arguments are those of ``look``."""
+        """Learn from a batch, after :meth:`look`.
+
+        Parameters
+        ----------
+        y, weight
+            As in :meth:`look`.
+        """
         self.class_weight += self._per_class(y, weight)
 
     def with_rows(self, sources: list[tuple[int, float] | None]) -> ClassTarget:
@@ -94,11 +100,22 @@ class ClassTarget:
         return other
 
     def state(self) -> Arrays:
-        """Everything needed to go on, as arrays."""
+        """Everything needed to go on, as arrays.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
         return {"class_weight": self.class_weight}
 
     def restore(self, arrays: Arrays) -> None:
-        """Go on from :meth:`state`; StateError unless the arrays fit together."""
+        """Go on from :meth:`state`; StateError if the arrays do not fit.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            What was saved.
+        """
         restore(self, {"class_weight": Array(max(self.n_rows, 2), low=0.0)}, {}, arrays, {})
 
     def _per_class(self, y: Values, weight: Floats) -> Floats:
@@ -106,14 +123,14 @@ class ClassTarget:
 
 
 class NumberTarget:
-    """Numbers, standardised by what the batches before have shown.
+    """Numbers, standardised by the batches before.
 
     It has the methods of :class:`ClassTarget`.
 
     Parameters
     ----------
     scaled : bool
-        Whether they are; else they come as they are.
+        Whether they are standardised.
 
     Examples
     --------
@@ -196,7 +213,7 @@ def target_of(family: Family, n_rows: int, *, scaled: bool, levelled: bool) -> A
     n_rows : int
         Rows of parameters: one, or one per class.
     scaled : bool
-        Whether numbers are standardised by what the batches before have shown.
+        Whether numbers are standardised by the batches before.
     levelled : bool
         Whether predictions start from the running share of the classes, or mean of the counts.
 
@@ -212,7 +229,7 @@ def target_of(family: Family, n_rows: int, *, scaled: bool, levelled: bool) -> A
 
 
 def _row(y: Values) -> Floats:
-    """Numbers as the one row that a model of numbers has."""
+    """Numbers as an array with one row."""
     return np.asarray(y, dtype=np.float64)[None, :]
 
 
@@ -222,7 +239,7 @@ def signed(codes: npt.NDArray[Any], n_rows: int) -> Floats:
     Parameters
     ----------
     codes : ndarray of int (n,)
-        The places of the labels among the classes.
+        The indices of the labels in the sorted classes.
     n_rows : int
         Rows of parameters: one, or one per class.
 
@@ -246,17 +263,17 @@ def signed(codes: npt.NDArray[Any], n_rows: int) -> Floats:
 
 
 def start(width: float, level: Floats, v: Floats) -> tuple[Floats, Floats]:
-    r"""What to predict when only the level of the target is known, and its slope in v.
+    r"""The prediction if only the level of the target is known, and its slope in v.
 
-    For the probit :math:`a_0 = \Phi^{-1}(\text{share}) \sqrt{1 + v}`, since then
-    :math:`\mathbb{E}\, \Phi(\theta) = \text{share}` exactly; for the logistic nearly so, by
-    MacKay's approximation; for counts the logarithm of their mean. The definition of what
-    :func:`fires.kernels.rows.pull_rows_plain` adds.
+    For the probit it is :math:`a_0 = \Phi^{-1}(\text{share}) \sqrt{1 + v}`: then
+    :math:`\mathbb{E}\, \Phi(\theta) = \text{share}` exactly. For the logistic this holds nearly, by
+    MacKay's approximation. For counts it is the logarithm of their mean. This is the definition of
+    what :func:`fires.kernels.rows.pull_rows_plain` adds.
 
     Parameters
     ----------
     width : float
-        How the start widens with v: ``start_width`` of the family.
+        How the start depends on v: ``start_width`` of the family.
     level : ndarray
         The level of the target.
     v : ndarray

@@ -1,7 +1,7 @@
-"""Predictors that live through changes of the selected set: ours, scikit-learn's and River's.
+"""Predictors that keep working when the selected set changes: ours, scikit-learn's and River's.
 
-All have ``partial_fit(X, y, classes=None, sample_weight=None)`` and ``predict(X)``, those that can
-also ``predict_proba(X)``, and then ``classes_``. :func:`as_predictor` makes them of other objects.
+All have ``partial_fit(X, y, classes=None, sample_weight=None)`` and ``predict(X)``; some also have
+``predict_proba(X)``. :func:`as_predictor` wraps estimators of scikit-learn and models of River.
 """
 
 from fires.predictors.adapting import as_predictor

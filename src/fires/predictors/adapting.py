@@ -1,4 +1,4 @@
-"""A predictor of whatever can be one."""
+"""Wrap other objects as predictors."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from fires.predictors.scikit_learn import SklearnPredictor
 
 
 def as_predictor(model: Any) -> Any:
-    """A predictor of whatever can be one; what is one already is handed back.
+    """Make a predictor of an object; a predictor is returned as it is.
 
     Parameters
     ----------
     model : object
         A classifier of River (with ``learn_one``), or anything with scikit-learn's ``partial_fit``
-        and ``predict``. It is wrapped and not copied: what is learnt, it learns itself.
+        and ``predict``. It is wrapped, not copied: the object itself learns.
+
+    Returns
+    -------
+    predictor
 
     Examples
     --------
@@ -32,7 +36,8 @@ def as_predictor(model: Any) -> Any:
             f"this is {model!r}."
         )
     takes = inspect.signature(model.partial_fit).parameters
-    # An estimator of scikit-learn takes both, and yet has to know all classes beforehand.
+    # Estimators of scikit-learn take both too, but must know all classes beforehand: they are
+    # wrapped below.
     if {"classes", "sample_weight"} <= set(takes) and not hasattr(model, "get_params"):
         return model
     return SklearnPredictor(model)

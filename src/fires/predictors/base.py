@@ -1,4 +1,4 @@
-"""What a predictor is that lives through changes of the selected set."""
+"""The base class of predictors that keep working when the selected set changes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fires.core.validation import as_weights
 
 
 class Predictor(KnowsClasses, ABC):
-    """Learns from rows of full width, in which features that are not selected are zeros.
+    """Learns from rows of full width, with zeros in the features that are not selected.
 
-    A predictor writes :meth:`learn` and :meth:`predict`, and :meth:`check` where it refuses some
+    A subclass writes :meth:`learn` and :meth:`predict`, and :meth:`check` if it refuses some
     batches.
     """
 
@@ -45,12 +45,12 @@ class Predictor(KnowsClasses, ABC):
 
     @property
     def inner(self) -> Any:
-        """What the user knows as the predictor: the object within, where one is wrapped."""
+        """The object the user passed, where this one wraps it; otherwise this one."""
         return self
 
     @abstractmethod
     def learn(self, batch: CheckedBatch) -> None:
-        """Learn from a batch that has passed the gate, every row in order.
+        """Learn from a checked batch, every row in order.
 
         Parameters
         ----------
@@ -59,7 +59,7 @@ class Predictor(KnowsClasses, ABC):
         """
 
     def expect(self, book: Classes) -> None:
-        """Know labels that a selector has met before.
+        """Take over labels that a selector already knows.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class Predictor(KnowsClasses, ABC):
         self._book_ = book
 
     def check(self, batch: CheckedBatch) -> None:
-        """Raise what :meth:`learn` would refuse; nothing is learnt.
+        """Raise an error if :meth:`learn` would refuse the batch; nothing is learnt.
 
         Parameters
         ----------
@@ -79,7 +79,7 @@ class Predictor(KnowsClasses, ABC):
         batch.labels(self._book_)
 
     def predict_codes(self, X: Any) -> Codes:
-        """The place of each row's label among ``classes_``.
+        """The index of each row's label in ``classes_``.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Rosenblatt's perceptron, which takes up new classes as they arrive."""
+"""Rosenblatt's perceptron. New classes are added as they arrive."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LEARNT: Declared = {"coef": Array("R", "J"), "intercept": Array("R")}
 
 
 class Perceptron(Predictor):
-    """Rosenblatt's perceptron over full-width rows, unselected features being zeros.
+    """Rosenblatt's perceptron, for rows with zeros in the features that are not selected.
 
-    The update is that of scikit-learn's ``Perceptron`` without shuffling; it is compiled and has
-    no checks of its own, so that at a hundred rows a batch it does not take longer than the
-    selector it serves. New classes are added as they arrive, one against the rest.
+    The update is that of scikit-learn's ``Perceptron`` without shuffling. It is compiled and checks
+    nothing itself, so that a batch of a hundred rows takes no longer than in the selector. New
+    classes are added as they arrive, one against the rest. Sparse rows are refused.
 
     Examples
     --------
@@ -36,7 +36,14 @@ class Perceptron(Predictor):
     """
 
     def learn(self, batch: CheckedBatch) -> None:
-        """Learn from every row in order; a row of weight w, a whole number, w times."""
+        """Learn from every row in order.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            Masked rows and their labels. Weights must be whole numbers; a row of weight w is learnt
+            w times.
+        """
         _refuse_sparse(batch.X)
         before = self._book_
         book, codes = batch.labels(before)
@@ -50,7 +57,13 @@ class Perceptron(Predictor):
         perceptron_pass(X, self._signs(codes), self.coef_, self.intercept_)
 
     def check(self, batch: CheckedBatch) -> None:
-        """Raise what :meth:`learn` would refuse; nothing is learnt."""
+        """Raise an error if :meth:`learn` would refuse the batch; nothing is learnt.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            Rows and their labels.
+        """
         _refuse_sparse(batch.X)
         repeated(batch.y, None, batch.weight, "Perceptron")
         super().check(batch)
@@ -71,7 +84,17 @@ class Perceptron(Predictor):
         return prediction
 
     def predict_codes(self, X: Floats) -> Codes:
-        """The place of each row's label among ``classes_``."""
+        """The index of each row's label in ``classes_``.
+
+        Parameters
+        ----------
+        X : ndarray (n_rows, n_features)
+            Rows of full width.
+
+        Returns
+        -------
+        ndarray of int (n_rows,)
+        """
         n_classes = len(self._book_)
         if n_classes == 2:
             positive: Codes = (X @ self.coef_[0] > -self.intercept_[0]).astype(np.intp)
@@ -99,7 +122,7 @@ class Perceptron(Predictor):
         return header, arrays | collect(self, _LEARNT, "{}_")[1]
 
     def restore(self, header: dict[str, Any], arrays: Arrays) -> Self:
-        """Become what gave this :meth:`state`.
+        """Go on from :meth:`state`.
 
         Parameters
         ----------
@@ -118,7 +141,7 @@ class Perceptron(Predictor):
         return self
 
     def _signs(self, codes: Any) -> Floats:
-        if len(self.coef_) == 1:  # one class so far is the positive one, until another comes
+        if len(self.coef_) == 1:  # while only one class is known, it is the positive one
             alone = len(self._book_) == 1
             signs: Floats = _SIGNS[codes + 1 if alone else codes]
             return signs[None]

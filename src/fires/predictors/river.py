@@ -1,4 +1,4 @@
-"""Classifiers of River as predictors, and those of the paper."""
+"""Classifiers of River as predictors, among them the two that the paper used."""
 
 from __future__ import annotations
 
@@ -23,30 +23,29 @@ from fires.predictors.base import Predictor
 class RiverPredictor(Predictor):
     """A classifier of River, which learns row by row from dictionaries.
 
-    Features are called x0, x1, ..., always. A River model that is binary by nature, such as
-    ``LogisticRegression``, is told which of two labels is the positive one: the greater of those in
-    the first batch, or the only one there.
+    The model always sees features called x0, x1, ... A binary model, such as
+    ``LogisticRegression``, is told True for the positive label: the greater label of the first
+    batch, or the only one in it.
 
     Parameters
     ----------
     model : river.base.Classifier
-        What learns.
+        The classifier. It is not copied.
     features : {"all", "nonzero"}, default="all"
-        Which features of a row the model is shown. Zeros are values like others with ``"all"``,
-        and a row costs as much as it is wide, a sparse one too. With ``"nonzero"`` they are not
-        there at all: a tree follows its more travelled branch, naive Bayes leaves the feature out.
-        That is cheaper, and another model.
+        Which features of a row the model sees. With ``"all"``, zeros are ordinary values, and the
+        cost of a row grows with its width, even if it is sparse. With ``"nonzero"``, zeros are
+        left out: a tree follows its more travelled branch, naive Bayes ignores the feature. That
+        is cheaper, but a different model.
     mini_batches : bool, default=False
         Whether to use ``learn_many``, ``predict_many`` and ``predict_proba_many``, which some
-        models of River have; needs pandas. That is faster, and another model too: linear ones take
-        one step for each batch and not one for each row.
+        models of River have; needs pandas. That is faster, but also a different model: linear ones
+        take one step per batch instead of one per row.
 
     Notes
     -----
     ``sample_weight`` is passed on to a model whose ``learn_one`` takes ``w``; otherwise weights
-    must be whole numbers, and a row is learnt that often. Where a model predicts nothing, as
-    boosting may when it has learnt little, the prediction is the first class, and all classes are
-    equally probable.
+    must be whole numbers, and a row of weight w is learnt w times. If a model predicts nothing, as
+    boosting may early on, the prediction is the first class, and all classes are equally probable.
 
     Examples
     --------
@@ -65,7 +64,7 @@ class RiverPredictor(Predictor):
         self.model = model
         self.features = features
         self.mini_batches = mini_batches
-        self._sides: dict[Any, bool] = {}  # what a binary model calls the labels
+        self._sides: dict[Any, bool] = {}  # the label that a binary model knows as True or False
 
     @property
     def inner(self) -> Any:
@@ -73,7 +72,13 @@ class RiverPredictor(Predictor):
         return self.model
 
     def learn(self, batch: CheckedBatch) -> None:
-        """Learn from every row in order."""
+        """Learn from every row in order.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            Masked rows and their labels.
+        """
         X, y, weight = batch.X, batch.y, batch.weight
         book, _ = batch.labels(self._book_)
         if self._repeats():
@@ -93,13 +98,19 @@ class RiverPredictor(Predictor):
                     self.model.learn_one(x, label, w=w)
 
     def check(self, batch: CheckedBatch) -> None:
-        """Raise what :meth:`learn` would refuse by itself; the model is not asked."""
+        """Raise an error if :meth:`learn` would refuse the batch; the model itself is not called.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            Rows and their labels.
+        """
         if self._repeats():
             repeated(batch.y, None, batch.weight, type(self.model).__name__)
         self._refuse_many(batch.labels(self._book_)[0].labels)
 
     def _repeats(self) -> bool:
-        """Whether a row is learnt as often as it weighs."""
+        """Whether a row of weight w is learnt w times."""
         weighs = "w" in inspect.signature(self.model.learn_one).parameters
         return not weighs or self.mini_batches
 
@@ -111,7 +122,17 @@ class RiverPredictor(Predictor):
             )
 
     def predict(self, X: Any) -> Labels:
-        """The label of each row."""
+        """The label of each row.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix (n_rows, n_features)
+            Rows of full width.
+
+        Returns
+        -------
+        ndarray (n_rows,)
+        """
         self._check_fitted()
         if self.mini_batches:
             said = self.model.predict_many(self._frame(X)).tolist()
@@ -123,7 +144,17 @@ class RiverPredictor(Predictor):
 
     @available_if(lambda self: _gives_probabilities(self.model))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each of ``classes_``, for each row."""
+        """The probability of each of ``classes_``, for each row.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix (n_rows, n_features)
+            Rows of full width.
+
+        Returns
+        -------
+        ndarray (n_rows, n_classes)
+        """
         self._check_fitted()
         if self.mini_batches:
             said = self.model.predict_proba_many(self._frame(X)).to_dict("records")
@@ -143,7 +174,7 @@ class RiverPredictor(Predictor):
             raise NotFittedError("RiverPredictor has learnt nothing yet: call partial_fit first.")
 
     def _told(self, known: Labels, y: Any) -> list[Any]:
-        """The labels as the model is told them."""
+        """The labels in the form the model takes."""
         if self.model._multiclass:
             return list(y.tolist())
         for label in known.tolist()[::-1]:
@@ -152,7 +183,7 @@ class RiverPredictor(Predictor):
         return [self._sides[label] for label in y.tolist()]
 
     def _names(self) -> list[Any]:
-        """What the model calls ``classes_``, in their order."""
+        """The model's own names of ``classes_``, in the same order."""
         names = self.classes_.tolist()
         return list(names) if self.model._multiclass else [self._sides[name] for name in names]
 
@@ -183,6 +214,10 @@ def hoeffding_tree(**settings: Any) -> RiverPredictor:
         Other settings of ``river.tree.HoeffdingTreeClassifier``, or other values of these:
         ``grace_period=200``, ``delta=1e-7``, ``tau=0.05``, ``leaf_prediction="mc"``.
 
+    Returns
+    -------
+    RiverPredictor
+
     References
     ----------
     P. Domingos and G. Hulten, "Mining High-Speed Data Streams", KDD 2000.
@@ -203,14 +238,15 @@ def hoeffding_tree(**settings: Any) -> RiverPredictor:
 def boosting(random_state: Any = 0, *, n_models: int = 3) -> RiverPredictor:
     r"""River's online boosting of Gaussian naive Bayes, in place of the paper's.
 
-    Each row is learnt Poisson(:math:`\lambda`) times by one member after the other, with a
-    :math:`\lambda` that starts from 1 and grows with every member that is wrong about it. The paper
-    used the variant of scikit-multiflow: there a member that learns a row zero times leaves
-    :math:`\lambda` as it is, a perfect member has no vote, and densities are multiplied without
-    logarithms, which degenerates for many features. So figures beside the paper's are not of the
-    same method. River's is not quite that of Oza and Russell either: where these multiply
+    One member after the other learns a row Poisson(:math:`\lambda`) times. :math:`\lambda` starts
+    at 1 and grows with every member that predicts the row wrongly.
+
+    **This is not the method of the paper's tables.** The paper used the variant of
+    scikit-multiflow. There, a member that learns a row zero times leaves :math:`\lambda` as it is,
+    a perfect member has no vote, and densities are multiplied without logarithms, which fails for
+    many features. River's method also differs a little from that of Oza and Russell. They multiply
     :math:`\lambda` by :math:`N / (2 s_m)`, with N the rows so far and :math:`s_m` the weight that
-    member m got right (or wrong), River has the weight that the member has seen in place of N.
+    member m got right (or wrong). River uses the weight that the member has seen in place of N.
 
     Parameters
     ----------
@@ -218,6 +254,10 @@ def boosting(random_state: Any = 0, *, n_models: int = 3) -> RiverPredictor:
         For the Poisson numbers.
     n_models : int
         How many members there are.
+
+    Returns
+    -------
+    RiverPredictor
 
     References
     ----------

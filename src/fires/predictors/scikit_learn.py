@@ -23,10 +23,10 @@ class SklearnPredictor(Predictor):
     Parameters
     ----------
     estimator : estimator
-        Has ``partial_fit`` and ``predict``. It has to know all classes from its first batch on;
-        where that batch does not hold them all, they are to be given as ``classes=``. Where its
-        ``partial_fit`` takes no ``sample_weight``, weights must be whole numbers and rows are
-        repeated; where it takes no ``classes``, y is handed on as it is.
+        Has ``partial_fit`` and ``predict``. It must know all classes from its first batch on. If
+        that batch does not hold them all, pass ``classes=``. If its ``partial_fit`` takes no
+        ``sample_weight``, weights must be whole numbers and rows are repeated. If it takes no
+        ``classes``, y is passed on as it is.
 
     Examples
     --------
@@ -54,7 +54,13 @@ class SklearnPredictor(Predictor):
         return self.estimator
 
     def learn(self, batch: CheckedBatch) -> None:
-        """Learn from a batch; the labels announced with it are all there will ever be."""
+        """Learn from a batch.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            Masked rows and their labels. Announced labels are all there will ever be.
+        """
         takes = inspect.signature(self.estimator.partial_fit).parameters
         options: dict[str, Any] = {}
         X, y = batch.X, batch.y
@@ -70,7 +76,13 @@ class SklearnPredictor(Predictor):
         self.estimator.partial_fit(X, y, **options)
 
     def check(self, batch: CheckedBatch) -> None:
-        """Raise what :meth:`learn` would refuse by itself; the estimator is not asked."""
+        """Raise an error if :meth:`learn` would refuse the batch; the estimator is not called.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            Rows and their labels.
+        """
         takes = inspect.signature(self.estimator.partial_fit).parameters
         if "sample_weight" not in takes:
             repeated(batch.y, None, batch.weight, type(self.estimator).__name__)
@@ -78,7 +90,7 @@ class SklearnPredictor(Predictor):
             self._all_classes(batch)
 
     def _all_classes(self, batch: CheckedBatch) -> Classes:
-        """The classes, which the estimator has to know from its first batch on."""
+        """All classes: the estimator must know them from its first batch on."""
         name, before = type(self.estimator).__name__, self._book_
         book, _ = batch.labels(before)
         known = book.labels.tolist()
@@ -97,20 +109,44 @@ class SklearnPredictor(Predictor):
         return book
 
     def predict(self, X: Any) -> Labels:
-        """The label of each row."""
+        """The label of each row.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix (n_rows, n_features)
+            Rows of full width.
+
+        Returns
+        -------
+        ndarray (n_rows,)
+        """
         prediction: Labels = self.estimator.predict(X)
         return prediction
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each of ``classes_``, for each row."""
+        """The probability of each of ``classes_``, for each row.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix (n_rows, n_features)
+            Rows of full width.
+
+        Returns
+        -------
+        ndarray (n_rows, n_classes)
+        """
         probabilities: Floats = self.estimator.predict_proba(X)
         return probabilities
 
     def state(self) -> State:
-        """What was learnt, as JSON values and arrays; the settings of the estimator are not in it.
+        """What was learnt, as JSON values and arrays, without the settings of the estimator.
 
-        An estimator that has ``state()`` and ``restore(header, arrays)`` itself is asked for it.
+        An estimator with ``state()`` and ``restore(header, arrays)`` of its own is asked for it.
+
+        Returns
+        -------
+        header, arrays : dict
 
         Examples
         --------
@@ -127,7 +163,18 @@ class SklearnPredictor(Predictor):
         return header | {"estimator": learnt}, arrays | under("estimator", found)
 
     def restore(self, header: dict[str, Any], arrays: Arrays) -> Self:
-        """Become what gave this :meth:`state`; an estimator without one of its own is cloned."""
+        """Go on from :meth:`state`.
+
+        Parameters
+        ----------
+        header, arrays : dict
+            What was saved.
+
+        Returns
+        -------
+        self
+            The estimator inside is a clone, unless it has a ``restore`` of its own.
+        """
         learnt, found = header["estimator"], part_of("estimator", arrays)
         if has_state(self.estimator):
             self.estimator.restore(learnt, found)
@@ -138,5 +185,15 @@ class SklearnPredictor(Predictor):
 
 
 def has_state(model: Any) -> bool:
-    """Whether it can say what it has learnt, and take that up again."""
+    """Whether an object has ``state`` and ``restore`` of its own.
+
+    Parameters
+    ----------
+    model : object
+        Any predictor.
+
+    Returns
+    -------
+    bool
+    """
     return all(callable(getattr(model, name, None)) for name in ("state", "restore"))

@@ -1,8 +1,8 @@
-"""Predictors in a file, which holds what they have learnt, and never their code.
+"""Save and load predictors. A file holds what they have learnt, and never their code.
 
-Ours is made anew. Any other is passed in again, with its settings: an estimator of scikit-learn,
-whose learnt arrays are put back, or an object with ``state()``, which gives JSON values and arrays,
-and ``restore(header, arrays)``, which takes them.
+The built-in Perceptron is made anew. Any other predictor is passed in again, with its settings. It
+is an estimator of scikit-learn, whose learnt arrays are put back, or an object with ``state()``,
+which returns JSON values and arrays, and ``restore(header, arrays)``, which takes them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,17 @@ _BEFORE = "fires.evaluation.Perceptron"  # what files of earlier versions call i
 
 
 def predictor_state(predictor: Any) -> State:
-    """What a predictor is called and has learnt; an error if that cannot be saved."""
+    """The name of a predictor and what it has learnt; an error if that cannot be saved.
+
+    Parameters
+    ----------
+    predictor : predictor
+        What goes into the file.
+
+    Returns
+    -------
+    header, arrays : dict
+    """
     name = _name(predictor)
     if isinstance(predictor, RiverPredictor):
         raise ValueError(
@@ -40,16 +50,16 @@ def predictor_state(predictor: Any) -> State:
 
 
 def predictor_from_state(header: dict[str, Any], arrays: Arrays, given: Any, where: str) -> Any:
-    """The predictor whose :func:`predictor_state` this is.
+    """The predictor that :func:`predictor_state` described.
 
     Parameters
     ----------
     header, arrays : dict
         What was read.
     given : predictor or None
-        What the user passed to ``fires.load``, made a predictor; ours need not be passed.
+        What the user passed to ``fires.load``, already wrapped. Not needed for the Perceptron.
     where : str
-        What errors call the place that the state was read from.
+        What errors call the file.
 
     Returns
     -------
@@ -71,7 +81,7 @@ def predictor_from_state(header: dict[str, Any], arrays: Arrays, given: Any, whe
 
 
 def _name(predictor: Any) -> str:
-    """What a user calls it."""
+    """The name of the predictor as a user knows it."""
     if type(predictor) is Perceptron:
         return _OURS
     if isinstance(predictor, RiverPredictor):

@@ -1,4 +1,4 @@
-"""The scale of columns, learnt while the stream flows."""
+"""The online scaler, for dense and sparse rows."""
 
 from fires.scaling.scaler import SCALES, Scaler
 

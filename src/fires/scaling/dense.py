@@ -1,8 +1,8 @@
-"""Scales of dense data, learnt while the stream flows.
+"""Scales of dense rows, learnt while the stream flows.
 
-A scaler turns x into ``(x - shift) * gain``. What it knows comes from the batches before; only the
-first batch is scaled by its own values. A column that has shown no spread so far has gain 0: it
-sits out until it varies.
+A scale turns x into ``(x - shift) * gain``. It comes from the batches before; only the first batch
+is scaled by its own values. A column that has not varied yet has gain 0: it becomes 0 until it
+varies.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class Unscaled:
         self.gain = np.ones(n_features)
 
     def begin(self, X: Any, weight: Floats, missing: bool) -> None:
-        """Nothing to learn."""
+        """Nothing to learn. See :class:`Standard`."""
 
     def absorb(self, X: Any, p: Floats, q: Floats, weight: Floats, missing: bool) -> None:
-        """Nothing to learn."""
+        """Nothing to learn. See :class:`Standard`."""
 
     learnt: ClassVar[Declared] = {}
 
     def refresh(self) -> None:
-        """Nothing follows from nothing."""
+        """Nothing to compute."""
 
 
 class Standard:
@@ -53,7 +53,7 @@ class Standard:
     .. math::
         \bar x' = \bar x + \frac{p}{n + w}, \qquad M_2' = M_2 + q - \frac{p^2}{n + w}
 
-    which does not cancel, whatever the offset of the column. Missing entries do not count.
+    which loses no digits, whatever the offset of the column. Missing entries do not count.
 
     Examples
     --------
@@ -72,35 +72,57 @@ class Standard:
     }
 
     def __init__(self, n_features: int) -> None:
-        self.count: Floats = np.zeros(1)  # one number while nothing is missing, then one a column
+        self.count: Floats = np.zeros(1)  # one number; one per column once entries are missing
         self.shift = np.zeros(n_features)
         self.spread = np.zeros(n_features)
         self.gain = np.zeros(n_features)
         self.ready = False
 
     def begin(self, X: Any, weight: Floats, missing: bool) -> None:
-        """Take the scale of the first batch from the batch itself."""
+        """Learn the scale of the first batch from the batch itself.
+
+        Parameters
+        ----------
+        X : ndarray (n_rows, n_features)
+            The rows.
+        weight : ndarray (n_rows,)
+            How often each row counts.
+        missing : bool
+            Whether entries are missing.
+        """
         total, _ = accumulate(X, weight, weight)
         self.shift = total / np.maximum(_count(X, weight, missing), _TINY)
-        # A second look, at the distances from that mean, also puts its own rounding right.
+        # A second pass, about that mean, also corrects its rounding error.
         p, q = accumulate(X, weight, weight, self.shift)
         self.absorb(X, p, q, weight, missing)
 
     def absorb(self, X: Any, p: Floats, q: Floats, weight: Floats, missing: bool) -> None:
-        """Merge a batch whose sums about the present shift are ``p`` and ``q``."""
+        """Merge a batch into the running mean and spread.
+
+        Parameters
+        ----------
+        X : ndarray (n_rows, n_features)
+            The rows.
+        p, q : ndarray (n_features,)
+            Their sums, and sums of squares, about the present shift.
+        weight : ndarray (n_rows,)
+            How often each row counts.
+        missing : bool
+            Whether entries are missing.
+        """
         self.count = self.count + _count(X, weight, missing)
         self.ready = self.ready or bool(self.count.any())
         merge(self.count, self.shift, self.spread, self.gain, p, q, ROUNDING)
 
     def refresh(self) -> None:
-        """The gain that belongs to the sums."""
+        """Compute the gain from the sums."""
         self.ready = bool(self.count.any())
         nothing = np.zeros_like(self.shift)
         merge(self.count, self.shift, self.spread, self.gain, nothing, nothing, ROUNDING)
 
 
 class MinMax:
-    """From 0 for the smallest to 1 for the greatest value seen.
+    """0 for the smallest and 1 for the greatest value seen.
 
     Examples
     --------
@@ -128,16 +150,16 @@ class MinMax:
         return bool(np.isfinite(self.low).any())
 
     def begin(self, X: Any, weight: Floats, missing: bool) -> None:
-        """Take the scale of the first batch from the batch itself."""
+        """Learn the scale of the first batch from the batch itself. See :class:`Standard`."""
         self.absorb(X, self.low, self.high, weight, missing)
 
     def absorb(self, X: Any, p: Floats, q: Floats, weight: Floats, missing: bool) -> None:
-        """Widen the range by a batch; a row of weight 0 was not there."""
+        """Widen the range by a batch; rows of weight 0 are left out. See :class:`Standard`."""
         self.low, self.high = widen(X, weight, self.low, self.high)
         self.refresh()
 
     def refresh(self) -> None:
-        """Shift and gain that belong to the range."""
+        """Compute shift and gain from the range."""
         seen = self.high - self.low > 1e-150
         self.shift = np.where(np.isfinite(self.low), self.low, 0.0)
         width = np.subtract(self.high, self.low, out=np.full(len(seen), np.inf), where=seen)
@@ -145,7 +167,7 @@ class MinMax:
 
 
 def _count(X: Any, weight: Floats, missing: bool) -> Any:
-    """The weight of the rows in which a column is there: one number if it always is."""
+    """The weight of the rows in which a column has entries; one number if nothing is missing."""
     return weight @ ~np.isnan(X) if missing else np.add.reduce(weight)
 
 

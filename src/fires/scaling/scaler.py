@@ -1,4 +1,4 @@
-"""The one scaler: columns brought to one scale by what the batches before have shown."""
+"""The online scaler: columns are scaled by the batches before."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ SCALES = tuple(DENSE)
 class Scaler:
     """Standardises columns or brings them to [0, 1]; missing entries become zeros.
 
-    Sparse rows are divided by the root mean square or the range of their columns and not centred,
-    since that would fill them. The first batch is scaled by its own values. The scale of dense
-    rows does not fit sparse ones: rows of the other kind than the first batch are brought to its
-    kind. A linear model does without scaled rows, and works with the scale of its half, ``dense``
-    or ``sparse``.
+    Sparse rows are divided by the root mean square or the range of their columns. They are not
+    centred, since that would fill them. The first batch is scaled by its own values. If it is
+    dense, later sparse rows are made dense, and the other way round. Linear models do not need
+    scaled rows: they use the shift and gain in ``dense`` or ``sparse`` directly.
 
     Parameters
     ----------
@@ -58,7 +57,7 @@ class Scaler:
         return bool(self.dense.ready or self.sparse.ready)
 
     def scaled(self, X: Any, weight: Floats, missing: bool) -> tuple[Any, Callable[[], None]]:
-        """A batch by the scale before it.
+        """Scale a batch by the batches before it.
 
         Parameters
         ----------
@@ -73,7 +72,7 @@ class Scaler:
         -------
         scaled : ndarray or CSR matrix
         learn : callable () -> None
-            Learns from the batch: until it is called, nothing is learnt.
+            Call it to learn the scale from the batch. Until then nothing is learnt.
         """
         X = self._alike(X)
         scaled = self._dense if isinstance(X, np.ndarray) else self._sparse
@@ -100,7 +99,7 @@ class Scaler:
         return batch.scaled(half.gain(batch.columns)), lambda: setattr(self, "sparse", half)
 
     def applied(self, X: Any) -> Any:
-        """Rows by the scale as it is; a column not seen yet is 0.
+        """Scale rows without learning; a column not seen yet becomes 0.
 
         Parameters
         ----------
@@ -118,7 +117,7 @@ class Scaler:
         return batch.scaled(self.sparse.gain(batch.columns))
 
     def touched(self, X: Any, weight: Floats, missing: bool) -> Touched:
-        """Sparse rows seen through the columns they touch.
+        """A sparse batch reduced to the columns that have entries.
 
         Parameters
         ----------
@@ -138,7 +137,7 @@ class Scaler:
         return Touched(X, weight, missing, self._slot)
 
     def _alike(self, X: Any) -> Any:
-        """X dense or sparse, as the batches learnt from."""
+        """X made dense or sparse, like the batches learnt from."""
         if self.dense.ready if isinstance(X, np.ndarray) else self.sparse.ready:
             return X
         if self.scale is None or not self.ready:
@@ -146,20 +145,36 @@ class Scaler:
         return X.toarray() if self.dense.ready else sp.csr_array(X)
 
     def in_sparse_terms(self) -> Scaler:
-        """A copy that goes on from what dense rows have shown, for sparse rows from here on."""
+        """A copy for sparse rows that goes on from what dense rows have taught.
+
+        Returns
+        -------
+        Scaler
+        """
         other = Scaler(self.scale, self.n_features)
         if self.dense.ready and self.scale is not None:
             other.sparse.take_over(self.dense)
         return other
 
     def state(self) -> Arrays:
-        """Everything needed to go on, as arrays: those of the half in use."""
+        """Everything needed to go on, as arrays.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
         name = "sparse" if self.sparse.ready and self.scale is not None else "dense"
         half = getattr(self, name)
         return under(name, collect(half, half.learnt)[1])
 
     def restore(self, arrays: Arrays) -> None:
-        """Go on from :meth:`state`; StateError unless the arrays fit the features."""
+        """Go on from :meth:`state`; StateError if the arrays do not fit.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            What was saved.
+        """
         for name in [half for half in ("dense", "sparse") if part_of(half, arrays)] or ["dense"]:
             half = getattr(self, name)
             restore(half, half.learnt, {}, part_of(name, arrays), {"J": self.n_features})
@@ -170,4 +185,4 @@ class Scaler:
 
 
 def _nothing() -> None:
-    """What there is to learn without a scale."""
+    """Without a scale there is nothing to learn."""

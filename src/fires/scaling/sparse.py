@@ -1,8 +1,8 @@
-"""Scales of sparse data, learnt while the stream flows, at the cost of the entries alone.
+"""Scales of sparse rows, learnt while the stream flows, at the cost of the entries alone.
 
-As :mod:`fires.scaling.dense`, for the columns that a batch touches. x is never shifted, which
-would fill it; in place of a shift there is the *pull* with which the mean of a column, touched or
-not, is to be centred (see :mod:`fires.models.linear_learner`).
+As :mod:`fires.scaling.dense`, for the columns that have entries in a batch, the *touched* columns.
+x is never shifted, since that would fill it. Instead each column has a *pull*, with which a linear
+model centres it (see :mod:`fires.models.linear_learner`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,18 @@ _LEAST = 1e-300  # sums of squares below this have lost their digits
 
 
 class Touched:
-    """A CSR batch seen through the columns it touches, so that nothing costs more than its entries.
+    """A CSR batch reduced to the columns that have entries, so that nothing costs more than these.
 
-    ``slot`` is scratch space of one zero per feature, left as it was found.
+    Parameters
+    ----------
+    X : CSR matrix (n_rows, n_features)
+        The rows.
+    weight : ndarray (n_rows,)
+        How often each row counts.
+    missing : bool
+        Whether entries are missing.
+    slot : ndarray of int32 (n_features,)
+        Scratch space of zeros; it is left all zeros.
     """
 
     def __init__(self, X: Any, weight: Floats, missing: bool, slot: npt.NDArray[np.int32]) -> None:
@@ -37,24 +46,60 @@ class Touched:
         self.total = float(weight.sum())
 
     def project(self, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
-        """``a`` and ``v`` of :func:`fires.kernels.project`, for parameters of these columns."""
+        """As :func:`fires.kernels.project`, for these columns.
+
+        Parameters
+        ----------
+        mu, var : ndarray (n, n_touched)
+            Means and variances of these columns.
+
+        Returns
+        -------
+        a, v : ndarray (n, n_rows)
+        """
         a, v = np.empty((len(mu), len(self.weight))), np.empty((len(mu), len(self.weight)))
         sparse.project_csr(*self._entries, mu, var, a, v)
         return a, v
 
     def accumulate(self, c: Floats, d: Floats) -> tuple[Floats, Floats]:
-        """``p`` and ``q`` of :func:`fires.kernels.accumulate`, for these columns."""
+        """As :func:`fires.kernels.accumulate`, for these columns.
+
+        Parameters
+        ----------
+        c, d : ndarray (n, n_rows)
+            One number per row of the batch.
+
+        Returns
+        -------
+        p, q : ndarray (n, n_touched)
+        """
         p, q = np.zeros((len(c), len(self.columns))), np.zeros((len(c), len(self.columns)))
         sparse.accumulate_csr(*self._entries, c, d, p, q)
         return p, q
 
     def scaled(self, gain: Floats) -> Any:
-        """The batch times the gain of its columns, missing entries as zeros."""
+        """The batch times the gain of its columns; missing entries are zeros.
+
+        Parameters
+        ----------
+        gain : ndarray (n_touched,)
+            The gain of these columns.
+
+        Returns
+        -------
+        CSR matrix (n_rows, n_features)
+        """
         data = np.nan_to_num(self._X.data * gain[self._local])
         return sp.csr_array((data, self._X.indices, self._X.indptr), shape=self._X.shape)
 
     def gaps(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """The rows and, among the touched ones, the columns of missing entries."""
+        """The positions of missing entries.
+
+        Returns
+        -------
+        rows, columns : ndarray of int
+            Columns are counted among the touched ones.
+        """
         if not self.missing:
             return _NOWHERE, _NOWHERE
         (entries,) = np.nonzero(np.isnan(self._X.data))
@@ -62,12 +107,27 @@ class Touched:
         return rows, self._local[entries]
 
     def absent(self) -> Floats:
-        """The weight of the missing entries of each column."""
+        """The weight of the missing entries of each column.
+
+        Returns
+        -------
+        ndarray (n_touched,)
+        """
         missing = self._row_weight() * np.isnan(self._X.data)
         return np.bincount(self._local, missing, len(self.columns)).astype(np.float64)
 
     def extreme(self, pick: np.ufunc) -> Floats:
-        """The smallest or greatest entry of each column, or 0; a row of weight 0 was not there."""
+        """The smallest or greatest entry of each column, or 0; rows of weight 0 are left out.
+
+        Parameters
+        ----------
+        pick : ufunc
+            ``np.minimum`` or ``np.maximum``.
+
+        Returns
+        -------
+        ndarray (n_touched,)
+        """
         extreme = np.zeros(len(self.columns))
         there = (self._row_weight() > 0) & ~np.isnan(self._X.data)
         pick.at(extreme, self._local, np.where(there, self._X.data, 0.0))
@@ -78,7 +138,7 @@ class Touched:
 
 
 class SparseUnscaled:
-    """X as it comes, not centred either."""
+    """X as it comes, and not centred."""
 
     kind: ClassVar[str | None] = None
     ready = True
@@ -88,35 +148,35 @@ class SparseUnscaled:
         pass
 
     def begin(self, batch: Touched) -> None:
-        """Nothing to learn."""
+        """Nothing to learn. See :class:`SparseStandard`."""
 
     def gain(self, columns: Columns) -> Floats:
-        """One."""
+        """One for every column. See :class:`SparseStandard`."""
         return np.ones(len(columns))
 
     def pull(self, columns: Columns) -> Floats:
-        """Nothing pulls."""
+        """Zero for every column. See :class:`SparseStandard`."""
         return np.zeros(len(columns))
 
     def absorb(self, batch: Touched, p: Floats, q: Floats) -> None:
-        """Nothing to learn."""
+        """Nothing to learn. See :class:`SparseStandard`."""
 
     learnt: ClassVar[Declared] = {}
 
     def refresh(self) -> None:
-        """Nothing follows from nothing."""
+        """Nothing to compute."""
 
 
 class SparseStandard:
-    r"""Root mean square 1, and centring in effect.
+    r"""Root mean square 1, and a pull with which a linear model centres.
 
-    With :math:`S_j` and :math:`Q_j` the sums of a column and of its squares over :math:`n` rows,
-    x is divided by :math:`r_j = \sqrt{Q_j / n}`, and the mean to be taken off is
-    :math:`m_j / r_j = \frac{S_j}{\sqrt{Q_j}} \frac{1}{\sqrt n}`: the *pull* of the column, constant
-    while it is not touched, times the *pace*, the same for all columns. That is what makes the
-    centring of untouched columns exact and lazy at once; the standard deviation would not
-    separate so. Where entries are missing, n is the share of the rows in which the column was
-    there when it was last touched.
+    Let :math:`S_j` and :math:`Q_j` be the sums of a column and of its squares over :math:`n` rows.
+    x is divided by :math:`r_j = \sqrt{Q_j / n}`. The mean to be subtracted is then
+    :math:`m_j / r_j = \frac{S_j}{\sqrt{Q_j}} \frac{1}{\sqrt n}`. Its first factor is the *pull*,
+    which does not change while a column is not touched. The second is the *pace*, the same for all
+    columns. So untouched columns can be centred later, and exactly. The standard deviation could
+    not be split in this way. If entries are missing, n is multiplied by the share of rows in which
+    the column had an entry when it was last touched.
     """
 
     kind: ClassVar[str | None] = "standard"
@@ -132,7 +192,7 @@ class SparseStandard:
         self.count = np.zeros(1)
         self.sums = np.zeros(n_features)
         self.squares = np.zeros(n_features)
-        self.absent: Floats = np.zeros(0)  # grows to one entry a column with the first missing one
+        self.absent: Floats = np.zeros(0)  # one entry per column once an entry was missing
         self.observed: Floats = np.ones(0)
         self.pulls = np.zeros(n_features)
 
@@ -147,13 +207,29 @@ class SparseStandard:
         return float(self.count[0] ** -0.5)
 
     def begin(self, batch: Touched) -> None:
-        """Take the scale of the first batch from the batch itself."""
+        """Learn the scale of the first batch from the batch itself.
+
+        Parameters
+        ----------
+        batch : Touched
+            The rows.
+        """
         weight = batch.weight[None, :]
         p, q = batch.accumulate(weight, weight)
         self.absorb(batch, p[0], q[0])
 
     def gain(self, columns: Columns) -> Floats:
-        """One over the root mean square; 0 for columns never seen."""
+        """One over the root mean square; 0 for columns never seen.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which columns.
+
+        Returns
+        -------
+        ndarray
+        """
         squares = self.squares[columns]
         gain: Floats = np.sqrt(self.count[0] / np.where(squares > _LEAST, squares, np.inf))
         if len(self.observed):
@@ -161,12 +237,30 @@ class SparseStandard:
         return gain
 
     def pull(self, columns: Columns) -> Floats:
-        """What centring takes off the mean of a column, per pace."""
+        """The scaled mean of a column divided by the pace.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which columns.
+
+        Returns
+        -------
+        ndarray
+        """
         pull: Floats = self.pulls[columns]
         return pull
 
     def absorb(self, batch: Touched, p: Floats, q: Floats) -> None:
-        """Add a batch whose weighted sums and squares are ``p`` and ``q``."""
+        """Add the sums of a batch.
+
+        Parameters
+        ----------
+        batch : Touched
+            The rows.
+        p, q : ndarray (n_touched,)
+            Their weighted sums and sums of squares.
+        """
         columns = batch.columns
         self.count = self.count + batch.total
         self.sums[columns] += p
@@ -181,7 +275,13 @@ class SparseStandard:
         self.refresh(columns)
 
     def refresh(self, columns: Any = slice(None)) -> None:
-        """The pull that belongs to the sums."""
+        """Compute the pull from the sums.
+
+        Parameters
+        ----------
+        columns : ndarray of int or slice
+            Which columns.
+        """
         squares = self.squares[columns]
         squares = np.where(squares > _LEAST, squares, np.inf)
         if len(self.observed):
@@ -189,7 +289,13 @@ class SparseStandard:
         self.pulls[columns] = self.sums[columns] / np.sqrt(squares)
 
     def take_over(self, dense: Standard) -> None:
-        """Go on from the sums of a dense scaler."""
+        """Go on from the sums of a dense scaler.
+
+        Parameters
+        ----------
+        dense : Standard
+            The scale of dense rows.
+        """
         count = np.broadcast_to(dense.count, self.sums.shape)
         self.count = np.full(1, count.max())
         self.sums = count * dense.shift
@@ -201,7 +307,7 @@ class SparseStandard:
 
 
 class SparseMinMax:
-    """Width 1 of the range that holds 0 and every value seen, its lower end centred in effect."""
+    """A range of width 1 with 0 and every value seen; a linear model shifts its lower end to 0."""
 
     kind: ClassVar[str | None] = "minmax"
     pace = 1.0
@@ -223,21 +329,21 @@ class SparseMinMax:
         return bool(self.batches[0] > 0)
 
     def begin(self, batch: Touched) -> None:
-        """Take the scale of the first batch from the batch itself."""
+        """Learn the scale of the first batch from itself. See :class:`SparseStandard`."""
         self.absorb(batch, self.low, self.high)
 
     def gain(self, columns: Any) -> Floats:
-        """One over the width of the range; 0 for columns never seen."""
+        """One over the width of the range; 0 for new columns. See :class:`SparseStandard`."""
         width = self.high[columns] - self.low[columns]
         return 1.0 / np.where(width > 1e-150, width, np.inf)
 
     def pull(self, columns: Columns) -> Floats:
-        """The lower end of the range, scaled."""
+        """The lower end of the range, scaled. See :class:`SparseStandard`."""
         pull: Floats = self.pulls[columns]
         return pull
 
     def absorb(self, batch: Touched, p: Floats, q: Floats) -> None:
-        """Widen the range by a batch."""
+        """Widen the range by a batch. See :class:`SparseStandard`."""
         columns = batch.columns
         self.batches = self.batches + 1.0
         self.low[columns] = np.minimum(self.low[columns], batch.extreme(np.minimum))
@@ -245,11 +351,11 @@ class SparseMinMax:
         self.refresh(columns)
 
     def refresh(self, columns: Any = slice(None)) -> None:
-        """The pull that belongs to the range."""
+        """Compute the pull from the range. See :class:`SparseStandard`."""
         self.pulls[columns] = self.low[columns] * self.gain(columns)
 
     def take_over(self, dense: MinMax) -> None:
-        """Go on from the range of a dense scaler."""
+        """Go on from the range of a dense scaler. See :class:`SparseStandard`."""
         self.low, self.high = np.minimum(dense.low, 0.0), np.maximum(dense.high, 0.0)
         self.batches = np.ones(1)
         self.refresh()

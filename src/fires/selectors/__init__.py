@@ -11,7 +11,7 @@ from fires.core.errors import StateError
 if TYPE_CHECKING:
     from fires.core.state import Arrays
 
-# Every method that can be made, saved and loaded by its name, and the file that tells its story.
+# Every method, by name, and the module it is in. Only these can be saved and loaded.
 REGISTRY = {
     "FIRES": "fires",
     "AlphaInvesting": "arriving.alpha_investing",
@@ -48,10 +48,10 @@ def __getattr__(name: str) -> Any:
 
 @cache
 def _register() -> None:
-    """Let scikit-learn know our selectors for what they are: ``isinstance(., SelectorMixin)``.
+    """Register our selectors with scikit-learn: ``isinstance(selector, SelectorMixin)`` is True.
 
-    Not by inheritance: the module of the mixin takes as long to load as all of ours, and who
-    imports a selector from its own file, as the command does, can do without it.
+    They do not inherit from the mixin, because its module takes as long to load as all of ours. The
+    command imports selectors from their own files and does not need it.
     """
     from sklearn.feature_selection import SelectorMixin
 
@@ -61,7 +61,7 @@ def _register() -> None:
 
 
 def from_state(header: dict[str, Any], arrays: Arrays, model: Any = None) -> Any:
-    """A selector that goes on from what it has ``saved``.
+    """Make a selector from what :meth:`Selector.saved` gave.
 
     Parameters
     ----------

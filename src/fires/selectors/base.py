@@ -1,4 +1,4 @@
-"""What all online selectors share: the gate, the names, the support, the state."""
+"""The base class of selectors that learn from rows: input checks, weights, support, state."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ _SIGNS: Floats = np.array([-1.0, 1.0])
 class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[misc]
     """A feature selector that learns batch by batch, with scikit-learn's interface.
 
-    A method writes ``_learn`` and ``_weights``, and declares what it learns in ``_learnt`` to be
-    saved. What it gets has passed the gate; if it raises, the selector is as it was before.
+    A subclass writes ``_learn`` and ``_weights``, and lists in ``_learnt`` what is to be saved.
+    Its ``_learn`` gets a checked batch. If it raises an error, the selector is put back to what it
+    was before the batch.
     """
 
     _fitted_by = ("n_samples_seen_", "call partial_fit or fit with a batch first")
@@ -43,17 +44,17 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
     }
     _supervised = True
 
-    # What a method that does not have this setting does.
+    # For methods that do not have this setting.
     batch_size: int = 100
 
     n_features_to_select: int | float
     n_samples_seen_: int
 
-    # --- what a method writes ---------------------------------------------------------------
+    # --- what a subclass writes -------------------------------------------------------------
 
     @abstractmethod
     def _learn(self, batch: CheckedBatch) -> None:
-        """Learn from one batch; change no array in place before all is checked."""
+        """Learn from one batch; change arrays in place only when nothing can fail any more."""
 
     @abstractmethod
     def _weights(self) -> Floats:
@@ -64,7 +65,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         return ()
 
     def _foresee(self, batch: CheckedBatch) -> None:
-        """Look at all the rows that fit goes through, before the first batch of them."""
+        """Look at all rows passed to ``fit``, before the first batch is learnt."""
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -144,7 +145,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
 
     def _admit_target(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> CheckedBatch:
         if y is None and self._supervised:
-            # The message that scikit-learn looks for, once X is known to be in order.
+            # Check X first; then raise the message that scikit-learn's checks look for.
             self._admit(X)
             validation.as_target(None, 0, type(self).__name__)
         return self._admit(X, y if self._supervised else None, classes, sample_weight)
@@ -174,9 +175,9 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         return codes, before.labels if len(before) else None
 
     def _take_whole_labels(self, batch: CheckedBatch) -> tuple[Codes, Labels | None]:
-        """As :meth:`_take_labels`, for methods that could learn numbers: fractions are no labels.
+        """As :meth:`_take_labels`, but fractions are refused: they look like a numeric target.
 
-        Labels that were announced may be anything.
+        Announced labels may be fractions.
         """
         assert batch.y is not None
         if batch.announced is None and not self._book_.given and has_fractions(batch.y):
@@ -187,13 +188,13 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
             )
         return self._take_labels(batch)
 
-    _for_numbers = ""  # what to do instead, where there is something
+    _for_numbers = ""  # a hint for that error: what to do instead
 
     def _take_signs(self, batch: CheckedBatch) -> tuple[Floats, bool]:
-        """The two classes as -1 and 1, and whether they have just changed sides.
+        """The two classes as -1 and 1, and whether the two sides have just been exchanged.
 
-        With one class so far, it speaks for the positive side. When it turns out to be the smaller
-        one, what was learnt of it has to change its sign.
+        While only one class is known, it is the positive one. If the second class is greater, the
+        first becomes the negative one, and what was learnt must change its sign.
         """
         codes, before = self._take_labels(batch)
         known = self.classes_
@@ -222,7 +223,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         return ranks
 
     def _computed(self, name: Any, compute: Any) -> Any:
-        """What ``compute`` gives, once per batch, as a read-only array."""
+        """The result of ``compute`` as a read-only array, computed once per batch."""
         if "_seen_" not in self.__dict__:
             self._check_fitted()
         key = name, self._weighting()
@@ -243,7 +244,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
 
     def _resolve_k(self) -> int:
         k, n = self.n_features_to_select, self.n_features_in_
-        if type(k) is int and k >= 1:  # the usual case, without asking abstract classes
+        if type(k) is int and k >= 1:  # the usual case, fast
             return min(k, n)
         wanted = how_many(k, n)
         if wanted is None:
@@ -272,7 +273,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
     def mask(self, X: Any) -> Any:
         """X in its full width, with zeros in the columns that are not selected.
 
-        What a predictor needs that lives through changes of the selected set.
+        A predictor that sees masked rows keeps working when the selected set changes.
 
         Parameters
         ----------
@@ -339,7 +340,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         return super()._sizes() | {"K": n_classes, "R": n_classes if n_classes > 2 else 1}
 
     def saved(self) -> State:
-        """See :meth:`Selector.saved`; the labels are in it too."""
+        """See :meth:`Selector.saved`. The labels are saved too."""
         header, arrays = super().saved()
         labels, more = self._classes_state()
         return header | labels, arrays | more
@@ -356,6 +357,6 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
 
 @cache
 def _settings_of(kind: type[OnlineSelector]) -> Callable[[Any], tuple[Any, ...]]:
-    """What reads the settings of a selector of this kind."""
+    """A function that reads all settings of a selector of this class."""
     names = kind._get_param_names()
     return attrgetter(*names, "missing")  # two names at least: what comes back is a tuple

@@ -1,4 +1,4 @@
-"""Baselines that learn nothing: all features, a random set, or those one names."""
+"""Baselines that learn nothing: all features, a random set, or a given set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fires.selectors.base import OnlineSelector
 
 
 class _Baseline(OnlineSelector):
-    """A selector whose weights come from elsewhere than the data; y is not looked at."""
+    """A selector whose weights do not depend on the data; y is ignored."""
 
     _supervised = False
     _learnt: ClassVar[Declared] = {"weights": Array("J", low=0.0, high=1.0)}
@@ -28,7 +28,7 @@ class _Baseline(OnlineSelector):
 
 
 class AllFeatures(_Baseline):
-    """Selects every feature: what selection has to be compared with.
+    """Selects every feature: the baseline that shows what selection costs or gains.
 
     X may have any scale. Every weight is 1.
 
@@ -37,7 +37,7 @@ class AllFeatures(_Baseline):
     missing : {"ignore", "error"}, default="ignore"
         Whether missing entries of X are refused.
     batch_size : int, default=100
-        What :meth:`fit` cuts its data into.
+        The batch size that :meth:`fit` uses.
 
     Examples
     --------
@@ -57,10 +57,10 @@ class AllFeatures(_Baseline):
 
 
 class RandomFeatures(_Baseline):
-    """Selects features at random: what a selector has to beat.
+    """Selects features at random: the baseline that a selector has to beat.
 
-    Every feature draws a weight between 0 and 1 with the first batch, so that the set stays the
-    same for the whole stream, and a greater ``n_features_to_select`` only adds to it. X may have
+    With the first batch, a weight between 0 and 1 is drawn for every feature. The set then stays
+    the same for the whole stream; a greater ``n_features_to_select`` only adds to it. X may have
     any scale.
 
     Parameters
@@ -68,13 +68,13 @@ class RandomFeatures(_Baseline):
     n_features_to_select : int or float, default=10
         How many features to select: a number (all, if there are fewer) or a fraction in (0, 1).
     redraw : bool, default=False
-        Draw anew with every batch: the least stable of all selectors.
+        Draw again with every batch: the least stable of all selectors.
     random_state : int, Generator, RandomState or None
-        What the draws are made with.
+        Where the weights are drawn from.
     missing : {"ignore", "error"}, default="ignore"
         Whether missing entries of X are refused.
     batch_size : int, default=100
-        What :meth:`fit` cuts its data into.
+        The batch size that :meth:`fit` uses.
 
     Examples
     --------
@@ -116,9 +116,9 @@ class RandomFeatures(_Baseline):
 
 
 class FixedFeatures(_Baseline):
-    """Selects the features one names: a choice made by experts, or the truth where it is known.
+    """Selects a given set of features: an expert's choice, or the truth where it is known.
 
-    X may have any scale. Their weight is 1, that of the others 0.
+    These features have weight 1, all others 0. X may have any scale.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class FixedFeatures(_Baseline):
     missing : {"ignore", "error"}, default="ignore"
         Whether missing entries of X are refused.
     batch_size : int, default=100
-        What :meth:`fit` cuts its data into.
+        The batch size that :meth:`fit` uses.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class FixedFeatures(_Baseline):
         self.batch_size = batch_size
 
     def _resolve_k(self) -> int:
-        # Asked for before the first batch is learnt, when the features are not looked up yet.
+        # The first batch calls this before the features have been looked up.
         return int(self._weights_.sum()) if hasattr(self, "_weights_") else 1
 
     def _learn(self, batch: CheckedBatch) -> None:

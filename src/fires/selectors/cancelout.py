@@ -1,4 +1,4 @@
-"""CancelOut: gates in front of a neural net, learnt with it, that say what features are worth."""
+"""CancelOut: features ranked by gates in front of a neural net, learnt together with it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Tensors = dict[str, "Tensor"]
 
 # How much of its running means Adam keeps from step to step. The squares fade faster than usual
-# (0.999), so that one batch out of the ordinary does not hold up a stream for thousands.
+# (0.999): otherwise one extreme batch would slow down learning for thousands of batches.
 _KEEP_SLOPE, _KEEP_SQUARE = 0.9, 0.99
 _EPS = 1e-8
 
@@ -43,7 +43,7 @@ _N_STEPS = Value(int, low=0, high=2**53)
 
 @dataclass(frozen=True)
 class Net:
-    """Everything a step changes, as tensors by name: a step makes a new one."""
+    """Everything a step changes, as tensors by name. A step makes a new ``Net``."""
 
     theta: Tensors
     slope: Tensors  # Adam's running mean of the gradient
@@ -51,7 +51,17 @@ class Net:
     n_steps: int
 
     def changed(self, change: Any) -> Net:
-        """The same with ``change(name, tensor)`` in place of each tensor."""
+        """A copy with every tensor replaced.
+
+        Parameters
+        ----------
+        change : callable (name, tensor) -> Tensor
+            Gives the new tensor.
+
+        Returns
+        -------
+        Net
+        """
         theta, slope, square = (
             {name: change(name, tensor) for name, tensor in part.items()}
             for part in (self.theta, self.slope, self.square)
@@ -70,12 +80,12 @@ class CancelOut(OnlineSelector):
         + \lambda_2 \left\lVert \frac{w}{N} \right\rVert_1
 
     for :math:`N` features, with the unbiased variance. Features are ranked by :math:`g(w)`. The
-    loss is that of a softmax over the classes, which may grow in number, or of a normal
-    distribution with a learnt variance round a number. Where others train a fresh net for every
-    batch, this one goes on from batch to batch: it remembers.
+    loss is that of a softmax over the classes, or of a normal distribution with a learnt variance.
+    New classes may be added. Public code trains a fresh net for every batch; this one keeps its
+    net from batch to batch.
 
-    X comes as it is, and should have columns of one scale, about standard normal or in [0, 1].
-    A value far out of it is borne, but holds up learning for some hundred batches or more. A
+    X is not scaled: its columns should have one scale, about standard normal or in [0, 1]. An
+    extreme value does no lasting harm, but slows down learning for a hundred batches or more. A
     missing entry counts as 0. Sparse batches are made dense, one at a time.
 
     Parameters
@@ -85,27 +95,27 @@ class CancelOut(OnlineSelector):
     hidden : tuple of int, default=(100,)
         Nodes of each hidden layer of rectified linear units; ``()`` is a linear model.
     gate : {"sigmoid", "softmax"}, default="sigmoid"
-        g: gates of their own, or gates that share 1.
+        g: independent gates between 0 and 1, or gates that add up to 1.
     gate_init : float, default=1.0
         Where all of w starts.
     variance_bonus : float, default=0.002
         :math:`\lambda_1`: drives gates apart.
     l1_penalty : float, default=0.001
-        :math:`\lambda_2`: pulls w to 0, which for the sigmoid is a gate half open: much of it
-        opens the gates of useless features again.
+        :math:`\lambda_2`: pulls w to 0. For the sigmoid, that is a gate half open, so a large
+        penalty opens the gates of useless features again.
     learning_rate : float, default=0.01
         The size of the steps, by Adam (Kingma, Ba, ICLR 2015).
     n_epochs : int, default=1
         Steps on each batch.
     target : {"auto", "classes", "numbers"}, default="auto"
-        What y is. "auto" takes numbers if the first batch holds one that is not whole. Numbers
-        are standardised by what the batches before have shown.
+        What y is. "auto" means numbers if the first batch holds fractions, otherwise classes.
+        Numbers are standardised by the batches seen before.
     device : {"cpu", "cuda"}, default="cpu"
         Where to compute, in float64.
     missing : {"ignore", "error"}, default="ignore"
         A missing entry of X counts as 0, or is refused.
     batch_size : int, default=100
-        What :meth:`fit` cuts its data into.
+        The batch size that :meth:`fit` uses.
     random_state : int, Generator, RandomState or None
         For the first values of the hidden layers. The last layer starts at 0.
 
@@ -116,18 +126,18 @@ class CancelOut(OnlineSelector):
     classes_ : ndarray
         The labels seen, sorted, unless the target is numbers.
     n_features_in_, feature_names_in_, n_samples_seen_, n_missing_
-        What was seen.
+        Columns, their names, rows and missing entries seen so far.
 
     Notes
     -----
-    Among 20 standard normal features, :math:`y = [x_0 > x_1]` has its two on top within 20
-    batches of 100. So has :math:`y = [x_0 x_1 > 0]`, where neither feature alone tells anything,
-    within 50. Without hidden layers the second is beyond it.
+    Among 20 standard normal features, the two features of :math:`y = [x_0 > x_1]` are on top
+    within 20 batches of 100. Those of :math:`y = [x_0 x_1 > 0]`, where neither feature tells
+    anything alone, are on top within 50; without hidden layers they are not found.
 
-    As long as only one class was seen, nothing is learnt. The last layer starts at 0, so that no
-    gate is closed for what chance made of its feature. Steps are Adam's: their size does not
-    depend on the scale of X, and a gate moves by about ``learning_rate`` at most. So after a
-    drift, gates that have gone far apart take their time to change places.
+    While only one class is known, nothing is learnt. The last layer starts at 0, so that random
+    first values do not close a gate. Steps are Adam's: their size does not depend on the scale of
+    X, and a gate moves by about ``learning_rate`` at most. So after a drift, gates that are far
+    apart take many batches to change places.
 
     A step costs what a dense net costs: :math:`O(N h)` per row for :math:`h` nodes in the first
     hidden layer, and as much memory as three such layers.
@@ -223,9 +233,9 @@ class CancelOut(OnlineSelector):
 
     @contextmanager
     def _started(self, n_outputs: int) -> Iterator[Net]:
-        """The net so far, or a fresh one, whose draws are undone on an error."""
+        """The net so far, or a fresh one. On an error, the random numbers it used are put back."""
         if hasattr(self, "_net_"):
-            # It may have been loaded, or set to another device.
+            # The net may have been loaded, or ``device`` may have changed.
             yield self._net_.changed(lambda _, tensor: tensor.to(self.device))
             return
         rng = generator(self.random_state, "cancelout")
@@ -238,7 +248,7 @@ class CancelOut(OnlineSelector):
             raise
 
     def _steps(self, net: Net, X: Floats, y: npt.NDArray[Any], share: Floats) -> Net:
-        """The net after its steps on one batch; the rows' shares of the loss add up to 1."""
+        """The net after its steps on one batch; ``share`` weighs the rows and sums to 1."""
         torch = require("torch", "CancelOut")
         place = {"device": self.device, "dtype": torch.float64}
         codes = {} if self._numeric_ else {"dtype": torch.int64}
@@ -249,12 +259,12 @@ class CancelOut(OnlineSelector):
                 torch.tensor(share, **place),
             )
         for _ in range(self.n_epochs):
-            # Whatever mode the caller's own torch code is in, slopes are wanted here.
+            # The caller's torch code may have switched gradients off.
             with torch.inference_mode(False), torch.enable_grad():
                 theta = {name: t.clone().requires_grad_() for name, t in net.theta.items()}
                 slopes = torch.autograd.grad(self._loss(theta, *batch), list(theta.values()))
             net = adam(net, dict(zip(theta, slopes, strict=True)), self.learning_rate)
-        # A slope that was not finite in any of the steps has left its trace in the squares.
+        # If a slope was not finite in any step, the running squares are not finite either.
         if not all(t.isfinite().all() for t in (*net.theta.values(), *net.square.values())):
             raise ValueError(
                 "X or a setting is so large that a step would overflow: rescale X, or take a "
@@ -329,6 +339,17 @@ class CancelOut(OnlineSelector):
 def gates(w: Tensor, kind: str) -> Tensor:
     """g(w): how far each gate is open.
 
+    Parameters
+    ----------
+    w : Tensor (n_features,)
+        The parameters of the gates.
+    kind : {"sigmoid", "softmax"}
+        g.
+
+    Returns
+    -------
+    Tensor (n_features,)
+
     Examples
     --------
     >>> import torch
@@ -339,7 +360,19 @@ def gates(w: Tensor, kind: str) -> Tensor:
 
 
 def regulariser(w: Tensor, variance_bonus: float, l1_penalty: float) -> Tensor:
-    """What is added to the loss: less for gates that differ, more for those away from 0.
+    r"""The term added to the loss: lower when gates differ, higher when they are far from 0.
+
+    Parameters
+    ----------
+    w : Tensor (n_features,)
+        The parameters of the gates.
+    variance_bonus, l1_penalty : float
+        :math:`\lambda_1` and :math:`\lambda_2`.
+
+    Returns
+    -------
+    Tensor
+        One number.
 
     Examples
     --------
@@ -354,7 +387,19 @@ def regulariser(w: Tensor, variance_bonus: float, l1_penalty: float) -> Tensor:
 
 
 def scores(theta: Mapping[str, Tensor], X: Tensor) -> Tensor:
-    """What the net makes of features that have passed the gates: one number per output."""
+    """The outputs of the net for features that have passed the gates.
+
+    Parameters
+    ----------
+    theta : mapping of str to Tensor
+        The parameters of the net.
+    X : Tensor (n_rows, n_features)
+        Features after the gates.
+
+    Returns
+    -------
+    Tensor (n_rows, n_outputs)
+    """
     for layer in range(_n_layers(theta)):
         nodes = X.relu() if layer else X
         X = nodes @ theta[f"layer {layer}"] + theta[f"bias {layer}"]
@@ -366,7 +411,19 @@ def _n_layers(theta: Mapping[str, Any]) -> int:
 
 
 def net_declared(n_layers: int, numeric: bool) -> Declared:
-    """What the tensors of a net may be, from J features to T outputs."""
+    """The declared shapes of a net's tensors, from J features to T outputs.
+
+    Parameters
+    ----------
+    n_layers : int
+        How many layers it has.
+    numeric : bool
+        Whether it learns a variance.
+
+    Returns
+    -------
+    dict of str to Array
+    """
     widths = ["J", *(f"H{layer}" for layer in range(1, n_layers)), "T"]
     declared = {"gates": Array("J")}
     for layer, (n_in, n_out) in enumerate(pairwise(widths)):
@@ -377,7 +434,25 @@ def net_declared(n_layers: int, numeric: bool) -> Declared:
 def fresh(
     sizes: tuple[int, ...], gate_init: float, numeric: bool, rng: np.random.Generator, device: str
 ) -> Net:
-    """A net with all gates equally open, random hidden layers and nothing to say yet."""
+    """A new net: gates equally open, random hidden layers, last layer 0.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Features, nodes of each hidden layer, outputs.
+    gate_init : float
+        Where the gates start.
+    numeric : bool
+        Whether a variance is learnt.
+    rng : Generator
+        For the hidden layers.
+    device : str
+        Where the tensors are.
+
+    Returns
+    -------
+    Net
+    """
     torch = require("torch", "CancelOut")
     theta: dict[str, Floats] = {"gates": np.full(sizes[0], float(gate_init))}
     for layer, (n_in, n_out) in enumerate(pairwise(sizes)):
@@ -392,7 +467,19 @@ def fresh(
 
 
 def with_classes(net: Net, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> Net:
-    """A net for more classes: those that are new have nothing said for or against them yet."""
+    """A net with more outputs; those of new classes start at 0.
+
+    Parameters
+    ----------
+    net : Net
+        What was learnt.
+    before, after : ndarray
+        The labels known so far, and those known now.
+
+    Returns
+    -------
+    Net
+    """
     last = _n_layers(net.theta) - 1
     places = encode(before, after)
     assert places is not None
@@ -408,7 +495,21 @@ def with_classes(net: Net, before: npt.NDArray[Any], after: npt.NDArray[Any]) ->
 
 
 def adam(net: Net, slopes: Tensors, rate: float) -> Net:
-    """One step down these slopes."""
+    """One step of Adam against these slopes.
+
+    Parameters
+    ----------
+    net : Net
+        What was learnt.
+    slopes : dict of str to Tensor
+        The gradient of the loss.
+    rate : float
+        The learning rate.
+
+    Returns
+    -------
+    Net
+    """
     n = net.n_steps + 1
     theta, slope, square = {}, {}, {}
     for name, g in slopes.items():
@@ -420,7 +521,7 @@ def adam(net: Net, slopes: Tensors, rate: float) -> Net:
 
 
 def _dense(X: Any, missing: bool) -> Floats:
-    """X as one dense block of float64, with zeros for what is missing."""
+    """X as one dense array of float64; missing entries are zeros."""
     if sp.issparse(X):
         X = X.toarray()
     if missing:

@@ -14,41 +14,40 @@ from fires.core.settings import check_choice
 from fires.selectors.base import OnlineSelector
 from fires.selectors.counting import check_forgetting, faded, grown, rows_by_class
 
-_LONGEST_UNIT = 1e100  # beyond it, the unit that counts are kept in is put back to 1
+_LONGEST_UNIT = 1e100  # beyond it, the unit of the counts is reset to 1
 
 
 class ChiSquared(OnlineSelector):
     r"""Incremental chi-squared ranking (Katakis, Tsoumakas, Vlahavas, PCI 2005).
 
-    For each feature and class it is counted in how many rows the feature is present, that is,
-    not 0. With A rows of the class in which it is present and B other such rows, C rows of the
-    class without it and D others, N in all,
+    For each feature and class, it counts the rows in which the feature is present, that is, not 0.
+    Let A be the rows of the class with the feature, B other rows with it, C the rows of the class
+    without it, D other rows without it, and N all rows. Then
 
     .. math::
         \chi^2 = \frac{N (AD - BC)^2}{(A + B)(C + D)(A + C)(B + D)}
 
-    and 0 where a margin is 0. With two classes both have the same value; with more, the greatest
-    counts, or the mean under the shares of the classes (which of the two the paper takes is not
-    certain).
+    or 0 if a factor below the line is 0. With two classes both have the same value. With more, the
+    greatest counts, or the mean weighted by the shares of the classes; the paper does not say
+    which.
 
-    Made for words in documents and other entries that are mostly 0: how large an entry is does
-    not matter, and a feature that is never 0, such as a standardised one, scores 0. A missing
-    entry is left out: it is neither present nor absent.
+    Made for words in documents and other features that are mostly 0. The size of an entry does not
+    matter. A feature that is never 0, such as a standardised one, scores 0. A missing entry is
+    left out: it is neither present nor absent.
 
     Parameters
     ----------
     n_features_to_select : int or float, default=10
         How many features to select: a number (all, if there are fewer) or a fraction in (0, 1).
     aggregate : {"max", "mean"}, default="max"
-        What is made of the values for several classes.
+        How the values of several classes are combined.
     forgetting : float, default=0.0
-        In [0, 1): what was counted counts less by this share with every further row; 0 keeps
-        everything. About the last ``1 / forgetting`` rows matter, however they are cut into
-        batches.
+        In [0, 1): every new row reduces older counts by this share; 0 keeps everything. About the
+        last ``1 / forgetting`` rows matter. How they are cut into batches does not.
     missing : {"ignore", "error"}, default="ignore"
         A missing entry of X is left out, or refused.
     batch_size : int, default=100
-        What :meth:`fit` cuts its data into.
+        The batch size that :meth:`fit` uses.
 
     Attributes
     ----------
@@ -57,7 +56,7 @@ class ChiSquared(OnlineSelector):
     classes_ : ndarray
         The labels seen, sorted.
     n_features_in_, feature_names_in_, n_samples_seen_, n_missing_
-        What was seen.
+        Columns, their names, rows and missing entries seen so far.
 
     References
     ----------
@@ -133,9 +132,9 @@ class ChiSquared(OnlineSelector):
         rows, presence = rows_by_class(codes, n_classes, mass), _presence(X)
         present, missing = rows @ presence[0], rows @ presence[1] if n_missing else None
 
-        # From here on nothing fails, so that the tables may change in place and a batch costs no
-        # more than its entries. For the same reason what was counted does not shrink: what is new
-        # counts in a unit that grows.
+        # Nothing can fail from here on, so the tables are changed in place: a batch costs no more
+        # than its entries. For the same reason old counts are not shrunk. New rows count in a
+        # growing unit instead.
         if self._unit_ < _LONGEST_UNIT * keep:
             self._unit_ /= keep
         else:
@@ -153,7 +152,18 @@ class ChiSquared(OnlineSelector):
 
 
 def chi_squared(present: Floats, rows: Floats) -> Floats:
-    """Chi-squared of each class and feature, from rows with the feature and all rows, per class.
+    """Chi-squared of every class and feature.
+
+    Parameters
+    ----------
+    present : ndarray (n_classes, n_features)
+        Rows of each class in which the feature is present.
+    rows : ndarray (n_classes, 1 or n_features)
+        All rows of each class.
+
+    Returns
+    -------
+    ndarray (n_classes, n_features)
 
     Examples
     --------
@@ -183,7 +193,7 @@ def _presence(X: Any) -> tuple[Any, Any]:
 
 
 def _add(table: Floats, counts: Any) -> None:
-    """Add counts to a table in place, at the cost of those that are there."""
+    """Add counts to a table in place; only stored counts cost time."""
     if sp.issparse(counts):
         counts = counts.tocoo()
         table[counts.coords] += counts.data

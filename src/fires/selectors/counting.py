@@ -1,4 +1,4 @@
-"""What methods share that count rows, class by class: forgetting, new classes, sums."""
+"""Shared by methods that count rows per class: forgetting, new classes, sums."""
 
 from __future__ import annotations
 
@@ -14,10 +14,26 @@ from fires.core.settings import check_number
 
 
 def faded(weight: Floats | None, n_rows: int, forgetting: float) -> tuple[Floats, float]:
-    """What each row of a batch counts once its last was seen, and what is left of all before.
+    """How much each row of a batch counts after its last row, and how much older rows still count.
 
-    A row of weight w is w rows in turn: together they count the sum of w powers of what one row
-    leaves of another, and w may be a fraction all the same.
+    Every row multiplies all rows before it by ``1 - forgetting``. A row of weight w does so w
+    times, and counts as w rows in turn; w may be a fraction.
+
+    Parameters
+    ----------
+    weight : ndarray (n_rows,), optional
+        How often each row counts.
+    n_rows : int
+        The rows of the batch.
+    forgetting : float
+        In [0, 1).
+
+    Returns
+    -------
+    mass : ndarray (n_rows,)
+        How much each row counts.
+    keep : float
+        What everything before the batch is multiplied by.
 
     Examples
     --------
@@ -37,12 +53,29 @@ def faded(weight: Floats | None, n_rows: int, forgetting: float) -> tuple[Floats
 
 
 def check_forgetting(value: Any) -> None:
-    """Raise if it is no share."""
+    """Raise unless ``forgetting`` is in [0, 1).
+
+    Parameters
+    ----------
+    value : object
+        The setting.
+    """
     check_number("forgetting", value, high=1.0, ends="[)", wanted="a number from 0 to below 1")
 
 
 def grown(table: Floats, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> Floats:
-    """A table of one row per class with rows of zeros for the classes that are new.
+    """A table with one row per class, with rows of zeros added for new classes.
+
+    Parameters
+    ----------
+    table : ndarray (n_before, ...)
+        The table so far.
+    before, after : ndarray
+        The labels known so far, and those known now.
+
+    Returns
+    -------
+    ndarray (n_after, ...)
 
     Examples
     --------
@@ -55,6 +88,20 @@ def grown(table: Floats, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> F
 
 
 def rows_by_class(codes: Any, n_classes: int, mass: Floats) -> Any:
-    """A CSR matrix with a row per class, that sums the rows of a batch when multiplied with it."""
+    """A matrix with one row per class: times a batch, it gives the sums of the rows of each class.
+
+    Parameters
+    ----------
+    codes : ndarray of int (n_rows,)
+        The class of each row.
+    n_classes : int
+        How many classes there are.
+    mass : ndarray (n_rows,)
+        How much each row counts.
+
+    Returns
+    -------
+    CSR matrix (n_classes, n_rows)
+    """
     places = (codes, np.arange(len(codes)))
     return sp.csr_array((mass, places), shape=(n_classes, len(codes)))

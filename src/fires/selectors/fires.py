@@ -31,7 +31,7 @@ from fires.scaling import SCALES
 from fires.selectors.base import OnlineSelector
 from fires.selectors.selector import same_kind
 
-# Models that a file describes whole: they need not be passed to load again.
+# Models that a file describes completely: they need not be passed to load again.
 BUILT_IN = (Linear, NeuralNet, SoftTree)
 
 
@@ -48,9 +48,9 @@ class FIRES(OnlineSelector):
 
     and features are ranked by :math:`\omega_j = (\mu_j^2 - \lambda_s \sigma_j^2) / (2 \lambda_r)`.
 
-    Beyond the paper, by default, features are standardised and an intercept is learnt while the
-    stream flows: without centring, the method ranks the one informative feature of an imbalanced
-    stream last. :meth:`as_published` turns that off.
+    Unlike the paper, features are standardised and an intercept is learnt while the stream flows.
+    Without centring, the method ranks the one informative feature of an imbalanced stream last.
+    :meth:`as_published` is the paper's form.
 
     Parameters
     ----------
@@ -73,14 +73,15 @@ class FIRES(OnlineSelector):
     fit_intercept : bool, default=True
         Learn an intercept, which is never ranked; for the built-in models.
     scale : {"standard", "minmax", None}, default="standard"
-        What is done to X, from what the batches before have shown. Unless None, a gaussian
-        target is standardised too, and classes and counts are measured against their mean. On
-        sparse data "standard" divides by the root mean square and centres in effect, and the
-        range of "minmax" always holds 0.
+        How columns are scaled, from the batches seen before. Rows that a pipeline has brought to
+        the same scale are not scaled again. Unless it is None, a gaussian target is standardised
+        too, and predictions of classes and counts start from their mean. Sparse data is never
+        filled: "standard" divides by the root mean square and centres inside the model, and the
+        range of "minmax" always includes 0.
     missing : {"ignore", "error"}, default="ignore"
-        A missing entry of X takes no part in the step nor in the scale, or is refused.
+        Leave missing entries of X out of step and scale, or refuse them.
     batch_size : int, default=100
-        What :meth:`fit` cuts its data into.
+        The batch size that :meth:`fit` uses.
     random_state : int, Generator, RandomState or None
         For models that draw random numbers; the built-in linear ones do not.
 
@@ -88,14 +89,14 @@ class FIRES(OnlineSelector):
     ----------
     weights_, importances_, uncertainties_, ranking_ : ndarray (n_features,)
         omega, mu, sigma and the rank (1 is best) of every feature. Read-only, and yours to keep.
-        With two classes the importance has the sign of the greater label; with more it is the
-        root mean square over classes under their shares.
+        With two classes, a positive importance speaks for the greater label. With more, it is the
+        root mean square over the classes, weighted by their shares.
     classes_ : ndarray
         The labels seen, sorted; the greater of two is the positive one.
     model_ : str or model object
         What ``"auto"`` decided.
     n_features_in_, feature_names_in_, n_samples_seen_, n_missing_
-        What was seen.
+        Columns, their names, rows and missing entries seen so far.
 
     Examples
     --------
@@ -151,6 +152,17 @@ class FIRES(OnlineSelector):
     def as_published(cls, n_features_to_select: int | float = 10, **changes: Any) -> Self:
         """The paper to the letter: a probit without intercept, X as it comes, rates of 0.01.
 
+        Parameters
+        ----------
+        n_features_to_select : int or float, default=10
+            How many features to select.
+        **changes
+            Other settings, in place of the paper's.
+
+        Returns
+        -------
+        FIRES
+
         Examples
         --------
         >>> FIRES.as_published(20)
@@ -170,13 +182,13 @@ class FIRES(OnlineSelector):
 
     @property
     def importances_(self) -> Floats:
-        """mu of every feature; read-only, and yours to keep."""
+        """The importance mu of every feature; read-only, and yours to keep."""
         importances: Floats = self._computed("importances", lambda: self._belief().mu.copy())
         return importances
 
     @property
     def uncertainties_(self) -> Floats:
-        """sigma of every feature; read-only, and yours to keep."""
+        """The uncertainty sigma of every feature; read-only, and yours to keep."""
         uncertainties: Floats = self._computed("uncertainties", lambda: self._belief().sigma.copy())
         return uncertainties
 
@@ -206,7 +218,7 @@ class FIRES(OnlineSelector):
         self._learner_.step(batch, target, rates)
 
     def _target(self, batch: CheckedBatch) -> npt.NDArray[Any]:
-        """The target as the model wants it; starts the learner, or adds classes to it."""
+        """The target in the form the model takes. Starts the learner, or adds new classes."""
         started = hasattr(self, "_learner_")
         if not started:
             self.model_ = self._decide(batch)
@@ -219,7 +231,7 @@ class FIRES(OnlineSelector):
             self._start(n_classes)
         elif before is not None and len(before) != n_classes:
             self._learner_ = self._learner_.with_classes(before, self.classes_)
-        # One class alone speaks for the positive side until another comes.
+        # While only one class is known, it is the positive one.
         return codes + 1 if n_classes == 1 else codes
 
     def _take_numbers(self, batch: CheckedBatch) -> Floats:
@@ -327,7 +339,7 @@ class FIRES(OnlineSelector):
 
     def _from_plain(self, value: Any, model: Any) -> Any:
         if isinstance(value, dict) and "model" in value:
-            if model is not None:  # the same again, perhaps for another device
+            if model is not None:  # the user passed it again, perhaps for another device
                 return _again(model, value["model"])
             return getattr(models, value["model"])(**value["settings"])
         if isinstance(value, dict) and "object" in value:

@@ -25,15 +25,16 @@ from fires.selectors.selector import same_kind
 
 
 class FromModel(OnlineSelector):
-    r"""Features ranked by what a scikit-learn estimator with ``partial_fit`` makes of them.
+    r"""Features ranked by the coefficients or importances of a scikit-learn estimator.
 
     .. math::
         \omega_j = \sum_c |\theta_{cj}| \quad \text{or} \quad \omega_j = \text{importance}_j
 
-    of ``coef_``, whose rows are summed as scikit-learn's own ``SelectFromModel`` does, or of
-    ``feature_importances_``. The estimator is cloned and never changed.
+    The first is taken from ``coef_``, summed over its rows as in scikit-learn's
+    ``SelectFromModel``; the second from ``feature_importances_``. The estimator is cloned and
+    never changed.
 
-    Coefficients compare features only where these have the same scale: standardise X first. A
+    Coefficients can be compared only if the features have one scale: standardise X first. A
     missing entry counts as 0.
 
     Parameters
@@ -41,35 +42,35 @@ class FromModel(OnlineSelector):
     n_features_to_select : int or float, default=10
         How many features to select: a number (all, if there are fewer) or a fraction in (0, 1).
     estimator : estimator
-        Has ``partial_fit``, and then ``coef_`` or ``feature_importances_``; such as
-        ``SGDClassifier()``. A classifier has to know its classes from the first batch on: pass
-        all of them as ``classes`` to the first ``partial_fit`` unless it holds them all.
-        Where its ``partial_fit`` takes no ``sample_weight``, weights must be whole numbers and a
-        row is passed that often.
+        Has ``partial_fit`` and, once fitted, ``coef_`` or ``feature_importances_``, such as
+        ``SGDClassifier()``. A classifier must know all classes from its first batch on. If that
+        batch may lack one, pass ``classes`` to the first ``partial_fit``. If its ``partial_fit``
+        takes no ``sample_weight``, weights must be whole numbers, and a row of weight w is passed
+        w times.
     random_state : int, Generator, RandomState or None
-        Where ``random_state`` of the estimator is None, a seed for it is drawn from this, so
-        that the global state of NumPy is not used.
+        Seeds the estimator if its own ``random_state`` is None. So NumPy's global random state is
+        never used.
     missing : {"ignore", "error"}, default="ignore"
         A missing entry of X counts as 0, or is refused.
     batch_size : int, default=100
-        What :meth:`fit` cuts its data into.
+        The batch size that :meth:`fit` uses.
 
     Attributes
     ----------
     estimator_ : estimator
-        What has learnt.
+        The fitted clone.
     weights_, ranking_ : ndarray (n_features,)
         omega and the rank (1 is best) of every feature. Read-only, and yours to keep.
     classes_ : ndarray
         The labels of a classifier, sorted.
     n_features_in_, feature_names_in_, n_samples_seen_, n_missing_
-        What was seen.
+        Columns, their names, rows and missing entries seen so far.
 
     Notes
     -----
-    :meth:`save` writes what the estimator has learnt if that is arrays, numbers, text, flags,
-    None and random states, as with scikit-learn's linear models, and refuses otherwise. The file
-    holds no code: ``fires.load(path, model=SGDClassifier())`` takes the estimator again, with its
+    :meth:`save` works if the estimator has learnt nothing but arrays, numbers, text, flags, None
+    and random states, as scikit-learn's linear models do; others are refused. The file holds no
+    code, so ``fires.load(path, model=SGDClassifier())`` needs the estimator again, with its
     settings.
 
     References
@@ -112,11 +113,11 @@ class FromModel(OnlineSelector):
 
     def _foresee(self, batch: CheckedBatch) -> None:
         if "classes" in _options(self.estimator):
-            self._take_whole_labels(batch)  # the first batch is told of every label there is
+            self._take_whole_labels(batch)  # so the first batch already knows every label
 
     def _learn(self, batch: CheckedBatch) -> None:
         started = hasattr(self, "estimator_")
-        # A copy: what fails in the middle of a step leaves nothing behind.
+        # A copy learns: if it fails half-way, the old one is untouched.
         estimator = copy.deepcopy(self.estimator_) if started else self._fresh()
         name, takes = type(estimator).__name__, _options(estimator)
         options: dict[str, Any] = {}
@@ -143,7 +144,7 @@ class FromModel(OnlineSelector):
         self.estimator_ = estimator
 
     def _labels(self, batch: CheckedBatch, name: str, started: bool) -> npt.NDArray[Any]:
-        """Labels for the estimator, whose classes are fixed with its first batch."""
+        """Labels for the estimator; its classes are fixed by its first batch."""
         codes, before = self._take_whole_labels(batch)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -160,7 +161,7 @@ class FromModel(OnlineSelector):
         return labels
 
     def _fresh(self) -> Any:
-        """The user's estimator again, as new, and independent of NumPy's global random state."""
+        """A new clone of the user's estimator, which does not use NumPy's global random state."""
         estimator = clone(self.estimator)
         rng = generator(self.random_state, "from model")
         seeds = {
@@ -212,7 +213,18 @@ class FromModel(OnlineSelector):
 
 
 def weights_of(estimator: Any, n_features: int) -> Floats:
-    """What the features weigh to a fitted estimator.
+    """The weights of the features according to a fitted estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Has ``coef_`` or ``feature_importances_``.
+    n_features : int
+        How many weights there must be.
+
+    Returns
+    -------
+    ndarray (n_features,)
 
     Examples
     --------
@@ -236,7 +248,7 @@ def weights_of(estimator: Any, n_features: int) -> Floats:
 
 
 def _options(estimator: Any) -> Any:
-    """What its partial_fit takes, by name."""
+    """The names of the arguments that its partial_fit takes."""
     return inspect.signature(estimator.partial_fit).parameters
 
 

@@ -14,43 +14,43 @@ from fires.core.declared import Array, Declared
 from fires.core.settings import check_count, check_number, is_count
 from fires.selectors.base import OnlineSelector
 
-_BLOCK = 1024  # rows taken up at once, so that a batch of any length needs bounded memory
+_BLOCK = 1024  # rows handled at once, so that memory is bounded for batches of any length
 _EPS = float(np.finfo(np.float64).eps)
-# Squared singular values below this share of the greatest are not left to the Gram matrix: its
-# error is _EPS times the greatest, so that at least eleven digits remain.
+# The Gram matrix has an error of _EPS times its greatest eigenvalue. It is used only where all
+# squared singular values are above this share of the greatest: then eleven digits are right.
 _GRAM_SHARE = 1e-4
-# Outside these the squares themselves lose digits; the decomposition of the rows scales them.
+# Outside these limits squares lose digits; then the rows themselves are decomposed.
 _GRAM_LEAST, _GRAM_MOST = 1e-200, 1e290
-_LEAST = 5e-324  # above 0: what has no length is not kept
-_SHORTEST = 1e-130  # of which the square still has all its digits
+_LEAST = 5e-324  # the least number above 0: directions of length 0 are not kept
+_SHORTEST = 1e-130  # the square of a shorter length would lose digits
 
 
 class FSDS(OnlineSelector):
     r"""Unsupervised feature selection on data streams (Huang, Yoo, Kasiviswanathan, CIKM 2015).
 
     A sketch :math:`S` of :math:`\ell` rows stands for all rows seen so far ("frequent
-    directions"). With each batch :math:`X`, of the singular values :math:`s` and right singular
-    vectors :math:`u` of :math:`S` on top of :math:`X`,
+    directions"). For each batch :math:`X`, let :math:`s` and :math:`u` be the singular values and
+    right singular vectors of :math:`S` stacked on :math:`X`. Then
 
     .. math::
         \tilde s_i = \sqrt{s_i^2 - \delta}, \qquad S \leftarrow \operatorname{diag}(\tilde s)\, U,
         \qquad \delta = s_\ell^2 \text{ if there are } \ell, \text{ else } 0
 
-    and a feature weighs what ridge regression of the first :math:`k` directions gives it,
+    and the weight of a feature comes from ridge regression on the first :math:`k` directions:
 
     .. math::
         \omega_j = \max_{i \le k} \frac{\tilde s_i\, |u_{ij}|}{\tilde s_i^2 + \alpha},
         \qquad \alpha = 8\, \tilde s_k
 
-    No matter how long the stream, :math:`\lVert A^\top A - S^\top S \rVert_2 \le
-    \lVert A \rVert_F^2 / \ell` for all its rows :math:`A`.
+    If :math:`A` holds all rows of a stream of any length, then
+    :math:`\lVert A^\top A - S^\top S \rVert_2 \le \lVert A \rVert_F^2 / \ell`.
 
-    Public code shrinks by the smallest singular value at hand even while the sketch has room, and
-    divides 0 by 0 where :math:`k = \ell`. Here the sketch shrinks only when it is full, and
-    :math:`k < \ell`. As long as fewer than k directions were seen, those count that were.
+    Public code shrinks the sketch even while it has room, and divides 0 by 0 where
+    :math:`k = \ell`. Here it shrinks only when it is full, and :math:`k < \ell`. While fewer than k
+    directions have been seen, all of them count.
 
-    X is not centred: on features between 0 and 1 the first direction is mostly their mean. Put
-    a standardising scaler first if spread is what you look for. A missing entry counts as 0.
+    X is not centred: on features between 0 and 1 the first direction is mostly their mean.
+    Standardise X first if you look for spread. A missing entry counts as 0.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class FSDS(OnlineSelector):
     missing : {"ignore", "error"}, default="ignore"
         A missing entry of X counts as 0, or is refused.
     batch_size : int, default=100
-        What :meth:`fit` cuts its data into.
+        The batch size that :meth:`fit` uses.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class FSDS(OnlineSelector):
     singular_values_ : ndarray
         The shrunk singular values of the sketch that are not 0, greatest first.
     n_features_in_, feature_names_in_, n_samples_seen_, n_missing_
-        What was seen.
+        Columns, their names, rows and missing entries seen so far.
 
     References
     ----------
@@ -132,7 +132,7 @@ class FSDS(OnlineSelector):
         s = self._singular_values_[: self.n_directions]
         if not len(s):
             return np.zeros(self.n_features_in_)
-        # s / (s² + alpha) without the square, which might not be a number any more.
+        # s / (s² + alpha), written without the square, which might overflow.
         gain = 1.0 / (s + self.ridge * s[-1] / s)
         weights: Floats = (np.abs(self._sketch_[: len(s)] / s[:, None]) * gain[:, None]).max(axis=0)
         return weights
@@ -166,12 +166,28 @@ class FSDS(OnlineSelector):
 
 
 def directions(sketch: Floats, rows: Any, most: int) -> tuple[Floats, Floats]:
-    """The greatest singular values of sketch and rows together, and their directions as rows.
+    """The greatest singular values of sketch and rows together, and their right singular vectors.
 
-    At most ``most`` of them. From the Gram matrix of the shorter side wherever that has the
-    digits: two to fifteen times as fast as :func:`directions_plain`, and X stays sparse. Where it
-    has not, as on rows that have a large mean, it still says how to turn the rows so that they are
+    They come from the Gram matrix of the shorter side where that is accurate enough. This is two to
+    fifteen times as fast as :func:`directions_plain`, and X stays sparse. Where it is not accurate,
+    as on rows with a large mean, the Gram matrix still tells how to turn the rows so that they are
     nearly orthogonal (:func:`_orthogonalised`), up to six times as fast.
+
+    Parameters
+    ----------
+    sketch : ndarray (n_sketch, n_features)
+        The sketch so far.
+    rows : ndarray or CSR matrix (n_rows, n_features)
+        New rows.
+    most : int
+        How many values at most.
+
+    Returns
+    -------
+    lengths : ndarray (n,)
+        The singular values, greatest first.
+    right : ndarray (n, n_features)
+        Their vectors, one per row.
     """
     n, n_columns = len(sketch) + rows.shape[0], rows.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -197,7 +213,7 @@ def directions(sketch: Floats, rows: Any, most: int) -> tuple[Floats, Floats]:
 
 
 def _combined(left: Floats, sketch: Floats, rows: Any) -> Floats:
-    """Sums of the rows of the sketch and of the batch, each with the weights of a column."""
+    """Weighted sums of the rows of sketch and batch; each column of ``left`` holds weights."""
     sums: Floats = left[: len(sketch)].T @ sketch + (rows.T @ left[len(sketch) :]).T
     return sums
 
@@ -205,9 +221,9 @@ def _combined(left: Floats, sketch: Floats, rows: Any) -> Floats:
 def _orthogonalised(nearly: Floats, most: int) -> tuple[Floats, Floats] | None:
     r"""Singular values and directions of rows that are nearly orthogonal; None if they are not.
 
-    With D their lengths and :math:`L L^\top` the products of the rows divided by these, which
-    hardly differ from the identity, the rows are :math:`D L Q` with orthonormal Q. So all digits
-    are those of the decomposition of :math:`D L`, which is small.
+    Let D hold their lengths. Divided by these, the rows have the products :math:`L L^\top`, close
+    to the identity. So the rows are :math:`D L Q` with orthonormal Q, and only the small
+    :math:`D L` has to be decomposed, which is accurate.
     """
     lengths = np.sqrt(np.einsum("ij,ij->i", nearly, nearly))
     if not lengths.min() > _SHORTEST:
@@ -225,24 +241,24 @@ def _orthogonalised(nearly: Floats, most: int) -> tuple[Floats, Floats] | None:
 
 
 def directions_plain(sketch: Floats, rows: Any, most: int) -> tuple[Floats, Floats]:
-    """The definition of :func:`directions`."""
+    """The definition of :func:`directions`, with the same arguments."""
     stacked = np.vstack([sketch, _dense(rows)])
     _, lengths, right = np.linalg.svd(stacked, full_matrices=False)
     return lengths[:most], right[:most]
 
 
 def _shrunk(lengths: Floats, right: Floats, size: int) -> tuple[Floats, Floats]:
-    """What remains once the sketch is full: the lengths that are not 0, and the sketch itself."""
+    """Shrink a full sketch: the lengths that are not 0, and the sketch itself."""
     cut = lengths[size - 1] if len(lengths) >= size else 0.0
     gap = lengths - cut
-    # What is no longer than its rounding error has no direction: keeping it would rank noise.
+    # A length no greater than its rounding error has no direction: keeping it would rank noise.
     n = int((gap > _EPS * max(right.shape[1], size) * lengths[0]).sum())
     lengths = np.sqrt(gap[:n]) * np.sqrt(lengths[:n] + cut)
     return lengths, np.ascontiguousarray(lengths[:, None] * right[:n])
 
 
 def _rows(X: Any, weight: Floats | None, missing: bool) -> Any:
-    """The rows that are not all zeros, in float64; one of weight w is longer by the root of w."""
+    """The rows that are not all zeros, in float64; weight w multiplies a row by the root of w."""
     X = X.astype(np.float64)
     if missing:
         values = X.data if sp.issparse(X) else X

@@ -1,4 +1,4 @@
-"""The door that batches come in by: selectors and pipelines have it alike."""
+"""The input checks that selectors and pipelines share."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fires.kernels import scan
 
 
 class Gate:
-    """Checks what a caller passes, once, against the columns learnt from.
+    """Checks what a caller passes against the columns learnt from.
 
-    What comes out is a :class:`fires.core.batch.CheckedBatch`, which is trusted from there on.
+    The result is a :class:`fires.core.batch.CheckedBatch`, which nobody checks again.
     """
 
     missing: str = "ignore"
@@ -24,7 +24,7 @@ class Gate:
     feature_names_in_: Any
 
     def _all_or_nothing(self, learn: Callable[..., None], *batch: Any) -> None:
-        """Learn, or on any error be again what was before."""
+        """Learn; on any error, put the attributes back to what they were before."""
         before = self.__dict__.copy()
         try:
             learn(*batch)
@@ -35,7 +35,7 @@ class Gate:
     def _admit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> CheckedBatch:
-        """A batch that has passed; the first one says how many columns there are."""
+        """Check a batch. The first one fixes the number of columns."""
         names = validation.column_names(X)
         matrix = validation.as_matrix(X, type(self).__name__)
         if "n_features_in_" not in self.__dict__:
@@ -52,7 +52,7 @@ class Gate:
 
     def _in_order(self, matrix: Any, names: Any) -> Any:
         """The columns in the order learnt from."""
-        # Where names came on their own, arrays are what was announced.
+        # After name_features, plain arrays without names are expected.
         apart = names is None and getattr(self, "_named_apart_", False)
         known = None if apart else getattr(self, "feature_names_in_", None)
         owner = type(self).__name__
@@ -60,7 +60,7 @@ class Gate:
         return matrix if order is None else matrix[:, order]
 
     def _refuse_strange(self, matrix: Any) -> int:
-        """Raise if there are entries that cannot be used; the number of missing ones."""
+        """Raise if there are entries that cannot be used; return the number of missing ones."""
         counts = scan(matrix if isinstance(matrix, np.ndarray) else matrix.data)
         if any(counts):
             known = getattr(self, "feature_names_in_", None)
@@ -74,7 +74,7 @@ class Gate:
         Parameters
         ----------
         names : sequence of str
-            One name for each column, each of them once.
+            One name for each column, all different.
 
         Returns
         -------

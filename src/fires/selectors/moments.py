@@ -1,4 +1,4 @@
-"""Running moments of columns and targets: summed batch by batch, merged, and what they explain."""
+"""Running moments of columns and targets, and the correlations that follow from them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from fires.selectors.counting import rows_by_class
 
 
 class Moments(NamedTuple):
-    """Means of x and of targets z, and sums of products about them.
+    """Means of x and of targets z, and sums of products about these means.
 
-    A target has a row of its own. What depends on no column has one entry in place of one per
-    column, until entries are missing and columns are no longer alike. A mean far from 0 is the
-    sum of two numbers: its own rounding would else be as large as what is told apart.
+    Each target has its own row. Numbers that are the same for every column are stored once, until
+    entries are missing and columns differ. A mean is stored as the sum of two numbers: a mean far
+    from 0 would otherwise have a rounding error as large as the differences of interest.
     """
 
-    n: Floats  # (1,) or (n_features,): the weight of the entries that are there
+    n: Floats  # (1,) or (n_features,): the weight of the entries
     x: Floats  # (n_features,), as the next two
     x_rest: Floats
     xx: Floats
@@ -45,7 +45,23 @@ MOMENTS: Declared = {
 
 
 def of_numbers(X: Any, y: Floats, mass: Floats, missing: bool) -> Moments:
-    """Moments of one batch with a numeric target."""
+    """Moments of one batch with a numeric target.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix (n_rows, n_features)
+        The rows.
+    y : ndarray (n_rows,)
+        Their numbers.
+    mass : ndarray (n_rows,)
+        How much each row counts.
+    missing : bool
+        Whether entries are missing.
+
+    Returns
+    -------
+    Moments
+    """
     level = mass @ y / max(mass.sum(), 1e-300)
     u = y - level
     with np.errstate(over="ignore", invalid="ignore"):
@@ -57,7 +73,25 @@ def of_numbers(X: Any, y: Floats, mass: Floats, missing: bool) -> Moments:
 
 
 def of_classes(X: Any, codes: Any, n_classes: int, mass: Floats, missing: bool) -> Moments:
-    """Moments of one batch whose targets are, class by class, 1 in the class and 0 elsewhere."""
+    """Moments of one batch of classes: each class is a target, 1 in the class and 0 elsewhere.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix (n_rows, n_features)
+        The rows.
+    codes : ndarray of int (n_rows,)
+        The class of each row.
+    n_classes : int
+        How many classes there are.
+    mass : ndarray (n_rows,)
+        How much each row counts.
+    missing : bool
+        Whether entries are missing.
+
+    Returns
+    -------
+    Moments
+    """
     rows = sp.vstack([sp.csr_array(mass[None, :]), rows_by_class(codes, n_classes, mass)], "csr")
     with np.errstate(over="ignore", invalid="ignore"):
         sums, x, x_rest, xx, xz = _summed(X, rows, missing)
@@ -66,14 +100,14 @@ def of_classes(X: Any, codes: Any, n_classes: int, mass: Floats, missing: bool) 
 
 
 def _summed(X: Any, rows: Any, missing: bool) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Sums over the entries that are there, in each column: of 1, and about its mean of x.
+    """Weighted sums of 1 and of x minus its mean, over the entries of each column.
 
-    ``rows`` has one row per sum, of which the first holds the weights. Returned are the sums of
-    1, the mean in two parts, the spread about it, and the sums of x about the mean.
+    Each row of ``rows`` holds the factors of one sum; the first holds the weights. Returned are
+    the sums of 1, the mean in two parts, the spread about it, and the sums of x about the mean.
     """
     if not sp.issparse(X):
         return _settled(*_summed_dense(X, rows, missing))
-    # Columns without entries add up to nothing: only the others are looked at.
+    # Only columns with entries have sums.
     columns, places = np.unique(X.indices, return_inverse=True)
     touched = sp.csr_array((X.data, places, X.indptr), shape=(X.shape[0], len(columns)))
     sums, *about_mean = _settled(*_summed_sparse(touched, rows, missing))
@@ -91,7 +125,7 @@ def _summed(X: Any, rows: Any, missing: bool) -> tuple[Floats, Floats, Floats, F
 def _settled(
     sums: Floats, mean: Floats, spread: Floats, crossed: Floats
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """The same about the mean as it is: what adds up about a rounded one tells how far it is."""
+    """The same sums about the exact mean: those about a rounded mean show how far it is off."""
     rest = crossed[0] / np.where(sums[0] > 0.0, sums[0], 1.0)
     spread = np.maximum(spread - crossed[0] * rest, 0.0)
     return sums, mean, rest, spread, crossed - sums * rest
@@ -117,8 +151,8 @@ def _summed_sparse(X: Any, rows: Any, missing: bool) -> tuple[Floats, Floats, Fl
     values = np.where(there, X.data, 0.0).astype(np.float64, copy=False)
     totals = rows.sum(axis=1)[:, None]
     held = (rows @ like_x(np.ones(len(X.data)))).toarray()
-    zeros = totals - held  # what the entries add up to that are zeros and not stored
-    # Where none is, rounding must not leave a trace: it would be as far off as the mean is.
+    zeros = totals - held  # the sums over zeros that are not stored
+    # A column that stores all its entries has none: remove what rounding left.
     zeros[:, np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0]] = 0.0
     sums = zeros + (rows @ like_x(there.astype(np.float64))).toarray() if missing else totals
     weight = rows[:1]
@@ -129,7 +163,19 @@ def _summed_sparse(X: Any, rows: Any, missing: bool) -> tuple[Floats, Floats, Fl
 
 
 def merge(old: Moments, new: Moments, keep: float) -> Moments:
-    """Moments of two parts of a stream together, of which the first counts ``keep`` of itself."""
+    """Moments of two parts of a stream together.
+
+    Parameters
+    ----------
+    old, new : Moments
+        The two parts.
+    keep : float
+        What the old part is multiplied by.
+
+    Returns
+    -------
+    Moments
+    """
     n = keep * old.n + new.n
     share = new.n / np.where(n > 0.0, n, 1.0)
     both = keep * old.n * share
@@ -146,14 +192,24 @@ def merge(old: Moments, new: Moments, keep: float) -> Moments:
 
 
 def _two_parts(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """The sum of a and b, rounded, and what rounding took off (Knuth's TwoSum)."""
+    """The rounded sum of a and b, and the rounding error (Knuth's TwoSum)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def by_numbers(m: Moments) -> Floats:
-    """The squared correlation of each column with the target."""
+    """The squared correlation of each column with the target.
+
+    Parameters
+    ----------
+    m : Moments
+        Of a numeric target.
+
+    Returns
+    -------
+    ndarray (n_features,)
+    """
     x, z = _root(m.xx, m.x, m.n), _root(m.zz[0], m.z[0], m.n)
     r = m.xz[0] / np.where(x > 0.0, x, np.inf) / np.where(z > 0.0, z, np.inf)
     share: Floats = np.minimum(r * r, 1.0)
@@ -161,7 +217,17 @@ def by_numbers(m: Moments) -> Floats:
 
 
 def by_classes(m: Moments) -> Floats:
-    """The share of each column's spread that lies between the means of the classes."""
+    """The share of each column's variance that lies between the class means.
+
+    Parameters
+    ----------
+    m : Moments
+        Of classes.
+
+    Returns
+    -------
+    ndarray (n_features,)
+    """
     x, n = _root(m.xx, m.x, m.n), m.n * m.z
     r = m.xz / np.where(x > 0.0, x, np.inf)
     between = (r * r / np.where(n > 0.0, n, np.inf)).sum(axis=0)
@@ -170,7 +236,7 @@ def by_classes(m: Moments) -> Floats:
 
 
 def _root(spread: Floats, mean: Floats, n: Floats) -> Floats:
-    """The root of a spread, or 0 if it is no more than the rounding of a constant."""
+    """The root of a spread, or 0 if it is no greater than the rounding error of a constant."""
     floor = n * np.maximum(ROUNDING * mean * mean, 1e-300)
     root: Floats = np.sqrt(np.where(spread > floor, spread, 0.0))
     return root

@@ -30,39 +30,37 @@ class Screening(OnlineSelector):
         |r_j| = \frac{|S_{xy}|}{\sqrt{S_{xx} S_{yy}}}, \qquad
         S_{ab} = \sum_i w_i (a_i - \bar a)(b_i - \bar b)
 
-    where of two classes one stands for 0 and the other for 1. For :math:`g` classes, of
-    :math:`n_c` rows and mean :math:`\bar x_c` each, it is the correlation ratio :math:`\eta_j`,
-    which for two is :math:`|r_j|`; F is that of the analysis of variance, or with :math:`r_j` in
-    place of :math:`\eta_j` and :math:`g = 2` that of regression on one feature:
+    where two classes count as 0 and 1. For :math:`g` classes with :math:`n_c` rows and means
+    :math:`\bar x_c`, it is the correlation ratio :math:`\eta_j`; for two classes that is
+    :math:`|r_j|`. F is the statistic of the analysis of variance. For a numeric target it is that
+    of regression on one feature: :math:`r_j` in place of :math:`\eta_j`, and :math:`g = 2`.
 
     .. math::
         \eta_j = \sqrt{\frac{\sum_c n_c (\bar x_c - \bar x)^2}{S_{xx}}}, \qquad
         F_j = \frac{\eta_j^2}{1 - \eta_j^2} \cdot \frac{n - g}{g - 1}
 
-    Every batch is summed about its own means and merged into the running ones, so that an offset
-    of a column or target costs no digits (Chan, Golub, LeVeque 1983). X may have any scale and
-    any offset, per column: scores do not depend on them. A missing entry is left out of its
-    column: rows count where the feature is there. A feature or target that did not vary yet
-    scores 0.
+    Every batch is summed about its own means and merged into the running sums, so that an offset
+    of a column or target costs no digits (Chan, Golub, LeVeque 1983). The scale and the offset of
+    a column do not matter. A missing entry is left out of its column. A feature or target that has
+    not varied yet scores 0.
 
     Parameters
     ----------
     n_features_to_select : int or float, default=10
         How many features to select: a number (all, if there are fewer) or a fraction in (0, 1).
     measure : {"correlation", "f"}, default="correlation"
-        What features are ranked by. The order differs only if entries are missing: F also counts
-        the rows that speak for it. It stays finite where a feature tells the classes apart
-        without error.
+        What features are ranked by. The order differs only if entries are missing: F also grows
+        with the number of rows. It stays finite where a feature separates the classes perfectly.
     target : {"auto", "classes", "numbers"}, default="auto"
-        What y is. "auto" takes numbers if the first batch holds one that is not whole.
+        What y is. "auto" means numbers if the first batch holds fractions, otherwise classes.
     forgetting : float, default=0.0
-        In [0, 1): what was learnt counts less by this share with every further row; 0 keeps
-        everything. About the last ``1 / forgetting`` rows matter, however they are cut into
-        batches.
+        In [0, 1): every new row reduces the weight of older rows by this share; 0 keeps
+        everything. About the last ``1 / forgetting`` rows matter. How they are cut into batches
+        does not.
     missing : {"ignore", "error"}, default="ignore"
         A missing entry of X is left out, or refused.
     batch_size : int, default=100
-        What :meth:`fit` cuts its data into.
+        The batch size that :meth:`fit` uses.
 
     Attributes
     ----------
@@ -71,7 +69,7 @@ class Screening(OnlineSelector):
     classes_ : ndarray
         The labels seen, sorted, unless the target is numbers.
     n_features_in_, feature_names_in_, n_samples_seen_, n_missing_
-        What was seen.
+        Columns, their names, rows and missing entries seen so far.
 
     References
     ----------
@@ -123,7 +121,7 @@ class Screening(OnlineSelector):
             return np.sqrt(share)
         groups = 2 if self._numeric_ else np.maximum((m.z > 0.0).sum(axis=0), 2)
         freedom = np.maximum(m.n - groups, 0.0) / (groups - 1)
-        # A share of 1 is one to within rounding: no more can be told than this.
+        # A share of 1 is only known up to rounding, so F is bounded.
         weights: Floats = share / np.maximum(1.0 - share, _EPS) * freedom
         return weights
 

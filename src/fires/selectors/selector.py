@@ -1,4 +1,4 @@
-"""What every selector can do: say what it selects, reduce X to it, and be saved."""
+"""The base class of all selectors: what is selected, its names, and saving."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from fires.selectors.gate import Gate
 
 
 class Selector(Gate, BaseEstimator, ABC):  # type: ignore[misc]
-    """What selectors of streams of rows and of arriving features have in common.
+    """What selectors share, whether rows or columns arrive.
 
-    A method declares what it learns, see :mod:`fires.core.declared`: ``_learnt`` lists ``x`` for
-    the attribute ``_x_``. That is all it takes to be saved and loaded.
+    A subclass lists in ``_learnt`` what it learns, see :mod:`fires.core.declared`: the entry ``x``
+    stands for the attribute ``_x_``. That is enough to be saved and loaded.
     """
 
-    _fitted_by: ClassVar[tuple[str, str]]  # the attribute that says so, and what has to be called
+    _fitted_by: ClassVar[tuple[str, str]]  # the attribute that shows it, and the method to call
     _learnt: ClassVar[Declared] = {}
-    _counted: ClassVar[Declared] = {}  # what is learnt by every selector of a kind
+    _counted: ClassVar[Declared] = {}  # what the base class itself learns
 
     n_missing_: int
 
     @abstractmethod
     def _selected(self) -> npt.NDArray[np.intp]:
-        """The selected columns, ascending; not to be changed."""
+        """The indices of the selected columns, ascending; callers must not change them."""
 
     def _check_parameters(self) -> None:
-        """Raise if a setting makes no sense. Asked again whenever a setting has changed."""
+        """Raise if a setting makes no sense. Called again whenever a setting has changed."""
 
     def _state(self) -> State:
         """What was learnt, as JSON values and arrays."""
@@ -50,7 +50,7 @@ class Selector(Gate, BaseEstimator, ABC):  # type: ignore[misc]
         restore(self, self._learnt, header, arrays, self._sizes(), "_{}_")
 
     def _sizes(self) -> dict[str, int]:
-        """What the letters in declared shapes mean."""
+        """The sizes that the letters in declared shapes stand for."""
         return {"J": self.n_features_in_}
 
     def _plain(self, value: Any) -> Any:
@@ -133,8 +133,8 @@ class Selector(Gate, BaseEstimator, ABC):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything needed to go on to a file, for :func:`fires.load`.
 
-        No code is in the file. It is written beside and moved into place, so a crash leaves the
-        old file whole.
+        The file holds no code. It is written under another name and then moved into place, so a
+        crash leaves the old file whole.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class Selector(Gate, BaseEstimator, ABC):  # type: ignore[misc]
         write_state(path, *self.saved())
 
     def saved(self) -> State:
-        """Everything that a file holds: also what a pipeline puts into its own file.
+        """Everything that goes into a file, this selector's own or a pipeline's.
 
         Returns
         -------
@@ -167,7 +167,7 @@ class Selector(Gate, BaseEstimator, ABC):  # type: ignore[misc]
         return header, arrays | more
 
     def restore(self, header: dict[str, Any], arrays: Arrays, model: Any = None) -> Self:
-        """Become what was :meth:`saved`, once all of it has been checked.
+        """Take over what was :meth:`saved`, after all of it has been checked.
 
         Parameters
         ----------
@@ -213,7 +213,22 @@ _FACTS: Declared = {"n_features": Value(int, low=0), "named_apart": Value(bool)}
 
 
 def same_kind(model: Any, found: str, wanted: str, what: str) -> Any:
-    """What the user passed to ``fires.load``, if its class is the one that was saved."""
+    """The model passed to ``fires.load``, if its class is the one that was saved.
+
+    Parameters
+    ----------
+    model : object or None
+        What the user passed.
+    found, wanted : str
+        Its class, and the class that was saved.
+    what : str
+        What errors call it.
+
+    Returns
+    -------
+    object
+        The model.
+    """
     if model is None:
         raise ValueError(
             f"This state was learnt with {what}, {wanted}: pass it again, "

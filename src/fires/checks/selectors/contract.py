@@ -1,4 +1,4 @@
-"""A selector under check, and how two of them are held against each other."""
+"""A selector under check, and how two selectors are compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BOTH_FORMS: tuple[Form, Form] = (np.asarray, sp.csr_array)
 
 @dataclass(frozen=True)
 class SelectorContract:
-    """A selector, what it learns from, and what it is loaded with. Subclasses add the checks."""
+    """A selector, its target, and the options of ``fires.load``. Subclasses add the checks."""
 
     _selector: Any
     _target: str
@@ -43,7 +43,7 @@ class SelectorContract:
         selector: Any = None,
         **options: Any,
     ) -> Any:
-        """A selector, a new one if none is given, that has learnt from batches in some form."""
+        """Let a selector, by default a new one, learn from batches in some form."""
         selector = self._new() if selector is None else selector
         for X, y in self._batches() if batches is None else batches:
             selector.partial_fit(form(X), y, **options)
@@ -56,7 +56,20 @@ class SelectorContract:
 
 
 def saved_state(selector: Any) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
-    """Everything that a saved selector holds besides its settings: arrays to the bit."""
+    """What a selector would save, without its settings, in a form that can be compared.
+
+    Parameters
+    ----------
+    selector : OnlineSelector
+        Has learnt.
+
+    Returns
+    -------
+    header : dict
+        JSON values.
+    arrays : dict of str to tuple
+        Type, shape and bytes.
+    """
     with TemporaryDirectory() as folder:
         selector.save(Path(folder) / "state")
         header, arrays = read_state(Path(folder) / "state")
@@ -65,12 +78,32 @@ def saved_state(selector: Any) -> tuple[dict[str, Any], dict[str, tuple[Any, ...
 
 
 def learnt_names(selector: Any) -> list[str]:
-    """What a selector knows that it did not know when it was made."""
+    """The names of the attributes that a selector has got by learning.
+
+    Parameters
+    ----------
+    selector : OnlineSelector
+        Has learnt.
+
+    Returns
+    -------
+    list of str
+    """
     return [name for name in vars(selector) if name.endswith("_")]
 
 
 def expect_alike(one: Any, other: Any, what: str = "", rtol: float = 1e-9) -> None:
-    """Expect finite and equal weights and one selected set; ``rtol=0`` means to the bit."""
+    """Expect two selectors to have equal, finite weights and the same support.
+
+    Parameters
+    ----------
+    one, other : OnlineSelector
+        What is compared.
+    what : str
+        What the error says about them.
+    rtol : float
+        How far weights may differ; 0 means to the bit.
+    """
     atol = 1e-12 if rtol else 0.0
     assert_allclose(one.weights_, other.weights_, rtol=rtol, atol=atol, err_msg=what)
     assert_array_equal(one.get_support(), other.get_support(), err_msg=what)
@@ -78,11 +111,27 @@ def expect_alike(one: Any, other: Any, what: str = "", rtol: float = 1e-9) -> No
 
 
 def expect_same_state(one: Any, other: Any, what: str) -> None:
-    """Expect two selectors to hold the same, to the bit."""
+    """Expect two selectors to have the same state, to the bit.
+
+    Parameters
+    ----------
+    one, other : OnlineSelector
+        What is compared.
+    what : str
+        What the error says about them.
+    """
     expect_alike(one, other, what, rtol=0.0)
     expect(saved_state(one) == saved_state(other), f"{what}: what they would save differs")
 
 
 def expect_finite(selector: Any, what: str) -> None:
-    """Expect that no weight is NaN or infinite."""
+    """Expect that no weight is NaN or infinite.
+
+    Parameters
+    ----------
+    selector : OnlineSelector
+        Has learnt.
+    what : str
+        What the error says about it.
+    """
     expect(np.isfinite(selector.weights_).all(), f"{what}: weights are {selector.weights_}")

@@ -1,4 +1,4 @@
-"""What X may be: any form, any order of columns, rows one by one, gaps, weights."""
+"""What X may be: any form, any order of columns, single rows, missing entries, weights."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RowContract(SelectorContract):
         X = data.with_entry(X, np.nan)
         weight, classes = np.arange(25.0) % 3 + 1, take_rows(self._classes, slice(None, None, -1))
         for array in (y, weight, classes):
-            if array is not None:  # whoever writes into it fails
+            if array is not None:  # writing into it raises an error
                 array.flags.writeable = False
         for name, form in (data.DENSE_FORMS | data.SPARSE_FORMS).items():
             passed, selector = form(X), self._new()
@@ -94,7 +94,7 @@ class RowContract(SelectorContract):
             expect_finite(selector, "missing entries")
 
     def zeros_and_constant_columns_do_no_harm(self) -> None:
-        """Rows of zeros and columns without spread are data like any other."""
+        """Rows of zeros and constant columns are ordinary data."""
         X, y = next(self._batches())
         X[::3], X[:, 5], X[:, 6] = 0.0, 0.0, 1.0
         nothing = np.zeros_like(X)

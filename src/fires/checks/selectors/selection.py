@@ -1,4 +1,4 @@
-"""What is selected: how many, which, and that all methods say the same of it."""
+"""What is selected: how many features, which, and that all methods agree on it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SelectionContract(SelectorContract):
             assert_array_equal(selector.ranking_[order], np.arange(1, len(order) + 1))
 
     def support_transform_mask_and_inverse_transform_agree(self) -> None:
-        """All say the same of what is selected; X comes back in kind; what is missing stays so."""
+        """All agree on what is selected, keep the type of X, and keep missing entries missing."""
         X, _ = next(self._batches(seed=9))
         X[0] = np.nan
         for name in ("array", "single precision", "csr_array", "csr_matrix", *data.FRAMES):

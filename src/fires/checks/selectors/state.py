@@ -1,4 +1,4 @@
-"""What was learnt: files and copies that go on alike, fit, and what is refused without a trace."""
+"""What was learnt: files and copies go on alike; a refused batch leaves no trace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fires.checks.selectors.contract import (
 )
 from fires.loading import load
 
-# Settings that count from the first batch on: a change in the middle of a stream is not looked at.
+# Settings that are read with the first batch only: later changes are ignored.
 _FIXED = ("batch_size", "fit_intercept", "model", "mu_init", "random_state", "scale", "sigma_init")
 # What makes no sense as any setting, or as the number of features.
 _NONSENSE = (object(), [np.nan, "?"], "nonsense")
@@ -61,7 +61,7 @@ class StateContract(SelectorContract):
                     selector.save(path)
                     sizes[i] = path.stat().st_size
         expect_finite(selector, "dense and sparse batches in turns")
-        # Numbers in the header get more digits, and it is padded; a list of k features fills up.
+        # Allowed: counts in the header get more digits, padding, a list of up to k features.
         room = 64 + 8 * int(selector.get_support().sum())
         expect(sizes[200] - sizes[10] <= room, f"bytes after 10 and 200 batches: {sizes}")
 
@@ -70,7 +70,7 @@ class StateContract(SelectorContract):
         batches = list(self._batches(6))
         for pickled in (False, True):
             selector = self._learn(batches[:3])
-            expect_finite(selector, "before it is copied")  # so that something is there to copy
+            expect_finite(selector, "before it is copied")  # it must have learnt something
             again = pickle.loads(pickle.dumps(selector)) if pickled else copy.deepcopy(selector)
             expect(not again.weights_.flags.writeable, "the weights of a copy are not read-only")
             before = saved_state(again)
@@ -80,7 +80,7 @@ class StateContract(SelectorContract):
             expect_same_state(again, selector, "a copy")
 
     def fit_forgets_and_learns_batch_by_batch(self) -> None:
-        """``fit`` starts anew and is ``partial_fit`` over parts of ``batch_size`` rows."""
+        """``fit`` starts again and equals ``partial_fit`` over parts of ``batch_size`` rows."""
         X, y = data.joined(self._batches())
         selector = self._learn(self._batches(2, seed=5))
         if "batch_size" in selector.get_params():
@@ -151,7 +151,7 @@ class FileContract(SelectorContract):
                 self._goes_on(selector, list(self._batches()), form)
 
     def _goes_on(self, selector: Any, batches: Any, form: Form = np.asarray) -> Any:
-        """Save, load, let both learn on, and hold them against each other."""
+        """Save, load, let both learn on, and compare them."""
         with TemporaryDirectory() as folder:
             selector.save(Path(folder) / "state")
             loaded = load(Path(folder) / "state", **self._load_options)

@@ -58,7 +58,7 @@ class LabelContract(SelectorContract):
 
 
 class NoTargetContract(SelectorContract):
-    """What holds for a method without a teacher."""
+    """What holds for a method that needs no target."""
 
     def y_is_not_looked_at(self) -> None:
         """Any y is taken, and changes nothing."""

@@ -1,4 +1,4 @@
-"""The likelihoods of linear models: each is one file in this folder, and one line below."""
+"""The likelihoods of linear models. Each is one file in this folder, and one line below."""
 
 from importlib import import_module
 
@@ -6,7 +6,7 @@ from fires.models.families.base import Family
 
 __all__ = ["FAMILIES", "Family"]
 
-# The files; what each is for stands in its ``FAMILY``.
+# One file per family; each holds a ``FAMILY``.
 _FILES = (
     "probit",
     "logistic",

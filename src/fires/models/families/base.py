@@ -1,7 +1,7 @@
-r"""What every linear base model shares with its likelihood: one scalar function.
+r"""The base class of the likelihoods of linear models.
 
-A linear model sees a row only through :math:`t = \theta^\top x \sim \mathcal{N}(a, v)`, so all it
-needs is one function of three numbers: the log marginal likelihood and its two slopes,
+A linear model sees a row only through :math:`t = \theta^\top x \sim \mathcal{N}(a, v)`. So a
+likelihood is one function of three numbers: the log marginal likelihood and its two slopes,
 
 .. math::
     Z(a, v, y) = \operatorname{E}[p(y \mid t)], \qquad
@@ -28,19 +28,19 @@ Scores = tuple[Floats, Floats, Floats]
 
 
 class Family(ABC):
-    """A likelihood ``p(y | t)``, known by its Gaussian marginal, with every fact about itself.
+    """A likelihood ``p(y | t)``, with all that a linear model needs to know about it.
 
-    A new family writes ``kind`` and :meth:`scores`; the other facts have defaults. The name that
-    ``FIRES(model=...)`` calls it by is that of its file, which keeps an instance as ``FAMILY``.
+    A new family writes ``kind`` and :meth:`scores`; everything else has a default. Its file holds
+    an instance as ``FAMILY``. The name of the file is its name in ``FIRES(model=...)``.
 
     Attributes
     ----------
     kind : {"classes", "numbers", "counts"}
         What ``y`` is: -1 and +1, any number, or a number that is not negative.
     noise : float
-        The variance of the noise that learning starts from, where ``v`` includes one; else 0.
+        The variance of the noise at the start, if ``v`` includes a noise; otherwise 0.
     start_width : float
-        How the start of a prediction widens with ``v``, see :func:`fires.models.target.start`.
+        How the start of a prediction depends on ``v``, see :func:`fires.models.target.start`.
     """
 
     kind: Kind
@@ -66,7 +66,7 @@ class Family(ABC):
 
     @property
     def pull_rows(self) -> RowPulls:
-        """What the rows of a batch pull with: compiled, if the family has compiled slopes."""
+        """The slopes of all rows of a batch: compiled, if the family has compiled slopes."""
         return lambda *rows: pull_rows_plain(self.scores, *rows)
 
     @property
@@ -75,7 +75,7 @@ class Family(ABC):
         return None
 
     def level_of_share(self, rest: float, positive: float) -> float:
-        """The inverse link of the share of positives, exactly odd in which side is called positive.
+        """The inverse link of the share of positives; it changes sign if the sides are exchanged.
 
         Parameters
         ----------
@@ -96,15 +96,28 @@ def by_rows(
     v: npt.ArrayLike,
     y: npt.ArrayLike,
 ) -> Scores:
-    """Call a function of equally long vectors with whatever broadcasts, a block at a time.
+    """Apply a function of vectors of one length to arrays that broadcast, block by block.
 
-    A block bounds the memory of the tables, and keeps them in cache. ``v = 0`` is replaced by
-    1e-100, which changes no digit unless a Poisson with ``a > 200`` is asked for ``-inf``.
+    Blocks bound the memory, and keep intermediate tables in the cache. ``v = 0`` is replaced by
+    1e-100; that changes nothing, except for a Poisson with ``a > 200`` whose result would be
+    ``-inf``.
+
+    Parameters
+    ----------
+    score : callable (a, v, y) -> (log_z, g_a, g_v)
+        Takes vectors of one length.
+    a, v, y : array-like
+        As in :meth:`Family.scores`.
+
+    Returns
+    -------
+    log_z, g_a, g_v : ndarray
+        In the broadcast shape.
     """
     a, v, y = np.broadcast_arrays(*floats(a, v, y))
     out = np.empty((3, a.size))
     rows, variance, target = a.ravel(), np.maximum(v.ravel(), 1e-100), y.ravel()
-    # Squares that overflow are exponents far in a tail, where the exponential is 0.
+    # Squares overflow only in exponents far in a tail, where the exponential is 0 anyway.
     with np.errstate(over="ignore"):
         for start in range(0, a.size, 1024):
             block = slice(start, start + 1024)
@@ -113,7 +126,17 @@ def by_rows(
 
 
 def floats(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> Scores:
-    """Make three arrays of float64; a NumPy scalar becomes an array without axes."""
+    """Three arrays of float64; a NumPy scalar becomes an array without axes.
+
+    Parameters
+    ----------
+    a, b, c : array-like
+        Numbers.
+
+    Returns
+    -------
+    tuple of three ndarrays
+    """
     return np.asarray(a, np.float64), np.asarray(b, np.float64), np.asarray(c, np.float64)
 
 
@@ -125,8 +148,23 @@ def left_moments(a: Floats, v: Floats, first: Floats, n: int) -> tuple[Floats, F
             = \tfrac12 e^{-a^2 / 2 v} \operatorname{erfcx}(x), \qquad
         x = \frac{a + k v}{\sqrt{2 v}}
 
-    Returns the ``n`` moments, the factor :math:`e^{-a^2 / 2v}`, both divided by a scale near the
-    first moment so that nothing overflows, and the logarithm of that scale.
+    Parameters
+    ----------
+    a, v : ndarray
+        Mean and variance of t.
+    first : ndarray
+        The first k.
+    n : int
+        How many moments.
+
+    Returns
+    -------
+    moments : ndarray (n, ...)
+        Divided by a scale near the first moment, so that nothing overflows.
+    edge : ndarray
+        The factor :math:`e^{-a^2 / 2v}`, divided by the same scale.
+    log_scale : ndarray
+        The logarithm of that scale.
     """
     j = np.arange(n)[:, None]
     root = np.sqrt(2.0 * v)
@@ -139,5 +177,15 @@ def left_moments(a: Floats, v: Floats, first: Floats, n: int) -> tuple[Floats, F
 
 
 def shares(rest: float, positive: float) -> tuple[float, float]:
-    """The weights of both sides with half a row more of each: a class not met yet is rare."""
+    """The weights of both sides plus half a row each, so that a class not seen yet counts as rare.
+
+    Parameters
+    ----------
+    rest, positive : float
+        The weight of the rows of both sides.
+
+    Returns
+    -------
+    rest, positive : float
+    """
     return rest + 0.5, positive + 0.5

@@ -12,7 +12,7 @@ class Gaussian(Family):
     r"""Numbers with normal noise: :math:`Z = \mathcal{N}(y; a, v)`.
 
     Here ``v > 0`` **includes** the noise: the caller adds its variance to that of
-    :math:`\theta^\top x`. So the slope with respect to the variance of the noise is ``g_v`` too.
+    :math:`\theta^\top x`. So ``g_v`` is also the slope in the variance of the noise.
 
     .. math::
         g_a = \frac{e}{v}, \quad g_v = \frac{1}{2 v} \Bigl(\frac{e^2}{v} - 1\Bigr),
@@ -29,7 +29,7 @@ class Gaussian(Family):
     noise = 1.0
 
     def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
-        """``(log Z, dlogZ/da, dlogZ/dv)``, elementwise, in the broadcast shape."""
+        """See :meth:`Family.scores`."""
         a, v, y = floats(a, v, y)
         error = y - a
         pull = error / v

@@ -16,8 +16,8 @@ from fires.models.families.base import Family, Scores, by_rows, left_moments, sh
 class Logistic(Family):
     r"""Classes by a logistic: :math:`p(y \mid t) = \sigma(y t)`, :math:`y = \pm 1`.
 
-    On the left half line the sigmoid is a short sum of exponentials, on the right it is the
-    mirror image of that,
+    For negative t the sigmoid is a short sum of exponentials; for positive t it is the mirror
+    image,
 
     .. math::
         \sigma(t) = 1 - \sigma(-t) = \sum_k c_k e^{kt}, \quad t \le 0
@@ -49,11 +49,11 @@ class Logistic(Family):
     start_width = np.pi / 8.0
 
     def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
-        """``(log Z, dlogZ/da, dlogZ/dv)``, elementwise, in the broadcast shape."""
+        """See :meth:`Family.scores`."""
         return by_rows(_logistic, a, v, y)
 
     def level_of_share(self, rest: float, positive: float) -> float:
-        """The log odds of the share of positives.
+        """The log odds of the share of positives. See :meth:`Family.level_of_share`.
 
         Examples
         --------
@@ -74,13 +74,13 @@ def _logistic(a: Floats, v: Floats, y: Floats) -> Scores:
     above = 0.5 * edge * erfcx(-s / np.sqrt(2.0 * v))
     odd, even = c * (left - right), c * (left + right)
     f = above + odd.sum(axis=0)
-    # Tiny probabilities must not be found as 1 - Z, nor tiny log Z as log(1 - tiny).
+    # A tiny probability as 1 - Z, or a tiny log Z as log(1 - tiny), would lose its digits.
     scale = np.exp(log_scale)
     tail = y * a < 0.0
     log_z = np.where(tail, log_scale + np.log(f), np.log1p(-scale * f))
     unit = np.where(tail, 1.0 / f, scale / (1.0 - scale * f))
     g_a = y * unit * (k * even).sum(axis=0)
-    bend = np.maximum((k * k * odd).sum(axis=0), 0.0)  # rounding may cross 0, F'' does not
+    bend = np.maximum((k * k * odd).sum(axis=0), 0.0)  # F'' is never negative, but for rounding
     g_v = np.where(tail, 0.5, -0.5) * unit * bend
     return log_z, g_a, g_v
 
@@ -94,8 +94,8 @@ def _sigmoid_coefficients() -> Floats:
         q(x) = \Bigl(\frac{1 - x}{2}\Bigr)^2 \frac{T_{17}(2 x - 1)}{T_{17}(-3)} .
 
     :math:`q(-1) = 1` makes it a polynomial, and its relative error is :math:`|q| < 10^{-13}`. The
-    double zero of q at 1 joins the two halves of the sigmoid smoothly, and keeps the error small
-    in the derivatives as well. Alternating and at most 1: nothing is lost in the sums.
+    double zero of q at 1 joins the two halves of the sigmoid smoothly, and keeps the error of the
+    derivatives small as well. The terms alternate and are at most 1, so sums lose no digits.
     """
     before, t = np.array([1.0]), np.array([-1.0, 2.0])
     for _ in range(16):

@@ -1,7 +1,7 @@
 """Counts with a log link: computed to about 1e-10, tails included.
 
-Gauss-Hermite nodes fixed at N(a, v) miss what matters when ``v`` is large, and the slopes they give
-are then not even those of the value they give.
+Gauss-Hermite nodes at N(a, v) would miss the mode when ``v`` is large, and their slopes would not
+be the slopes of their value.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Poisson(Family):
         t = a + v (y - \lambda), \qquad \lambda = e^t = \frac{w}{v}, \qquad
         w + \log w = a + v y + \log v .
 
-    A rate :math:`\lambda < 1` leaves a mass as wide as the Gaussian, cut off on the scale 1 by
-    :math:`e^{-e^t}`: see :func:`_poisson_few`. Otherwise one width rules: :func:`_poisson_many`.
-    ``y`` need not be whole.
+    At a rate :math:`\lambda < 1`, the integrand is as wide as the Gaussian, and :math:`e^{-e^t}`
+    cuts it off within a width of about 1: see :func:`_poisson_few`. Otherwise it has one width:
+    :func:`_poisson_many`. ``y`` need not be whole.
 
     Examples
     --------
@@ -42,12 +42,12 @@ class Poisson(Family):
     kind = "counts"
 
     def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
-        """``(log Z, dlogZ/da, dlogZ/dv)``, elementwise, in the broadcast shape."""
+        """See :meth:`Family.scores`."""
         return by_rows(_poisson, a, v, y)
 
 
 def _poisson(a: Floats, v: Floats, y: Floats) -> Scores:
-    """Score equally long vectors, each row in the regime of its mode."""
+    """Score vectors of one length; the mode of each row decides how."""
     few = a + v * y < v  # the integrand falls at t = 0: its mode is at a rate below 1
     many = ~few
     out = np.empty((3, len(a)))
@@ -80,7 +80,7 @@ def _poisson_few(a: Floats, v: Floats, y: Floats) -> Scores:
     i0 = (series * left[:n]).sum(axis=0) + right
     r1 = ((series * left[1:-1]).sum(axis=0) + (f * rate).sum(axis=0)) / i0
     r2 = ((series * left[2:]).sum(axis=0) + (f * rate**2).sum(axis=0)) / i0
-    # y = 0 may be nearly certain: then log Z is as small as what is missing from Z = 1.
+    # If y = 0 is nearly certain, log Z is tiny: compute it from 1 - Z.
     missing = 0.5 * edge * erfcx(-x) - right - (series[1:] * left[1:n]).sum(axis=0)
     certain = (y == 0.0) & (a < 0.0) & (i0 > 0.5)
     log_z = np.where(certain, np.log1p(-np.where(certain, missing, 0.0)), log_scale + np.log(i0))
@@ -97,8 +97,8 @@ def _poisson_many(a: Floats, v: Floats, y: Floats) -> Scores:
     """
     nodes, weights = _trapezoid()
     w = wrightomega(a + v * y + np.log(v))
-    # Where v is large the Gaussian's own slopes, (t - a) / v, are the accurate ones; where it is
-    # small, those of log p. Neither may come from a difference of what is nearly equal.
+    # For large v the slopes of the Gaussian, (t - a) / v, are accurate; for small v those of
+    # log p. In the other case, each would be a difference of nearly equal numbers.
     flat = w > 1.0
     mode = np.where(flat, np.log(w / v), a + v * y - w)
     rate = np.exp(mode)

@@ -16,7 +16,7 @@ from fires.models.families.base import Family, Scores, floats, shares
 
 _ROOT = math.sqrt(2.0 / math.pi)
 _HALF = math.sqrt(0.5)
-_TERMS = 60  # of the continued fraction: full precision from z = -7 downwards
+_TERMS = 60  # terms of the continued fraction; enough for full precision below z = -7
 
 
 class Probit(Family):
@@ -39,12 +39,12 @@ class Probit(Family):
     start_width = 1.0
 
     def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
-        """``(log Z, dlogZ/da, dlogZ/dv)``, elementwise, in the broadcast shape."""
+        """See :meth:`Family.scores`."""
         a, v, y = floats(a, v, y)
         rho = np.sqrt(1.0 + v)
         z = y * (a / rho)
         pull = inverse_mills(z) / rho
-        # z / rho first: z * pull can overflow where the slope does not.
+        # z / rho comes first: z * pull may overflow although the slope does not.
         return floats(log_ndtr(z), y * pull, -0.5 * (z / rho) * pull)
 
     @property
@@ -58,7 +58,7 @@ class Probit(Family):
         return _whole_step
 
     def level_of_share(self, rest: float, positive: float) -> float:
-        """The quantile of the share of positives.
+        """The normal quantile of the share of positives. See :meth:`Family.level_of_share`.
 
         Examples
         --------
@@ -71,16 +71,25 @@ class Probit(Family):
 
 
 def inverse_mills(z: Floats) -> Floats:
-    r"""Return :math:`\varphi(z) / \Phi(z)`, accurate in both tails.
+    r"""The ratio :math:`\varphi(z) / \Phi(z)`, accurate in both tails.
 
     .. math:: r(z) = \sqrt{2 / \pi} \,/\, \operatorname{erfcx}(-z / \sqrt 2)
+
+    Parameters
+    ----------
+    z : ndarray
+        Any numbers.
+
+    Returns
+    -------
+    ndarray
 
     Examples
     --------
     >>> inverse_mills(np.array([-1000.0, 0.0, 10.0]))
     array([1.00000100e+03, 7.97884561e-01, 7.69459863e-23])
     """
-    # Beyond z = 37 erfcx is infinite and the ratio 0, as it should be.
+    # Beyond z = 37 erfcx is infinite, and the ratio is rightly 0.
     ratio: Floats = np.sqrt(2.0 / np.pi) / erfcx(-z / np.sqrt(2.0))
     return ratio
 

@@ -16,8 +16,8 @@ from fires.selectors.arriving.base import (
     centred,
 )
 
-# Norms relative to where they began: what rounding leaves of a column that the model explains
-# already, and of a target that it explains whole.
+# A column, or target, whose remaining norm is below this share of its first norm is explained:
+# what remains is rounding.
 _EXPLAINED = 1e-10
 _EXHAUSTED = 1e-12
 
@@ -25,8 +25,9 @@ _EXHAUSTED = 1e-12
 class AlphaInvesting(ArrivingFeatures):
     r"""Streamwise feature selection by alpha-investing.
 
-    A linear model with a constant takes in feature :math:`i` = 1, 2, ... if the likelihood ratio
-    bound on its p-value is below what the wealth :math:`w` allows to bet on it:
+    Each arriving feature :math:`i` = 1, 2, ... is a bet. A linear model with a constant takes it in
+    if the likelihood ratio bound on its p-value is below the stake that the wealth :math:`w`
+    allows:
 
     .. math::
         \alpha_i = \frac{w}{2 i}, \qquad
@@ -35,22 +36,22 @@ class AlphaInvesting(ArrivingFeatures):
 
     If :math:`p_i < \alpha_i` the feature is added for good and :math:`w` grows by
     :math:`\alpha_\Delta - \alpha_i`; otherwise :math:`w` falls by :math:`\alpha_i`. So the rate of
-    false discoveries stays under control however many features arrive, and early ones have it
-    easier. A feature costs :math:`O(n |S|)`: the selected columns are kept as an orthonormal basis.
+    false discoveries stays under control however many features arrive. Early features are
+    accepted more easily. A feature costs :math:`O(n |S|)`: the selected columns are kept as an
+    orthonormal basis.
 
-    X is taken as it comes: the method does not depend on the scale of a column. A missing entry
-    counts as the column's mean. The target is a number, or one of two classes. Of the tests that
-    the paper allows, the t-test is left out.
+    The scale of a column does not matter. A missing entry counts as the column's mean. The target
+    holds numbers or two classes. The paper's alternative, the t-test, is not implemented.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        At most so many of the selected features, those with the smallest p; a fraction is one of
-        all columns seen.
+        Keep at most this many selected features, those with the smallest p. A fraction is a share
+        of all columns seen.
     wealth : float, default=0.5
         :math:`w` at the start.
     alpha_delta : float, default=0.5
-        :math:`\alpha_\Delta`: what a feature that is taken in earns.
+        :math:`\alpha_\Delta`: what an accepted feature earns.
 
     Attributes
     ----------
@@ -106,7 +107,7 @@ class AlphaInvesting(ArrivingFeatures):
 
     @property
     def wealth_(self) -> float:
-        """What is left to bet."""
+        """The wealth w now."""
         self._check_fitted()
         return self._wealth_
 
@@ -130,10 +131,10 @@ class AlphaInvesting(ArrivingFeatures):
                 self._wealth_ -= alpha
 
     def _bet(self, x: Floats) -> tuple[Floats, float]:
-        """What the column adds to the model's directions, and -log p."""
+        """The new direction that the column adds to the model, and -log p."""
         direction = centred(x)
         size = np.linalg.norm(direction)
-        for _ in range(2):  # once is not enough for a column that the model nearly explains
+        for _ in range(2):  # a column that the model nearly explains needs a second pass
             direction -= (self._basis_ @ direction) @ self._basis_
         left = np.linalg.norm(direction)
         error = np.linalg.norm(self._residual_)

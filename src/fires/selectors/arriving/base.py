@@ -1,4 +1,4 @@
-"""What selectors of arriving features share: the rows stay, and columns are added to them."""
+"""The base class of selectors for arriving features: the rows stay, columns are added."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ Columns = Iterator[tuple[int, Floats]]
 class ArrivingFeatures(Selector):
     """A selector for a fixed set of rows to which new columns keep arriving.
 
-    The other way round from :class:`~fires.selectors.base.OnlineSelector`: all rows are there from
-    the start, and so is the target; features come one by one or in blocks, and each is looked at
-    once. What comes out is a set, not a ranking: as many features as the method finds worth
-    keeping, or the best of them if ``n_features_to_select`` says so. The columns themselves are
-    not kept, but for what each method says it needs.
+    The opposite of :class:`~fires.selectors.base.OnlineSelector`: all rows and the target are known
+    from the start. Features arrive one by one or in blocks, and each is looked at once. The result
+    is a set, not a ranking: the features the method finds worth keeping, or the best
+    ``n_features_to_select`` of them. A method stores no columns unless its docstring says so.
 
-    A method writes ``_check_parameters``, ``_start`` and ``_arrive``, and declares what it learns
-    in ``_learnt``. If one of them raises, the selector is as it was before the call.
+    A subclass writes ``_check_parameters``, ``_start`` and ``_arrive``, and lists in ``_learnt``
+    what is to be saved. If one of them raises an error, the selector is put back to what it was
+    before the call.
 
     Attributes
     ----------
     weights_ : ndarray (n_features_in_,)
-        How much each selected column is worth, by the method's own measure; 0 for all others.
+        The method's own score of each selected column; 0 for all others.
     n_features_in_, n_samples_, n_missing_ : int
         The columns seen so far, their rows, and the missing entries among them.
     feature_names_in_ : ndarray (n_features_in_,)
@@ -70,11 +70,11 @@ class ArrivingFeatures(Selector):
 
     n_features_to_select: int | float | None
     n_samples_: int
-    _chosen_: dict[int, float]  # the selected columns, ascending, and what they are worth
+    _chosen_: dict[int, float]  # the selected columns, ascending, and their weights
     _names_: dict[str, None]
     _digest_: str | None
 
-    # --- what a method writes ---------------------------------------------------------------
+    # --- what a subclass writes -------------------------------------------------------------
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -86,7 +86,7 @@ class ArrivingFeatures(Selector):
 
     @abstractmethod
     def _arrive(self, columns: Columns) -> None:
-        """Look at new columns (place, values) and change ``_chosen_``; no other array in place."""
+        """Look at new columns (index, values) and change ``_chosen_``, but no array in place."""
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -99,6 +99,10 @@ class ArrivingFeatures(Selector):
             The new columns; either all of them have names or none, and no name comes twice.
         y : array (n_samples,)
             The target, the same in every call. An unsupervised method does not look at it.
+
+        Returns
+        -------
+        self
         """
         self._all_or_nothing(self._take_columns, X_new, y)
         return self
@@ -124,7 +128,7 @@ class ArrivingFeatures(Selector):
         self._arrive(_columns(matrix, n_before))
         self.n_missing_ += counts[0]
         self.n_features_in_ = n_before + matrix.shape[1]
-        self._names_.update(new)  # in place, and so at the very end
+        self._names_.update(new)  # changes in place, so it comes last
 
     def _check_rows(self, n_rows: int) -> None:
         if not hasattr(self, "n_samples_"):
@@ -151,7 +155,7 @@ class ArrivingFeatures(Selector):
         return new
 
     def _check_target(self, y: Any) -> npt.NDArray[Any]:
-        """The target, if it is the one of all calls."""
+        """The target; an error if it differs from that of earlier calls."""
         target = validation.as_target(y, self.n_samples_, type(self).__name__)
         if (target == target[0]).all():
             raise ValueError("y is the same in every row: no feature can tell anything about it.")
@@ -168,7 +172,7 @@ class ArrivingFeatures(Selector):
 
     @property
     def weights_(self) -> Floats:
-        """The worth of every selected column, greater for better, and 0 for all others."""
+        """The weight of every selected column, greater for better, and 0 for all others."""
         self._check_fitted()
         weights = np.zeros(self.n_features_in_)
         weights[list(self._chosen_)] = list(self._chosen_.values())
@@ -190,7 +194,17 @@ class ArrivingFeatures(Selector):
         return np.sort(selected[np.argsort(-worth, kind="stable")[:k]])  # ties to the lower index
 
     def transform(self, X: Any) -> Any:
-        """X, with all columns seen so far, reduced to the selected ones; named in any order."""
+        """X reduced to the selected columns.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, pandas or polars frame (n_samples, n_features_in_)
+            All columns seen so far. Named columns may come in any order.
+
+        Returns
+        -------
+        array or CSR matrix (n_samples, n_selected)
+        """
         return self._checked(X)[:, self._selected()]
 
     def _resolve_k(self) -> int | None:
@@ -206,7 +220,7 @@ class ArrivingFeatures(Selector):
     # --- state ------------------------------------------------------------------------------
 
     def saved(self) -> State:
-        """See :meth:`Selector.saved`; the columns and what they are worth are in it too."""
+        """See :meth:`Selector.saved`. The selected columns and their weights are saved too."""
         header, arrays = super().saved()
         facts = {
             "n_samples": self.n_samples_,
@@ -253,7 +267,7 @@ _FACTS: Declared = {
 
 
 def _columns(matrix: Any, start: int) -> Columns:
-    """The columns with their places, each a dense float64 array of its own."""
+    """The columns with their indices, each as its own dense float64 array."""
     if not sp.issparse(matrix):
         for j in range(matrix.shape[1]):
             yield start + j, matrix[:, j].astype(np.float64)
@@ -267,7 +281,7 @@ def _columns(matrix: Any, start: int) -> Columns:
 
 
 def _digest(y: npt.NDArray[Any]) -> str:
-    """A fingerprint of the target: equal numbers have the same, whatever their type."""
+    """A fingerprint of the target. It does not depend on the type of the numbers."""
     if y.dtype.kind in "biuf":
         content = (y.astype(np.float64) + 0.0).tobytes()  # -0.0 is 0.0
     else:
@@ -279,7 +293,19 @@ def _digest(y: npt.NDArray[Any]) -> str:
 
 
 def as_numbers(y: npt.NDArray[Any], owner: str) -> Floats:
-    """The target as numbers; of two labels that are none, the greater is 1 and the other 0."""
+    """The target as numbers. Of two text labels, the greater is 1 and the other 0.
+
+    Parameters
+    ----------
+    y : ndarray (n_samples,)
+        Numbers, or two labels.
+    owner : str
+        The method, for the error message.
+
+    Returns
+    -------
+    ndarray (n_samples,)
+    """
     if y.dtype.kind in "biuf":
         return validation.as_numbers(y, owner)
     found = merge_classes(None, y)
@@ -292,9 +318,19 @@ def as_numbers(y: npt.NDArray[Any], owner: str) -> Floats:
 
 
 def centred(x: Floats) -> Floats:
-    """A column about its mean, of a size that can be squared; missing entries are 0.
+    """A column minus its mean, scaled so that its square cannot overflow; missing entries are 0.
 
     A column without spread becomes exactly 0.
+
+    Parameters
+    ----------
+    x : ndarray (n_samples,)
+        The column.
+
+    Returns
+    -------
+    ndarray (n_samples,)
+        A copy.
     """
     x = scaled(x)
     missing = np.isnan(x)
@@ -306,7 +342,17 @@ def centred(x: Floats) -> Floats:
 def scaled(x: Floats) -> Floats:
     """A column shifted and scaled to lie in [-1, 1]; missing entries stay missing.
 
-    The shift is to an entry of its own, so that a column without spread is 0 exactly.
+    The first entry is subtracted. So a column of equal values becomes exactly 0.
+
+    Parameters
+    ----------
+    x : ndarray (n_samples,)
+        The column.
+
+    Returns
+    -------
+    ndarray (n_samples,)
+        A copy.
     """
     there = x[~np.isnan(x)]
     if len(there) == 0:

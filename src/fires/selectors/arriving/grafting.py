@@ -1,4 +1,4 @@
-"""Grafting: a lasso that grows by the features whose slope is worth their penalty."""
+"""Grafting: a lasso that takes in a feature if its slope exceeds the penalty."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fires.core.state import Arrays
 from fires.core.validation import as_numbers
 from fires.selectors.arriving.base import ArrivingFeatures, Columns
 
-# Slopes are of columns within [-1, 1]: so far from its place may one be where the search ends.
+# The search ends when every slope is this close to its optimum; columns lie within [-1, 1].
 _TOLERANCE = 1e-10
 _LEAST_UNIT = 5e-324  # above 0
 
@@ -28,30 +28,30 @@ class Grafting(ArrivingFeatures):
 
     .. math:: \frac{1}{n} \sum_i \ell(y_i, f(x_i)) + \lambda \|w\|_1
 
-    An arriving feature is tested once, by the slope of the mean loss at the weight 0: it is added
-    if :math:`|\partial L / \partial w_j| > \lambda`, since only then can a weight lower the sum.
-    All weights are then found anew, and a feature whose weight returns to 0 leaves for good.
+    An arriving feature is tested once, by the slope of the mean loss at weight 0. It is added if
+    :math:`|\partial L / \partial w_j| > \lambda`: only then can a weight lower the objective. All
+    weights are then optimised again. A feature whose weight returns to 0 is dropped for good.
 
     Each test costs :math:`O(n |S|)` and each addition a few times :math:`O(n |S|^2)`. The columns
-    of the selected features are kept. What was dropped is gone, so the set depends on the order of
-    arrival. The journal's algorithm for stored data, which each time adds the column with the
-    greatest slope of all, is left out.
+    of the selected features are stored. Dropped columns are gone, so the set depends on the order
+    of arrival. The journal paper's algorithm for stored data, which always adds the column with
+    the greatest slope, is not implemented.
 
-    X is taken as it comes, and the penalty weighs on the scale of each column: standardise columns
-    before they arrive. A missing entry counts as 0.
+    X is not scaled, and the penalty depends on the scale of a column: standardise columns before
+    they arrive. A missing entry counts as 0.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        At most so many of the selected features, those with the greatest :math:`|w_j|`; a fraction
-        is one of all columns seen.
+        Keep at most this many selected features, those with the greatest :math:`|w_j|`. A fraction
+        is a share of all columns seen.
     penalty : float, default=0.1
         :math:`\lambda`.
     loss : {"logistic", "squared"}, default="logistic"
         :math:`\log(1 + e^{-y f})` for two classes, the greater one as :math:`y = 1` and the other
         as :math:`-1`, or :math:`(y - f)^2 / 2` for numbers.
     fit_intercept : bool, default=True
-        Have a :math:`b`, without a penalty; 0 otherwise.
+        Learn :math:`b`, without a penalty; otherwise it is 0.
 
     Attributes
     ----------
@@ -85,10 +85,10 @@ class Grafting(ArrivingFeatures):
     }
 
     _target_: Floats
-    _unit_: float  # of the target
-    _rows_: Floats  # the selected columns within [-1, 1], one a row, after the constant if any
-    _units_: Floats  # of the rows: infinite where there is no penalty
-    _coef_: Floats  # of the rows
+    _unit_: float  # the scale of the target
+    _rows_: Floats  # the constant, if any, then the selected columns within [-1, 1], one per row
+    _units_: Floats  # the scale of each row; infinite where there is no penalty
+    _coef_: Floats  # the weight of each row
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class Grafting(ArrivingFeatures):
         return float(column @ slopes(self._target_, margin, self._logistic_) / len(column))
 
     def _settle(self) -> None:
-        """Find all weights anew; those that are 0 leave, with their columns."""
+        """Optimise all weights again, and drop the columns whose weight is 0."""
         penalties = float(self.penalty) / (self._units_ * self._unit_)
         coef = minimise(self._rows_, self._target_, penalties, self._coef_, self._logistic_)
         n_constant = int(np.isinf(self._units_).sum())
@@ -171,7 +171,21 @@ class Grafting(ArrivingFeatures):
 
 
 def slopes(target: Floats, margin: Floats, logistic: bool) -> Floats:
-    """The slope of each row's loss in its margin f."""
+    """The derivative of each row's loss with respect to its margin f.
+
+    Parameters
+    ----------
+    target : ndarray (n_samples,)
+        -1 and 1, or numbers.
+    margin : ndarray (n_samples,)
+        What the model says of each row.
+    logistic : bool
+        Whether the loss is logistic; otherwise it is squared.
+
+    Returns
+    -------
+    ndarray (n_samples,)
+    """
     if logistic:
         slope: Floats = -target * expit(-target * margin)
         return slope
@@ -181,10 +195,27 @@ def slopes(target: Floats, margin: Floats, logistic: bool) -> Floats:
 def minimise(
     rows: Floats, target: Floats, penalties: Floats, start: Floats, logistic: bool
 ) -> Floats:
-    """The weights with the least mean loss plus penalty, found from a start.
+    """The weights that minimise mean loss plus penalty.
 
-    Newton's method: each step goes towards the minimum of the penalty plus a parabola in place of
-    the loss, as far as the sum falls.
+    Newton's method: each step replaces the loss by a parabola, moves towards the minimum of
+    parabola plus penalty, and stops early where the sum would rise.
+
+    Parameters
+    ----------
+    rows : ndarray (n_weights, n_samples)
+        The columns, one per row.
+    target : ndarray (n_samples,)
+        -1 and 1, or numbers.
+    penalties : ndarray (n_weights,)
+        The L1 penalty of each weight.
+    start : ndarray (n_weights,)
+        Where the search starts.
+    logistic : bool
+        Whether the loss is logistic; otherwise it is squared.
+
+    Returns
+    -------
+    ndarray (n_weights,)
     """
     n = rows.shape[1]
 
@@ -201,7 +232,7 @@ def minimise(
             break
         bend = expit(margin) * expit(-margin) if logistic else np.ones(n)
         curvature = (rows * bend) @ rows.T / n
-        # Where the curve is flat in a direction, a little of our own keeps the step finite.
+        # A little extra curvature keeps the step finite in directions where the loss is flat.
         curvature.flat[:: len(weights) + 1] += 1e-12
         aim = minimise_parabola(curvature, gradient, penalties, weights)
         direction = aim - weights
@@ -218,17 +249,32 @@ def minimise(
 def minimise_parabola(
     curvature: Floats, gradient: Floats, penalties: Floats, start: Floats
 ) -> Floats:
-    """The weights with the least parabola, given by its slope at the start, plus penalty.
+    """The weights that minimise a parabola plus penalty.
 
-    As long as no weight changes its sign the minimum is the solution of linear equations. On the
-    way there, the first weight to become 0 stays there; once the others are in their place, the
-    zero whose slope exceeds its penalty most is freed.
+    As long as no weight changes its sign, the minimum solves a set of linear equations. On the way
+    there, the first weight to reach 0 stays 0. When the other weights have settled, the zero weight
+    whose slope exceeds its penalty most is set free.
+
+    Parameters
+    ----------
+    curvature : ndarray (n_weights, n_weights)
+        The second derivatives of the parabola.
+    gradient : ndarray (n_weights,)
+        Its slope at the start.
+    penalties : ndarray (n_weights,)
+        The L1 penalty of each weight.
+    start : ndarray (n_weights,)
+        Where the search starts.
+
+    Returns
+    -------
+    ndarray (n_weights,)
     """
     weights = start.copy()
     free = (weights != 0.0) | (penalties == 0.0)
     sign = np.sign(weights)
     in_place = bool((np.abs(gradient + penalties * sign)[free] <= _TOLERANCE).all())
-    for _ in range(100 + 10 * len(weights)):  # each turn lowers the sum: this is for rounding
+    for _ in range(100 + 10 * len(weights)):  # enough; without rounding it ends by itself
         slope = gradient + curvature @ (weights - start)
         if in_place:
             excess = np.where(free, 0.0, np.abs(slope) - penalties)
@@ -245,7 +291,7 @@ def minimise_parabola(
             weights = weights + move
             continue
         if (weights[turns] == 0.0).any():
-            break  # only rounding sends a weight just freed the other way
+            break  # a weight just set free went the wrong way: only rounding does that
         way = np.full(len(weights), np.inf)
         way[turns] = np.abs(weights[turns] / move[turns])
         first = int(way.argmin())
@@ -255,6 +301,6 @@ def minimise_parabola(
 
 
 def _off(gradient: Floats, penalties: Floats, weights: Floats) -> Floats:
-    """How far the slope in each weight is from where it has to be at the minimum."""
+    """How far each slope is from its value at the minimum."""
     at_zero = np.maximum(np.abs(gradient) - penalties, 0.0)
     return np.where(weights == 0.0, at_zero, np.abs(gradient + penalties * np.sign(weights)))

@@ -1,8 +1,8 @@
 """Are two columns related, given others? Fisher's z for numbers, G² and chi² for categories.
 
-A missing entry takes no part. It is NaN in numbers, and the code -1 in categories. Two columns are
-compared on the rows in which both are there; a test given other columns combines such pairs for
-numbers, and uses the rows in which all are there for categories.
+Missing entries (NaN in numbers, the code -1 in categories) are left out. Two columns are compared
+on the rows in which both have entries. A test given other columns combines such pairs for numbers;
+for categories it uses the rows in which all columns have entries.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_LEVELS = 256
 
 
 class Numbers(Array):
-    """Learnt columns of numbers within [-1, 1], in which entries may be missing."""
+    """Learnt columns of numbers within [-1, 1]; entries may be missing."""
 
     def __init__(self, *shape: int | str) -> None:
         super().__init__(*shape, low=-1.0, high=1.0)
@@ -40,7 +40,7 @@ class Numbers(Array):
         super()._check_numbers(name, value[~np.isnan(value)], sizes)
 
 
-# The columns that a method holds: the target, and the C chosen ones below it.
+# The stored columns of a method: the target first, then the C selected ones.
 NUMBERS = Numbers("1+C", "N")
 CODES = Array("1+C", "N", dtype="int16", low=-1, high=MOST_LEVELS - 1)
 
@@ -49,11 +49,25 @@ CODES = Array("1+C", "N", dtype="int16", low=-1, high=MOST_LEVELS - 1)
 
 
 def fisher_z(r: Any, n: Any, n_given: int = 0) -> Any:
-    r"""Fisher's statistic of a (partial) correlation, standard normal if there is none.
+    r"""Fisher's statistic of a (partial) correlation: standard normal if the columns are unrelated.
 
     .. math:: W = \sqrt{n - |S| - 3} \; \operatorname{atanh} r_{xy \cdot S}
 
     0 where the rows do not suffice for a test.
+
+    Parameters
+    ----------
+    r : float or ndarray
+        The correlation.
+    n : int or ndarray
+        The rows it was computed from.
+    n_given : int
+        How many columns it is conditioned on.
+
+    Returns
+    -------
+    float or ndarray
+        0 where there are too few rows for a test.
 
     Examples
     --------
@@ -65,7 +79,16 @@ def fisher_z(r: Any, n: Any, n_given: int = 0) -> Any:
 
 
 def surprise_of_z(W: Any) -> Any:
-    r"""How unlikely: :math:`-\log 2 (1 - \Phi(|W|))`, which does not underflow as p does.
+    r"""-log p of a two-sided z-test, :math:`-\log 2 (1 - \Phi(|W|))`, without underflow.
+
+    Parameters
+    ----------
+    W : float or ndarray
+        The statistic.
+
+    Returns
+    -------
+    float or ndarray
 
     Examples
     --------
@@ -84,7 +107,7 @@ class FisherZ:
     columns : ndarray (1 + n_columns, n_samples)
         The target first; all within [-1, 1].
     r, n : ndarray (1 + n_columns, 1 + n_columns)
-        The correlation of each pair, and the rows it rests on.
+        The correlation of each pair, and the number of rows it was computed from.
     """
 
     declared: ClassVar[Declared] = {
@@ -99,17 +122,47 @@ class FisherZ:
 
     @classmethod
     def of(cls, target: Floats) -> Self:
-        """Nothing but the target."""
+        """A test that knows the target and no other column.
+
+        Parameters
+        ----------
+        target : ndarray (n_samples,)
+            Numbers within [-1, 1].
+
+        Returns
+        -------
+        FisherZ
+        """
         there = int((~np.isnan(target)).sum())
         return cls(target[np.newaxis], np.ones((1, 1)), np.full((1, 1), there, dtype=np.int64))
 
     def relevance(self, x: Floats) -> float:
-        """How surprising the column's correlation with the target is: -log p."""
+        """-log p of the column's correlation with the target.
+
+        Parameters
+        ----------
+        x : ndarray (n_samples,)
+            The column.
+
+        Returns
+        -------
+        float
+        """
         r, n = correlations(x, self.columns[:1])
         return float(surprise_of_z(fisher_z(r[0], n[0])))
 
     def plus(self, x: Floats) -> Self:
-        """With one more column."""
+        """The same test with one more column.
+
+        Parameters
+        ----------
+        x : ndarray (n_samples,)
+            The column.
+
+        Returns
+        -------
+        FisherZ
+        """
         r, n = correlations(x, self.columns)
         there = int((~np.isnan(x)).sum())
         return type(self)(
@@ -119,7 +172,17 @@ class FisherZ:
         )
 
     def without(self, place: int) -> Self:
-        """Without a column."""
+        """The same test without one column.
+
+        Parameters
+        ----------
+        place : int
+            Its index in ``columns``.
+
+        Returns
+        -------
+        FisherZ
+        """
         keep = np.delete(np.arange(len(self.columns)), place)
         pairs = np.ix_(keep, keep)
         return type(self)(self.columns[keep], self.r[pairs], self.n[pairs])
@@ -127,7 +190,20 @@ class FisherZ:
     def separated(self, place: int, most: int, alpha: float, by: int | None = None) -> bool:
         """Whether up to ``most`` other columns make this one independent of the target.
 
-        With ``by``, only sets that hold that column are tried.
+        Parameters
+        ----------
+        place : int
+            The index of the column in ``columns``.
+        most : int
+            How many other columns a set may hold.
+        alpha : float
+            The level of the test.
+        by : int, optional
+            Try only sets that hold this column.
+
+        Returns
+        -------
+        bool
         """
         others = _others(len(self.columns), place, by)
         fixed = np.array([] if by is None else [by], dtype=np.int64)
@@ -135,7 +211,7 @@ class FisherZ:
         return bool(some_set_separates(self.r, self.n, place, fixed, others, most, bound))
 
     def separated_plain(self, place: int, most: int, alpha: float, by: int | None = None) -> bool:
-        """The definition of :meth:`separated`."""
+        """The definition of :meth:`separated`, with the same arguments."""
         for given in _sets(len(self.columns), place, most, by):
             pairs = [place, 0, *given]
             n = self.n[np.ix_(pairs, pairs)].min()
@@ -150,7 +226,7 @@ def _others(n_columns: int, place: int, by: int | None) -> Ints:
 
 
 def _sets(n_columns: int, place: int, most: int, by: int | None) -> Iterator[tuple[int, ...]]:
-    """The sets of up to ``most`` columns, small ones first, neither empty nor with the target."""
+    """The sets of 1 to ``most`` columns, small ones first, without the target."""
     fixed = () if by is None else (by,)
     for size in range(1, most + 1):
         for part in combinations(_others(n_columns, place, by), size - len(fixed)):
@@ -162,6 +238,17 @@ def _sets(n_columns: int, place: int, most: int, by: int | None) -> Iterator[tup
 
 def as_codes(x: npt.NDArray[Any], what: str) -> Codes:
     """A column of categories as codes from 0, with -1 for missing entries.
+
+    Parameters
+    ----------
+    x : ndarray (n_samples,)
+        The column.
+    what : str
+        What errors call the column.
+
+    Returns
+    -------
+    ndarray of int16 (n_samples,)
 
     Examples
     --------
@@ -181,11 +268,20 @@ def as_codes(x: npt.NDArray[Any], what: str) -> Codes:
 
 
 def symmetrical_uncertainty(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
-    r"""How much two columns of categories tell of one another, from 0 to 1.
+    r"""How much two columns of categories tell about each other, from 0 to 1.
 
     .. math:: SU(a, b) = 2 \, \frac{H(a) + H(b) - H(a, b)}{H(a) + H(b)}
 
     with the entropies H; 0 if both are constant.
+
+    Parameters
+    ----------
+    a, b : array-like (n_samples,)
+        Codes of categories from 0; -1 is missing.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -197,7 +293,18 @@ def symmetrical_uncertainty(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
 
 
 def surprise_of_chi2(statistic: float, freedom: float) -> float:
-    r"""How unlikely: -log of the upper tail of the chi² distribution.
+    r"""-log p of a chi² test: of the upper tail of the distribution, without underflow.
+
+    Parameters
+    ----------
+    statistic : float
+        G² or chi².
+    freedom : float
+        The degrees of freedom.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -237,21 +344,64 @@ class Contingency:
     chi2: bool
 
     def relevance(self, x: Codes) -> float:
-        """How surprising the column's relation with the target is: -log p."""
+        """-log p of the column's relation with the target.
+
+        Parameters
+        ----------
+        x : ndarray of int16 (n_samples,)
+            The codes of the column.
+
+        Returns
+        -------
+        float
+        """
         return self._surprise(x, self.columns[:0])
 
     def plus(self, x: Codes) -> Self:
-        """With one more column."""
+        """The same test with one more column.
+
+        Parameters
+        ----------
+        x : ndarray of int16 (n_samples,)
+            The codes of the column.
+
+        Returns
+        -------
+        Contingency
+        """
         return type(self)(np.vstack([self.columns, x]), self.chi2)
 
     def without(self, place: int) -> Self:
-        """Without a column."""
+        """The same test without one column.
+
+        Parameters
+        ----------
+        place : int
+            Its index in ``columns``.
+
+        Returns
+        -------
+        Contingency
+        """
         return type(self)(np.delete(self.columns, place, axis=0), self.chi2)
 
     def separated(self, place: int, most: int, alpha: float, by: int | None = None) -> bool:
         """Whether up to ``most`` other columns make this one independent of the target.
 
-        With ``by``, only sets that hold that column are tried.
+        Parameters
+        ----------
+        place : int
+            The index of the column in ``columns``.
+        most : int
+            How many other columns a set may hold.
+        alpha : float
+            The level of the test.
+        by : int, optional
+            Try only sets that hold this column.
+
+        Returns
+        -------
+        bool
         """
         return any(
             self._surprise(self.columns[place], self.columns[list(given)]) < -np.log(alpha)

@@ -1,4 +1,4 @@
-"""Online leverage scores: keep the columns that point where no kept column does."""
+"""Online leverage scores: keep columns that point in a direction no kept column has."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from fires.selectors.arriving.base import ArrivingFeatures, Columns
 class LeverageScores(ArrivingFeatures):
     r"""Unsupervised selection of arriving features by online ridge leverage scores.
 
-    With the kept, rescaled columns :math:`A`, a new column :math:`a_j` has the score
+    Let :math:`A` hold the kept, rescaled columns. A new column :math:`a_j` has the score
 
     .. math:: l_j = \min(1, (1 + \epsilon) \, a_j^\top (A A^\top + \lambda I)^{-1} a_j)
 
     and is kept with probability :math:`p_j = \min(1, c \, l_j)`, as :math:`a_j / \sqrt{p_j}`. The
-    inverse is brought up to date by the Sherman-Morrison formula: a feature costs :math:`O(n^2)`,
-    and an n x n matrix is all that is remembered. This is for many more columns than rows.
+    inverse is updated by the Sherman-Morrison formula. So a feature costs :math:`O(n^2)`, and only
+    an n x n matrix is stored. The method is meant for many more columns than rows.
 
-    X is taken as it comes, and the scores depend on the scale of each column: standardise columns
-    before they arrive. A missing entry counts as 0. The target is not looked at.
+    X is not scaled, and the scores depend on the scale of a column: standardise columns before
+    they arrive. A missing entry counts as 0. The target is ignored.
 
-    The choice is random, and ``random_state`` makes it repeatable. The usual :math:`c` is large, so
-    that few columns are left out unless there are many thousands: set ``oversampling`` for fewer.
-    For the best by their score give ``n_features_to_select``; ``epsilon=0`` keeps every column that
-    is not 0, and leaves nothing to chance.
+    The choice is random; ``random_state`` makes it repeatable. The default :math:`c` is large: few
+    columns are dropped unless there are many thousands. Set ``oversampling`` to keep fewer, or
+    ``n_features_to_select`` to keep those with the best scores. ``epsilon=0`` keeps every column
+    that is not 0, without chance.
 
-    The paper's own constants, and the guarantees that rest on them, are left out: :math:`\lambda`
-    and :math:`c` are settings here.
+    The paper's own constants, and the guarantees that depend on them, are not used:
+    :math:`\lambda` and :math:`c` are settings here.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        At most so many of the kept features, those with the greatest score; a fraction is one of
+        Keep at most this many features, those with the greatest score. A fraction is a share of
         all columns seen.
     ridge : float, default=1.0
         :math:`\lambda`.
     epsilon : float, default=0.5
         :math:`\epsilon`: 0 or more.
     oversampling : float, optional
-        :math:`c`; by default :math:`8 \log(n) / \epsilon^2`, with at least two rows.
+        :math:`c`; by default :math:`8 \log(n) / \epsilon^2` for n rows, n at least 2.
     random_state : int, Generator, RandomState or None
         One number is drawn for each column.
 
@@ -129,8 +129,8 @@ class LeverageScores(ArrivingFeatures):
             if self._rng_.random() < p:
                 if not own:
                     inverse, own = inverse.copy(), True
-                # a / sqrt(p) in the Sherman-Morrison formula; v v' cannot overflow. The matrix is
-                # symmetric, so its transpose, in the order of BLAS, stands for it.
+                # The Sherman-Morrison formula for a / sqrt(p), written so that v v' cannot
+                # overflow. The matrix is symmetric: its transpose has the memory order of BLAS.
                 v = u / np.sqrt(p + quadratic)
                 dger(-1.0, v, v, a=inverse.T, overwrite_a=1)
                 self._chosen_[j] = leverage

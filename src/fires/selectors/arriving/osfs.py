@@ -1,4 +1,4 @@
-"""OSFS and Fast-OSFS: keep what is relevant, drop what others make superfluous."""
+"""OSFS and Fast-OSFS: keep relevant features, drop redundant ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fires.selectors.arriving.independence import Contingency, FisherZ, as_codes
 class OSFS(ArrivingFeatures):
     r"""Online streaming feature selection.
 
-    The candidates begin empty. A new feature :math:`X` is
+    At first there are no candidates. A new feature :math:`X` is
 
     1. dropped if it is independent of the target :math:`T` (relevance);
     2. otherwise added; then each candidate :math:`F`, the oldest first and :math:`X` last, is
@@ -33,26 +33,25 @@ class OSFS(ArrivingFeatures):
 
     .. math:: |\sqrt{n - |S| - 3} \; \operatorname{atanh} r_{FT \cdot S}| < \Phi^{-1}(1 - \alpha/2)
 
-    and categories by G² or chi² with :math:`(|F| - 1)(|T| - 1) \prod_S |s|` degrees of freedom. So
-    the choice depends on the order of arrival: of two twins OSFS keeps the later one, and
-    :class:`FastOSFS` the earlier.
+    and categories by G² or chi² with :math:`(|F| - 1)(|T| - 1) \prod_S |s|` degrees of freedom. The
+    choice depends on the order of arrival: of two equal columns OSFS keeps the later one,
+    :class:`FastOSFS` the earlier one.
 
-    The search grows with the power ``max_subset`` of the number of candidates. A set that was
-    tried in vain once is never tried again: old candidates are tested only with sets that hold
-    :math:`X`, and nothing else comes out. The columns of the candidates are kept, and their
-    correlations.
+    The cost grows with the number of candidates to the power ``max_subset``. No set is tried
+    twice: old candidates are tested only with sets that hold :math:`X`, which gives the same
+    result. The columns of the candidates and their correlations are stored.
 
-    X is taken as it comes: the tests do not depend on the scale of a column. A missing entry takes
-    no part: correlations are over the rows in which both columns are there, and counts over those
-    in which all are. Where there are too few rows for Fisher's z, no set makes a feature
-    superfluous. The degrees of freedom of G² and chi² grow with every column in the set: with few
-    rows for each combination of values these tests find everything independent.
+    The scale of a column does not matter. Missing entries are left out: a correlation uses the rows
+    in which both columns have entries, a count those in which all have. With too few rows for
+    Fisher's z, no feature is dropped as redundant. The degrees of freedom of G² and chi² grow with
+    every column in the set: with few rows per combination of values, these tests find every
+    feature independent.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        At most so many of the selected features, those with the smallest p-value on their own; a
-        fraction is one of all columns seen.
+        Keep at most this many selected features, those with the smallest p-value on their own. A
+        fraction is a share of all columns seen.
     test : {"fisher_z", "g2", "chi2"}, default="fisher_z"
         Fisher's z for columns of numbers and a target of numbers or two classes; G² or chi² for
         columns of few different values and a target of classes.
@@ -125,7 +124,7 @@ class OSFS(ArrivingFeatures):
                 self._prune()
 
     def _prune(self) -> None:
-        """Drop what is superfluous, now that there is one more candidate."""
+        """Drop redundant candidates after one was added."""
         self._prune_old()
         self._prune_new()
 
@@ -144,7 +143,7 @@ class OSFS(ArrivingFeatures):
 
     def _drop(self, place: int) -> None:
         self._evidence_ = self._evidence_.without(place)
-        del self._chosen_[list(self._chosen_)[place - 1]]  # the target has no place there
+        del self._chosen_[list(self._chosen_)[place - 1]]  # column 0 is the target
 
     # --- state ------------------------------------------------------------------------------
 
@@ -162,9 +161,9 @@ class OSFS(ArrivingFeatures):
 class FastOSFS(OSFS):
     r"""Fast online streaming feature selection.
 
-    As :class:`OSFS`, but a relevant new feature is itself tested for redundancy first. If it is
-    superfluous it is dropped and nothing else is tested; if it stays, each older candidate is
-    tested with the sets that hold it. Of two twins the earlier one is kept.
+    As :class:`OSFS`, but a relevant new feature is tested for redundancy first. If it is
+    redundant, it is dropped and nothing else is tested. If it stays, each older candidate is
+    tested with the sets that hold it. Of two equal columns the earlier one is kept.
 
     Parameters and attributes are those of :class:`OSFS`.
 

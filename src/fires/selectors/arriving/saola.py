@@ -1,4 +1,4 @@
-"""SAOLA and Group-SAOLA: relevance and redundancy by comparisons of two columns only."""
+"""SAOLA and Group-SAOLA: relevance and redundancy from comparisons of two columns at a time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Column = npt.NDArray[Any]
 
 @dataclass
 class _Pool:
-    """Columns that compete, by place: what each tells of the target, and its values."""
+    """Competing columns by index: the relevance of each, and its values."""
 
     worth: dict[int, float] = field(default_factory=dict)
     columns: dict[int, Column] = field(default_factory=dict)
@@ -49,32 +49,32 @@ class _Pool:
 class SAOLA(ArrivingFeatures):
     r"""Scalable and accurate online feature selection.
 
-    With a measure :math:`I` of how much two columns tell of one another, a new feature :math:`X`
-    is dropped if :math:`I(X; T)` with the target is not above the threshold. Otherwise it is
-    compared with each selected :math:`Y` in turn that it has something to do with (:math:`I(X; Y)`
-    above the threshold):
+    Let :math:`I` measure how much two columns tell about each other. A new feature :math:`X` is
+    dropped unless :math:`I(X; T)` with the target :math:`T` is above the threshold. Otherwise it is
+    compared with each selected :math:`Y` that is related to it (:math:`I(X; Y)` above the
+    threshold), one after the other:
 
-    - :math:`X` is dropped, and no more compared, if :math:`I(Y; T) \ge I(X; T)` and
+    - :math:`X` is dropped, and the comparison ends, if :math:`I(Y; T) \ge I(X; T)` and
       :math:`I(X; Y) \ge I(X; T)`;
-    - :math:`Y` is dropped if :math:`I(X; T) > I(Y; T)` and :math:`I(X; Y) \ge I(Y; T)`, and stays
-      so even if :math:`X` is dropped later in the round.
+    - :math:`Y` is dropped if :math:`I(X; T) > I(Y; T)` and :math:`I(X; Y) \ge I(Y; T)`. It stays
+      dropped even if :math:`X` is dropped later in the round.
 
-    A feature costs :math:`O(n |S|)`. The columns of the selected features are kept.
+    A feature costs :math:`O(n |S|)`. The columns of the selected features are stored.
 
-    X is taken as it comes: neither measure depends on the scale of a column. A missing entry takes
-    no part: two columns are compared on the rows in which both are there.
+    The scale of a column does not matter. Missing entries are left out: two columns are compared on
+    the rows in which both have entries.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        At most so many of the selected features, those with the greatest :math:`I(X; T)`; a
-        fraction is one of all columns seen.
+        Keep at most this many selected features, those with the greatest :math:`I(X; T)`. A
+        fraction is a share of all columns seen.
     measure : {"correlation", "su"}, default="correlation"
         :math:`|r|` for columns of numbers and a target of numbers or two classes, or symmetrical
         uncertainty for columns of few different values and a target of classes.
     alpha : float, default=0.01
-        With ``"correlation"``: above the threshold is what Fisher's z finds significant at this
-        level.
+        With ``"correlation"``: a correlation is above the threshold if Fisher's z is significant
+        at this level.
     threshold : float, default=0.0
         With ``"su"``: the threshold.
 
@@ -139,14 +139,14 @@ class SAOLA(ArrivingFeatures):
         self._columns_ = pool.columns
 
     def _take(self, pool: _Pool, j: int, x: Column) -> None:
-        """Add a column to the pool if it is relevant and stands its ground there."""
+        """Add a column to the pool if it is relevant and not redundant there."""
         column = scaled(x) if self._numbers_ else as_codes(x, f"Column {j} of X")
         worth, relevant = self._related(column, [self._target_])
         if relevant[0] and self._stands(pool, float(worth[0]), column):
             pool.add(j, float(worth[0]), column)
 
     def _stands(self, pool: _Pool, worth: float, column: Column) -> bool:
-        """Whether a column stands its ground; those it displaces leave the pool."""
+        """Whether a column is not redundant; columns that it makes redundant leave the pool."""
         rivals = list(pool.worth)
         if not rivals:
             return True
@@ -164,7 +164,7 @@ class SAOLA(ArrivingFeatures):
     def _related(
         self, column: Column, others: list[Column]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-        """How much the column has to do with each of the others, and whether it has at all."""
+        """The measure of the column with each of the others, and which are above the threshold."""
         if self._numbers_:
             r, n = correlations(column, np.stack(others))
             return np.abs(r), surprise_of_z(fisher_z(r, n)) >= -np.log(self.alpha)
@@ -187,9 +187,9 @@ class SAOLA(ArrivingFeatures):
 class GroupSAOLA(SAOLA):
     """SAOLA for features that arrive in groups: the columns of one call are one group.
 
-    First :class:`SAOLA` is run inside the group alone. Then each feature that is left is compared
-    with the selected features of all groups before, by the same rules. So a group whose features
-    all lose is gone, and a group that stays has shed its own redundancy first.
+    First :class:`SAOLA` runs inside the group alone. Then each remaining feature is compared with
+    the selected features of all earlier groups, by the same rules. So redundancy inside a group is
+    removed first, and a group whose features all lose is dropped.
 
     Parameters and other attributes are those of :class:`SAOLA`.
 

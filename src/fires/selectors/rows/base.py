@@ -1,4 +1,4 @@
-"""What selectors share that learn two classes row by row."""
+"""The base class of selectors that learn two classes row by row."""
 
 from __future__ import annotations
 
@@ -25,16 +25,15 @@ Rows = tuple[npt.NDArray[Any], ...]
 
 
 class RowByRowSelector(OnlineSelector):
-    """A linear learner of two classes, with some numbers for every feature.
+    """A linear learner of two classes, with a few numbers for every feature.
 
-    A method writes :meth:`_start` and :meth:`_run`, and names its two loops. However the rows of a
-    stream are cut into batches, what is learnt is the same to the last bit. A missing entry counts
-    as 0.
+    A subclass writes :meth:`_start` and :meth:`_run`, and names its two loops. The result does not
+    depend on how the rows are cut into batches, to the last bit. A missing entry counts as 0.
     """
 
     _loops: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]]  # over an array, and over CSR
     _learnt: ClassVar[Declared] = {
-        "theta": Array(2, "J"),  # the coefficient first; what follows it is never negative
+        "theta": Array(2, "J"),  # row 0: coefficients; row 1: numbers that are never negative
         "kept": Array("*", dtype="int64", low=0, high="J"),
     }
 
@@ -43,19 +42,19 @@ class RowByRowSelector(OnlineSelector):
 
     @abstractmethod
     def _start(self) -> Floats:
-        """What is known before the first row: some numbers per feature, the coefficient first."""
+        """The start: a few numbers per feature, the coefficient first."""
 
     @abstractmethod
     def _run(self, rows: Rows, signs: Floats) -> bool:
-        """Learn from every row, in place in ``_theta_``; whether all went well.
+        """Learn from every row, changing ``_theta_`` in place; False if it did not stay finite.
 
-        Entries outside the batch change only where ``_kept_`` lists them. Other attributes get
-        new values, and never change in place.
+        Features that the batch does not show change only if ``_kept_`` lists them. Other
+        attributes are replaced, never changed in place.
         """
 
     @property
     def importances_(self) -> Floats:
-        """The coefficient of every feature, for the greater label; read-only, yours to keep."""
+        """The coefficient of every feature; positive speaks for the greater label. Read-only."""
         importances: Floats = self._computed("importances", self._coefficients)
         return importances
 
@@ -90,7 +89,7 @@ class RowByRowSelector(OnlineSelector):
         return self._loops[len(rows) > 1]
 
     def _room(self, rows: Rows) -> tuple[npt.NDArray[np.int64], int]:
-        """The list of kept features with room for those that a row may add, and its length."""
+        """The list of kept features, with room for what a row may add, and its present length."""
         n = len(self._kept_)
         if len(rows) == 1:
             size = self.n_features_in_
@@ -101,7 +100,7 @@ class RowByRowSelector(OnlineSelector):
         return place, n
 
     def _take_sides(self, turned: bool) -> None:
-        """What was learnt of a first class as the positive one, when it turns out not to be."""
+        """If the first class turns out to be the negative one, flip the sign of what was learnt."""
         if turned:
             self._theta_ = _aligned(self._theta_)
             self._theta_[0] *= -1.0
@@ -121,7 +120,7 @@ class RowByRowSelector(OnlineSelector):
 
 
 def _as_rows(X: Any, missing: bool) -> Rows:
-    """X in the one type that the loops are compiled for, with zeros for what is missing."""
+    """X in the one type that the loops are compiled for; missing entries are zeros."""
     dense = isinstance(X, np.ndarray)
     values = X if dense else X.data
     if missing:
@@ -133,7 +132,7 @@ def _as_rows(X: Any, missing: bool) -> Rows:
 
 
 def _aligned(theta: Floats) -> Floats:
-    """A copy that begins with a cache line: elsewhere, loops take up to a fifth longer."""
+    """A copy that starts at a cache line; without it, loops take up to a fifth longer."""
     room = np.empty(theta.size + 8)
     start = -room.ctypes.data % 64 // 8
     copy = room[start : start + theta.size].reshape(theta.shape)
@@ -142,5 +141,5 @@ def _aligned(theta: Floats) -> Floats:
 
 
 def _is_finite(theta: Floats) -> bool:
-    """Whether all squares are, of which weights and norms are made: their sum is not if one is."""
+    """Whether all squares are finite: weights and norms are made of squares. One sum shows it."""
     return math.isfinite(np.vdot(theta, theta))

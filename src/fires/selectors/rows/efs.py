@@ -1,4 +1,4 @@
-"""EFS: features by the weights of a balanced Winnow, from both ends of their order if so wished."""
+"""EFS: features ranked by the weights of a balanced Winnow."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class EFS(RowByRowSelector):
         u_j \leftarrow u_j\, \alpha (1 + x_j), \quad v_j \leftarrow v_j\, \beta (1 - x_j)
         \qquad (y = 1)
 
-    and the other way round for y = -1. Features are ranked by :math:`|u_j - v_j|`; those that no
-    step has moved yet still have u = 2 and v = 1, know nothing, and come last with weight 0.
+    and the other way round for y = -1. Features are ranked by :math:`|u_j - v_j|`. A feature that
+    no step has moved yet (u = 2, v = 1) has weight 0 and comes last.
 
     The authors stop raising weights above :math:`2^{200}` and lowering them below
-    :math:`2^{-200}`. Here weights stay within that range whatever moves them: a factor of
-    :math:`1 - x_j` that is rounded to 0 would else remove a feature for good.
+    :math:`2^{-200}`. Here weights always stay within that range. Otherwise a factor
+    :math:`1 - x_j` that is rounded to 0 would remove a feature for good.
 
     Made for sparse features that are not negative, such as counts of words: rescale others to
     [0, 1]. A negative entry is demoted where a positive one would be promoted, and a missing one
     counts as 0. Two steps for opposite classes multiply a weight by :math:`\alpha \beta (1 -
-    x_j^2)`, so features that are there in every row sink to the lower bound together, where
-    little can be told of them. The voted form of the paper, which averages u and v over time, is
-    not there.
+    x_j^2)`. So features that are not 0 in any row sink to the lower bound together, and can hardly
+    be told apart there. The paper's voted form, which averages u and v over time, is not
+    implemented.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ class EFS(RowByRowSelector):
     margin : float, default=1.0
         M: rows that are right by no more than this still count as mistakes.
     bottom_fraction : float, default=0.0
-        The share of the selected features, rounded, that are taken from the other end: those of
-        least weight among the features that were moved. The paper found that 0.1 helps; the
-        comparisons of later papers, and the default, have none. ``ranking_`` knows nothing of it.
+        The share of the selected features, rounded, that are taken from the other end of the
+        ranking: the least weights among the features that were moved. The paper found that 0.1
+        helps; later papers compare without it, as the default does. ``ranking_`` ignores it.
 
     Attributes
     ----------
@@ -118,8 +118,8 @@ class EFS(RowByRowSelector):
     # --- learning ---------------------------------------------------------------------------
 
     def _start(self) -> Floats:
-        # The two sides of a Winnow are not mirror images. While there is one class, and it is
-        # open which side it is on, two pairs of models learn: one for either side.
+        # The two sides of a Winnow are not mirror images. While only one class is known, it may
+        # still become either side. So two pairs of models learn, one for each case.
         self._bias_ = np.tile(_START, self._sizes()["M"] // 2)
         return np.repeat(self._bias_[:, None], self.n_features_in_, axis=1)
 

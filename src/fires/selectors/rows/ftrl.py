@@ -16,8 +16,8 @@ from fires.selectors.rows.base import RowByRowSelector, Rows
 class FTRL(RowByRowSelector):
     r"""Logistic regression by FTRL-proximal with L1, ranked by :math:`|w|` (McMahan et al., 2013).
 
-    For every feature there are a sum of gradients :math:`z_j` and one of their squares
-    :math:`n_j`, which stand for the coefficient
+    For every feature it keeps a sum of gradients :math:`z_j` and a sum of their squares
+    :math:`n_j`. They give the coefficient
 
     .. math::
         w_j = \begin{cases} 0 & |z_j| \le \lambda_1 \\
@@ -26,13 +26,13 @@ class FTRL(RowByRowSelector):
 
     A row moves them by :math:`z_j \leftarrow z_j + g_j - \sigma_j w_j` and
     :math:`n_j \leftarrow n_j + g_j^2` with :math:`g_j = (p - [y = 1])\, x_j`, p the predicted
-    probability and :math:`\sigma_j = (\sqrt{n_j + g_j^2} - \sqrt{n_j}) / \alpha`: each feature
-    learns at a rate of its own, and those that help little stay exactly zero. If fewer than k
+    probability and :math:`\sigma_j = (\sqrt{n_j + g_j^2} - \sqrt{n_j}) / \alpha`. Each feature
+    learns at its own rate, and coefficients that help little stay exactly zero. If fewer than k
     coefficients differ from zero, the selection is filled up with the first columns.
 
-    X is taken as it comes: bring the columns to one scale, and centre them if they are dense. The
-    intercept alone is too slow for a rare class: columns with a mean of their own get weights for
-    it. A missing entry counts as 0. A sparse row costs what its entries cost.
+    X is not scaled: bring the columns to one scale, and centre them if they are dense. The
+    intercept learns too slowly for a rare class, so columns whose mean is not 0 would get weights
+    in its place. A missing entry counts as 0. A sparse row costs what its entries cost.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""OFS: a linear learner of which at most k coefficients differ from zero, and its two kin."""
+"""OFS and two relatives: linear learners with at most k coefficients that are not zero."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DRAWS = 1 << 20  # random numbers held at once
 
 
 class _Truncated(RowByRowSelector):
-    """A coefficient per feature, and the list of those that are not zero."""
+    """A coefficient per feature, and the list of the features whose coefficient is not zero."""
 
     _loops = (sequential.ofs_rows, sequential.ofs_csr)
     _learnt: ClassVar[Declared] = {**RowByRowSelector._learnt, "theta": Array(1, "J")}
@@ -47,13 +47,13 @@ class OFS(_Truncated):
         w \leftarrow w \min\!\left(1, \frac{1}{\sqrt{\lambda} \lVert w \rVert_2}\right), \qquad
         w \leftarrow \text{the k greatest of } |w_j| \text{, else } 0
 
-    and other rows change nothing. Features are ranked by :math:`|w_j|`. As long as fewer than k
+    and other rows change nothing. Features are ranked by :math:`|w_j|`. While fewer than k
     coefficients differ from zero, the selection is filled up with the first columns.
 
-    The step is that of the authors' own program, which most comparisons use. ``shrink=True`` is
-    the paper's, where every row first multiplies w by :math:`1 - \lambda \eta`.
+    This is the step of the authors' own program, which most comparisons use. ``shrink=True`` gives
+    the paper's step, in which every row first multiplies w by :math:`1 - \lambda \eta`.
 
-    X is taken as it comes: bring the columns to one scale, and centre them, since there is no
+    X is not scaled: bring the columns to one scale, and centre them, since there is no
     intercept. A missing entry counts as 0. A sparse row with m entries costs O(m + k).
 
     Parameters
@@ -122,12 +122,12 @@ class OFS(_Truncated):
 
 
 class PEtrun(_Truncated):
-    r"""The perceptron with truncation, the simplest of selectors (Wang et al., 2014).
+    r"""The perceptron with truncation (Wang et al., 2014).
 
     A row that is misclassified, :math:`y\, w^\top x \le 0`, moves the coefficients by
-    :math:`y x`; then all but the k greatest of :math:`|w_j|` become zero. Features are ranked by
-    :math:`|w_j|`. It is the baseline of the paper that introduced :class:`OFS`, with the same
-    attributes and the same wishes for X; nothing but the number of features is to be set.
+    :math:`y x`. Then all but the k greatest :math:`|w_j|` become zero. Features are ranked by
+    :math:`|w_j|`. It is the baseline of the paper that introduced :class:`OFS`. Its attributes,
+    and what it needs of X, are the same.
 
     Parameters
     ----------
@@ -157,23 +157,23 @@ class PEtrun(_Truncated):
 class OFSPartial(_Truncated):
     r"""Online feature selection that may look at k entries of a row only (Wang et al., 2014).
 
-    With probability :math:`\varepsilon` the k features to look at are drawn at random, otherwise
-    they are those whose coefficient is not zero. A row with a margin
-    :math:`y\, w^\top \tilde x` up to ``threshold``, x̃ being what was looked at, moves the
-    coefficients along an unbiased estimate of the whole row,
+    With probability :math:`\varepsilon` the k features to look at are drawn at random. Otherwise
+    they are those whose coefficient is not zero. Let x̃ be the part of the row that was looked at.
+    A margin :math:`y\, w^\top \tilde x` up to ``threshold`` moves the coefficients along an
+    unbiased estimate of the whole row,
 
     .. math::
         w \leftarrow w + \eta y \hat x, \qquad
         \hat x_j = \frac{\tilde x_j}{\varepsilon k / J + (1 - \varepsilon) [w_j \ne 0]}
 
-    which is followed by the projection and the truncation of :class:`OFS`. As long as every
-    coefficient is zero there is nothing to look at, and features are drawn. The paper's text
-    leaves open whether the margin is held against 0, as here, or against 1, as in :class:`OFS`.
+    followed by the projection and the truncation of :class:`OFS`. While every coefficient is zero,
+    the features are always drawn. The paper's text does not say whether the margin is compared
+    with 0, as here, or with 1, as in :class:`OFS`.
 
-    An entry that is looked at by chance counts :math:`J / (\varepsilon k)` times. Where few of
-    many features are looked at, that is a lot, and what was learnt is swept away again and
-    again: of 100 standardised features, 2 of them informative, k = 10 found both at a rate of
-    0.02 on ten of ten streams of 10,000 rows, and hardly ever at the paper's 0.2.
+    An entry seen by chance counts :math:`J / (\varepsilon k)` times. If few of many features are
+    looked at, that factor is large, and such entries overwrite what was learnt. In a test with
+    100 standardised features, 2 of them informative, k = 10 found both at a rate of 0.02 on ten of
+    ten streams of 10,000 rows, and hardly ever at the paper's 0.2.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class OFSPartial(_Truncated):
     exploration : float, default=0.2
         :math:`\varepsilon`, in (0, 1].
     radius : float, default=10.0
-        Of the ball that the coefficients stay in.
+        The greatest length of w.
     threshold : float, default=0.0
         The greatest margin at which a row still moves the coefficients.
     random_state : int, Generator, RandomState or None
@@ -267,7 +267,7 @@ class OFSPartial(_Truncated):
 
     def _room(self, rows: Rows) -> tuple[npt.NDArray[np.int64], int]:
         place, n = super()._room(rows)
-        # A dense row adds up to k drawn features to as many kept ones.
+        # A dense row may add k drawn features to the k kept ones.
         return np.concatenate([place, np.empty(self._resolve_k(), dtype=np.int64)]), n
 
 

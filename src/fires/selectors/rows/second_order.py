@@ -60,7 +60,7 @@ class _SecondOrder(RowByRowSelector):
         if self.truncate is None:
             if len(self._kept_):
                 self._kept_ = self._kept_[:0]
-        elif len(self._kept_) == 0:  # truncation may have been switched on only now
+        elif len(self._kept_) == 0:  # truncation may have been switched on between two batches
             self._kept_ = np.flatnonzero(self._theta_[0])
 
     def _run(self, rows: Rows, signs: Floats) -> bool:
@@ -85,13 +85,13 @@ class AROW(_SecondOrder):
 
     Features are ranked as in FIRES, by :math:`\omega_j = \mu_j^2 - \lambda_s \sigma_j^2`.
 
-    ``truncate="confidence"`` is second-order online feature selection (SOFS, Wu et al., 2017): of
-    the means only the k with the least variance stay, the others become zero after every step.
-    These are the features that were there most often, which is a good sign on sparse data, such
-    as text, and hardly says anything where every feature is there in every row.
-    ``truncate="weight"`` keeps the k greatest :math:`|\mu_j|` instead, as :class:`OFS` does.
+    ``truncate="confidence"`` is second-order online feature selection (SOFS, Wu et al., 2017).
+    After every step, only the k means with the least variance stay, the others become zero. These
+    are the features that were present most often. On sparse data, such as text, that is a good
+    sign; on dense data it says hardly anything. ``truncate="weight"`` keeps the k greatest
+    :math:`|\mu_j|` instead, as :class:`OFS` does.
 
-    X is taken as it comes: bring the columns to one scale, and centre them if they are dense,
+    X is not scaled: bring the columns to one scale, and centre them if they are dense,
     since there is no intercept. A missing entry counts as 0. A sparse row with m entries costs
     O(m), and O(m + k) with truncation.
 
@@ -104,7 +104,7 @@ class AROW(_SecondOrder):
     uncertainty_penalty : float, default=0.01
         :math:`\lambda_s`: how much uncertainty counts against a feature.
     truncate : {None, "confidence", "weight"}, default=None
-        Which k means differ from zero.
+        Which k means may differ from zero; None keeps all.
     diagonal : {"drop", "inverse"}, default="drop"
         The variances after a step: the diagonal of the full update, or the inverse of the
         diagonal of its inverse, :math:`1 / (\sigma_j^{-2} + x_j^2 / r)`.
@@ -162,10 +162,10 @@ class AROW(_SecondOrder):
 class SCW(_SecondOrder):
     r"""Soft confidence-weighted learning, diagonal (Wang et al., 2012), as a selector.
 
-    As in :class:`AROW` the coefficients are normal with means and variances of their own. A row is
-    to be right with probability :math:`\eta`, so :math:`y\, \mu^\top x \ge \phi \sqrt{v}` with
-    :math:`\phi = \Phi^{-1}(\eta)` and :math:`v = \sum_j \sigma_j^2 x_j^2`. If it is not, with
-    :math:`m = y\, \mu^\top x`,
+    As in :class:`AROW`, every coefficient is normal with its own mean and variance. Each row should
+    be classified rightly with probability :math:`\eta`, that is,
+    :math:`m = y\, \mu^\top x \ge \phi \sqrt{v}` with :math:`\phi = \Phi^{-1}(\eta)` and
+    :math:`v = \sum_j \sigma_j^2 x_j^2`. If it is not,
 
     .. math::
         \mu_j \leftarrow \mu_j + \alpha\, y \sigma_j^2 x_j, \qquad
@@ -185,7 +185,7 @@ class SCW(_SecondOrder):
         \alpha = \frac{\phi \sqrt{\phi^2 m^2 v^2 + 4 n v (n + v \phi^2)} - 2 m n - \phi^2 m v}
         {2 (n^2 + n v \phi^2)}.
 
-    Ranking, truncation and what is wished of X are those of :class:`AROW`.
+    Ranking, truncation and the advice on X are those of :class:`AROW`.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ class SCW(_SecondOrder):
     confidence : float, default=0.75
         :math:`\eta`, between 0.5 and 1.
     C : float, default=1.0
-        How much a single row may ask for.
+        Bounds the step that a single row can take.
     variant : {"I", "II"}, default="I"
         Whether the loss counts as it is, or squared.
     uncertainty_penalty : float, default=0.01
