@@ -95,7 +95,7 @@ def _digest(files: frozenset[str]) -> str:
     return hashlib.blake2b(content, digest_size=6).hexdigest()
 
 
-def wake(kernel: Callable[..., Any], *arguments: Any) -> None:
+def load_compiled(kernel: Callable[..., Any], *arguments: Any) -> None:
     """Call a kernel for the first time, with the garbage collector switched off.
 
     In its first call numba loads some seventy modules. The collector would look through their

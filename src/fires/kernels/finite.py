@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.validation import LARGEST
-from fires.kernels.compiling import compiled, wake
+from fires.kernels.compiling import compiled, load_compiled
 
 
 @compiled
@@ -22,7 +22,7 @@ def _count_strange(values: npt.NDArray[np.floating[Any]]) -> float:
 
 _EMPTY = np.zeros(0)
 _EMPTY.flags.writeable = False
-wake(_count_strange, _EMPTY)
+load_compiled(_count_strange, _EMPTY)
 
 
 def scan(values: npt.NDArray[np.floating[Any]]) -> tuple[int, int, int]:

@@ -381,7 +381,7 @@ def _scorer(metric: Metric) -> tuple[Scorer, bool]:
     if not isinstance(scorer, type(get_scorer("accuracy"))):
         return lambda y, predicted, P, columns: scorer(y, predicted), False
 
-    class Told(BaseEstimator):  # type: ignore[misc]
+    class FixedAnswers(BaseEstimator):  # type: ignore[misc]
         """An estimator that says what it was told, since a scorer wants to ask one itself."""
 
         asked = False
@@ -398,7 +398,7 @@ def _scorer(metric: Metric) -> tuple[Scorer, bool]:
             return self.predicted
 
         def predict_proba(self, X: Any) -> Any:
-            Told.asked = True
+            FixedAnswers.asked = True
             if self.P is None:
                 raise ValueError(f"{_name(metric)} needs probabilities, of predict_proba.")
             return self.P
@@ -407,7 +407,7 @@ def _scorer(metric: Metric) -> tuple[Scorer, bool]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UndefinedMetricWarning)
-                return float(scorer(Told(predicted, P, columns), y, y))
+                return float(scorer(FixedAnswers(predicted, P, columns), y, y))
         except ValueError:
             if len(y) == 0 or (y[1:] != y[0]).any():
                 raise
@@ -416,4 +416,4 @@ def _scorer(metric: Metric) -> tuple[Scorer, bool]:
     # Which answer a scorer wants is nowhere to be read: it is asked for a score and watched.
     half = np.full((4, 2), 0.5)
     score(np.array([0, 1, 0, 1]), np.array([0, 1, 1, 0]), half, np.array([0, 1]))
-    return score, Told.asked
+    return score, FixedAnswers.asked

@@ -41,7 +41,7 @@ _NOTHING = np.empty(0), np.empty(0)
 _OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
 
-class _Rows(NamedTuple):
+class _BatchFacts(NamedTuple):
     """What a step knows of the rows besides X."""
 
     weight: Floats
@@ -158,15 +158,15 @@ class LinearLearner:
             self._step_dense(batch, rows, rates)
         self.target.count(y, rows.weight)
 
-    def _look(self, batch: CheckedBatch, y: npt.NDArray[Any]) -> _Rows:
+    def _look(self, batch: CheckedBatch, y: npt.NDArray[Any]) -> _BatchFacts:
         n, is_weighted = batch.n_rows, batch.weight is not None
         weight = _ones(n) if batch.weight is None else batch.weight
         total = float(weight.sum()) if is_weighted else float(n)
         target, level = self.target.look(y, weight)
         level = _zeros(self.n_rows) if level is None else level
-        return _Rows(weight, is_weighted, total, target, level)
+        return _BatchFacts(weight, is_weighted, total, target, level)
 
-    def _step_dense(self, batch: CheckedBatch, rows: _Rows, rates: Rates) -> None:
+    def _step_dense(self, batch: CheckedBatch, rows: _BatchFacts, rates: Rates) -> None:
         n_rows, X, missing = self.n_rows, batch.X, batch.n_missing > 0
         half = self.scaler.dense
         if batch.scale is not None and batch.scale == self.scale:
@@ -194,7 +194,7 @@ class LinearLearner:
     def _whole_step(
         self,
         X: Floats,
-        rows: _Rows,
+        rows: _BatchFacts,
         rates: Rates,
         half: Any,
         p: Floats,
@@ -217,7 +217,7 @@ class LinearLearner:
         )
 
     def _step_by_step(
-        self, X: Floats, rows: _Rows, rates: Rates, half: Any, p: Floats, q: Floats
+        self, X: Floats, rows: _BatchFacts, rates: Rates, half: Any, p: Floats, q: Floats
     ) -> float:
         """The step part by part: works for every family and every memory order."""
         n_rows, n = self.n_rows, len(rows.weight)
@@ -236,7 +236,7 @@ class LinearLearner:
         accumulate_into(view, c, d, half.shift, p, q)
         return self._move(self.mu, self.sigma, (p, q), half.gain, (c, d), rates.shared(rows.total))
 
-    def _step_sparse(self, batch: CheckedBatch, rows: _Rows, rates: Rates) -> None:
+    def _step_sparse(self, batch: CheckedBatch, rows: _BatchFacts, rates: Rates) -> None:
         X = batch.X if sp.issparse(batch.X) else sp.csr_array(batch.X)
         touched = self.scaler.touched(X, rows.weight, batch.n_missing > 0)
         half = self.scaler.sparse
@@ -287,7 +287,7 @@ class LinearLearner:
         self,
         a: Floats,
         v: Floats,
-        rows: _Rows,
+        rows: _BatchFacts,
         rates: Rates,
         norms: Callable[[], Floats],
         n_sums: int,

@@ -24,7 +24,7 @@ from fires.core.belief import Floats
 from fires.kernels.rows import RowPulls, pull_rows_plain
 
 Kind = Literal["classes", "numbers", "counts"]
-Scores = tuple[Floats, Floats, Floats]
+LogMarginal = tuple[Floats, Floats, Floats]
 
 
 class Family(ABC):
@@ -48,7 +48,7 @@ class Family(ABC):
     start_width: float = 0.0
 
     @abstractmethod
-    def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
+    def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> LogMarginal:
         """The log marginal likelihood of each row and its two slopes, elementwise.
 
         Parameters
@@ -91,11 +91,11 @@ class Family(ABC):
 
 
 def by_rows(
-    score: Callable[[Floats, Floats, Floats], Scores],
+    score: Callable[[Floats, Floats, Floats], LogMarginal],
     a: npt.ArrayLike,
     v: npt.ArrayLike,
     y: npt.ArrayLike,
-) -> Scores:
+) -> LogMarginal:
     """Apply a function of vectors of one length to arrays that broadcast, block by block.
 
     Blocks bound the memory, and keep intermediate tables in the cache. ``v = 0`` is replaced by
@@ -125,7 +125,7 @@ def by_rows(
     return out[0].reshape(a.shape), out[1].reshape(a.shape), out[2].reshape(a.shape)
 
 
-def floats(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> Scores:
+def floats(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> LogMarginal:
     """Three arrays of float64; a NumPy scalar becomes an array without axes.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fires.models.families.base import Family, Scores, floats
+from fires.models.families.base import Family, LogMarginal, floats
 
 
 class Gaussian(Family):
@@ -28,7 +28,7 @@ class Gaussian(Family):
     kind = "numbers"
     noise = 1.0
 
-    def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
+    def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> LogMarginal:
         """See :meth:`Family.scores`."""
         a, v, y = floats(a, v, y)
         error = y - a

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import erfcx
 
 from fires.core.belief import Floats
-from fires.models.families.base import Family, Scores, by_rows, left_moments, shares
+from fires.models.families.base import Family, LogMarginal, by_rows, left_moments, shares
 
 
 class Logistic(Family):
@@ -48,7 +48,7 @@ class Logistic(Family):
     kind = "classes"
     start_width = np.pi / 8.0
 
-    def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
+    def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> LogMarginal:
         """See :meth:`Family.scores`."""
         return by_rows(_logistic, a, v, y)
 
@@ -64,7 +64,7 @@ class Logistic(Family):
         return math.log(positive) - math.log(rest)
 
 
-def _logistic(a: Floats, v: Floats, y: Floats) -> Scores:
+def _logistic(a: Floats, v: Floats, y: Floats) -> LogMarginal:
     """Score equally long vectors; ``s``, ``A_k`` and ``B_k`` as in :class:`Logistic`."""
     c = _sigmoid_coefficients()
     k = np.arange(1.0, len(c) + 1.0)[:, None]

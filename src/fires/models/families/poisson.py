@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.special import erfcx, gammaln, wrightomega
 
 from fires.core.belief import Floats
-from fires.models.families.base import Family, Scores, by_rows, left_moments
+from fires.models.families.base import Family, LogMarginal, by_rows, left_moments
 
 # The series of exp(-x), to full precision on [0, 1].
 _EXPONENTIAL: Floats = np.cumprod(np.append(1.0, -1.0 / np.arange(1.0, 18.0)))[:, None]
@@ -41,12 +41,12 @@ class Poisson(Family):
 
     kind = "counts"
 
-    def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
+    def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> LogMarginal:
         """See :meth:`Family.scores`."""
         return by_rows(_poisson, a, v, y)
 
 
-def _poisson(a: Floats, v: Floats, y: Floats) -> Scores:
+def _poisson(a: Floats, v: Floats, y: Floats) -> LogMarginal:
     """Score vectors of one length; the mode of each row decides how."""
     few = a + v * y < v  # the integrand falls at t = 0: its mode is at a rate below 1
     many = ~few
@@ -59,7 +59,7 @@ def _poisson(a: Floats, v: Floats, y: Floats) -> Scores:
     return log_z - gammaln(y + 1.0), g_a, g_v
 
 
-def _poisson_few(a: Floats, v: Floats, y: Floats) -> Scores:
+def _poisson_few(a: Floats, v: Floats, y: Floats) -> LogMarginal:
     r"""``log Z + log y!`` and its slopes where the mode is at a rate below 1.
 
     All three come from :math:`I_j = \operatorname{E}[e^{(y + j) t - e^t}]`, ``j = 0, 1, 2``. For
@@ -87,7 +87,7 @@ def _poisson_few(a: Floats, v: Floats, y: Floats) -> Scores:
     return log_z, y - r1, 0.5 * (y * y - (2.0 * y + 1.0) * r1 + r2)
 
 
-def _poisson_many(a: Floats, v: Floats, y: Floats) -> Scores:
+def _poisson_many(a: Floats, v: Floats, y: Floats) -> LogMarginal:
     r"""``log Z + log y!`` and its slopes where the mode is at a rate of at least 1.
 
     With :math:`t = a + d` at the mode and :math:`\delta` from there, what is integrated is

@@ -12,7 +12,7 @@ from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
 from fires.kernels.rows import RowPulls, row_pulls
 from fires.kernels.steps import whole_step
-from fires.models.families.base import Family, Scores, floats, shares
+from fires.models.families.base import Family, LogMarginal, floats, shares
 
 _ROOT = math.sqrt(2.0 / math.pi)
 _HALF = math.sqrt(0.5)
@@ -38,7 +38,7 @@ class Probit(Family):
     kind = "classes"
     start_width = 1.0
 
-    def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> Scores:
+    def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> LogMarginal:
         """See :meth:`Family.scores`."""
         a, v, y = floats(a, v, y)
         rho = np.sqrt(1.0 + v)

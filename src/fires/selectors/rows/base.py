@@ -20,7 +20,7 @@ from fires.core.validation import repeated
 from fires.kernels import read_only
 from fires.selectors.base import OnlineSelector
 
-Rows = tuple[npt.NDArray[Any], ...]
+RowArrays = tuple[npt.NDArray[Any], ...]
 """A batch as compiled loops take it: one dense array, or data, indices and indptr."""
 
 
@@ -45,7 +45,7 @@ class RowByRowSelector(OnlineSelector):
         """The start: a few numbers per feature, the coefficient first."""
 
     @abstractmethod
-    def _run(self, rows: Rows, signs: Floats) -> bool:
+    def _run(self, rows: RowArrays, signs: Floats) -> bool:
         """Learn from every row, changing ``_theta_`` in place; False if it did not stay finite.
 
         Features that the batch does not show change only if ``_kept_`` lists them. Other
@@ -84,11 +84,11 @@ class RowByRowSelector(OnlineSelector):
         if not done:
             raise ValueError("X holds values so large that a step would overflow; rescale them.")
 
-    def _loop(self, rows: Rows) -> Callable[..., Any]:
+    def _loop(self, rows: RowArrays) -> Callable[..., Any]:
         """The loop for rows of this form."""
         return self._loops[len(rows) > 1]
 
-    def _room(self, rows: Rows) -> tuple[npt.NDArray[np.int64], int]:
+    def _room(self, rows: RowArrays) -> tuple[npt.NDArray[np.int64], int]:
         """The list of kept features, with room for what a row may add, and its present length."""
         n = len(self._kept_)
         if len(rows) == 1:
@@ -119,7 +119,7 @@ class RowByRowSelector(OnlineSelector):
         self._theta_ = _aligned(self._theta_)
 
 
-def _as_rows(X: Any, missing: bool) -> Rows:
+def _as_rows(X: Any, missing: bool) -> RowArrays:
     """X in the one type that the loops are compiled for; missing entries are zeros."""
     dense = isinstance(X, np.ndarray)
     values = X if dense else X.data

@@ -11,7 +11,7 @@ from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
 from fires.core.settings import check_number
 from fires.kernels import top_k, winnow
-from fires.selectors.rows.base import RowByRowSelector, Rows
+from fires.selectors.rows.base import RowArrays, RowByRowSelector
 
 _START = (2.0, 1.0)  # of u and v, the authors' choice
 
@@ -128,7 +128,7 @@ class EFS(RowByRowSelector):
             pair = slice(2, 4) if turned else slice(0, 2)
             self._theta_, self._bias_ = self._theta_[pair].copy(), self._bias_[pair]
 
-    def _run(self, rows: Rows, signs: Floats) -> bool:
+    def _run(self, rows: RowArrays, signs: Floats) -> bool:
         numbers = (self.promotion, self.demotion, self.threshold, self.margin)
         settings = tuple(map(float, numbers))
         self._bias_ = self._bias_.copy()

@@ -10,7 +10,7 @@ from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
 from fires.core.settings import check_choice, check_number
 from fires.kernels import ftrl
-from fires.selectors.rows.base import RowByRowSelector, Rows
+from fires.selectors.rows.base import RowArrays, RowByRowSelector
 
 
 class FTRL(RowByRowSelector):
@@ -118,7 +118,7 @@ class FTRL(RowByRowSelector):
         if turned:
             self._bias_ = self._bias_ * [-1.0, 1.0]
 
-    def _run(self, rows: Rows, signs: Floats) -> bool:
+    def _run(self, rows: RowArrays, signs: Floats) -> bool:
         self._bias_ = self._bias_.copy()
         settings = (bool(self.fit_intercept), self._numbers())
         done: int = self._loop(rows)(*rows, signs, *self._theta_, self._bias_, *settings)

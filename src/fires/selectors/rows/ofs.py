@@ -13,7 +13,7 @@ from fires.core.declared import Array, Declared, Random
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, check_number
 from fires.kernels import sequential
-from fires.selectors.rows.base import RowByRowSelector, Rows
+from fires.selectors.rows.base import RowArrays, RowByRowSelector
 
 _DRAWS = 1 << 20  # random numbers held at once
 
@@ -28,7 +28,13 @@ class _Truncated(RowByRowSelector):
         return np.zeros((1, self.n_features_in_))
 
     def _perceive(
-        self, rows: Rows, signs: Floats, rate: float, keep: float, radius: float, threshold: float
+        self,
+        rows: RowArrays,
+        signs: Floats,
+        rate: float,
+        keep: float,
+        radius: float,
+        threshold: float,
     ) -> bool:
         place, before = self._room(rows)
         settings = (self._resolve_k(), (rate, keep, radius, threshold))
@@ -115,7 +121,7 @@ class OFS(_Truncated):
                 f"coefficients; got {self.learning_rate!r} times {self.regularization!r}."
             )
 
-    def _run(self, rows: Rows, signs: Floats) -> bool:
+    def _run(self, rows: RowArrays, signs: Floats) -> bool:
         rate, strength = float(self.learning_rate), float(self.regularization)
         keep = 1.0 - strength * rate if self.shrink else 1.0
         return self._perceive(rows, signs, rate, keep, 1.0 / math.sqrt(strength), threshold=1.0)
@@ -150,7 +156,7 @@ class PEtrun(_Truncated):
     def __init__(self, n_features_to_select: int | float = 10) -> None:
         self.n_features_to_select = n_features_to_select
 
-    def _run(self, rows: Rows, signs: Floats) -> bool:
+    def _run(self, rows: RowArrays, signs: Floats) -> bool:
         return self._perceive(rows, signs, rate=1.0, keep=1.0, radius=np.inf, threshold=0.0)
 
 
@@ -248,7 +254,7 @@ class OFSPartial(_Truncated):
         self._rng_ = generator(self.random_state, "ofs partial")
         return super()._start()
 
-    def _run(self, rows: Rows, signs: Floats) -> bool:
+    def _run(self, rows: RowArrays, signs: Floats) -> bool:
         rng, k = self._rng_, self._resolve_k()
         before = rng.bit_generator.state
         place, n = self._room(rows)
@@ -265,13 +271,13 @@ class OFSPartial(_Truncated):
         self._kept_ = place[:n].copy()
         return True
 
-    def _room(self, rows: Rows) -> tuple[npt.NDArray[np.int64], int]:
+    def _room(self, rows: RowArrays) -> tuple[npt.NDArray[np.int64], int]:
         place, n = super()._room(rows)
         # A dense row may add k drawn features to the k kept ones.
         return np.concatenate([place, np.empty(self._resolve_k(), dtype=np.int64)]), n
 
 
-def _part(rows: Rows, part: slice) -> Rows:
+def _part(rows: RowArrays, part: slice) -> RowArrays:
     """Some of the rows, without a copy of their entries."""
     if len(rows) == 1:
         return (rows[0][part],)

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from fires.core.belief import Floats
 from fires.core.settings import check_choice, check_number
 from fires.kernels import second_order
-from fires.selectors.rows.base import RowByRowSelector, Rows
+from fires.selectors.rows.base import RowArrays, RowByRowSelector
 
 _KEPT = {
     None: second_order.ALL,
@@ -63,7 +63,7 @@ class _SecondOrder(RowByRowSelector):
         elif len(self._kept_) == 0:  # truncation may have been switched on between two batches
             self._kept_ = np.flatnonzero(self._theta_[0])
 
-    def _run(self, rows: Rows, signs: Floats) -> bool:
+    def _run(self, rows: RowArrays, signs: Floats) -> bool:
         kept = _KEPT[self.truncate]
         place, before = (self._kept_, 0) if kept == second_order.ALL else self._room(rows)
         settings = (self._resolve_k(), kept, self._rule(), self.diagonal == "inverse")
