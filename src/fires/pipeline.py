@@ -10,25 +10,26 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from fires import selectors
-from fires.core import validation
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, KnowsClasses
 from fires.core.declared import Declared, Value, restore
+from fires.core.errors import StateError
 from fires.core.settings import check_choice
 from fires.core.state import Arrays, State, part_of, under, write_state
 from fires.core.version import __version__
 from fires.kernels.scaled import keep_columns
-from fires.predictors import Predictor, as_predictor
+from fires.predictors import Perceptron, Predictor, as_predictor
 from fires.predictors.state import predictor_from_state, predictor_state
 from fires.scaling import SCALES, Scaler
 from fires.selectors.base import OnlineSelector
 from fires.selectors.gate import Gate
 
+_COLUMNS = ("n_features_in_", "feature_names_in_", "_named_apart_")
 _FACTS: Declared = {"n_missing": Value(int, low=0)}
 
 
@@ -86,6 +87,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     n_missing_: int
     _scaler_: Scaler
     _predictor_: Any  # the predictor, as something that all predictors are
+    _made_of_: Any  # the object that it was made of
+    _trained_: bool  # whether it can predict
     _is_ours_: bool  # whether that learns from checked batches
 
     def __init__(
@@ -139,15 +142,25 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        if hasattr(self, "_predictor_"):
+        if hasattr(self, "_scaler_") and self._scaler_.scale != self.preprocess:
+            raise ValueError(
+                f"preprocess was {self._scaler_.scale!r} when this pipeline began to learn, and "
+                f"cannot become {self.preprocess!r}: make another pipeline."
+            )
+        if hasattr(self, "_predictor_") and self._made_of_ is self.predictor:
             return self
         check_choice("preprocess", self.preprocess, SCALES, "'standard', 'minmax' or None")
         for method in ("partial_fit", "get_support", "mask"):
             if not hasattr(self.selector, method):
                 raise TypeError(f"{self.selector!r} is no online selector: it has no {method}.")
-        self._predictor_ = None if self.predictor is None else as_predictor(self.predictor)
-        self._is_ours_ = isinstance(self._predictor_, Predictor)
+        self._wrap(None if self.predictor is None else as_predictor(self.predictor))
         return self
+
+    def _wrap(self, wrapped: Any) -> None:
+        """Work with this form of the predictor from here on."""
+        self._predictor_, self._made_of_ = wrapped, self.predictor
+        self._is_ours_ = isinstance(wrapped, Predictor)
+        self._trained_ = hasattr(wrapped, "classes_")  # here, or before it came here
 
     def admit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
@@ -167,21 +180,35 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             Call it to learn the scale from the batch. Until then the scale does not change.
         """
         self.start()
-        if not hasattr(self, "n_features_in_"):
-            self._know_columns(X)
-        raw = self._admit(X, y, classes, sample_weight)
-        if not hasattr(self, "_scaler_"):
-            self._scaler_ = Scaler(self.preprocess, self.n_features_in_)
+        if self.has_learnt:
+            raw, scaler = self._admit(X, y, classes, sample_weight), self._scaler_
+            columns, names = {}, self.__dict__.get("feature_names_in_")
+        else:
+            raw, columns = self._admit_first(X, y, classes, sample_weight)
+            scaler = Scaler(self.preprocess, columns["n_features_in_"])
+            names = columns.get("feature_names_in_")
         w = _ones(raw.n_rows) if raw.weight is None else raw.weight
-        scaled, learn = self._scaler_.scaled(raw.X, w, raw.n_missing > 0)
+        scaled, learn = scaler.scaled(raw.X, w, raw.n_missing > 0)
 
         def learn_scale() -> None:
             learn()
+            self.__dict__.update(columns, _scaler_=scaler)
             self.n_missing_ = getattr(self, "n_missing_", 0) + raw.n_missing
 
         # Sparse rows are not centred. A selector that wants them centred does so itself.
         scale = self.preprocess if isinstance(scaled, np.ndarray) else None
-        return CheckedBatch(scaled, raw.y, raw.weight, 0, classes, scale), learn_scale
+        batch = CheckedBatch(scaled, raw.y, raw.weight, 0, classes, scale, names)
+        return batch, learn_scale
+
+    def _admit_first(self, *batch: Any) -> tuple[CheckedBatch, dict[str, Any]]:
+        """Check a batch, and say what it shows of the columns; nothing of that is kept yet."""
+        known, self.__dict__ = self.__dict__, self.__dict__.copy()
+        try:
+            self._know_columns()
+            raw = self._admit(*batch)
+            return raw, {name: self.__dict__[name] for name in _COLUMNS if name in self.__dict__}
+        finally:
+            self.__dict__ = known
 
     def name_features(self, names: Any) -> Self:
         """Name the columns of a stream of plain arrays, for the selector too.
@@ -195,21 +222,23 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        super().name_features(names)
-        if not hasattr(self.selector, "feature_names_in_"):
-            self.selector.name_features(names)
-        return self
+        names = list(names)
+        known = getattr(self.selector, "feature_names_in_", None)
+        if known is not None and list(known) != names:
+            raise ValueError(
+                f"The selector knows its columns as {list(known)[:5]}, in this order; they cannot "
+                f"be named {names[:5]}."
+            )
+        return super().name_features(names)
 
-    def _know_columns(self, X: Any) -> None:
-        """Take over the columns of a selector that has learnt before, or give it their names."""
-        selector, names = self.selector, validation.column_names(X)
-        if hasattr(selector, "n_features_in_"):
-            self.n_features_in_ = selector.n_features_in_
-        if names is not None:
-            known = getattr(selector, "feature_names_in_", None)
-            self.feature_names_in_ = names if known is None else known
-            if known is None:
-                selector.name_features(names)  # it will see plain arrays without names
+    def _know_columns(self) -> None:
+        """Know the columns that a selector has learnt from before."""
+        names = getattr(self.selector, "feature_names_in_", None)
+        if names is not None and not hasattr(self, "feature_names_in_"):
+            self.feature_names_in_ = names
+            self._named_apart_ = getattr(self.selector, "_named_apart_", False)
+        if hasattr(self.selector, "n_features_in_"):
+            self.n_features_in_ = self.selector.n_features_in_
 
     def check(self, batch: CheckedBatch) -> None:
         """Raise an error if the predictor would refuse the batch, before the selector learns.
@@ -224,9 +253,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         if batch.y is None:
             raise ValueError(f"{type(self).__name__} requires y, for its predictor to learn from.")
         if self._is_ours_:
-            if self._predictor_.book is NO_CLASSES:
-                self._predictor_.expect(self.book)
-            self._predictor_.check(batch)
+            self._predictor_.check(batch, self.book)
 
     def select(self, batch: CheckedBatch) -> tuple[npt.NDArray[np.intp], float]:
         """Let the selector learn.
@@ -247,6 +274,9 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         if _takes_batches(self.selector, OnlineSelector):
             self.selector.learn(batch)
         else:
+            named = batch.names is None or hasattr(self.selector, "feature_names_in_")
+            if not named and hasattr(self.selector, "name_features"):
+                self.selector.name_features(batch.names)  # it will see plain arrays without names
             self.selector.partial_fit(batch.X, batch.y, batch.announced, batch.weight)
         selected = self.selector.get_support(indices=True)
         return selected, time.perf_counter() - started
@@ -268,7 +298,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         """
         started = time.perf_counter()
         if _takes_batches(self._predictor_, Predictor):
-            self._predictor_.learn(batch.with_rows(rows))
+            self._predictor_.learn(batch.with_rows(rows), self.book)
         elif self._predictor_ is not None:
             known = self.book.labels if batch.announced is None else batch.announced
             self._predictor_.partial_fit(rows, batch.y, known if len(known) else None, batch.weight)
@@ -282,6 +312,14 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             if isinstance(part, KnowsClasses) and len(part.book):
                 return part.book
         return NO_CLASSES
+
+    def __sklearn_clone__(self) -> OnlinePipeline:
+        predictor = self.predictor
+        if hasattr(predictor, "learn_one"):  # a model of River, which scikit-learn would copy
+            fresh = predictor.clone()
+        else:
+            fresh = clone(predictor, safe=False)
+        return OnlinePipeline(clone(self.selector), fresh, self.preprocess)
 
     # --- predicting ---------------------------------------------------------------------------
 
@@ -332,7 +370,12 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     @property
     def can_predict(self) -> bool:
         """Whether the predictor has learnt, in this pipeline or before."""
-        return getattr(self, "_trained_", False) or hasattr(self._predictor_, "classes_")
+        return self.start()._trained_
+
+    @property
+    def has_learnt(self) -> bool:
+        """Whether the pipeline has learnt from a batch."""
+        return hasattr(self, "_scaler_")
 
     @property
     def gives_probabilities(self) -> bool:
@@ -439,18 +482,21 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             predictor = predictor_from_state(saved, part_of("predictor", arrays), predictor, where)
         elif predictor is not None:
             raise ValueError(f"The pipeline in {where} was saved without a predictor: pass none.")
+        width = getattr(predictor, "coef_", np.zeros((1, selector.n_features_in_))).shape[-1]
+        if isinstance(predictor, Perceptron) and width != selector.n_features_in_:
+            raise StateError(
+                f"a predictor of {width} features for {selector.n_features_in_} features"
+            )
         inner = predictor.inner if isinstance(predictor, Predictor) else predictor
         pipeline = cls(selector, inner, header["preprocess"]).start()
-        pipeline._predictor_, pipeline._is_ours_ = predictor, isinstance(predictor, Predictor)
+        pipeline._wrap(predictor)
         pipeline.n_features_in_ = selector.n_features_in_
         pipeline._scaler_ = Scaler(pipeline.preprocess, selector.n_features_in_)
         pipeline._scaler_.restore(part_of("scaler", arrays))
         restore(pipeline, _FACTS, header, arrays, {}, "{}_")
         pipeline._trained_ = True
         if header["feature_names"] is not None:
-            names = np.array(header["feature_names"], dtype=object)
-            validation.check_names(names)
-            pipeline.feature_names_in_ = names
+            pipeline._restore_names(np.array(header["feature_names"], dtype=object))
         if Value(bool).read("named_apart", header, arrays, {}):
             pipeline._named_apart_ = True
         return pipeline

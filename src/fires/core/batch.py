@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,8 @@ class CheckedBatch:
         All labels there will ever be.
     scale : str, optional
         The scale that X already has; None if it was not scaled.
+    names : ndarray of str, optional
+        What the columns are called, for those who do not know it yet.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class CheckedBatch:
     n_missing: int = 0
     announced: Any = None
     scale: str | None = None
+    names: Any = None
     _encoded: tuple[Classes, Classes, Codes] | None = field(default=None, repr=False)
 
     @property
@@ -91,7 +94,7 @@ class CheckedBatch:
         -------
         CheckedBatch
         """
-        return CheckedBatch(X, self.y, self.weight, 0, self.announced, self.scale, self._encoded)
+        return replace(self, X=X, n_missing=0)
 
     def part(self, rows: Any) -> CheckedBatch:
         """Some of the rows as a batch. It may happen that all of them have weight 0.
@@ -111,4 +114,4 @@ class CheckedBatch:
             n_missing = int(np.isnan(X.data if not isinstance(X, np.ndarray) else X).sum())
         y = None if self.y is None else self.y[rows]
         weight = None if self.weight is None else self.weight[rows]
-        return CheckedBatch(X, y, weight, n_missing, self.announced, self.scale)
+        return CheckedBatch(X, y, weight, n_missing, self.announced, self.scale, self.names)

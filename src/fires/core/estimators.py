@@ -120,7 +120,9 @@ def _try(estimator: Any, most: int) -> None:
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            copy.deepcopy(estimator).partial_fit(np.zeros((len(y), n_features)), y)
+            learnt = getattr(estimator, "coef_", np.zeros(1))
+            zeros = np.zeros((len(y), n_features), dtype=np.result_type(learnt, np.float32))
+            copy.deepcopy(estimator).partial_fit(zeros, y)
     except ValueError:
         pass
     except Exception as error:

@@ -348,7 +348,7 @@ def as_target(y: Any, n_rows: int, owner: str) -> npt.NDArray[Any]:
         return y  # the usual case
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    y = _unmixed(y)
+    y = unmixed(y)
     plain = type(y) is np.ndarray and y.ndim == 1
     target: npt.NDArray[Any] = y if plain else column_or_1d(y, warn=True)
     _same_length("y", target, n_rows)
@@ -376,13 +376,13 @@ def as_classes(classes: Any) -> npt.NDArray[Any]:
     -------
     ndarray
     """
-    known = column_or_1d(_unmixed(classes))
+    known = column_or_1d(unmixed(classes))
     if known.dtype.kind in "Of" and any(is_missing(label) for label in known):
         raise ValueError("classes must not hold a missing label.")
     return plain_labels(known)
 
 
-def _unmixed(labels: Any) -> Any:
+def unmixed(labels: Any) -> Any:
     """Labels in a form in which NumPy does not turn numbers into text."""
     if hasattr(labels, "to_numpy"):
         return labels.to_numpy()

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
 from fires.core.settings import check_choice
-from fires.core.validation import as_target, is_missing
+from fires.core.validation import as_target, is_missing, unmixed
 from fires.evaluation.records import Step
 from fires.kernels.scaled import keep_columns
 from fires.metrics.prediction import Metric, Scores
@@ -99,11 +99,24 @@ def prequential(
     pipeline.start()
     schema = getattr(stream, "schema", None)
     known = getattr(schema, "classes", None) if classes is None else tuple(classes)
-    if schema is not None and not hasattr(pipeline, "feature_names_in_"):
-        pipeline.name_features(schema.feature_names)  # what it is shown are plain arrays
+    if schema is not None:
+        _name_columns(pipeline, list(schema.feature_names))
     totals = _running(scores, known, pipeline)
     evaluation = _Evaluation(pipeline, totals, known, order, window, int(label_delay))
     return _steps(_batches(stream, batch_size), evaluation, keep_weights)
+
+
+def _name_columns(pipeline: OnlinePipeline, names: list[str]) -> None:
+    """Let the pipeline know what the columns are called: a stream hands out plain arrays."""
+    parts = (pipeline, pipeline.selector)
+    known = [list(part.feature_names_in_) for part in parts if hasattr(part, "feature_names_in_")]
+    if not known:
+        pipeline.name_features(names)
+    elif known[0] != names and set(known[0]) == set(names):
+        raise ValueError(
+            f"The columns of the stream come as {names[:5]}, and were learnt as {known[0][:5]}: "
+            "put them in the order that was learnt."
+        )
 
 
 def _running(
@@ -128,7 +141,7 @@ def _batches(stream: Any, batch_size: int) -> Generator[Batch, None, None]:
         return
     rows = 0
     for X, y in stream:
-        y = np.asarray(y)
+        y = np.asarray(unmixed(y))
         rows += len(y)
         yield Batch(X, y, Position(rows=rows, offset=rows))
 
@@ -163,8 +176,10 @@ class _Evaluation:
         window: int,
         label_delay: int,
     ) -> None:
-        self.pipeline, self.selected = pipeline, np.empty(0, dtype=np.intp)
-        self.stability, self.has_learnt = np.nan, False
+        self.pipeline, self.has_learnt = pipeline, pipeline.has_learnt
+        self.stability, self.selected = np.nan, np.empty(0, dtype=np.intp)
+        if self.has_learnt:
+            self.selected = pipeline.selector.get_support(indices=True)
         self._totals, self._classes, self._window = totals, classes, window
         self._published, self._label_delay = order == "as-published", label_delay
         self._waiting: deque[CheckedBatch] = deque()
@@ -176,6 +191,8 @@ class _Evaluation:
         """Test and learn: the scores, and the seconds that selector and predictor took to learn."""
         rows, learn_scale = self.pipeline.admit(batch.X)
         tested = _labelled(rows, batch.y, self._classes)
+        if self._label_delay and tested.X is batch.X:  # the caller's own, until labels come
+            tested = tested.with_rows(tested.X.copy())
         self._waiting.append(tested)
         late = len(self._waiting) <= self._label_delay
         now = _EMPTY if late else self._waiting.popleft()
@@ -247,4 +264,4 @@ def _labelled(
     if there is not None and not there.all():
         X, y = X[there], y[there]
     target = as_target(y, X.shape[0], "prequential") if len(y) else y
-    return CheckedBatch(X, target, None, 0, classes, rows.scale)
+    return CheckedBatch(X, target, None, 0, classes, rows.scale, rows.names)

@@ -73,8 +73,9 @@ def rescale_and_sum(
     (array([0., 4., 0.]), array([2.]), array([4.]))
     """
     if not X.flags.c_contiguous:
-        T = np.nan_to_num(X - shift, nan=0.0, posinf=np.inf, neginf=-np.inf)
-        return rescale_plain(X, shift, gain), weight @ T, weight @ (T * T)
+        with np.errstate(over="ignore", invalid="ignore"):
+            T = np.nan_to_num(X - shift, nan=0.0, posinf=np.inf, neginf=-np.inf)
+            return rescale_plain(X, shift, gain), weight @ T, weight @ (T * T)
     rows, out, sums = X.view(), np.empty(X.shape), np.zeros((2, X.shape[1]))
     rows.flags.writeable = False
     _rescale_and_sum(rows, shift, gain, weight, out, sums[0], sums[1])

@@ -264,9 +264,9 @@ class Scores(KnowsClasses):
         -------
         bool
         """
-        return book is self._book_ or (
-            not self._book_.given and encode(self._book_.labels, book.labels) is not None
-        )
+        known = self._book_
+        same_size = not known.given or len(book) == len(known)
+        return book is known or (same_size and encode(known.labels, book.labels) is not None)
 
     def _grow(self, book: Classes) -> None:
         """Let the matrix have a row and a column for each of the classes."""

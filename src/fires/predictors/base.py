@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from fires.core.batch import CheckedBatch
-from fires.core.classes import Classes, Codes, KnowsClasses, Labels
+from fires.core.classes import NO_CLASSES, Classes, Codes, KnowsClasses, Labels
 from fires.core.validation import as_weights
 
 
@@ -49,34 +49,44 @@ class Predictor(KnowsClasses, ABC):
         return self
 
     @abstractmethod
-    def learn(self, batch: CheckedBatch) -> None:
-        """Learn from a checked batch, every row in order.
+    def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
+        """Learn from a batch that has passed the gate, every row in order.
 
         Parameters
         ----------
         batch : CheckedBatch
             Masked rows and their labels.
+        expected : Classes
+            Labels that a selector has met before, for a predictor that knows none.
         """
 
-    def expect(self, book: Classes) -> None:
-        """Take over labels that a selector already knows.
-
-        Parameters
-        ----------
-        book : Classes
-            The labels.
-        """
-        self._book_ = book
-
-    def check(self, batch: CheckedBatch) -> None:
-        """Raise an error if :meth:`learn` would refuse the batch; nothing is learnt.
+    def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
+        """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt.
 
         Parameters
         ----------
         batch : CheckedBatch
             Rows and their labels.
+        expected : Classes
+            As in :meth:`learn`.
         """
-        batch.labels(self._book_)
+        batch.labels(self._known(expected))
+
+    def _known(self, expected: Classes) -> Classes:
+        """The labels known before a batch."""
+        return expected if self._book_ is NO_CLASSES else self._book_
+
+    def fresh(self) -> Predictor:
+        """A predictor with the same settings that has learnt nothing.
+
+        Returns
+        -------
+        Predictor
+        """
+        return type(self)()
+
+    def __sklearn_clone__(self) -> Predictor:
+        return self.fresh()
 
     def predict_codes(self, X: Any) -> Codes:
         """The index of each row's label in ``classes_``.

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
-from fires.core.classes import Codes, Labels, class_rows
+from fires.core.classes import NO_CLASSES, Classes, Codes, Labels, class_rows
 from fires.core.declared import Array, Declared, collect, restore
 from fires.core.state import Arrays, State
 from fires.core.validation import repeated
@@ -35,17 +35,10 @@ class Perceptron(Predictor):
     array(['b', 'a', 'a'], dtype='<U1')
     """
 
-    def learn(self, batch: CheckedBatch) -> None:
-        """Learn from every row in order.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            Masked rows and their labels. Weights must be whole numbers; a row of weight w is learnt
-            w times.
-        """
-        _refuse_sparse(batch.X)
-        before = self._book_
+    def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
+        """Learn from every row in order. A row of weight w, a whole number, is learnt w times."""
+        self._check_rows(batch.X)
+        before = self._known(expected)
         book, codes = batch.labels(before)
         X, codes = repeated(batch.X, codes, batch.weight, "Perceptron")
         self._book_ = book
@@ -56,17 +49,23 @@ class Perceptron(Predictor):
             self._take_rows(class_rows(before.labels, book.labels))
         perceptron_pass(X, self._signs(codes), self.coef_, self.intercept_)
 
-    def check(self, batch: CheckedBatch) -> None:
-        """Raise an error if :meth:`learn` would refuse the batch; nothing is learnt.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            Rows and their labels.
-        """
-        _refuse_sparse(batch.X)
+    def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
+        """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt."""
+        self._check_rows(batch.X)
         repeated(batch.y, None, batch.weight, "Perceptron")
-        super().check(batch)
+        super().check(batch, expected)
+
+    def _check_rows(self, X: Any) -> None:
+        if not isinstance(X, np.ndarray) and sp.issparse(X):
+            raise ValueError(
+                "This Perceptron needs dense rows; scikit-learn's SGDClassifier takes sparse ones."
+            )
+        if hasattr(self, "coef_") and X.shape[1] != self.coef_.shape[1]:
+            # A compiled loop would follow them out of the coefficients.
+            raise ValueError(
+                f"X has {X.shape[1]} features, but this Perceptron has learnt "
+                f"{self.coef_.shape[1]}."
+            )
 
     def predict(self, X: Floats) -> Labels:
         """The label of each row.
@@ -154,10 +153,3 @@ class Perceptron(Predictor):
         ]
         self.coef_ = np.array([coefficients for coefficients, _ in rows])
         self.intercept_ = np.array([intercept for _, intercept in rows])
-
-
-def _refuse_sparse(X: Any) -> None:
-    if not isinstance(X, np.ndarray) and sp.issparse(X):
-        raise ValueError(
-            "This Perceptron needs dense rows; scikit-learn's SGDClassifier takes sparse ones."
-        )

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
-from fires.core.classes import Labels
+from fires.core.classes import NO_CLASSES, Classes, Labels
 from fires.core.optional import require
 from fires.core.randomness import generator
 from fires.core.validation import repeated
@@ -71,7 +71,12 @@ class RiverPredictor(Predictor):
         """The model of River."""
         return self.model
 
-    def learn(self, batch: CheckedBatch) -> None:
+    def fresh(self) -> RiverPredictor:
+        """River's own clone of the model, which has learnt nothing."""
+        model = self.model.clone()
+        return RiverPredictor(model, features=self.features, mini_batches=self.mini_batches)
+
+    def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from every row in order.
 
         Parameters
@@ -80,7 +85,7 @@ class RiverPredictor(Predictor):
             Masked rows and their labels.
         """
         X, y, weight = batch.X, batch.y, batch.weight
-        book, _ = batch.labels(self._book_)
+        book, _ = batch.labels(self._known(expected))
         if self._repeats():
             X, y = repeated(X, y, weight, type(self.model).__name__)
             weight = None
@@ -97,7 +102,7 @@ class RiverPredictor(Predictor):
                 if w:
                     self.model.learn_one(x, label, w=w)
 
-    def check(self, batch: CheckedBatch) -> None:
+    def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Raise an error if :meth:`learn` would refuse the batch; the model itself is not called.
 
         Parameters
@@ -107,7 +112,7 @@ class RiverPredictor(Predictor):
         """
         if self._repeats():
             repeated(batch.y, None, batch.weight, type(self.model).__name__)
-        self._refuse_many(batch.labels(self._book_)[0].labels)
+        self._refuse_many(batch.labels(self._known(expected))[0].labels)
 
     def _repeats(self) -> bool:
         """Whether a row of weight w is learnt w times."""

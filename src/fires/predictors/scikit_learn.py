@@ -6,11 +6,12 @@ import inspect
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
-from fires.core.classes import Classes, Labels
+from fires.core.classes import NO_CLASSES, Classes, Labels
 from fires.core.estimators import learnt_state, take_up
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.validation import repeated
@@ -53,7 +54,11 @@ class SklearnPredictor(Predictor):
         """The estimator."""
         return self.estimator
 
-    def learn(self, batch: CheckedBatch) -> None:
+    def fresh(self) -> SklearnPredictor:
+        """A clone of the estimator, which has learnt nothing."""
+        return SklearnPredictor(clone(self.estimator))
+
+    def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from a batch.
 
         Parameters
@@ -69,13 +74,13 @@ class SklearnPredictor(Predictor):
         elif batch.weight is not None:
             options["sample_weight"] = batch.weight
         if "classes" in takes:
-            book = self._all_classes(batch)
+            book = self._all_classes(batch, expected)
             if not hasattr(self.estimator, "classes_"):
                 options["classes"] = book.labels
             self._book_ = book
         self.estimator.partial_fit(X, y, **options)
 
-    def check(self, batch: CheckedBatch) -> None:
+    def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Raise an error if :meth:`learn` would refuse the batch; the estimator is not called.
 
         Parameters
@@ -87,11 +92,11 @@ class SklearnPredictor(Predictor):
         if "sample_weight" not in takes:
             repeated(batch.y, None, batch.weight, type(self.estimator).__name__)
         if "classes" in takes:
-            self._all_classes(batch)
+            self._all_classes(batch, expected)
 
-    def _all_classes(self, batch: CheckedBatch) -> Classes:
+    def _all_classes(self, batch: CheckedBatch, expected: Classes) -> Classes:
         """All classes: the estimator must know them from its first batch on."""
-        name, before = type(self.estimator).__name__, self._book_
+        name, before = type(self.estimator).__name__, self._known(expected)
         book, _ = batch.labels(before)
         known = book.labels.tolist()
         if len(known) < 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -84,9 +85,12 @@ class Scaler:
             return (np.nan_to_num(X) if missing else X), _nothing
         if half.ready:
             scaled, p, q = rescale_and_sum(X, half.shift, half.gain, w)
+            _refuse_overflow(q)
             return scaled, lambda: half.absorb(X, p, q, w, missing)
         half = DENSE[self.scale](self.n_features)
         half.begin(X, w, missing)
+        _refuse_overflow(half.shift)
+        _refuse_overflow(getattr(half, "spread", half.gain))
         return rescale(X, half.shift, half.gain), lambda: setattr(self, "dense", half)
 
     def _sparse(self, X: Any, w: Floats, missing: bool) -> tuple[Any, Callable[[], None]]:
@@ -182,6 +186,11 @@ class Scaler:
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_slot": np.zeros(0, dtype=np.int32)}
+
+
+def _refuse_overflow(sums: Floats) -> None:
+    if not math.isfinite(np.add.reduce(sums)):
+        raise ValueError("X holds values so large that sums overflow; rescale them.")
 
 
 def _nothing() -> None:

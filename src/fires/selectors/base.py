@@ -104,9 +104,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         -------
         self
         """
-        if "n_features_in_" not in self.__dict__:
-            self.n_features_in_ = batch.X.shape[1]
-        self._all_or_nothing(self._take, batch)
+        self._all_or_nothing(self._take_checked, batch)
         return self
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -127,6 +125,15 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         """
         self._all_or_nothing(self._take_all, X, y, sample_weight)
         return self
+
+    def _take_checked(self, batch: CheckedBatch) -> None:
+        if self._supervised and batch.y is None:
+            validation.as_target(None, 0, type(self).__name__)
+        if "n_features_in_" not in self.__dict__:
+            self.n_features_in_ = batch.X.shape[1]
+        if batch.names is not None and not hasattr(self, "feature_names_in_"):
+            self.feature_names_in_, self._named_apart_ = batch.names, True
+        self._take(batch)
 
     def _take_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         self._take(self._admit_target(X, y, classes, sample_weight))
@@ -352,6 +359,11 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         self._restore_classes(header, arrays)
         self._seen_ = {}
         super().restore(header, arrays, model)
+        try:
+            self._resolve_k()
+            self._check_settings()
+        except ValueError as error:
+            raise StateError(str(error)) from None
         return self
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fires.core import validation
 from fires.core.batch import CheckedBatch
+from fires.core.errors import StateError
 from fires.kernels import scan
 
 
@@ -93,3 +94,9 @@ class Gate:
         validation.check_names(named)
         self.feature_names_in_, self._named_apart_ = named, True
         return self
+
+    def _restore_names(self, names: npt.NDArray[np.object_]) -> None:
+        if names.shape != (self.n_features_in_,):
+            raise StateError(f"{self.n_features_in_} features have names of shape {names.shape}")
+        validation.check_names(names)
+        self.feature_names_in_ = names

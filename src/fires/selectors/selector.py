@@ -202,12 +202,6 @@ class Selector(Gate, BaseEstimator, ABC):  # type: ignore[misc]
         self._restore(header, arrays, model)
         return self
 
-    def _restore_names(self, names: npt.NDArray[np.object_]) -> None:
-        if names.shape != (self.n_features_in_,):
-            raise StateError(f"{self.n_features_in_} features have names of shape {names.shape}")
-        validation.check_names(names)
-        self.feature_names_in_ = names
-
 
 _FACTS: Declared = {"n_features": Value(int, low=0), "named_apart": Value(bool)}
 
