@@ -182,7 +182,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         self.start()
         if self.has_learnt:
             raw, scaler = self._admit(X, y, classes, sample_weight), self._scaler_
-            columns, names = {}, self.__dict__.get("feature_names_in_")
+            columns: dict[str, Any] = {}
+            names = self.__dict__.get("feature_names_in_")
         else:
             raw, columns = self._admit_first(X, y, classes, sample_weight)
             scaler = Scaler(self.preprocess, columns["n_features_in_"])

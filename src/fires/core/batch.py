@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -94,7 +94,8 @@ class CheckedBatch:
         -------
         CheckedBatch
         """
-        return replace(self, X=X, n_missing=0)
+        facts = self.announced, self.scale, self.names, self._encoded
+        return CheckedBatch(X, self.y, self.weight, 0, *facts)
 
     def part(self, rows: Any) -> CheckedBatch:
         """Some of the rows as a batch. It may happen that all of them have weight 0.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,11 @@ def rescale_and_sum(
     p, q : ndarray (n_features,)
         Sums of ``x - shift`` and of its squares; missing entries count as 0.
 
+    Raises
+    ------
+    ValueError
+        If a sum is not finite.
+
     Examples
     --------
     >>> X, one = np.array([[1.0], [3.0], [np.nan]]), np.ones(1)
@@ -75,11 +81,15 @@ def rescale_and_sum(
     if not X.flags.c_contiguous:
         with np.errstate(over="ignore", invalid="ignore"):
             T = np.nan_to_num(X - shift, nan=0.0, posinf=np.inf, neginf=-np.inf)
-            return rescale_plain(X, shift, gain), weight @ T, weight @ (T * T)
-    rows, out, sums = X.view(), np.empty(X.shape), np.zeros((2, X.shape[1]))
-    rows.flags.writeable = False
-    _rescale_and_sum(rows, shift, gain, weight, out, sums[0], sums[1])
-    return out, sums[0], sums[1]
+            out, p, q = rescale_plain(X, shift, gain), weight @ T, weight @ (T * T)
+        total = float(q.sum())
+    else:
+        rows, out, (p, q) = X.view(), np.empty(X.shape), np.zeros((2, X.shape[1]))
+        rows.flags.writeable = False
+        total = _rescale_and_sum(rows, shift, gain, weight, out, p, q)
+    if not math.isfinite(total):
+        raise ValueError("X holds values so large that sums overflow; rescale them.")
+    return out, p, q
 
 
 def rescale_plain(X: Dense, shift: Floats, gain: Floats) -> Floats:
@@ -183,7 +193,7 @@ def _rescale(X: Dense, shift: Floats, gain: Floats, out: Floats) -> None:
 @compiled
 def _rescale_and_sum(
     X: Dense, shift: Floats, gain: Floats, weight: Floats, out: Floats, p: Floats, q: Floats
-) -> None:
+) -> float:
     for b in range(X.shape[0]):
         x, t, w = X[b], out[b], weight[b]
         for j in range(len(shift)):
@@ -192,6 +202,10 @@ def _rescale_and_sum(
             p[j] += w * value
             q[j] += w * value * value
             t[j] = min(max(value * gain[j], -_GREATEST), _GREATEST)
+    total = 0.0
+    for j in range(len(q)):
+        total += q[j]
+    return total
 
 
 @compiled

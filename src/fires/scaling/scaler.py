@@ -84,8 +84,9 @@ class Scaler:
         if half.kind is None:
             return (np.nan_to_num(X) if missing else X), _nothing
         if half.ready:
+            if half.kind != "standard":  # a range needs no sums
+                return rescale(X, half.shift, half.gain), lambda: half.absorb(X, w, w, w, missing)
             scaled, p, q = rescale_and_sum(X, half.shift, half.gain, w)
-            _refuse_overflow(q)
             return scaled, lambda: half.absorb(X, p, q, w, missing)
         half = DENSE[self.scale](self.n_features)
         half.begin(X, w, missing)
