@@ -142,12 +142,13 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        if hasattr(self, "_scaler_") and self._scaler_.scale != self.preprocess:
+        scaler = self.__dict__.get("_scaler_")
+        if scaler is not None and scaler.scale != self.preprocess:
             raise ValueError(
-                f"preprocess was {self._scaler_.scale!r} when this pipeline began to learn, and "
+                f"preprocess was {scaler.scale!r} when this pipeline began to learn, and "
                 f"cannot become {self.preprocess!r}: make another pipeline."
             )
-        if hasattr(self, "_predictor_") and self._made_of_ is self.predictor:
+        if self.__dict__.get("_made_of_", self) is self.predictor:
             return self
         check_choice("preprocess", self.preprocess, SCALES, "'standard', 'minmax' or None")
         for method in ("partial_fit", "get_support", "mask"):
@@ -254,7 +255,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         if batch.y is None:
             raise ValueError(f"{type(self).__name__} requires y, for its predictor to learn from.")
         if self._is_ours_:
-            self._predictor_.check(batch, self.book)
+            self._predictor_.check(batch, self._expected())
 
     def select(self, batch: CheckedBatch) -> tuple[npt.NDArray[np.intp], float]:
         """Let the selector learn.
@@ -299,12 +300,16 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         """
         started = time.perf_counter()
         if _takes_batches(self._predictor_, Predictor):
-            self._predictor_.learn(batch.with_rows(rows), self.book)
+            self._predictor_.learn(batch.with_rows(rows), self._expected())
         elif self._predictor_ is not None:
             known = self.book.labels if batch.announced is None else batch.announced
             self._predictor_.partial_fit(rows, batch.y, known if len(known) else None, batch.weight)
         self._trained_ = self._predictor_ is not None
         return time.perf_counter() - started
+
+    def _expected(self) -> Classes:
+        """The labels that a predictor without any should know."""
+        return self.book if self._predictor_.book is NO_CLASSES else NO_CLASSES
 
     @property
     def book(self) -> Classes:
