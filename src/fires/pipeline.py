@@ -194,7 +194,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
 
         def learn_scale() -> None:
             learn()
-            self.__dict__.update(columns, _scaler_=scaler)
+            if columns:  # of the first batch
+                self.__dict__.update(columns, _scaler_=scaler)
             self.n_missing_ = getattr(self, "n_missing_", 0) + raw.n_missing
 
         # Sparse rows are not centred. A selector that wants them centred does so itself.
