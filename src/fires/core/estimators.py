@@ -64,7 +64,14 @@ def learnt_state(estimator: Any) -> State:
     return {"learnt": learnt, "random_states": states}, arrays
 
 
-def take_up(estimator: Any, header: dict[str, Any], arrays: Arrays, given: str = "model") -> Any:
+def take_up(
+    estimator: Any,
+    header: dict[str, Any],
+    arrays: Arrays,
+    given: str = "model",
+    *,
+    single: bool = False,
+) -> Any:
     """A clone of the estimator, with its settings, that goes on from :func:`learnt_state`.
 
     Parameters
@@ -75,6 +82,8 @@ def take_up(estimator: Any, header: dict[str, Any], arrays: Arrays, given: str =
         What was read.
     given : str
         What errors call the estimator.
+    single : bool
+        Whether it may have learnt from rows in single precision, and goes on with such rows.
 
     Returns
     -------
@@ -102,11 +111,11 @@ def take_up(estimator: Any, header: dict[str, Any], arrays: Arrays, given: str =
         if name.startswith("__") or callable(getattr(type(again), name, None)):
             raise StateError(f"{name} is nothing that a {type(again).__name__} learns")
         setattr(again, name, value)
-    _try(again, sum(array.size for array in arrays.values()))
+    _try(again, sum(array.size for array in arrays.values()), single)
     return again
 
 
-def _try(estimator: Any, most: int) -> None:
+def _try(estimator: Any, most: int, single: bool) -> None:
     """Let a copy learn from rows of zeros; StateError if that fails.
 
     A ValueError is accepted: it may be about the rows, not about the state.
@@ -121,7 +130,8 @@ def _try(estimator: Any, most: int) -> None:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             learnt = getattr(estimator, "coef_", np.zeros(1))
-            zeros = np.zeros((len(y), n_features), dtype=np.result_type(learnt, np.float32))
+            dtype = np.result_type(learnt, np.float32) if single else np.float64
+            zeros = np.zeros((len(y), n_features), dtype=dtype)
             copy.deepcopy(estimator).partial_fit(zeros, y)
     except ValueError:
         pass

@@ -184,7 +184,7 @@ class SklearnPredictor(Predictor):
         if has_state(self.estimator):
             self.estimator.restore(learnt, found)
         else:
-            self.estimator = take_up(self.estimator, learnt, found, "predictor")
+            self.estimator = take_up(self.estimator, learnt, found, "predictor", single=True)
         self._restore_classes(header, arrays)
         return self
 
