@@ -142,13 +142,13 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        scaler = self.__dict__.get("_scaler_")
+        scaler = getattr(self, "_scaler_", None)
         if scaler is not None and scaler.scale != self.preprocess:
             raise ValueError(
                 f"preprocess was {scaler.scale!r} when this pipeline began to learn, and "
                 f"cannot become {self.preprocess!r}: make another pipeline."
             )
-        if self.__dict__.get("_made_of_", self) is self.predictor:
+        if getattr(self, "_made_of_", self) is self.predictor:
             return self
         check_choice("preprocess", self.preprocess, SCALES, "'standard', 'minmax' or None")
         for method in ("partial_fit", "get_support", "mask"):
@@ -184,7 +184,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         if self.has_learnt:
             raw, scaler = self._admit(X, y, classes, sample_weight), self._scaler_
             columns: dict[str, Any] = {}
-            names = self.__dict__.get("feature_names_in_")
+            names = getattr(self, "feature_names_in_", None)
         else:
             raw, columns = self._admit_first(X, y, classes, sample_weight)
             scaler = Scaler(self.preprocess, columns["n_features_in_"])

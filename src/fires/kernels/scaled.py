@@ -84,7 +84,8 @@ def rescale_and_sum(
             out, p, q = rescale_plain(X, shift, gain), weight @ T, weight @ (T * T)
         total = float(q.sum())
     else:
-        rows, out, (p, q) = X.view(), np.empty(X.shape), np.zeros((2, X.shape[1]))
+        rows, out, sums = X.view(), np.empty(X.shape), np.zeros((2, X.shape[1]))
+        p, q = sums[0], sums[1]
         rows.flags.writeable = False
         total = _rescale_and_sum(rows, shift, gain, weight, out, p, q)
     if not math.isfinite(total):
