@@ -18,10 +18,10 @@ demo: setup  ## stream an embedded example with a drift in it, print the ranked 
 	$(BIN)/fires demo
 
 test: setup  ## every test but those marked slow
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-slow: setup  ## every test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: setup  ## style, types, architecture
 	$(BIN)/ruff check .
