@@ -132,6 +132,22 @@ def test_a_pipeline_that_has_learnt_is_tested_from_the_first_batch_on():
     assert len(late[0].selected) == 2
 
 
+def test_a_pipeline_that_has_seen_rows_without_labels_only_may_go_on():
+    model = OnlinePipeline(FIRES(2), Perceptron())
+    list(prequential([(X, y)], model, label_delay=1))  # the labels never come
+    assert model.has_learnt  # the scale, and nothing else
+    steps = list(prequential([(X, y)] * 2, model))
+    assert np.isnan(steps[0].scores["accuracy"])
+    assert not np.isnan(steps[1].scores["accuracy"])
+
+
+def test_a_clone_is_of_the_same_class():
+    class Mine(OnlinePipeline):
+        pass
+
+    assert type(clone(Mine(FIRES(2), Perceptron()))) is Mine
+
+
 def test_rows_that_wait_for_their_labels_are_kept_apart():
     """A source may fill the same array again."""
     rng, buffer = np.random.default_rng(1), np.empty((50, 6))

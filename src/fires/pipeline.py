@@ -86,10 +86,10 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
 
     n_missing_: int
     _scaler_: Scaler
-    _predictor_: Any  # the predictor, as something that all predictors are
-    _made_of_: Any  # the object that it was made of
+    _predictor_: Any  # the predictor in the form that is worked with
+    _made_of_: Any  # the object that this form was made of
+    _is_ours_: bool  # whether this form learns from checked batches
     _trained_: bool  # whether it can predict
-    _is_ours_: bool  # whether that learns from checked batches
 
     def __init__(
         self, selector: Any, predictor: Any = None, preprocess: str | None = "standard"
@@ -320,13 +320,13 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
                 return part.book
         return NO_CLASSES
 
-    def __sklearn_clone__(self) -> OnlinePipeline:
+    def __sklearn_clone__(self) -> Self:
         predictor = self.predictor
         if hasattr(predictor, "learn_one"):  # a model of River, which scikit-learn would copy
             fresh = predictor.clone()
         else:
             fresh = clone(predictor, safe=False)
-        return OnlinePipeline(clone(self.selector), fresh, self.preprocess)
+        return type(self)(clone(self.selector), fresh, self.preprocess)
 
     # --- predicting ---------------------------------------------------------------------------
 

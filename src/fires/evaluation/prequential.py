@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.exceptions import NotFittedError
 
 from fires.core.batch import CheckedBatch
 from fires.core.settings import check_choice
@@ -176,10 +177,12 @@ class _Evaluation:
         window: int,
         label_delay: int,
     ) -> None:
-        self.pipeline, self.has_learnt = pipeline, pipeline.has_learnt
+        self.pipeline, self.has_learnt = pipeline, False
         self.stability, self.selected = np.nan, np.empty(0, dtype=np.intp)
-        if self.has_learnt:
-            self.selected = pipeline.selector.get_support(indices=True)
+        if pipeline.has_learnt:
+            with suppress(NotFittedError):  # of rows without labels, only the scale is learnt
+                self.selected = pipeline.selector.get_support(indices=True)
+                self.has_learnt = True
         self._totals, self._classes, self._window = totals, classes, window
         self._published, self._label_delay = order == "as-published", label_delay
         self._waiting: deque[CheckedBatch] = deque()
