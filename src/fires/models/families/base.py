@@ -25,6 +25,8 @@ from fires.kernels.rows import RowPulls, pull_rows_plain
 
 Kind = Literal["classes", "numbers", "counts"]
 LogMarginal = tuple[Floats, Floats, Floats]
+Moments = Callable[[float, float, float], tuple[float, float, float]]
+TINY = 1e-300  # the least bend, so that it is positive even where it underflows
 
 
 class Family(ABC):
@@ -72,6 +74,18 @@ class Family(ABC):
     @property
     def whole_step(self) -> RowPulls | None:
         """A step in one call, see :mod:`fires.kernels.steps`, if the family has compiled slopes."""
+        return None
+
+    @property
+    def moments(self) -> Moments | None:
+        r"""What one row teaches, compiled: ``(a, v, y) -> (log Z, g_a, bend)``, all numbers.
+
+        ``bend`` is :math:`-\partial^2 \log Z / \partial a^2 = g_a^2 - 2 g_v`. After the row, the
+        mean of ``theta.x`` is :math:`a + v g_a`, and its variance is :math:`v (1 - v \,bend)`. So
+        ``bend`` is positive, and ``v * bend`` is at most 1.
+
+        None if the family has no such function; then :meth:`scores` says the same, more slowly.
+        """
         return None
 
     def level_of_share(self, rest: float, positive: float) -> float:

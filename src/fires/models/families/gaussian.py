@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
-from fires.models.families.base import Family, LogMarginal, floats
+from fires.kernels.compiling import compiled
+from fires.models.families.base import Family, LogMarginal, Moments, floats
 
 
 class Gaussian(Family):
@@ -35,6 +38,18 @@ class Gaussian(Family):
         pull = error / v
         square = error * pull
         return floats(-0.5 * (np.log(2.0 * np.pi * v) + square), pull, 0.5 * (square - 1.0) / v)
+
+    @property
+    def moments(self) -> Moments:
+        """Compiled."""
+        return _moments
+
+
+@compiled
+def _moments(a: float, v: float, y: float) -> tuple[float, float, float]:
+    """See :attr:`Family.moments`. The noise is part of ``v``."""
+    pull = (y - a) / v
+    return -0.5 * (math.log(2.0 * math.pi * v) + (y - a) * pull), pull, 1.0 / v
 
 
 FAMILY = Gaussian()

@@ -6,6 +6,7 @@ be the slopes of their value.
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
@@ -13,10 +14,15 @@ import numpy.typing as npt
 from scipy.special import erfcx, gammaln, wrightomega
 
 from fires.core.belief import Floats
-from fires.models.families.base import Family, LogMarginal, by_rows, left_moments
+from fires.kernels.compiling import compiled
+from fires.models.families.base import TINY, Family, LogMarginal, Moments, by_rows, left_moments
 
 # The series of exp(-x), to full precision on [0, 1].
 _EXPONENTIAL: Floats = np.cumprod(np.append(1.0, -1.0 / np.arange(1.0, 18.0)))[:, None]
+
+
+# The series of (exp(x) - 1 - x) / x^2, to full precision on [-0.5, 0.5]; highest power first.
+_BEYOND_LINEAR = tuple(1.0 / math.factorial(n) for n in range(13, 1, -1))
 
 
 class Poisson(Family):
@@ -44,6 +50,11 @@ class Poisson(Family):
     def scores(self, a: npt.ArrayLike, v: npt.ArrayLike, y: npt.ArrayLike) -> LogMarginal:
         """See :meth:`Family.scores`."""
         return by_rows(_poisson, a, v, y)
+
+    @property
+    def moments(self) -> Moments:
+        """Compiled, to about 1e-8."""
+        return _moments
 
 
 def _poisson(a: Floats, v: Floats, y: Floats) -> LogMarginal:
@@ -131,6 +142,71 @@ def _trapezoid() -> tuple[Floats, Floats]:
     """72 nodes and weights of the trapezoid rule in ``u`` for ``2 sinh(u / 2)`` in [-33, 7.5]."""
     u, step = np.linspace(2.0 * np.arcsinh(-16.5), 2.0 * np.arcsinh(3.75), 72, retstep=True)
     return 2.0 * np.sinh(0.5 * u[:, None]), step * np.cosh(0.5 * u[:, None])
+
+
+@compiled
+def _moments(a: float, v: float, y: float) -> tuple[float, float, float]:
+    r"""See :attr:`Family.moments`: by the trapezoid rule, from the mode to both sides.
+
+    Under the density q that is proportional to :math:`e^{y t - e^t} \mathcal{N}(t; a, v)`,
+
+    .. math::
+        g_a = y - \operatorname{E}_q[e^t] = \operatorname{E}_q[t - a] / v, \qquad
+        b = \operatorname{Cov}_q(e^t, t) / v .
+
+    The first form of :math:`g_a` is accurate for small v, the second for large v.
+    """
+    v = max(v, 1e-12)
+    w = _scaled_rate(a + v * y + math.log(v))
+    shift = v * y - w if w < 1.0 else math.log(w / v) - a  # the mode, from a
+    rate = math.exp(min(a + shift, 700.0))
+    slope = y - rate - shift / v  # 0, but for rounding
+    step = max(0.8 / math.sqrt(rate + 3.0 + 1.0 / v), 1e-3 * math.sqrt(v / (1.0 + w)))
+    total, lean, first, both = 1.0, 0.0, 0.0, 0.0
+    for side in (-1.0, 1.0):
+        d = 0.0
+        while True:
+            d += side * step
+            beyond = _beyond_linear(d)
+            q = math.exp(slope * d - rate * beyond - 0.5 * d * d / v)
+            up = beyond + d  # e^d - 1
+            more = q * d * up
+            total += q
+            lean += q * up
+            first += q * d
+            both += more
+            if not (q > 1e-12 * total or more > 1e-10 * both):  # NaN ends it, too
+                break
+    lean, first, both = lean / total, first / total, both / total
+    g_a = y - rate - rate * lean if w < 1.0 else (shift + first) / v
+    bend = rate * (both - lean * first) / v
+    log_z = y * (a + shift) - rate - shift * shift / (2.0 * v) - math.lgamma(y + 1.0)
+    log_z += math.log(total * step / math.sqrt(2.0 * math.pi * v))
+    return min(log_z, 0.0), g_a, min(max(bend, TINY), 1.0 / v)
+
+
+@compiled
+def _scaled_rate(b: float) -> float:
+    """The root of ``w + log w = b``, by Newton in ``log w``: from above, as the sum is convex."""
+    u = b if b < 1.0 else math.log(b)
+    for _ in range(20):
+        w = math.exp(u)
+        change = (w + u - b) / (w + 1.0)
+        u -= change
+        if change < 1e-9:
+            break
+    return math.exp(u)
+
+
+@compiled
+def _beyond_linear(d: float) -> float:
+    """``exp(d) - 1 - d``; near 0 by its series, since the difference loses its digits there."""
+    if abs(d) > 0.5:
+        return math.exp(d) - 1.0 - d
+    series = 0.0
+    for term in _BEYOND_LINEAR:
+        series = series * d + term
+    return series * d * d
 
 
 FAMILY = Poisson()

@@ -12,10 +12,11 @@ from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
 from fires.kernels.rows import RowPulls, row_pulls
 from fires.kernels.steps import whole_step
-from fires.models.families.base import Family, LogMarginal, floats, shares
+from fires.models.families.base import TINY, Family, LogMarginal, Moments, floats, shares
 
 _ROOT = math.sqrt(2.0 / math.pi)
 _HALF = math.sqrt(0.5)
+_LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
 _TERMS = 60  # terms of the continued fraction; enough for full precision below z = -7
 
 
@@ -57,6 +58,11 @@ class Probit(Family):
         """Compiled."""
         return _whole_step
 
+    @property
+    def moments(self) -> Moments:
+        """Compiled."""
+        return _moments
+
     def level_of_share(self, rest: float, positive: float) -> float:
         """The normal quantile of the share of positives. See :meth:`Family.level_of_share`.
 
@@ -95,10 +101,8 @@ def inverse_mills(z: Floats) -> Floats:
 
 
 @compiled
-def _slopes(a: float, v: float, y: float) -> tuple[float, float]:
-    """The slopes of log Phi(y a / sqrt(1 + v)): what :class:`Probit` defines, for one row."""
-    rho = math.sqrt(1.0 + v)
-    z = y * (a / rho)
+def _mills(z: float) -> float:
+    """The :func:`inverse_mills` ratio of one number."""
     if z > -7.0:
         ratio = _ROOT * math.exp(-0.5 * z * z) / math.erfc(-z * _HALF)
     else:
@@ -106,8 +110,35 @@ def _slopes(a: float, v: float, y: float) -> tuple[float, float]:
         ratio = -z
         for n in range(_TERMS, 0, -1):
             ratio = -z + n / ratio
-    ratio /= rho
+    return ratio
+
+
+@compiled
+def _slopes(a: float, v: float, y: float) -> tuple[float, float]:
+    """The slopes of log Phi(y a / sqrt(1 + v)): what :class:`Probit` defines, for one row."""
+    rho = math.sqrt(1.0 + v)
+    z = y * (a / rho)
+    ratio = _mills(z) / rho
     return y * ratio, -0.5 * (z / rho) * ratio
+
+
+@compiled
+def _moments(a: float, v: float, y: float) -> tuple[float, float, float]:
+    r"""See :attr:`Family.moments`: the bend is :math:`r (r + z) / \rho^2`."""
+    rho = math.sqrt(1.0 + v)
+    z = y * (a / rho)
+    ratio = _mills(z)
+    if z > 0.0:
+        log_z = math.log1p(-0.5 * math.erfc(z * _HALF))
+    elif z > -7.0:
+        log_z = math.log(0.5 * math.erfc(-z * _HALF))
+    else:
+        log_z = -0.5 * z * z - _LOG_ROOT - math.log(ratio)
+    if z > -1e4:
+        rest = ratio * (ratio + z)
+    else:
+        rest = 1.0 - 1.0 / z / z  # r + z has lost its digits; this is its series
+    return log_z, y * ratio / rho, max(rest / rho / rho, TINY)
 
 
 _pull_rows = row_pulls("probit", _slopes)
