@@ -15,7 +15,7 @@ from mpmath.calculus.quadrature import GaussLegendre
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, gammaln
 
-from fires.models.families import FAMILIES
+from fires.models.families import FAMILIES, Family
 from fires.models.families.probit import inverse_mills
 
 mp = mpmath.mp.clone()  # a context of our own
@@ -430,6 +430,139 @@ def test_nothing_jumps_where_formulas_meet(v):
         assert abs(np.diff(log_z) - 2.0 * gap * g_a[0]) <= 1e-9 * (1.0 + abs(log_z[0])), (name, a)
         assert abs(np.diff(g_a) - 2.0 * gap * h[0]) <= 1e-9 * unit[0], (name, a)
         assert abs(np.diff(g_v)) <= 1e-8 * unit[0] ** 2 * (1.0 + gap * g_a[0]), (name, a)
+
+
+# --- The compiled moments of one row -----------------------------------------------------------
+
+
+@st.composite
+def rows(draw, name):
+    """A row ``(a, v, y)`` from where the moments are promised to 1e-6."""
+    v = draw(st.floats(-12.0, np.log10(5000.0)).map(lambda e: 10.0**e))
+    if name == "poisson":
+        y = draw(st.sampled_from([*COUNTS, 1e6]) | st.floats(0.0, 20.0))
+        return draw(st.floats(-50.0, 50.0)), v, y
+    a = draw(st.floats(-700.0, 700.0) | st.floats(-5.0, 5.0))
+    return a, v, draw(st.floats(-100.0, 100.0)) if name == "gaussian" else draw(signs)
+
+
+def assert_moments_equal_scores(name, a, v, y):
+    """Where terms of the bend cancel in scores, these know it no better than to rounding."""
+    log_z, g_a, g_v = map(float, FAMILIES[name].scores(a, v, y))
+    got = FAMILIES[name].moments(a, v, y)
+    bend = g_a**2 - 2.0 * g_v
+    assert all(type(each) is float for each in got)
+    parts = y * (1.0 + abs(a) + np.log1p(y)) if name == "poisson" else 0.0
+    assert abs(got[0] - log_z) <= 1e-9 * (1.0 + abs(log_z)) + 1e-14 * parts
+    # Poisson: g_a changes sign, and there it is small against the root of the bend.
+    near_zero = 1e-11 * np.sqrt(abs(bend)) if name == "poisson" else 1e-290
+    assert abs(got[1] - g_a) <= 1e-6 * abs(g_a) + near_zero
+    assert abs(got[2] - bend) <= 1e-6 * bend + 1e-11 * (g_a**2 + 2.0 * abs(g_v)) + 1e-290
+    assert got[2] > 0.0
+    assert v * got[2] <= 1.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_moments_equal_scores_on_a_grid(name):
+    widths = (1e-12, 1e-8, 1e-4, 0.01, 0.1, 0.3, 0.6, 0.75, 1.0, 2.0, 10.0, 100.0, 5000.0)
+    means = {"poisson": (-50.0, -20.0, -3.0, -0.1, 0.0, 0.5, 2.0, 5.0, 12.0, 30.0, 50.0)}.get(
+        name, (-700.0, -100.0, -20.0, -3.0, -1.0, -0.2, -1e-3, 0.0, 0.5, 2.0, 8.0, 45.0, 300.0)
+    )
+    targets = {"poisson": (0.0, 0.02, 0.5, 1.0, 2.0, 7.0, 50.0, 1e3, 1e6)}.get(name, (-1.0, 1.0))
+    for row in itertools.product(means, widths, targets):
+        assert_moments_equal_scores(name, *row)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_moments_equal_scores(name, data):
+    assert_moments_equal_scores(name, *data.draw(rows(name)))
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "v", "y"),
+    [
+        ("logistic", -30.0, 1e-8, 1.0),  # g_a is 1 - 1e-13, and the bend 1e-13
+        ("logistic", 100.0, 100.0, 1.0),
+        ("logistic", -0.2, 0.6, 1.0),
+        ("poisson", -30.0, 0.01, 0.0),
+        ("poisson", -45.0, 16.0, 0.0),
+        ("poisson", -3.0, 1e-3, 2.0),
+    ],
+)
+def test_the_bend_is_right_where_scores_lose_its_digits(name, a, v, y):
+    _, g_a, g_v = (exact_poisson if name == "poisson" else exact_logistic)(a, v, y)
+    got = FAMILIES[name].moments(a, v, y)
+    assert_allclose(got[1:], [float(g_a), float(g_a**2 - 2 * g_v)], rtol=1e-7)
+
+
+@pytest.mark.parametrize(("a", "v"), [(-100.0, 2.0), (-300.0, 100.0), (-680.0, 1e-6)])
+def test_the_bend_of_a_logistic_far_in_its_tail(a, v):
+    """There the sigmoid is an exponential. At v = 100, what bends is ten widths from the mode."""
+    _, g_a, bend = FAMILIES["logistic"].moments(a, v, 1.0)
+    assert g_a == 1.0
+    assert_allclose(bend, np.exp(a + 1.5 * v), rtol=1e-6)
+
+
+def test_the_bend_of_a_probit_is_right_in_both_tails():
+    for z in (-1e6, -1000.0, -38.0, -7.0, -6.9, -1.0, 0.0, 5.0, 30.0):
+        ratio = mp.npdf(z) / (mp.erfc(-mp.mpf(z) / mp.sqrt(2)) / 2)
+        above = mp.erfc(mp.mpf(z) / mp.sqrt(2)) / 2
+        log_z = mp.log1p(-above) if z > 0.0 else mp.log(mp.npdf(z)) - mp.log(ratio)
+        exact = [float(each) for each in (log_z, ratio, ratio * (ratio + z))]
+        assert_allclose(FAMILIES["probit"].moments(z, 0.0, 1.0), exact, rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_moments_are_slopes_of_the_log_likelihood(name, data):
+    a, v, y, step, _ = data.draw(points(name))
+    moments = FAMILIES[name].moments
+    log_z, g_a, bend = moments(a, v, y)
+
+    def column(index):
+        return lambda means: np.array([moments(mean, v, y)[index] for mean in means])
+
+    noise = 1e-10 * (1.0 + abs(log_z))
+    if name == "poisson":
+        noise += 1e-15 * y * (1.0 + abs(a) + np.log1p(y))
+    assert abs(derivative(column(0), a, step) - g_a) <= 1e-6 * abs(g_a) + noise / step
+    by_a = derivative(column(1), a, step)
+    assert abs(by_a + bend) <= 1e-5 * bend + 1e-8 * (abs(g_a) + np.sqrt(bend)) / step
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=300, deadline=None)
+@given(a=st.floats(-1e4, 1e4), v=st.floats(0.0, 1e8) | variances, data=st.data())
+def test_moments_are_finite_far_away(name, a, v, data):
+    kinds = {"gaussian": st.floats(-1e6, 1e6), "poisson": st.sampled_from(COUNTS)}
+    y = data.draw(kinds.get(name, signs))
+    v += FAMILIES[name].noise
+    log_z, g_a, bend = FAMILIES[name].moments(a, v, y)
+    assert np.isfinite([log_z, g_a, bend]).all()
+    assert bend > 0.0
+    assert v * bend <= 1.0
+    if name in CLASSES:
+        assert log_z <= 0.0 <= y * g_a
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_moments_of_what_is_no_number_come_back(name):
+    """A loop that waits for a small term would wait forever."""
+    for row in itertools.product((np.nan, 0.5), (np.nan, 1.0), (np.nan, 1.0)):
+        assert np.isnan(FAMILIES[name].moments(*row)[1]) == np.isnan(row).any()
+
+
+def test_a_family_needs_no_moments():
+    class Plain(Family):
+        kind = "numbers"
+
+        def scores(self, a, v, y):
+            return FAMILIES["gaussian"].scores(a, v, y)
+
+    assert Plain().moments is None
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -161,8 +161,8 @@ def _tail(s: float, v: float) -> tuple[float, float, float]:
         b = \operatorname{Cov}_q(\sigma(t), t) / v ,
 
     and no term of these cancels. The rule converges exponentially: the step is small against
-    :math:`\sqrt v` and against :math:`\pi`, the distance of the poles of the sigmoid. It starts near
-    the mode of q, and goes on to both sides until nothing is added. Steps are equal, so that
+    :math:`\sqrt v`, and against the distance of the poles of the sigmoid, :math:`\pi`. It starts
+    near the mode of q, and goes on to both sides until nothing is added. Steps are equal, so that
     exponentials are products.
     """
     step = min(0.75 * math.sqrt(v), 0.65)

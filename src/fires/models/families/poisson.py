@@ -200,9 +200,12 @@ def _scaled_rate(b: float) -> float:
 
 @compiled
 def _beyond_linear(d: float) -> float:
-    """``exp(d) - 1 - d``; near 0 by its series, since the difference loses its digits there."""
+    """``exp(d) - 1 - d``; near 0 by its series, since the difference loses its digits there.
+
+    Beyond ``d = 690`` it stops to grow, so that no sum overflows.
+    """
     if abs(d) > 0.5:
-        return math.exp(d) - 1.0 - d
+        return math.exp(min(d, 690.0)) - 1.0 - d
     series = 0.0
     for term in _BEYOND_LINEAR:
         series = series * d + term

@@ -134,10 +134,8 @@ def _moments(a: float, v: float, y: float) -> tuple[float, float, float]:
         log_z = math.log(0.5 * math.erfc(-z * _HALF))
     else:
         log_z = -0.5 * z * z - _LOG_ROOT - math.log(ratio)
-    if z > -1e4:
-        rest = ratio * (ratio + z)
-    else:
-        rest = 1.0 - 1.0 / z / z  # r + z has lost its digits; this is its series
+    # Far in the tail r + z loses its digits; there this is the series of r (r + z).
+    rest = ratio * (ratio + z) if z > -1e4 else 1.0 - 1.0 / z / z
     return log_z, y * ratio / rho, max(rest / rho / rho, TINY)
 
 
