@@ -53,7 +53,7 @@ class Poisson(Family):
 
     @property
     def moments(self) -> Moments:
-        """Compiled, to about 1e-8."""
+        """Compiled, to about 1e-7 up to a variance of 1e4; to 1e-3 at 1e6 and ``y = 0``."""
         return _moments
 
 
@@ -202,7 +202,7 @@ def _scaled_rate(b: float) -> float:
 def _beyond_linear(d: float) -> float:
     """``exp(d) - 1 - d``; near 0 by its series, since the difference loses its digits there.
 
-    Beyond ``d = 690`` it stops to grow, so that no sum overflows.
+    Beyond ``d = 690`` it stops growing, so that no sum overflows.
     """
     if abs(d) > 0.5:
         return math.exp(min(d, 690.0)) - 1.0 - d
