@@ -8,9 +8,9 @@ import time
 from importlib import import_module
 from typing import Any
 
-from benchmarks.answer.figures import Bench, Maker, on_one_thread, show
+from benchmarks.answer.figures import Bench, Maker, show, workers
 
-PARTS = ("datasets", "drift", "coverage", "numbers", "robust", "sparse", "imbalance")
+PARTS = ("datasets", "drift", "coverage", "numbers", "robust", "sparse", "imbalance", "nets")
 
 
 def settings(text: str) -> dict[str, Any]:
@@ -37,15 +37,15 @@ def main() -> None:
     asked = parser.parse_args()
     if unknown := set(asked.part) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
-    on_one_thread()
-    bench = Bench(Maker(asked.selector, asked.settings), asked.seeds, asked.jobs)
     reached = n_judged = 0
-    for name in asked.part or PARTS:
-        part, began = import_module(f"benchmarks.answer.{name}"), time.perf_counter()
-        figures = part.measure(bench)
-        show(f"{name}: {part.TITLE} ({time.perf_counter() - began:.0f} s)", figures)
-        verdicts = [figure.reached for figure in figures if figure.reached is not None]
-        reached, n_judged = reached + sum(verdicts), n_judged + len(verdicts)
+    with workers(asked.jobs) as pool:
+        bench = Bench(Maker(asked.selector, asked.settings), asked.seeds, pool)
+        for name in asked.part or PARTS:
+            part, began = import_module(f"benchmarks.answer.{name}"), time.perf_counter()
+            figures = part.measure(bench)
+            show(f"{name}: {part.TITLE} ({time.perf_counter() - began:.0f} s)", figures)
+            verdicts = [figure.reached for figure in figures if figure.reached is not None]
+            reached, n_judged = reached + sum(verdicts), n_judged + len(verdicts)
     print(f"{reached} of {n_judged} figures reached.")
 
 

@@ -1,8 +1,8 @@
 """How often the 95 % interval holds the true coefficient, and how wide it is.
 
-Five columns decide a class through a probit of noise 1, with coefficients of 0.3 to 1 of either sign.
-Columns have mean 0 and variance 1, so that the truth is on the scale of ``importances_``. The hard
-case are the five among correlated columns: intervals of the others hold 0 anyway.
+Five columns decide a class through a probit of noise 1, with coefficients of 0.3 to 1 of either
+sign. Columns have mean 0 and variance 1, so that the truth is on the scale of ``importances_``. The
+hard case is that of the five among correlated columns: intervals of the others often hold 0 anyway.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How soon the new features are selected after a drift, how often it is called without one.
 
-First, ten of a hundred uniform columns decide a class, and after 10,000 batches ten others. Then the
-streams of ``KnownTruth``, which have scales of five powers of ten, and a rare class.
+First, ten of a hundred uniform columns decide a class, and after 10,000 batches ten others. Then
+the streams of ``KnownTruth``, which have scales of five powers of ten, and a rare class.
 """
 
 from __future__ import annotations
@@ -79,9 +79,8 @@ def known(
             kept.append(len(np.intersect1d(now, selected)) / n_relevant)
         selected = now
         rows = batch.position.rows
-        if rows > change and needed == math.inf:
-            if len(np.intersect1d(now, new)) >= 0.8 * n_relevant:
-                needed = rows - change
+        if rows > change and len(np.intersect1d(now, new)) >= 0.8 * n_relevant:
+            needed = min(needed, rows - change)
     false = sum(b < change // 100 for b in alarm_batches(selector)[0])
     return min(needed, NEVER), 1.0 - float(np.mean(kept)), false
 
@@ -95,8 +94,8 @@ def measure(bench: Bench) -> list[Figure]:
         figures.append(_false(f"no drift, {kind}", [a for a, _ in found], [b for _, b in found]))
     seeds = bench.seeds(5)
     for settings, limit, what in KNOWN:
-        found = np.array(bench.map(known, [(seed, *settings) for seed in seeds]))
-        rows, churn, false = found.T
+        cases = [(seed, *settings) for seed in seeds]
+        rows, churn, false = zip(*bench.map(known, cases), strict=True)
         figures += [
             judged(
                 f"{what}: rows", rows, f"<= {limit:,}", headline=f"drift, {what}: rows", digits=0

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
-
-THREAD_POOLS = tuple(f"{pool}_NUM_THREADS" for pool in ("OMP", "OPENBLAS", "MKL", "NUMBA"))
 
 
 @dataclass(frozen=True)
@@ -32,21 +31,24 @@ class Maker:
     settings: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, n_features_to_select: int, **asked: Any) -> Any:
-        """A fresh selector."""
+        """A fresh selector. What a part asks for is left out where there is no such setting."""
         module, name = self.selector.split(":")
-        kind = import_module(module)
+        kind: Any = import_module(module)
         for part in name.split("."):
             kind = getattr(kind, part)
+        known = inspect.signature(kind).parameters
+        if not any(setting.kind is setting.VAR_KEYWORD for setting in known.values()):
+            asked = {name: value for name, value in asked.items() if name in known}
         return kind(n_features_to_select, **(asked | self.settings))
 
 
 @dataclass(frozen=True)
 class Bench:
-    """A selector, how many seeds it is measured with, and how many processes work at a time."""
+    """A selector, how many seeds it is measured with, and the processes that help, if any do."""
 
     make: Maker = Maker()
     n_seeds: int | None = None
-    n_jobs: int = 1
+    pool: Executor | None = None
 
     def seeds(self, default: int) -> range:
         """The seeds 0, 1, 2, ...; as many as were asked for, or as the part needs."""
@@ -54,14 +56,20 @@ class Bench:
 
     def map(self, measure: Callable[..., Any], cases: Iterable[Sequence[Any]]) -> list[Any]:
         """``measure(make, *case)`` for every case, in order."""
-        cases = list(cases)
-        if self.n_jobs == 1:
+        if self.pool is None:
             return [measure(self.make, *case) for case in cases]
-        with ProcessPoolExecutor(self.n_jobs, mp_context=get_context("spawn")) as pool:
-            return [
-                pending.result()
-                for pending in [pool.submit(measure, self.make, *case) for case in cases]
-            ]
+        pending = [self.pool.submit(measure, self.make, *case) for case in cases]
+        return [future.result() for future in pending]
+
+
+@contextmanager
+def workers(n_jobs: int) -> Iterator[Executor | None]:
+    """So many processes; none beside this one if it is 1."""
+    if n_jobs == 1:
+        yield None
+        return
+    with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as processes:
+        yield processes
 
 
 @dataclass(frozen=True)
@@ -131,9 +139,3 @@ def show(title: str, figures: Sequence[Figure]) -> None:
     for line in lines:
         print("  " + " | ".join(map(str.ljust, line, widths)).rstrip())
     print(flush=True)
-
-
-def on_one_thread() -> None:
-    """Pin every thread pool, before NumPy loads: several in one process slow each other down."""
-    for pool in THREAD_POOLS:
-        os.environ[pool] = "1"

@@ -51,7 +51,8 @@ def target(rng: Rng, signal: Any, kind: str) -> Any:
         return rng.poisson(np.exp(0.3 * signal)).astype(float)
     if kind == "logistic":
         return (rng.random(len(signal)) < expit(signal)).astype(int)
-    return (signal + noise > 0).astype(int)
+    limit = 1.28 * math.sqrt(6.0) if kind == "10 % positives" else 0.0
+    return (signal + noise > limit).astype(int)
 
 
 MODELS = {"counts": "poisson", "logistic": "logistic"}
@@ -64,16 +65,13 @@ def n_found(selector: Any, relevant: Any) -> int:
 
 
 def alarm_batches(selector: Any) -> tuple[list[int], list[int]]:
-    """The batches of the global alarms, and of those about one feature."""
-    everywhere, single = [], []
+    """The batches of the global alarms, and of those about one feature; counted from 0."""
+    everywhere: list[int] = []
+    single: list[int] = []
     for alarm in getattr(selector, "alarms_", ()):
-        row, batch, feature, *_ = alarm if isinstance(alarm, tuple) else _fields(alarm)
+        batch, feature = (alarm.batch, alarm.feature) if hasattr(alarm, "batch") else alarm[1:3]
         (everywhere if feature is None else single).append(int(batch))
     return everywhere, single
-
-
-def _fields(alarm: Any) -> tuple[Any, ...]:
-    return alarm.row, alarm.batch, alarm.feature
 
 
 def limits(selector: Any) -> tuple[Any, Any]:
