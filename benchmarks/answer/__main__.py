@@ -10,7 +10,17 @@ from typing import Any
 
 from benchmarks.answer.figures import Bench, Maker, show, workers
 
-PARTS = ("datasets", "drift", "coverage", "numbers", "robust", "sparse", "imbalance", "nets")
+PARTS = (
+    "datasets",
+    "drift",
+    "coverage",
+    "numbers",
+    "robust",
+    "sparse",
+    "imbalance",
+    "nets",
+    "null",
+)
 
 
 def settings(text: str) -> dict[str, Any]:
