@@ -1,4 +1,7 @@
-"""Speed only: seeded, offline, ratios inside one run on one thread (``python -m benchmarks``)."""
+"""Speed: seeded, offline, ratios inside one run on one thread (``python -m benchmarks``).
+
+Quality is another matter: :mod:`benchmarks.answer`.
+"""
 
 from importlib import import_module
 
