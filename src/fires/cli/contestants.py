@@ -21,6 +21,9 @@ SELECTORS = {
     "scw": "SCW",
     "ftrl": "FTRL",
     "screening": "Screening",
+    "window": "WindowRefit",
+    "window-lightgbm": "WindowRefit",
+    "permutation": "IncrementalPermutation",
     "all": "AllFeatures",
     "random": "RandomFeatures",
 }
@@ -82,6 +85,8 @@ def maker(name: str, top: int | float) -> Callable[[int], Any]:
         given = {"n_features_to_select": top, "random_state": seed}
         if name in MODELS:
             given["model"] = getattr(fires.models, MODELS[name])()
+        if name == "window-lightgbm":
+            given["estimator"] = "lightgbm"
         return kind(**{setting: value for setting, value in given.items() if setting in known})
 
     return make

@@ -47,10 +47,7 @@ def permute_rows(
             sums[0, j] += mass[b] * more
             sums[1, j] += mass[b] * more * more
         if rate > 0.0:
-            reach = 1.0
-            for j in range(len(x)):
-                reach += x[j] * x[j]
-            _slopes(scores, y[b], numeric, rate, reach)
+            _slopes(scores, y[b], numeric, rate, _reach(x))
             for k in range(len(scores)):
                 for j in range(len(x)):
                     coef[k, j] -= scores[k] * x[j]
@@ -105,10 +102,7 @@ def permute_csr(
                 sums[1, j] += mass[b] * more * more
                 other[j] = 0.0
         if rate > 0.0:
-            reach = 1.0
-            for i in range(first, end):
-                reach += data[i] * data[i]
-            _slopes(scores, y[b], numeric, rate, reach)
+            _slopes(scores, y[b], numeric, rate, _reach(data[first:end]))
             for k in range(len(scores)):
                 for i in range(first, end):
                     coef[k, indices[i]] -= scores[k] * data[i]
@@ -117,23 +111,30 @@ def permute_csr(
 
 
 @compiled
-def _loss(
-    scores: Floats, coef: Floats, j: int, change: float, y: float, numeric: bool
-) -> float:
+def _loss(scores: Floats, coef: Floats, j: int, change: float, y: float, numeric: bool) -> float:
     """The loss if feature j is greater by ``change``."""
-    first = scores[0] + coef[0, j] * change
+    first: float = scores[0] + coef[0, j] * change
     if numeric:
         return (first - y) * (first - y)
     if len(scores) == 1:
         return max(-y * first, 0.0) + math.log1p(math.exp(-abs(first)))
-    greatest = first
+    greatest: float = first
     for k in range(1, len(scores)):
         greatest = max(greatest, scores[k] + coef[k, j] * change)
     total = 0.0
     for k in range(len(scores)):
         total += math.exp(scores[k] + coef[k, j] * change - greatest)
-    right = int(y)
-    return greatest + math.log(total) - (scores[right] + coef[right, j] * change)
+    right: float = scores[int(y)] + coef[int(y), j] * change
+    return greatest + math.log(total) - right
+
+
+@compiled
+def _reach(x: Floats) -> float:
+    """How far a step along the row and the intercept moves the score."""
+    reach = 1.0
+    for i in range(len(x)):
+        reach += x[i] * x[i]
+    return reach
 
 
 @compiled

@@ -224,6 +224,12 @@ class IncrementalPermutation(OnlineSelector):
 
     # --- learning ---------------------------------------------------------------------------
 
+    def _foresee(self, batch: CheckedBatch) -> None:
+        if self.model is not None:
+            self._start(batch)
+            if not self._numeric_:
+                self._take_whole_labels(batch)  # so a model knows every label from the start
+
     def _learn(self, batch: CheckedBatch) -> None:
         if not hasattr(self, "_sums_"):
             self._start(batch)
@@ -236,10 +242,10 @@ class IncrementalPermutation(OnlineSelector):
 
     def _start(self, batch: CheckedBatch) -> None:
         assert batch.y is not None
-        inner = None if self.model is None else as_predictor(self.model).inner
+        inner = None if self.model is None else _inner(as_predictor(self.model))
         tagged = hasattr(inner, "__sklearn_tags__")
-        kind = get_tags(inner).estimator_type if tagged else None
-        says = {"classifier": "classes", "regressor": "numbers"}
+        kind = get_tags(inner).estimator_type if tagged else ""
+        says: dict[Any, str] = {"classifier": "classes", "regressor": "numbers"}
         self._numeric_ = are_numbers(batch.y, batch.announced, says.get(kind, self.target))
         self._rng_ = generator(self.random_state, "incremental permutation")
         self._sums_, self._mass_ = np.zeros((2, self.n_features_in_)), np.zeros(2)
@@ -332,7 +338,8 @@ class IncrementalPermutation(OnlineSelector):
         return self._sums_ * keep + sums, self._masses(mass, keep)
 
     def _masses(self, mass: Floats, keep: float) -> Floats:
-        return self._mass_ * [keep, keep**2] + [mass.sum(), mass @ mass]
+        masses: Floats = self._mass_ * [keep, keep**2] + [mass.sum(), mass @ mass]
+        return masses
 
     # --- any model --------------------------------------------------------------------------
 
@@ -369,7 +376,8 @@ class IncrementalPermutation(OnlineSelector):
             if len(place) < 2 or not len(rows):
                 return self._sums_, self._mass_
             X, y = X[rows], codes[rows]
-        linear = _linear_parts(model, self.n_features_in_)
+        n_classes = 0 if self._numeric_ else len(model.classes_)
+        linear = _linear_parts(model, n_classes if n_classes > 2 else 1, self.n_features_in_)
         if linear is None:
             return self._explain_by_predicting(model, X, stored, y)
         if not self._numeric_ and len(linear[1]) == 1:
@@ -461,6 +469,16 @@ class IncrementalPermutation(OnlineSelector):
             fresh = self._fresh_model(copy.deepcopy(self._rng_))  # its seeds are replaced
             learnt = part_of("predictor", arrays)
             self._model_ = predictor_from_state(header["predictor"], learnt, fresh, "this state")
+            self._try_model()
+
+    def _try_model(self) -> None:
+        """Let a loaded model predict rows of zeros; StateError if it cannot."""
+        try:
+            n_rows = 1 if self._numeric_ else len(self._model_.classes_)
+            zeros = np.zeros((n_rows, self.n_features_in_))
+            _losses(self._model_, zeros, np.arange(n_rows), self._numeric_)
+        except Exception as error:
+            raise StateError(f"the model cannot predict ({error!r:.200})") from None
 
 
 def with_classes(
@@ -515,14 +533,15 @@ def _dense(X: Any) -> Floats:
     return rows
 
 
-def _linear_parts(model: Any, n_features: int) -> tuple[Floats, Floats] | None:
+def _linear_parts(model: Any, n_scores: int, n_features: int) -> tuple[Floats, Floats] | None:
     """The coefficients and intercepts of a linear model; None if it is not linear."""
-    inner = getattr(model, "inner", model)
+    inner = _inner(model)
     coef, intercept = getattr(inner, "coef_", None), getattr(inner, "intercept_", None)
     if not isinstance(coef, np.ndarray) or intercept is None:
         return None
     coef, intercept = np.atleast_2d(coef).astype(np.float64), np.ravel(intercept).astype(np.float64)
-    fits = coef.shape == (len(intercept), n_features)
+    # A compiled loop would follow other shapes out of the arrays.
+    fits = coef.shape == (n_scores, n_features) and len(intercept) == n_scores
     return (np.ascontiguousarray(coef), intercept) if fits else None
 
 
@@ -533,6 +552,8 @@ def _losses(model: Any, X: Any, y: Any, numeric: bool) -> Floats:
             losses: Floats = (model.predict(X) - y) ** 2
         elif hasattr(model, "predict_proba"):
             right = model.predict_proba(X)[np.arange(len(y)), y]
+            # Naive Bayes gives none to rows that no class explains: it does not know.
+            right = np.where(np.isfinite(right), right, 1.0 / len(model.classes_))
             losses = -np.log(np.maximum(right, _LEAST_PROBABILITY))
         else:
             losses = (model.predict(X) != model.classes_[y]).astype(np.float64)
@@ -541,4 +562,9 @@ def _losses(model: Any, X: Any, y: Any, numeric: bool) -> Floats:
 
 def _kind(model: Any) -> str:
     """The class of a user's model, without what fires wraps around it."""
-    return type(as_predictor(model).inner).__qualname__
+    return type(_inner(as_predictor(model))).__qualname__
+
+
+def _inner(predictor: Any) -> Any:
+    """What fires has wrapped as a predictor, or the predictor itself."""
+    return getattr(predictor, "inner", predictor)

@@ -24,6 +24,9 @@ from fires.core.validation import as_numbers, repeated
 from fires.selectors.from_model import TakesEstimator, weights_of
 from fires.selectors.windows.kept_rows import KeptRows, Parts, kept, last, stacked
 
+# Sparse columns with at least this share of entries are centred.
+_FULL = 0.2
+
 
 class WindowRefit(TakesEstimator):
     r"""Features ranked by an estimator that is fitted anew to the last rows, every so often.
@@ -38,10 +41,11 @@ class WindowRefit(TakesEstimator):
     At first a fit follows whenever the number of rows has doubled, later every ``every`` rows; it
     always comes at the end of a batch.
 
-    Columns may have any scale: each is divided by its standard deviation in the window, and
-    centred if the rows are dense. Sparse rows stay sparse and are not centred; the intercept of
-    a linear model makes up for it. A missing entry counts as the mean of its column. While y
-    does not vary in the window, nothing is fitted and the weights stay as they were.
+    Columns may have any scale: each is centred and divided by its standard deviation in the
+    window. Sparse rows stay sparse: a column with entries in less than a fifth of the rows is not
+    centred; the intercept of a linear model makes up for it. A missing entry counts as the mean of
+    its column. While y does not vary in the window, nothing is fitted and the weights stay as they
+    were.
 
     Parameters
     ----------
@@ -164,8 +168,8 @@ class WindowRefit(TakesEstimator):
     def _start(self, batch: CheckedBatch) -> None:
         assert batch.y is not None
         own = hasattr(self.estimator, "__sklearn_tags__")
-        kind = get_tags(self.estimator).estimator_type if own else None
-        says = {"classifier": "classes", "regressor": "numbers"}
+        kind = get_tags(self.estimator).estimator_type if own else ""
+        says: dict[Any, str] = {"classifier": "classes", "regressor": "numbers"}
         self._numeric_ = are_numbers(batch.y, batch.announced, says.get(kind, self.target))
         self._rows_, self._y_, self._weight_ = (), np.zeros(0), np.zeros(0)
         self._weights_ = np.zeros(self.n_features_in_)
@@ -252,7 +256,9 @@ class WindowRefit(TakesEstimator):
 
 
 def standardised(X: Any, weight: Floats) -> Any:
-    """Columns divided by their standard deviation, dense ones centred; what is missing is the mean.
+    """Columns with mean 0 and standard deviation 1; what is missing is the mean.
+
+    Sparse rows stay sparse: columns with few entries keep their zeros and are not centred.
 
     Parameters
     ----------
@@ -279,6 +285,23 @@ def standardised(X: Any, weight: Floats) -> Any:
     values = Z.data if sparse else Z
     gaps = np.isnan(values)
     if gaps.any():
-        mean = np.nan_to_num(scaler.mean_ / scaler.scale_)
-        values[gaps] = mean[Z.indices[gaps]] if sparse else 0.0
-    return Z
+        means = np.nan_to_num(scaler.mean_ / scaler.scale_) if sparse else None
+        values[gaps] = 0.0 if means is None else means[Z.indices[gaps]]
+    return _with_full_columns_centred(Z, X, weight) if sparse else Z
+
+
+def _with_full_columns_centred(Z: Any, X: Any, weight: Floats) -> Any:
+    """Z with its full columns centred, which makes it at most five times as large.
+
+    Linear models do not converge on columns whose mean is many standard deviations from 0.
+    """
+    n_rows, n_features = X.shape
+    full = np.bincount(X.indices, minlength=n_features) >= _FULL * n_rows
+    if not full.any():
+        return Z
+    columns = np.flatnonzero(full)
+    centred = sp.csr_array(standardised(X[:, columns].toarray(), weight))
+    places = (np.ones(len(columns)), (np.arange(len(columns)), columns))
+    others = sp.csr_array(Z @ sp.diags_array((~full).astype(np.float64)))
+    others.eliminate_zeros()
+    return kept(others + centred @ sp.csr_array(places, shape=(len(columns), n_features)))
