@@ -82,7 +82,7 @@ def maker(name: str, top: int | float) -> Callable[[int], Any]:
     known = kind._get_param_names()
 
     def make(seed: int) -> Any:
-        given = {"n_features_to_select": top, "random_state": seed}
+        given: dict[str, Any] = {"n_features_to_select": top, "random_state": seed}
         if name in MODELS:
             given["model"] = getattr(fires.models, MODELS[name])()
         if name == "window-lightgbm":
