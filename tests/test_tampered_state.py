@@ -101,7 +101,7 @@ def by_columns(make, levels=False):
 
 def groups():
     """The objects, by name, in groups of about the same length."""
-    from sklearn.linear_model import SGDClassifier
+    from sklearn.linear_model import Ridge, SGDClassifier
     from sklearn.naive_bayes import GaussianNB
 
     from fires.models import NeuralNet, SoftTree
@@ -142,6 +142,25 @@ def groups():
                 lambda: fires.FromModel(3, estimator=SGDClassifier(), random_state=0),
                 "three",
                 model=SGDClassifier,
+            ),
+            "WindowRefit": by_rows(lambda: fires.WindowRefit(3, random_state=0), "three"),
+            "WindowRefit of CSR": by_rows(lambda: fires.WindowRefit(3, window=60), sparse=True),
+            "WindowRefit of numbers": by_rows(
+                lambda: fires.WindowRefit(3, estimator=Ridge()), "numbers", model=Ridge
+            ),
+            "IncrementalPermutation": by_rows(
+                lambda: fires.IncrementalPermutation(3, random_state=0), "three"
+            ),
+            "IncrementalPermutation of CSR": by_rows(
+                lambda: fires.IncrementalPermutation(3, random_state=0), sparse=True
+            ),
+            "IncrementalPermutation of numbers": by_rows(
+                lambda: fires.IncrementalPermutation(3, random_state=0), "numbers"
+            ),
+            "IncrementalPermutation, GaussianNB": by_rows(
+                lambda: fires.IncrementalPermutation(3, model=GaussianNB(), random_state=0),
+                "three",
+                model=GaussianNB,
             ),
             "CancelOut": by_rows(lambda: fires.CancelOut(3, hidden=(4,), random_state=0)),
             "CancelOut of numbers": by_rows(lambda: fires.CancelOut(3, hidden=(4,)), "numbers"),

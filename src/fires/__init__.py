@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from fires.selectors.rows.second_order import AROW as AROW
     from fires.selectors.rows.second_order import SCW as SCW
     from fires.selectors.screening import Screening as Screening
+    from fires.selectors.windows.incremental_permutation import (
+        IncrementalPermutation as IncrementalPermutation,
+    )
+    from fires.selectors.windows.window_refit import WindowRefit as WindowRefit
 
 _HOME = {
     "load": "fires.loading",

@@ -25,7 +25,8 @@ def load(path: str | os.PathLike[str], model: Any = None, predictor: Any = None)
         What was passed to ``save``. The file ``state.safetensors`` of ``fires select --out`` can be
         loaded too: it holds a pipeline.
     model : object, optional
-        The model of the selector, if it is your own, or the estimator of ``FromModel``.
+        The model of the selector, if it is your own, or the estimator of ``FromModel`` or
+        ``WindowRefit``.
     predictor : object, optional
         The predictor of a pipeline, unless it is the built-in ``Perceptron``. An estimator of
         scikit-learn is cloned; any other predictor is used itself.

@@ -13,6 +13,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.tree import DecisionTreeRegressor
 
 from fires import (
     AROW,
@@ -27,10 +28,12 @@ from fires import (
     ChiSquared,
     FixedFeatures,
     FromModel,
+    IncrementalPermutation,
     OFSPartial,
     PEtrun,
     RandomFeatures,
     Screening,
+    WindowRefit,
     selectors,
 )
 from fires.checks import selector_checks
@@ -44,6 +47,10 @@ K = 3
 SCALED = ("dense_and_sparse_are_learnt_alike",)
 # scikit-learn's intercept learns more slowly from sparse rows; it must know all classes at once.
 WRAPPED = (*SCALED, "a_row_of_weight_w_is_w_rows", "new_labels_are_taken_up")
+# It grows until as many rows are kept as the setting says; a smaller number is tried beside it.
+FILLING = (*SCALED, "the_state_does_not_grow")
+# What is outside of a short window is forgotten: repeated rows push others out.
+SHORT = (*SCALED, "a_row_of_weight_w_is_w_rows")
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,19 @@ CASES = [
         skip=WRAPPED,
         load_options={"model": SGDRegressor()},
     ),
+    Case(IncrementalPermutation(K, random_state=0), "many classes", skip=FILLING),
+    Case(IncrementalPermutation(K, reservoir=10, scale=None, random_state=0)),
+    Case(
+        IncrementalPermutation(K, reservoir=10, target="numbers", random_state=0),
+        "numbers",
+        skip=SCALED,
+    ),
+    Case(
+        IncrementalPermutation(K, reservoir=10, model=SGDClassifier(), random_state=0),
+        "many classes",
+        skip=(*SCALED, "new_labels_are_taken_up"),
+        load_options={"model": SGDClassifier()},
+    ),
     Case(OFS(K)),
     Case(OFS(K, shrink=True, learning_rate=2.0)),
     Case(OFSPartial(K, random_state=0)),
@@ -109,6 +129,19 @@ CASES = [
     Case(Screening(K)),
     Case(Screening(K, measure="f", forgetting=0.02), "many classes"),
     Case(Screening(K, target="numbers"), "numbers"),
+    Case(WindowRefit(K, random_state=0), "many classes", skip=FILLING),
+    Case(WindowRefit(K, window=40, every=20, random_state=0), skip=SHORT),
+    Case(
+        WindowRefit(K, window=40, every=20, target="numbers", random_state=0),
+        "numbers",
+        skip=SHORT,
+    ),
+    Case(
+        WindowRefit(K, estimator=DecisionTreeRegressor(), window=40, every=20, random_state=0),
+        "numbers",
+        skip=SHORT,
+        load_options={"model": DecisionTreeRegressor()},
+    ),
 ]
 
 

@@ -5,7 +5,7 @@ What all classes share, such as ``missing``, is set in one of them.
 
 from importlib.util import find_spec
 
-from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.linear_model import Ridge, SGDClassifier, SGDRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fires import (
@@ -21,10 +21,12 @@ from fires import (
     ChiSquared,
     FixedFeatures,
     FromModel,
+    IncrementalPermutation,
     OFSPartial,
     PEtrun,
     RandomFeatures,
     Screening,
+    WindowRefit,
     selectors,
 )
 from fires.selectors.base import OnlineSelector
@@ -50,11 +52,14 @@ SELECTORS = [
     Screening(2, measure="f"),
     FromModel(1, estimator=SGDClassifier(random_state=0)),
     FromModel(1, estimator=SGDRegressor()),
+    IncrementalPermutation(1, target="numbers", scale="minmax", random_state=0),
+    WindowRefit(1),
+    WindowRefit(1, estimator=Ridge(), window=30, every=10),
     CancelOut(1, hidden=(8,), random_state=0),
     CancelOut(2, hidden=(), gate="softmax", target="numbers", random_state=0),
 ]
 # The check shuffles rows; these learn row by row, in the order that rows come in.
-IN_ORDER = (AROW, SCW, FTRL, OFS, OFSPartial, PEtrun, EFS)
+IN_ORDER = (AROW, SCW, FTRL, OFS, OFSPartial, PEtrun, EFS, IncrementalPermutation)
 SHUFFLED = "check_sample_weight_equivalence_on_{}_data"
 
 

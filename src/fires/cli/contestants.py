@@ -21,6 +21,9 @@ SELECTORS = {
     "scw": "SCW",
     "ftrl": "FTRL",
     "screening": "Screening",
+    "window": "WindowRefit",
+    "window-lightgbm": "WindowRefit",
+    "permutation": "IncrementalPermutation",
     "all": "AllFeatures",
     "random": "RandomFeatures",
 }
@@ -79,9 +82,11 @@ def maker(name: str, top: int | float) -> Callable[[int], Any]:
     known = kind._get_param_names()
 
     def make(seed: int) -> Any:
-        given = {"n_features_to_select": top, "random_state": seed}
+        given: dict[str, Any] = {"n_features_to_select": top, "random_state": seed}
         if name in MODELS:
             given["model"] = getattr(fires.models, MODELS[name])()
+        if name == "window-lightgbm":
+            given["estimator"] = "lightgbm"
         return kind(**{setting: value for setting, value in given.items() if setting in known})
 
     return make

@@ -75,7 +75,9 @@ class Array:
     optional : bool
         Whether it may be absent.
     finite : bool
-        Whether infinite numbers are refused. NaN always is.
+        Whether infinite numbers are refused.
+    missing : bool
+        Whether NaN, which is a missing entry, is allowed.
 
     Examples
     --------
@@ -98,9 +100,10 @@ class Array:
         high: float | str = np.inf,
         optional: bool = False,
         finite: bool = True,
+        missing: bool = False,
     ) -> None:
         self.shape, self.dtype, self.low, self.high = shape, dtype, low, high
-        self.optional, self.finite = optional, finite
+        self.optional, self.finite, self.missing = optional, finite, missing
 
     def write(self, name: str, value: Any, header: dict[str, Any], arrays: Arrays) -> None:
         """Add the array to ``arrays``, if there is one. See :class:`Part`."""
@@ -121,6 +124,8 @@ class Array:
 
     def _check_numbers(self, name: str, value: npt.NDArray[Any], sizes: dict[str, int]) -> None:
         high = sizes[self.high] - 1 if isinstance(self.high, str) else self.high
+        if self.missing:
+            value = value[~np.isnan(value)]
         least, greatest = (value.min(), value.max()) if value.size else (0, 0)
         allowed = not self.finite or (np.isfinite(least) and np.isfinite(greatest))
         if not (allowed and self.low <= least and greatest <= high) and value.size:

@@ -156,6 +156,29 @@ def random_states(estimator: Any) -> dict[str, Any]:
     return {n: v for n, v in settings.items() if n.split("__")[-1] == "random_state"}
 
 
+def seeded_clone(estimator: Any, rng: np.random.Generator) -> Any:
+    """A new clone of an estimator, which does not use NumPy's global random state.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An estimator of scikit-learn; it stays as it is.
+    rng : Generator
+        Gives a seed to every ``random_state`` that is None.
+
+    Returns
+    -------
+    estimator
+    """
+    fresh = clone(estimator)
+    seeds = {
+        name: int(rng.integers(2**31 - 1))
+        for name, value in sorted(random_states(fresh).items())
+        if value is None
+    }
+    return fresh.set_params(**seeds)
+
+
 def _written(value: Any, name: str, arrays: Arrays) -> Any:
     """A learnt value as JSON, with its numbers in ``arrays``; None if it cannot be saved."""
     if type(value) in _PLAIN:

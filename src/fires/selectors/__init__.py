@@ -36,6 +36,8 @@ REGISTRY = {
     "FromModel": "from_model",
     "FSDS": "fsds",
     "Screening": "screening",
+    "IncrementalPermutation": "windows.incremental_permutation",
+    "WindowRefit": "windows.window_refit",
 }
 
 

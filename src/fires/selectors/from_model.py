@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.errors import StateError
-from fires.core.estimators import learnt_state, random_states, take_up
+from fires.core.estimators import learnt_state, seeded_clone, take_up
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import plain
 from fires.core.state import Arrays, State
@@ -24,7 +23,35 @@ from fires.selectors.base import OnlineSelector
 from fires.selectors.selector import same_kind
 
 
-class FromModel(OnlineSelector):
+class TakesEstimator(OnlineSelector):
+    """A selector with an ``estimator`` of scikit-learn among its settings.
+
+    Its code is not saved: the user passes it to ``fires.load`` again.
+    """
+
+    estimator: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            inner = get_tags(self.estimator)
+            tags.input_tags.sparse = inner.input_tags.sparse
+            tags.input_tags.positive_only = inner.input_tags.positive_only
+        return tags
+
+    def _plain(self, value: Any) -> Any:
+        if hasattr(value, "get_params"):
+            return {"estimator": type(value).__qualname__}
+        return plain(value)
+
+    def _from_plain(self, value: Any, model: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        found = type(model).__qualname__
+        return same_kind(model, found, value["estimator"], "an estimator of yours")
+
+
+class FromModel(TakesEstimator):
     r"""Features ranked by the coefficients or importances of a scikit-learn estimator.
 
     .. math::
@@ -118,7 +145,10 @@ class FromModel(OnlineSelector):
     def _learn(self, batch: CheckedBatch) -> None:
         started = hasattr(self, "estimator_")
         # A copy learns: if it fails half-way, the old one is untouched.
-        estimator = copy.deepcopy(self.estimator_) if started else self._fresh()
+        if started:
+            estimator = copy.deepcopy(self.estimator_)
+        else:
+            estimator = seeded_clone(self.estimator, generator(self.random_state, "from model"))
         name, takes = type(estimator).__name__, _options(estimator)
         options: dict[str, Any] = {}
         if "classes" in takes:
@@ -160,17 +190,6 @@ class FromModel(OnlineSelector):
         labels: npt.NDArray[Any] = self.classes_[codes]
         return labels
 
-    def _fresh(self) -> Any:
-        """A new clone of the user's estimator, which does not use NumPy's global random state."""
-        estimator = clone(self.estimator)
-        rng = generator(self.random_state, "from model")
-        seeds = {
-            name: int(rng.integers(2**31 - 1))
-            for name, value in sorted(random_states(estimator).items())
-            if value is None
-        }
-        return estimator.set_params(**seeds)
-
     def _check_parameters(self) -> None:
         estimator = self.estimator
         complete = hasattr(estimator, "partial_fit") and hasattr(estimator, "get_params")
@@ -181,26 +200,7 @@ class FromModel(OnlineSelector):
             )
         check_seed(self.random_state)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if hasattr(self.estimator, "__sklearn_tags__"):
-            inner = get_tags(self.estimator)
-            tags.input_tags.sparse = inner.input_tags.sparse
-            tags.input_tags.positive_only = inner.input_tags.positive_only
-        return tags
-
     # --- state ------------------------------------------------------------------------------
-
-    def _plain(self, value: Any) -> Any:
-        if hasattr(value, "partial_fit"):
-            return {"estimator": type(value).__qualname__}
-        return plain(value)
-
-    def _from_plain(self, value: Any, model: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        found = type(model).__qualname__
-        return same_kind(model, found, value["estimator"], "an estimator of yours")
 
     def _state(self) -> State:
         return learnt_state(self.estimator_)

@@ -1,0 +1,238 @@
+"""How much the loss of a linear model grows when one feature is replaced, for all features.
+
+If feature j takes another value, the score of a linear model changes by its coefficient times the
+difference. So all J losses of a row cost O(J), where another model needs J predictions. The model
+may learn from a row once it has been explained.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import logsumexp
+
+from fires.core.belief import Floats
+from fires.kernels.compiling import compiled
+from fires.kernels.sequential import MOST, Ints
+
+
+@compiled
+def permute_rows(
+    X: Floats,
+    others: Floats,
+    drawn: Ints,
+    y: Floats,
+    mass: Floats,
+    coef: Floats,
+    intercept: Floats,
+    numeric: bool,
+    rate: float,
+    sums: Floats,
+) -> int:
+    """See :func:`permute_plain`; 0, or -1 if a score is not finite."""
+    scores = np.empty(len(intercept))
+    for b in range(X.shape[0]):
+        x, other = X[b], others[drawn[b]]
+        for k in range(len(scores)):
+            score = intercept[k]
+            for j in range(len(x)):
+                score += coef[k, j] * x[j]
+            if not abs(score) <= MOST:
+                return -1
+            scores[k] = score
+        before = _loss(scores, coef, 0, 0.0, y[b], numeric)
+        for j in range(len(x)):
+            more = _loss(scores, coef, j, other[j] - x[j], y[b], numeric) - before
+            sums[0, j] += mass[b] * more
+            sums[1, j] += mass[b] * more * more
+        if rate > 0.0:
+            _slopes(scores, y[b], numeric, rate, _reach(x))
+            for k in range(len(scores)):
+                for j in range(len(x)):
+                    coef[k, j] -= scores[k] * x[j]
+                intercept[k] -= scores[k]
+    return 0
+
+
+@compiled
+def permute_csr(
+    data: Floats,
+    indices: Ints,
+    indptr: Ints,
+    other_data: Floats,
+    other_indices: Ints,
+    other_indptr: Ints,
+    drawn: Ints,
+    y: Floats,
+    mass: Floats,
+    coef: Floats,
+    intercept: Floats,
+    numeric: bool,
+    rate: float,
+    sums: Floats,
+) -> int:
+    """See :func:`permute_plain`; entries that neither row has are not touched."""
+    scores = np.empty(len(intercept))
+    other = np.zeros(sums.shape[1])  # the row that values are taken from; zeros in between
+    for b in range(len(indptr) - 1):
+        first, end = indptr[b], indptr[b + 1]
+        start, stop = other_indptr[drawn[b]], other_indptr[drawn[b] + 1]
+        for k in range(len(scores)):
+            score = intercept[k]
+            for i in range(first, end):
+                score += coef[k, indices[i]] * data[i]
+            if not abs(score) <= MOST:
+                return -1
+            scores[k] = score
+        before = _loss(scores, coef, 0, 0.0, y[b], numeric)
+        for i in range(start, stop):
+            other[other_indices[i]] = other_data[i]
+        for i in range(first, end):
+            j = indices[i]
+            more = _loss(scores, coef, j, other[j] - data[i], y[b], numeric) - before
+            sums[0, j] += mass[b] * more
+            sums[1, j] += mass[b] * more * more
+            other[j] = 0.0
+        for i in range(start, stop):
+            j = other_indices[i]
+            if other[j] != 0.0:  # only where x has no entry
+                more = _loss(scores, coef, j, other[j], y[b], numeric) - before
+                sums[0, j] += mass[b] * more
+                sums[1, j] += mass[b] * more * more
+                other[j] = 0.0
+        if rate > 0.0:
+            _slopes(scores, y[b], numeric, rate, _reach(data[first:end]))
+            for k in range(len(scores)):
+                for i in range(first, end):
+                    coef[k, indices[i]] -= scores[k] * data[i]
+                intercept[k] -= scores[k]
+    return 0
+
+
+@compiled
+def _loss(scores: Floats, coef: Floats, j: int, change: float, y: float, numeric: bool) -> float:
+    """The loss if feature j is greater by ``change``."""
+    first: float = scores[0] + coef[0, j] * change
+    if numeric:
+        return (first - y) * (first - y)
+    if len(scores) == 1:
+        return max(-y * first, 0.0) + math.log1p(math.exp(-abs(first)))
+    greatest: float = first
+    for k in range(1, len(scores)):
+        greatest = max(greatest, scores[k] + coef[k, j] * change)
+    total = 0.0
+    for k in range(len(scores)):
+        total += math.exp(scores[k] + coef[k, j] * change - greatest)
+    right: float = scores[int(y)] + coef[int(y), j] * change
+    return greatest + math.log(total) - right
+
+
+@compiled
+def _reach(x: Floats) -> float:
+    """How far a step along the row and the intercept moves the score."""
+    reach = 1.0
+    for i in range(len(x)):
+        reach += x[i] * x[i]
+    return reach
+
+
+@compiled
+def _slopes(scores: Floats, y: float, numeric: bool, rate: float, reach: float) -> None:
+    """Turn scores into steps along x."""
+    if numeric:
+        scores[0] = (scores[0] - y) * rate / (1.0 + rate * reach)
+    elif len(scores) == 1:
+        slope = -y / (1.0 + math.exp(min(y * scores[0], 700.0)))
+        scores[0] = slope * rate / (1.0 + 0.25 * rate * reach)
+    else:
+        greatest = scores.max()
+        total = 0.0
+        for k in range(len(scores)):
+            scores[k] = math.exp(scores[k] - greatest)
+            total += scores[k]
+        for k in range(len(scores)):
+            slope = scores[k] / total - (1.0 if k == int(y) else 0.0)
+            scores[k] = slope * rate / (1.0 + 0.5 * rate * reach)
+
+
+def permute_plain(
+    X: Floats,
+    others: Floats,
+    drawn: Ints,
+    y: Floats,
+    mass: Floats,
+    coef: Floats,
+    intercept: Floats,
+    numeric: bool,
+    rate: float,
+    sums: Floats,
+) -> int:
+    r"""Explain every row by what the loss gains from other values, then learn from it.
+
+    With the row x, another row :math:`\tilde x` and the loss of the scores
+    :math:`a = \theta x + \theta_0`, feature j has
+
+    .. math::
+        \lambda_j = \ell(y, a + \theta_{\cdot j} (\tilde x_j - x_j)) - \ell(y, a)
+
+    The loss is the squared error, the logistic loss of one score, or the cross-entropy of the
+    softmax of several. Then :math:`\theta` takes a step of gradient descent. A step is divided by
+    :math:`1 + \text{rate} \cdot h (1 + |x|^2)`, with h the greatest curvature of the loss, so that
+    it never goes beyond its goal.
+
+    Parameters
+    ----------
+    X : ndarray (n_rows, n_features)
+        The rows.
+    others : ndarray (n_stored, n_features)
+        Where values are taken from.
+    drawn : ndarray of int (n_rows,)
+        For each row, the one of ``others`` that all its features take their values from.
+    y : ndarray (n_rows,)
+        Numbers; -1 and 1 for one score; codes of classes for several.
+    mass : ndarray (n_rows,)
+        How much each row counts.
+    coef : ndarray (n_scores, n_features)
+    intercept : ndarray (n_scores,)
+        The model; they are changed unless the rate is 0.
+    numeric : bool
+        Whether the loss is the squared error.
+    rate : float
+        The learning rate.
+    sums : ndarray (2, n_features)
+        To be added to: the sums of :math:`\lambda` and of :math:`\lambda^2`.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    for x, other, goal, weight in zip(X, others[drawn], y, mass, strict=True):
+        scores = coef @ x + intercept
+        moved = scores[:, None] + coef * (other - x)
+        more = _losses(moved, goal, numeric) - _losses(scores[:, None], goal, numeric)
+        sums += weight * np.array([more, more**2])
+        if rate:
+            if numeric:
+                slope, bend = scores - goal, 1.0
+            elif len(scores) == 1:
+                slope, bend = -goal / (1.0 + np.exp(goal * scores)), 0.25
+            else:
+                slope, bend = np.exp(scores - logsumexp(scores)), 0.5
+                slope[int(goal)] -= 1.0
+            step = slope * rate / (1.0 + rate * bend * (1.0 + x @ x))
+            coef -= np.outer(step, x)
+            intercept -= step
+    return 0
+
+
+def _losses(scores: Floats, y: float, numeric: bool) -> Floats:
+    """The loss of every column of scores."""
+    if numeric:
+        losses: Floats = (scores[0] - y) ** 2
+    elif len(scores) == 1:
+        losses = np.logaddexp(0.0, -y * scores[0])
+    else:
+        losses = logsumexp(scores, axis=0) - scores[int(y)]
+    return losses

@@ -1,0 +1,1 @@
+"""Selectors that keep some rows of the stream: the last ones, or a sample."""

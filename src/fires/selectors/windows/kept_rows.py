@@ -1,0 +1,136 @@
+"""Rows that a selector keeps: dense or CSR, stacked, saved and loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fires.core.declared import Array
+from fires.core.errors import StateError
+from fires.core.state import Arrays, part_of, under
+
+Parts = tuple[Any, ...]
+"""Kept rows, the oldest first: arrays and CSR matrices, which nobody changes."""
+
+_DENSE = Array("W", "J", missing=True)
+_CSR = {
+    "data": Array("N", missing=True),
+    "indices": Array("N", dtype="int32", low=0, high="J"),
+    "indptr": Array("*", dtype="int32", low=0),
+}
+
+
+class KeptRows:
+    """Kept rows as a part of a declared state, see :mod:`fires.core.declared`.
+
+    There are W rows of J features. A missing entry is NaN.
+
+    Examples
+    --------
+    >>> arrays = {}
+    >>> KeptRows().write("rows", (np.eye(2), sp.csr_array(np.eye(2))), {}, arrays)
+    >>> sorted(arrays), arrays["rows"].shape
+    (['rows'], (4, 2))
+    """
+
+    def write(self, name: str, value: Any, header: dict[str, Any], arrays: Arrays) -> None:
+        """Add the rows to the arrays. See :class:`fires.core.declared.Part`."""
+        if value is None:
+            return
+        rows = stacked(value)
+        if sp.issparse(rows):
+            arrays |= under(name, {part: getattr(rows, part).copy() for part in _CSR})
+        else:
+            arrays[name] = rows.copy()
+
+    def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
+        """The rows; StateError if they are not what they should be.
+
+        See :class:`fires.core.declared.Part`.
+        """
+        found = part_of(name, arrays)
+        if not found:
+            return (_DENSE.read(name, header, arrays, sizes),)
+        read = {part: each.read(part, {}, found, sizes) for part, each in _CSR.items()}
+        n_rows = len(read["indptr"]) - 1
+        if sizes.setdefault("W", n_rows) != n_rows:
+            raise StateError(f"{name} has {n_rows} rows, not {sizes['W']}")
+        try:
+            rows = sp.csr_array(tuple(read.values()), shape=(n_rows, sizes["J"]))
+            rows.check_format(full_check=True)
+        except ValueError as error:
+            raise StateError(f"{name} is no CSR matrix ({error})") from None
+        if not rows.has_canonical_format:
+            raise StateError(f"{name} has columns twice, or not in order")
+        return (rows,)
+
+
+def kept(X: Any) -> Any:
+    """A copy of the rows of a batch, of one type, which does not hold on to the caller's memory.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix
+        The rows.
+
+    Returns
+    -------
+    ndarray or CSR array
+        Of float64; with short indices, as every estimator takes them.
+    """
+    if isinstance(X, np.ndarray):
+        return np.array(X, dtype=np.float64, order="C")
+    entries = X.data.astype(np.float64), X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    rows = sp.csr_array(entries, shape=X.shape)
+    rows.sum_duplicates()
+    return rows
+
+
+def last(parts: Parts, n_rows: int) -> Parts:
+    """The last rows.
+
+    Parameters
+    ----------
+    parts : tuple of ndarray or CSR array
+        Kept rows.
+    n_rows : int
+        How many to keep.
+
+    Returns
+    -------
+    tuple of ndarray or CSR array
+
+    Examples
+    --------
+    >>> [part.ravel().tolist() for part in last((np.array([[1], [2]]), np.array([[3]])), 2)]
+    [[2], [3]]
+    """
+    surplus = sum(part.shape[0] for part in parts) - n_rows
+    first = 0
+    while surplus > 0 and parts[first].shape[0] <= surplus:
+        surplus -= parts[first].shape[0]
+        first += 1
+    if surplus <= 0:
+        return parts[first:]
+    return parts[first][surplus:].copy(), *parts[first + 1 :]
+
+
+def stacked(parts: Parts) -> Any:
+    """The rows in one piece: CSR if all of them are, otherwise dense.
+
+    Parameters
+    ----------
+    parts : tuple of ndarray or CSR array
+        Kept rows, at least one piece.
+
+    Returns
+    -------
+    ndarray or CSR array
+    """
+    if len(parts) == 1:
+        return parts[0]
+    if all(map(sp.issparse, parts)):
+        return kept(sp.vstack(parts, format="csr"))
+    return np.vstack([part.toarray() if sp.issparse(part) else part for part in parts])
