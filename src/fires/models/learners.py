@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fires.models.base import BaseModel, Learner
+from fires.models.bayes_learner import BayesLearner
 from fires.models.linear import Linear
 from fires.models.linear_learner import LinearLearner
 from fires.models.model_learner import ModelLearner
@@ -23,6 +24,8 @@ def start_learner(
     scale: str | None,
     starts: tuple[Any, Any] = (0.0, 1.0),
     rng: Callable[[], np.random.Generator],
+    memory: float | None = None,
+    watches: bool = False,
 ) -> Learner:
     """A learner that has learnt nothing yet.
 
@@ -38,11 +41,26 @@ def start_learner(
         The means and standard deviations that a linear model starts from.
     rng : callable () -> Generator
         For models that draw random numbers.
+    memory : float, optional
+        Rows of evidence that a linear model keeps if it learns by Bayes' rule. Without it, and for
+        all other models, learning is by gradient.
+    watches : bool
+        Whether a model that learns by Bayes' rule raises alarms.
 
     Returns
     -------
     Learner
     """
+    if isinstance(model, Linear) and memory is not None:
+        return BayesLearner(
+            model.family,
+            n_features,
+            n_classes,
+            fit_intercept=model.fit_intercept,
+            scale=scale,
+            memory=memory,
+            watches=watches,
+        )
     if isinstance(model, Linear):
         mu, sigma = starts
         return LinearLearner(

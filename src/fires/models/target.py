@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import gammaln
 
 from fires.core.belief import Floats
 from fires.core.declared import Array, collect, restore
@@ -16,6 +18,7 @@ from fires.kernels import accumulate
 from fires.models.base import Values
 from fires.models.families import Family
 from fires.scaling.dense import Standard
+from fires.scaling.normal_scores import NormalScores
 
 
 class ClassTarget:
@@ -63,6 +66,22 @@ class ClassTarget:
             return np.array([self.family.level_of_share(*seen)])
         total = sum(seen)
         return np.array([self.family.level_of_share(total - one, one) for one in seen])
+
+    def log_level(self, target: Floats) -> Floats:
+        """The log likelihood of each row if only the shares of the classes are known.
+
+        Parameters
+        ----------
+        target : ndarray (n_rows_of_parameters, n_rows)
+            What :meth:`look` gave.
+
+        Returns
+        -------
+        ndarray (n_rows_of_parameters, n_rows)
+        """
+        positive = self.class_weight[-self.n_rows :, None] + 0.5
+        total = self.class_weight.sum() + 1.0
+        return np.log(np.where(target > 0.0, positive, total - positive) / total)
 
     def count(self, y: Values, weight: Floats) -> None:
         """Learn from a batch, after :meth:`look`.
@@ -201,6 +220,70 @@ class CountTarget(NumberTarget):
         if scale is None or not self.levelled:
             return target, None
         return target, np.log(np.maximum(scale.shift, 0.5 / scale.count))
+
+    def log_level(self, target: Floats) -> Floats | None:
+        """The log likelihood of each row if only the mean is known. See :class:`ClassTarget`."""
+        if self.scale is None or not self.scale.ready:
+            return None
+        mean = float(np.maximum(self.scale.shift, 0.5 / self.scale.count)[0])
+        likelihood: Floats = target * math.log(mean) - mean - gammaln(target + 1.0)
+        return likelihood
+
+
+class ScoredTarget:
+    """Numbers as normal scores, by the batches before. It has the methods of :class:`ClassTarget`.
+
+    Parameters
+    ----------
+    scaled : bool
+        Whether they become scores; otherwise they stay as they are.
+    """
+
+    def __init__(self, *, scaled: bool) -> None:
+        self.scores = NormalScores() if scaled else None
+
+    def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
+        """See :class:`ClassTarget`."""
+        return (_row(y) if self.scores is None else self.scores.of(_row(y)[0])[None]), None
+
+    def log_level(self, target: Floats) -> Floats | None:
+        """The log likelihood of each row if nothing is known. See :class:`ClassTarget`."""
+        return None if self.scores is None else -0.5 * (target * target + math.log(2.0 * math.pi))
+
+    def count(self, y: Values, weight: Floats) -> None:
+        """See :class:`ClassTarget`; rows of weight 0 are left out."""
+        if self.scores is not None:
+            self.scores.learn(_row(y)[0][weight > 0.0])
+
+    def state(self) -> Arrays:
+        """See :class:`ClassTarget`."""
+        return {} if self.scores is None else collect(self.scores, NormalScores.learnt)[1]
+
+    def restore(self, arrays: Arrays) -> None:
+        """See :class:`ClassTarget`."""
+        if self.scores is not None:
+            restore(self.scores, NormalScores.learnt, {}, arrays, {})
+
+
+def bayes_target_of(family: Family, n_rows: int, *, scaled: bool) -> Any:
+    """The target of the Bayesian update: as :func:`target_of`, with normal scores for numbers.
+
+    Parameters
+    ----------
+    family : Family
+        Whose target it is.
+    n_rows : int
+        Rows of parameters: one, or one per class.
+    scaled : bool
+        Whether numbers become normal scores.
+
+    Returns
+    -------
+    ClassTarget, ScoredTarget or CountTarget
+    """
+    if family.kind == "numbers":
+        return ScoredTarget(scaled=scaled)
+    return target_of(family, n_rows, scaled=True, levelled=True)
 
 
 def target_of(family: Family, n_rows: int, *, scaled: bool, levelled: bool) -> Any:

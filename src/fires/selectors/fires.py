@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -12,13 +13,15 @@ from fires import models
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief, Floats
 from fires.core.classes import are_numbers, has_fractions
-from fires.core.declared import Random, Value, restore
+from fires.core.declared import Array, Random, Value, collect, restore
 from fires.core.errors import StateError
 from fires.core.randomness import check_seed, generator, generator_state
 from fires.core.settings import check_choice, check_number, plain
-from fires.core.state import Arrays, State
+from fires.core.state import Arrays, State, part_of, under
 from fires.core.validation import as_numbers
+from fires.drift.alarms import Alarm, alarms_from_array, alarms_to_array
 from fires.kernels.features import weigh
+from fires.models.bayes_learner import BayesLearner
 from fires.models.base import BaseModel, Learner, Rates
 from fires.models.families import FAMILIES
 from fires.models.learners import start_learner
@@ -29,6 +32,7 @@ from fires.models.neural import NeuralNet
 from fires.models.soft_tree import SoftTree
 from fires.scaling import SCALES
 from fires.selectors.base import OnlineSelector
+from fires.selectors.membership import Membership
 from fires.selectors.selector import same_kind
 
 # Models that a file describes completely: they need not be passed to load again.
@@ -122,6 +126,10 @@ class FIRES(OnlineSelector):
         n_features_to_select: int | float = 10,
         *,
         model: str | BaseModel = "auto",
+        update: str = "bayes",
+        memory: float = 10_000.0,
+        score: str = "auto",
+        drift: Any = "auto",
         learning_rate: float = 0.01,
         learning_rate_sigma: float | None = None,
         uncertainty_penalty: float = 0.01,
@@ -136,6 +144,10 @@ class FIRES(OnlineSelector):
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.model = model
+        self.update = update
+        self.memory = memory
+        self.score = score
+        self.drift = drift
         self.learning_rate = learning_rate
         self.learning_rate_sigma = learning_rate_sigma
         self.uncertainty_penalty = uncertainty_penalty
@@ -165,11 +177,15 @@ class FIRES(OnlineSelector):
 
         Examples
         --------
-        >>> FIRES.as_published(20)
-        FIRES(fit_intercept=False, model='probit', n_features_to_select=20, scale=None)
+        >>> FIRES.as_published(20)  # doctest: +NORMALIZE_WHITESPACE
+        FIRES(drift=None, fit_intercept=False, model='probit', n_features_to_select=20,
+              scale=None, score='omega', update='gradient')
         """
         paper: dict[str, Any] = {
             "model": "probit",
+            "update": "gradient",
+            "score": "omega",
+            "drift": None,
             "learning_rate": 0.01,
             "uncertainty_penalty": 0.01,
             "weight_penalty": 0.01,
@@ -182,18 +198,56 @@ class FIRES(OnlineSelector):
 
     @property
     def importances_(self) -> Floats:
-        """The importance mu of every feature; read-only, and yours to keep."""
+        """The importance of every feature; read-only, and yours to keep."""
         importances: Floats = self._computed("importances", lambda: self._belief().mu.copy())
         return importances
 
     @property
     def uncertainties_(self) -> Floats:
-        """The uncertainty sigma of every feature; read-only, and yours to keep."""
+        """The standard deviation of every importance; read-only, and yours to keep."""
         uncertainties: Floats = self._computed("uncertainties", lambda: self._belief().sigma.copy())
         return uncertainties
 
+    @property
+    def class_importances_(self) -> Floats:
+        """Which feature speaks for which class: one row per class; read-only.
+
+        With two classes, the two rows differ in sign only. A numeric target has one row.
+        """
+        importances: Floats = self._computed("class importances", self._by_class)
+        return importances
+
+    @property
+    def alarms_(self) -> list[Alarm]:
+        """The changes noticed so far, in order. See :class:`fires.drift.Alarm`."""
+        self._check_fitted()
+        return list(getattr(self, "_alarms_", []))
+
+    def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        r"""The interval that holds each true importance with this probability.
+
+        .. math:: \mu_j \pm \Phi^{-1}\bigl(\tfrac{1 + c}{2}\bigr) \, \sigma_j
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            The probability c, in (0, 1).
+
+        Returns
+        -------
+        low, high : ndarray (n_features,)
+        """
+        check_number("confidence", confidence, high=1.0, wanted="a number between 0 and 1")
+        reach = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * self.uncertainties_
+        return self.importances_ - reach, self.importances_ + reach
+
     def _weighting(self) -> tuple[Any, ...]:
-        return self.uncertainty_penalty, self.weight_penalty
+        return self.uncertainty_penalty, self.weight_penalty, self.score
+
+    @property
+    def _by_rule(self) -> bool:
+        """Whether members are kept by :mod:`fires.selectors.membership`."""
+        return self.score == "auto" and hasattr(self, "_members_")
 
     def _belief(self) -> Belief:
         belief: Belief | None = self._seen_.get("belief")
@@ -201,12 +255,26 @@ class FIRES(OnlineSelector):
             belief = self._seen_["belief"] = self._learner_.features()
         return belief
 
+    def _by_class(self) -> Floats:
+        by_class = getattr(self._learner_, "by_class", None)
+        mu = self._belief().mu[None] if by_class is None else by_class()[0]
+        if len(mu) == 1 and self._kind_ == "classes":
+            mu = np.concatenate([-mu, mu])
+        return mu.copy()
+
     def _weights(self) -> Floats:
+        if self._by_rule:
+            return self._members_.score.copy()
         belief = self._belief()
         weights = np.empty(len(belief.mu))
         scale = 2.0 * self.weight_penalty
         weigh(belief.mu, belief.sigma, float(self.uncertainty_penalty), scale, weights)
         return weights
+
+    def _selected(self) -> npt.NDArray[np.intp]:
+        if self._by_rule and len(self._members_.columns) == self._resolve_k():
+            return self._members_.columns
+        return super()._selected()
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -216,6 +284,22 @@ class FIRES(OnlineSelector):
         sigma_rate = self.learning_rate_sigma
         rates = Rates(self.learning_rate, self.learning_rate if sigma_rate is None else sigma_rate)
         self._learner_.step(batch, target, rates)
+        if isinstance(self._learner_, BayesLearner):
+            self._renew(self._learner_, batch)
+
+    def _renew(self, learner: BayesLearner, batch: CheckedBatch) -> None:
+        """Take note of alarms, and choose the members."""
+        n_rows = float(batch.n_rows if batch.weight is None else batch.weight.sum())
+        self._n_batches_ = getattr(self, "_n_batches_", 0) + 1
+        if not hasattr(self, "_members_"):
+            self._members_, self._alarms_ = Membership(self.n_features_in_), []
+        if learner.strengths:
+            row = getattr(self, "n_samples_seen_", 0) + batch.n_rows
+            found = [Alarm(row, self._n_batches_ - 1, None, one) for one in learner.strengths]
+            self._alarms_ = [*self._alarms_, *found]
+            self._members_.restart()
+        var = learner.variances()
+        self._members_.renew(learner.scores(), var, learner.prior, self._resolve_k(), n_rows)
 
     def _target(self, batch: CheckedBatch) -> npt.NDArray[Any]:
         """The target in the form the model takes. Starts the learner, or adds new classes."""
@@ -282,6 +366,8 @@ class FIRES(OnlineSelector):
             n_classes,
             scale=self.scale,
             starts=(self.mu_init, self.sigma_init),
+            memory=float(self.memory) if self.update == "bayes" else None,
+            watches=self.drift is not None,
             rng=lambda: generator(self.random_state, "fires"),
         )
 
@@ -295,8 +381,12 @@ class FIRES(OnlineSelector):
             if name != "learning_rate_sigma" or self.learning_rate_sigma is not None:
                 wanted = "a number that is not negative"
                 check_number(name, getattr(self, name), ends="[)", wanted=wanted)
+        check_choice("score", self.score, ("auto", "omega"), "'auto' or 'omega'")
         if hasattr(self, "_learner_"):
             return
+        check_choice("update", self.update, ("bayes", "gradient"), "'bayes' or 'gradient'")
+        check_choice("drift", self.drift, ("auto", None), "'auto' or None")
+        check_number("memory", self.memory, low=1.0, wanted="a number of rows above 1")
         check_choice("scale", self.scale, SCALES, "'standard', 'minmax' or None")
         check_choice("fit_intercept", self.fit_intercept, (True, False), "True or False")
         if isinstance(self.model, str):
@@ -353,7 +443,12 @@ class FIRES(OnlineSelector):
         }
         if type(self._learner_) is ModelLearner:
             header["rng"] = generator_state(self._learner_.rng)
-        return header, self._learner_.state()
+        arrays = self._learner_.state()
+        if hasattr(self, "_members_"):
+            header["n_batches"] = self._n_batches_
+            arrays |= under("members", collect(self._members_, Membership.learnt)[1])
+            arrays |= {"alarms": alarms_to_array(self._alarms_)}
+        return header, arrays
 
     def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         self.model_ = self._from_plain(header["model"], model)
@@ -369,6 +464,15 @@ class FIRES(OnlineSelector):
         self._check_starts()
         self._start(0 if facts.numeric_target else len(self._book_))
         self._learner_.restore(arrays)
+        if isinstance(self._learner_, BayesLearner):
+            self._members_ = Membership(self.n_features_in_)
+            members = part_of("members", arrays)
+            sizes = {"J": self.n_features_in_}
+            restore(self._members_, Membership.learnt, {}, members, sizes)
+            found = SimpleNamespace()
+            restore(found, {"n_batches": Value(int, low=0)}, header, arrays, {})
+            restore(found, {"alarms": Array("*", 4)}, {}, arrays, {})
+            self._n_batches_, self._alarms_ = found.n_batches, alarms_from_array(found.alarms)
         if type(self._learner_) is ModelLearner:
             self._learner_.rng = Random().read("rng", header, arrays, {})
 

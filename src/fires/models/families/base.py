@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ import numpy.typing as npt
 from scipy.special import erfcx
 
 from fires.core.belief import Floats
+from fires.kernels.assimilate import Loop, assimilations
 from fires.kernels.rows import RowPulls, pull_rows_plain
 
 Kind = Literal["classes", "numbers", "counts"]
@@ -87,6 +89,12 @@ class Family(ABC):
         None if the family has no such function; then :meth:`scores` says the same, more slowly.
         """
         return None
+
+    @cached_property
+    def assimilations(self) -> tuple[Loop, Loop] | None:
+        """The compiled loops of Bayes' rule, see :mod:`fires.kernels.assimilate`, if there are."""
+        moments = self.moments
+        return None if moments is None else assimilations(type(self).__name__.lower(), moments)
 
     def level_of_share(self, rest: float, positive: float) -> float:
         """The inverse link of the share of positives; it changes sign if the sides are exchanged.

@@ -1,0 +1,296 @@
+r"""One row at a time, a belief takes in what the row says: assumed-density filtering.
+
+A linear model sees a row through :math:`a = \mu^\top z` and :math:`v = \sum_j s_j z_j^2`, with the
+variances :math:`s_j = \sigma_j^2`. With the slope :math:`g` of its log marginal likelihood in a and
+its bend :math:`h`, minus the curvature, the belief becomes
+
+.. math::
+    \mu_j \leftarrow f \mu_j + s_j z_j g, \qquad
+    s_j \leftarrow s_j \, (1 - s_j z_j^2 h), \qquad
+    s_j \leftarrow \min(s_j / \gamma,\, s_0) .
+
+The last step is forgetting: without news, a belief goes back to the prior :math:`s_0`.
+
+*The stretch f.* A diagonal filter freezes with a common factor in :math:`\mu`, since the likelihood
+of a class bends less along :math:`\mu` than across it. f is a Newton step along :math:`\mu`:
+:math:`f = 1 + g a / \sum h a^2`.
+
+*A weight w.* The row counts as a normal observation of :math:`\theta^\top z` that says the same as
+its likelihood, with w times its precision. For w = 1 that is the likelihood itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fires.core.belief import Floats
+from fires.kernels.compiling import compiled_with
+
+# What the loops keep for each row of parameters, besides the belief.
+ALONG, ROWS, NOISE, NOISE_ROWS = range(4)
+N_FACTS = 4
+
+_LEAST = 1e-9  # the share of its variance that a parameter keeps, whatever a row says
+_STRETCH = 0.8, 1.25  # the least and the greatest stretch
+
+moments: Any = None  # the family's log Z, slope and bend; filled in by assimilations
+look: Any = None  # what a row says; filled in by assimilations
+
+Loop = Callable[..., None]
+
+
+def assimilations(family: str, moments: Callable[[float, float, float], Any]) -> tuple[Loop, Loop]:
+    """The compiled loops over dense and over sparse rows, for one family.
+
+    Parameters
+    ----------
+    family : str
+        The name of the family.
+    moments : compiled function (a, v, y) -> (log_z, g_a, bend)
+        The family's log marginal likelihood of one row, its slope in a, and minus its curvature.
+
+    Returns
+    -------
+    dense, sparse : callable
+        See :func:`assimilate_plain`.
+    """
+    one_row = compiled_with(_look, f"{family}_look", moments=moments)
+    dense = compiled_with(_dense, f"{family}_assimilate", look=one_row)
+    return dense, compiled_with(_sparse, f"{family}_assimilate_sparse", look=one_row)
+
+
+def _look(
+    a: float,
+    v: float,
+    y: float,
+    weight: float,
+    gamma: float,
+    noisy: bool,
+    stretches_after: float,
+    facts: Floats,
+) -> tuple[float, float, float, float, float, float]:
+    """What one row says: slope, bend, stretch; log Z; and as an observation, precision, distance."""
+    reach = v
+    if noisy:
+        reach += facts[NOISE] / facts[NOISE_ROWS]
+    log_z, g, bend = moments(a, reach, y)
+    if noisy:
+        error = min((g * reach) * (g * reach), 25.0 * reach)
+        facts[NOISE] = facts[NOISE] * gamma + weight * max(error - v, 0.0)
+        facts[NOISE_ROWS] = facts[NOISE_ROWS] * gamma + weight
+    distance = g / bend
+    precision = bend / max(1.0 - v * bend, _LEAST)
+    if weight != 1.0:
+        precision *= weight
+        bend = precision / (1.0 + v * precision)
+        g = bend * distance
+    facts[ROWS] += weight
+    facts[ALONG] = gamma * facts[ALONG] + bend * a * a
+    stretch = 1.0
+    if facts[ROWS] > stretches_after and facts[ALONG] > 0.0:
+        stretch = min(max(1.0 + g * a / facts[ALONG], _STRETCH[0]), _STRETCH[1])
+    return g, bend, stretch, log_z, precision, distance
+
+
+def _dense(
+    Z: Floats,
+    y: Floats,
+    weight: Floats,
+    clip: float,
+    gamma: float,
+    prior: float,
+    own_prior: float,
+    noisy: bool,
+    stretches_after: float,
+    mu: Floats,
+    var: Floats,
+    own_mu: Floats,
+    own_var: Floats,
+    facts: Floats,
+    said: Floats,
+) -> None:
+    n_rows, n_features = Z.shape
+    for k in range(len(mu)):
+        mean, width = mu[k], var[k]
+        # The update with a row and the projection of the next one share a pass over the belief.
+        g = bend = 0.0
+        stretch, before = 1.0, 0
+        for b in range(n_rows + 1):
+            a = v = 0.0
+            last = b == n_rows
+            fade = 1.0 if last else gamma ** -weight[b]
+            z0, z1 = Z[before], Z[before if last else b]
+            for j in range(n_features):
+                z = min(max(z0[j], -clip), clip)
+                s = width[j]
+                m = mean[j] * stretch + s * z * g
+                s = min(s * max(1.0 - s * z * z * bend, _LEAST) * fade, prior)
+                mean[j], width[j] = m, s
+                z = min(max(z1[j], -clip), clip)
+                a += m * z
+                v += s * z * z
+            s = own_var[k]
+            own_mu[k] = own_mu[k] * stretch + s * g
+            own_var[k] = min(s * max(1.0 - s * bend, _LEAST) * fade, own_prior)
+            if last:
+                break
+            a, v, before = a + own_mu[k], v + own_var[k], b
+            g, bend, stretch, said[k, 1, b], said[k, 2, b], said[k, 3, b] = look(
+                a, v, y[k, b], weight[b], 1.0 / fade, noisy, stretches_after, facts[k]
+            )
+            said[k, 0, b] = a
+
+
+def _sparse(
+    data: Floats,
+    indices: Any,
+    indptr: Any,
+    full: Floats,
+    full_columns: Any,
+    y: Floats,
+    weight: Floats,
+    clip: float,
+    gamma: float,
+    prior: float,
+    own_prior: float,
+    noisy: bool,
+    stretches_after: float,
+    mu: Floats,
+    var: Floats,
+    own_mu: Floats,
+    own_var: Floats,
+    facts: Floats,
+    said: Floats,
+    unit: Floats,
+    now: float,
+    seen_at: Floats,
+) -> None:
+    """As :func:`_dense`. Columns of ``full`` have an entry in every row, others where CSR has one.
+
+    The belief is ``unit * mu``. Forgetting is caught up with when a column is touched, from the row
+    count in ``seen_at``.
+    """
+    n_rows, n_full = full.shape
+    forget = -math.log(gamma)
+    for k in range(len(mu)):
+        mean, width, scale, clock = mu[k], var[k], unit[k], now
+        for b in range(n_rows):
+            fade = gamma ** -weight[b]
+            clock += weight[b]
+            own_var[k] = min(own_var[k] * fade, own_prior)
+            a, v = own_mu[k] * scale, own_var[k]
+            for i in range(n_full):
+                z, j = full[b, i], full_columns[i]
+                s = min(width[j] * math.exp((clock - seen_at[k, j]) * forget), prior)
+                width[j], seen_at[k, j] = s, clock
+                a += mean[j] * scale * z
+                v += s * z * z
+            for i in range(indptr[b], indptr[b + 1]):
+                z, j = min(max(data[i], -clip), clip), indices[i]
+                s = min(width[j] * math.exp((clock - seen_at[k, j]) * forget), prior)
+                width[j], seen_at[k, j] = s, clock
+                a += mean[j] * scale * z
+                v += s * z * z
+            g, bend, stretch, said[k, 1, b], said[k, 2, b], said[k, 3, b] = look(
+                a, v, y[k, b], weight[b], 1.0 / fade, noisy, stretches_after, facts[k]
+            )
+            said[k, 0, b] = a
+            scale *= stretch
+            pull = g / scale
+            own_mu[k] += own_var[k] * pull
+            own_var[k] *= max(1.0 - own_var[k] * bend, _LEAST)
+            for i in range(n_full):
+                z, j = full[b, i], full_columns[i]
+                mean[j] += width[j] * z * pull
+                width[j] *= max(1.0 - width[j] * z * z * bend, _LEAST)
+            for i in range(indptr[b], indptr[b + 1]):
+                z, j = min(max(data[i], -clip), clip), indices[i]
+                mean[j] += width[j] * z * pull
+                width[j] *= max(1.0 - width[j] * z * z * bend, _LEAST)
+        unit[k] = scale
+
+
+def assimilate_plain(
+    scores: Callable[[Any, Any, Any], tuple[Floats, Floats, Floats]],
+    Z: Floats,
+    y: Floats,
+    weight: Floats,
+    clip: float,
+    gamma: float,
+    prior: float,
+    own_prior: float,
+    noisy: bool,
+    stretches_after: float,
+    mu: Floats,
+    var: Floats,
+    own_mu: Floats,
+    own_var: Floats,
+    facts: Floats,
+    said: Floats,
+) -> None:
+    """The definition of the compiled loops, for a family that has only ``scores``.
+
+    Parameters
+    ----------
+    scores : callable (a, v, y) -> (log_z, g_a, g_v)
+        See :meth:`fires.models.families.base.Family.scores`.
+    Z : ndarray (n_rows, n_features)
+        Standardised rows; missing entries are zeros.
+    y : ndarray (n_parameter_rows, n_rows)
+        The target of each row of parameters.
+    weight : ndarray (n_rows,)
+        How often each row counts.
+    clip : float
+        Values of Z beyond this count as this.
+    gamma : float
+        The share of its evidence that a belief keeps from row to row.
+    prior, own_prior : float
+        The variance that forgetting leads back to, of features and of the intercept.
+    noisy : bool
+        Whether the variance of a noise is part of the model, and learnt.
+    stretches_after : float
+        After how many rows the belief is stretched; infinity for never.
+    mu, var : ndarray (n_parameter_rows, n_features)
+        The belief; changed in place.
+    own_mu, own_var : ndarray (n_parameter_rows,)
+        The belief about the intercept; changed in place.
+    facts : ndarray (n_parameter_rows, N_FACTS)
+        What else is kept from row to row; changed in place.
+    said : ndarray (n_parameter_rows, 4, n_rows)
+        Filled with, for each row: the prediction a, log Z, the precision of the row as an
+        observation of a, and how far that observation is from a.
+    """
+    for k in range(len(mu)):
+        for b, w in enumerate(weight.tolist()):
+            z, fade = np.clip(Z[b], -clip, clip), gamma**-w
+            var[k] = np.minimum(var[k] * fade, prior)
+            own_var[k] = min(own_var[k] * fade, own_prior)
+            a = float(mu[k] @ z + own_mu[k])
+            v = float(var[k] @ (z * z) + own_var[k])
+            fact = facts[k]
+            reach = v + (fact[NOISE] / fact[NOISE_ROWS] if noisy else 0.0)
+            log_z, g, g_v = (float(np.reshape(one, ())) for one in scores(a, reach, y[k, b]))
+            bend = max(g * g - 2.0 * g_v, 1e-300)
+            if noisy:
+                error = min((g * reach) ** 2, 25.0 * reach)
+                fact[NOISE] = fact[NOISE] / fade + w * max(error - v, 0.0)
+                fact[NOISE_ROWS] = fact[NOISE_ROWS] / fade + w
+            distance, precision = g / bend, bend / max(1.0 - v * bend, _LEAST)
+            if w != 1.0:
+                precision *= w
+                bend = precision / (1.0 + v * precision)
+                g = bend * distance
+            fact[ROWS] += w
+            fact[ALONG] = fact[ALONG] / fade + bend * a * a
+            stretch = 1.0
+            if fact[ROWS] > stretches_after and fact[ALONG] > 0.0:
+                stretch = min(max(1.0 + g * a / fact[ALONG], _STRETCH[0]), _STRETCH[1])
+            said[k, :, b] = a, log_z, precision, distance
+            mu[k] = mu[k] * stretch + var[k] * z * g
+            own_mu[k] = own_mu[k] * stretch + own_var[k] * g
+            var[k] *= np.maximum(1.0 - var[k] * z * z * bend, _LEAST)
+            own_var[k] *= max(1.0 - own_var[k] * bend, _LEAST)

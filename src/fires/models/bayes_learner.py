@@ -1,0 +1,343 @@
+"""A linear model that learns by Bayes' rule, row by row: what FIRES runs by default.
+
+:mod:`fires.kernels.assimilate` has the formulas. Here they meet the scale, the target, the alarm and
+the covariance of the leading features.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.batch import CheckedBatch
+from fires.core.belief import Belief, Floats
+from fires.core.classes import Labels, class_rows
+from fires.core.declared import Array, Declared, collect, restore
+from fires.core.state import Arrays, part_of, under
+from fires.drift.likelihood import LikelihoodAlarm
+from fires.kernels import read_only
+from fires.kernels.assimilate import N_FACTS, NOISE, NOISE_ROWS, assimilate_plain
+from fires.models.base import Rates
+from fires.models.families import FAMILIES
+from fires.models.leading import Leading
+from fires.models.target import bayes_target_of
+from fires.scaling import Scaler
+
+CLIP = 5.0
+"""Standardised values beyond this count as this."""
+
+_KEPT_ROWS = 50.0  # after an alarm, all evidence counts as that of so many rows
+_NOISE_ROWS = 10.0  # the noise starts as if it had been seen in so many rows
+_OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
+
+
+class BayesLearner:
+    r"""Beliefs of a linear model, moved by every row.
+
+    **Prior.** Each coefficient starts at mean 0 and variance :math:`s_0 = c / \max(J, 10)`, so that
+    all J together explain about as much as there is to explain, however many they are: c = 3 for
+    classes and counts, 1 for standardised numbers. The intercept starts at the level of the first
+    batch with variance 1.
+
+    **Forgetting.** After ``memory`` rows, evidence has faded to 1/e.
+
+    **Alarm.** When the predictions become worse than those without any feature, see
+    :mod:`fires.drift.likelihood`, all evidence so far counts as that of 50 rows. The intercept is
+    kept: how often a class occurs has not changed.
+
+    **Many classes** are learnt one against the rest, with one row of parameters per class.
+
+    Parameters
+    ----------
+    family : str
+        The likelihood.
+    n_features, n_classes : int
+        The size of the problem; 0 classes for a numeric target.
+    fit_intercept : bool
+        Learn an intercept.
+    scale : {"standard", "minmax", None}
+        What is done to X.
+    memory : float
+        Rows of evidence kept.
+    watches : bool
+        Whether alarms are raised.
+    """
+
+    learnt: ClassVar[Declared] = {
+        "mu": Array("R", "J"),
+        "var": Array("R", "J", low=0.0),
+        "own_mu": Array("R"),
+        "own_var": Array("R", low=0.0),
+        "facts": Array("R", N_FACTS),
+        "evidence_rows": Array("R", low=0.0),
+    }
+
+    def __init__(
+        self,
+        family: str,
+        n_features: int,
+        n_classes: int,
+        *,
+        fit_intercept: bool,
+        scale: str | None,
+        memory: float,
+        watches: bool = True,
+    ) -> None:
+        self.family, self.fit_intercept, self.scale = FAMILIES[family], fit_intercept, scale
+        self.family_name = family
+        self.n_features, self.memory, self.watches = n_features, memory, watches
+        n_rows = n_classes if n_classes > 2 else 1
+        self.prior = (1.0 if self.family.kind == "numbers" else 3.0) / max(n_features, 10)
+        self.own_prior = 1.0 if fit_intercept else 0.0
+        self.mu = np.zeros((n_rows, n_features))
+        self.var = np.full((n_rows, n_features), self.prior)
+        self.own_mu, self.own_var = np.zeros(n_rows), np.full(n_rows, self.own_prior)
+        self.facts = np.zeros((n_rows, N_FACTS))
+        self.facts[:, [NOISE, NOISE_ROWS]] = self.family.noise * _NOISE_ROWS, _NOISE_ROWS
+        self.evidence_rows = np.zeros(n_rows)
+        self.scaler = Scaler(scale, n_features)
+        self.target = bayes_target_of(self.family, n_rows, scaled=scale is not None)
+        self.alarm = LikelihoodAlarm(n_rows, warm_up=max(500.0, 2.0 * n_features))
+        self.leading = Leading(n_features, n_rows)
+        self.strengths: list[float] = []
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of parameters: one, or one per class."""
+        return len(self.mu)
+
+    @property
+    def gamma(self) -> float:
+        """The share of its evidence that a belief keeps from row to row."""
+        return 1.0 - 1.0 / self.memory
+
+    @property
+    def clip(self) -> float:
+        """Values beyond this count as this."""
+        return CLIP if self.scale == "standard" else math.inf
+
+    # --- learning ---------------------------------------------------------------------------
+
+    def step(self, batch: CheckedBatch, y: npt.NDArray[Any], rates: Rates | None = None) -> None:
+        """Learn from one batch. On an error, nothing changes.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            The rows. If they already have the learner's scale, they are not scaled again.
+        y : ndarray (n_rows,)
+            Class codes, or numbers.
+        rates : Rates, optional
+            Not used: Bayes' rule has no learning rate.
+        """
+        weight = _ones(batch.n_rows) if batch.weight is None else batch.weight
+        target, level = self.target.look(y, weight)
+        log_level = self.target.log_level(target)
+        Z, learn_scale = self._scaled(batch, weight)
+        if level is not None and self.fit_intercept and not self.evidence_rows.any():
+            self.own_mu = level * math.sqrt(1.0 + 3.0 * self.family.start_width)
+        said = np.empty((self.n_rows, 4, len(weight)))
+        before = None if self.leading.holds_all else self.mu[:, self.leading.columns]
+        self._assimilate(Z, target, weight, said)
+        learn_scale()
+        self.target.count(y, weight)
+        self.evidence_rows += float(weight.sum()) if batch.weight is not None else len(weight)
+        self._put_aside(Z, said, weight, before)
+        if self.watches and log_level is not None:
+            self._watch(said[:, 1], log_level, weight)
+
+    def _scaled(self, batch: CheckedBatch, weight: Floats) -> Any:
+        if batch.scale is not None and batch.scale == self.scale:
+            return batch.X, _nothing
+        return self.scaler.scaled(batch.X, weight, batch.n_missing > 0)
+
+    def _assimilate(self, Z: Floats, target: Floats, weight: Floats, said: Floats) -> None:
+        fixed = self.clip, self.gamma, self.prior, self.own_prior, self.family.noise > 0.0
+        # The likelihood of a class bends less along mu than across it; that of a number does not.
+        after = 2.0 * self.n_features if self.family.kind == "classes" else math.inf
+        belief = self.mu, self.var, self.own_mu, self.own_var, self.facts, said
+        loops = self.family.assimilations
+        unbounded = self.scale is None
+        kept = copy.deepcopy(belief[:5]) if unbounded else ()
+        if loops is None:
+            assimilate_plain(self.family.scores, Z, target, weight, *fixed, after, *belief)
+        else:
+            (rows,) = read_only(Z if Z.flags.c_contiguous else np.ascontiguousarray(Z))
+            loops[0](rows, target, weight, *fixed, after, *belief)
+        if unbounded and not (np.isfinite(self.mu).all() and np.isfinite(self.var).all()):
+            self.mu, self.var, self.own_mu, self.own_var, self.facts = kept
+            raise ValueError(_OVERFLOW)
+
+    def _put_aside(self, Z: Floats, said: Floats, weight: Floats, before: Floats | None) -> None:
+        leading = self.leading
+        if before is None:
+            leading.add(Z.copy() if self.scale is None else Z, said, weight, None)
+        else:
+            # In the middle of a batch, a coefficient was between its values before and after.
+            columns = leading.columns
+            rows = Z[:, columns]
+            mine = 0.5 * (before + self.mu[:, columns]) @ rows.clip(-self.clip, self.clip).T
+            leading.add(rows, said, weight, said[:, 0] - mine - self.own_mu[:, None])
+        if leading.is_due:
+            leading.sum_up(self.gamma, self.clip)
+            if before is not None:
+                leading.follow(self.scores(), self.mu, self.var, self.prior)
+
+    # --- change -----------------------------------------------------------------------------
+
+    def _watch(self, log_p: Floats, log_level: Floats, weight: Floats) -> None:
+        sums = self.alarm.update(log_p, log_level, weight)
+        self.strengths = []
+        if sums.max() <= self.alarm.limit:
+            return
+        for row in np.flatnonzero(sums > self.alarm.limit).tolist():
+            self.strengths.append(float(sums[row]))
+            self.forget(_KEPT_ROWS / max(float(self.evidence_rows[row]), 2.0 * _KEPT_ROWS), row)
+            self.alarm.restart(row)
+
+    def forget(self, keep: float, row: int | slice = slice(None)) -> None:
+        """Let all evidence so far count as a share of itself; the intercept is kept.
+
+        It is the likelihood to a power, with the prior untouched.
+
+        Parameters
+        ----------
+        keep : float
+            The share, in [0, 1].
+        row : int, optional
+            The row of parameters; all of them by default.
+        """
+        var = 1.0 / (keep / self.var[row] + (1.0 - keep) / self.prior)
+        self.mu[row] *= var * keep / self.var[row]
+        self.var[row] = var
+        self.own_var[row] = np.maximum(self.own_var[row], 0.1 * self.own_prior)
+        self.facts[row, :2] = 0.0
+        self.evidence_rows[row] *= keep
+        self.leading.sum_up(self.gamma, self.clip)
+        self.leading.forget(row, keep)
+
+    # --- classes and storage ----------------------------------------------------------------
+
+    def with_classes(self, before: Labels, after: Labels) -> BayesLearner:
+        """A copy for more classes. See :class:`fires.models.base.Learner`."""
+        self.leading.sum_up(self.gamma, self.clip)
+        sources = class_rows(before, after)
+        other = copy.copy(self)
+        fresh = BayesLearner(
+            self.family_name,
+            self.n_features,
+            len(after),
+            fit_intercept=self.fit_intercept,
+            scale=self.scale,
+            memory=self.memory,
+            watches=self.watches,
+        )
+        for name in ("mu", "var", "own_mu", "own_var", "facts", "evidence_rows"):
+            setattr(other, name, getattr(fresh, name))
+        other.alarm, other.leading = fresh.alarm, fresh.leading
+        other.leading.columns = self.leading.columns
+        for row, source in enumerate(sources):
+            if source is None:
+                continue
+            old, sign = source
+            other.mu[row], other.own_mu[row] = sign * self.mu[old], sign * self.own_mu[old]
+            for name in ("var", "own_var", "facts", "evidence_rows"):
+                getattr(other, name)[row] = getattr(self, name)[old]
+            other.leading.information[row] = self.leading.information[old]
+            other.leading.pull[row] = sign * self.leading.pull[old]
+            for name in ("total", "usual", "rows"):
+                getattr(other.alarm, name)[row] = getattr(self.alarm, name)[old]
+        other.target = self.target.with_rows(sources)
+        return other
+
+    def ready_for(self, X: Any) -> BayesLearner:
+        """The learner itself. See :class:`fires.models.base.Learner`."""
+        return self
+
+    # --- the belief -------------------------------------------------------------------------
+
+    def scores(self) -> Floats:
+        """How much each feature matters; greater for better."""
+        mu = np.abs(self.mu)
+        if self.n_rows == 1:
+            return mu[0]
+        return np.maximum(mu - self._spread(), 0.0).max(axis=0)
+
+    def _spread(self) -> Floats:
+        """The standard deviation of the means over other streams of the same kind."""
+        return np.sqrt(self.var * np.maximum(1.0 - self.var / self.prior, 0.0))
+
+    def variances(self) -> Floats:
+        """The variance of the coefficient that each feature is ranked by."""
+        return _pick(self.var, self._leader())
+
+    def features(self) -> Belief:
+        """Posterior mean and standard deviation. See :class:`fires.models.base.Learner`.
+
+        With three or more classes, those of the class for which the feature matters most.
+        """
+        mu, sigma = self.by_class()
+        leader = self._leader()
+        return Belief(_pick(mu, leader), _pick(sigma, leader))
+
+    def by_class(self) -> tuple[Floats, Floats]:
+        """Posterior mean and standard deviation of every row of parameters."""
+        leading = copy.deepcopy(self.leading)
+        leading.sum_up(self.gamma, self.clip)
+        mu, sigma = self.mu.copy(), np.sqrt(self.var)
+        known = leading.columns
+        mean, sigma[:, known] = leading.estimate()
+        # What a row said was read off at the prediction of its time, which was off by chance, with
+        # variance v. For a class, that makes all coefficients too large: by v / 3, as measured.
+        wide = self.family.start_width * self.var.sum(axis=1) / 3.0
+        mu[:, known] = mean / (1.0 + wide[:, None])
+        return mu, sigma
+
+    def _leader(self) -> npt.NDArray[np.intp] | None:
+        """The row of parameters that each feature matters most for."""
+        if self.n_rows == 1:
+            return None
+        leader: npt.NDArray[np.intp] = (np.abs(self.mu) - self._spread()).argmax(axis=0)
+        return leader
+
+    def state(self) -> Arrays:
+        """See :class:`fires.models.base.Learner`."""
+        self.leading.sum_up(self.gamma, self.clip)
+        _, arrays = collect(self, self.learnt)
+        arrays |= under("alarm", collect(self.alarm, LikelihoodAlarm.learnt)[1])
+        arrays |= under("leading", collect(self.leading, Leading.learnt)[1])
+        return arrays | self.scaler.state() | under("target", self.target.state())
+
+    def restore(self, arrays: Arrays) -> None:
+        """See :class:`fires.models.base.Learner`."""
+        size = len(self.leading.columns)
+        sizes = {"J": self.n_features, "R": self.n_rows, "C": size, "C1": size + 1}
+        restore(self, self.learnt, {}, arrays, sizes)
+        restore(self.alarm, LikelihoodAlarm.learnt, {}, part_of("alarm", arrays), sizes)
+        restore(self.leading, Leading.learnt, {}, part_of("leading", arrays), sizes)
+        self.scaler.restore(arrays)
+        self.target.restore(part_of("target", arrays))
+
+
+def _pick(rows: Floats, leader: npt.NDArray[np.intp] | None) -> Floats:
+    """The entry of each feature's leading row."""
+    if leader is None:
+        one: Floats = rows[0]
+        return one
+    picked: Floats = np.take_along_axis(rows, leader[None], axis=0)[0]
+    return picked
+
+
+@lru_cache(maxsize=16)
+def _ones(n: int) -> Floats:
+    """Weights of 1; nobody writes to this array."""
+    return np.ones(n)
+
+
+def _nothing() -> None:
+    """The scale is learnt by whoever scaled the rows."""
