@@ -45,17 +45,13 @@ ROUNDING = (10.0 * np.finfo(np.float64).eps) ** 2
 _SAMPLES = 16  # rows that are looked at for a column that has moved
 _RUN = 8.0  # a column has moved when so many sampled entries in a row are beyond its reach
 _BEYOND = 1.5  # so many times the reach
-_NARROW = 0.05**2  # the share of the variance below which a batch is narrow
+_AGE = 2.0  # a column can move only after so many times its patience
+_LONGEST = 12_800.0  # patience
+_NARROW = 0.2**2  # the share of the variance below which a batch is narrow
 _AT_MOST = 20.0  # rows of one batch that count as narrow: it takes ten batches
 _LOST = 1e-13  # of a sum of squares: variances below this have lost their digits
 _BLOCK = 256  # columns at a time, whose sums stay in the fastest memory
 _GREATEST = np.finfo(np.float64).max
-
-
-@compiled
-def limit_of(count: float, gain: float, reach: float) -> float:
-    """The distance from the shift beyond which an entry is out of all proportion."""
-    return PROPORTION * reach if count >= YOUNG and gain > 0.0 and reach > 0.0 else np.inf
 
 
 @compiled
@@ -92,10 +88,12 @@ def _find_moved(
     gain: Floats,
     narrow: Floats,
     patience: Floats,
+    count: Floats,
     beyond: Floats,
     origin: Floats,
     scale: Floats,
     limit: Floats,
+    common: npt.NDArray[np.bool_],
 ) -> None:
     """Mark the columns whose scale starts anew in ``beyond``, and give them the batch's own."""
     n_rows = X.shape[0]
@@ -111,15 +109,40 @@ def _find_moved(
             shift = origin[j]
             _own_scale(X, weight, j, j + 1, origin, scale)
             narrower = scale[j] * scale[j] * _NARROW > gain[j] * gain[j]
+            moved = narrower
             if beyond[j] >= _RUN:
-                # A jump to a value that hardly varies is no new scale: it may jump back.
-                moved = n_rows < _RUN or (scale[j] > 0.0 and not narrower)
-            else:
-                moved = narrower
+                # A jump to a value that hardly varies is no new scale: it may jump back. And a
+                # column that moves again and again needs a scale for all the places it goes to.
+                varies = n_rows < _RUN or (scale[j] > 0.0 and not narrower)
+                moved = varies and count[j] >= _AGE * patience[j]
+                common[j] = True
             if moved:
                 beyond[j], limit[j] = MOVED, np.inf
             else:
                 beyond[j], origin[j], scale[j] = 0.0, shift, gain[j]
+
+
+@compiled
+def _leave_out(
+    x: Dense,
+    w: float,
+    lo: int,
+    hi: int,
+    limit: Floats,
+    common: npt.NDArray[np.bool_],
+    shown: Floats,
+) -> None:
+    """Note the entries of a row that were taken for 0; infinite ones make the sums infinite."""
+    for j in range(lo, hi):
+        value = x[j] - shown[ORIGIN, j]
+        if not abs(value) <= limit[j]:
+            if value == value and (common[j] or abs(value) == np.inf):
+                shown[SUM, j] += w * value
+                shown[SQUARES, j] += w * value * value
+                shown[FARTHEST, j] = max(shown[FARTHEST, j], abs(value) if w > 0.0 else 0.0)
+            else:
+                shown[LEFT_OUT, j] += w
+                shown[REFUSED, j] += w if value == value else 0.0
 
 
 @compiled
@@ -146,43 +169,44 @@ def standardise(
     shown[:BEYOND] = 0.0
     shown[BEYOND], shown[ORIGIN] = beyond, shift
     origin, scale, limit = shown[ORIGIN], gain.copy(), np.empty(n_columns)
+    common = np.empty(n_columns, dtype=np.bool_)
     for j in range(n_columns):
-        limit[j] = limit_of(count[j], gain[j], reach[j])
+        judged = count[j] >= YOUNG and gain[j] > 0.0 and reach[j] > 0.0
+        limit[j] = PROPORTION * reach[j] if judged else np.inf
+        common[j] = refused[j] >= COMMON
     if first:
         _own_scale(X, weight, 0, n_columns, origin, scale)
         shown[BEYOND] = MOVED
     elif X.shape[0] > 0:
-        _find_moved(X, weight, gain, narrow, patience, shown[BEYOND], origin, scale, limit)
+        _find_moved(
+            *(X, weight, gain, narrow, patience, count),
+            *(shown[BEYOND], origin, scale, limit, common),
+        )
     for lo in range(0, n_columns, _BLOCK):
         hi = min(lo + _BLOCK, n_columns)
         p, q, far = shown[SUM, lo:hi], shown[SQUARES, lo:hi], shown[FARTHEST, lo:hi]
         middle, factor, edge = origin[lo:hi], scale[lo:hi], limit[lo:hi]
-        for b in range(X.shape[0]):
+        for b in range(0, X.shape[0], 2):
+            # Two rows at a time: the sums are loaded and stored half as often. If the number of
+            # rows is odd, the last one comes twice, once with weight 0.
+            c = min(b + 1, X.shape[0] - 1)
             x, t, w = X[b, lo:hi], out[b, lo:hi], weight[b]
-            counts = 1.0 if w > 0.0 else 0.0
+            y, u, v = X[c, lo:hi], out[c, lo:hi], weight[c] if c > b else 0.0
+            x_counts, y_counts = 1.0 if w > 0.0 else 0.0, 1.0 if v > 0.0 else 0.0
             strange = 0
             for j in range(hi - lo):
-                value = x[j] - middle[j]
-                fits = abs(value) <= edge[j]  # not if it is NaN
-                value = value if fits else 0.0
-                strange += 0 if fits else 1
-                p[j] += w * value
-                q[j] += w * value * value
-                far[j] = max(far[j], counts * abs(value))
-                t[j] = min(max(value * factor[j], -_GREATEST), _GREATEST)
+                one, two = x[j] - middle[j], y[j] - middle[j]
+                one_fits, two_fits = abs(one) <= edge[j], abs(two) <= edge[j]  # not if it is NaN
+                one, two = one if one_fits else 0.0, two if two_fits else 0.0
+                strange += 0 if one_fits and two_fits else 1
+                p[j] += w * one + v * two
+                q[j] += w * one * one + v * two * two
+                far[j] = max(far[j], max(x_counts * abs(one), y_counts * abs(two)))
+                t[j] = min(max(one * factor[j], -_GREATEST), _GREATEST)
+                u[j] = min(max(two * factor[j], -_GREATEST), _GREATEST)
             if strange > 0:
-                for j in range(lo, hi):
-                    value = X[b, j] - origin[j]
-                    if not abs(value) <= limit[j]:
-                        if abs(value) == np.inf:
-                            return np.inf
-                        if value == value and refused[j] >= COMMON:
-                            shown[SUM, j] += w * value
-                            shown[SQUARES, j] += w * value * value
-                            shown[FARTHEST, j] = max(shown[FARTHEST, j], counts * abs(value))
-                        else:
-                            shown[LEFT_OUT, j] += w
-                            shown[REFUSED, j] += w if value == value else 0.0
+                for row in range(b, c + 1):
+                    _leave_out(X[row], weight[row], lo, hi, limit, common, shown)
     total = 0.0
     for j in range(n_columns):
         total += shown[SQUARES, j] + 0.0 * origin[j]
@@ -205,56 +229,45 @@ def learn(
     patience: Floats,
 ) -> None:
     """Merge what :func:`standardise` has shown into the running scale, in place."""
-    total = 0.0
+    total, n_columns = 0.0, len(shift)
     for b in range(len(weight)):
         total += weight[b]
     keep = 1.0 - 1.0 / MEMORY
-    usual = keep**total
-    for j in range(len(shift)):
-        beyond[j] = shown[BEYOND, j]
-        if beyond[j] == MOVED:
-            count[j] = spread[j] = reach[j] = beyond[j] = refused[j] = narrow[j] = 0.0
+    usual, calmed = keep**total, keep ** (0.1 * total)
+    n, fade = np.full(n_columns, total), np.full(n_columns, usual)
+    for j in range(n_columns):
+        if shown[BEYOND, j] == MOVED:
+            again = count[j] > 0.0
+            patience[j] = min(4.0 * patience[j], _LONGEST) if again else PATIENCE
+            count[j] = spread[j] = reach[j] = shown[BEYOND, j] = refused[j] = narrow[j] = 0.0
             shift[j] = shown[ORIGIN, j]
-        n = total - shown[LEFT_OUT, j]
-        fade = usual if shown[LEFT_OUT, j] == 0.0 else keep ** max(n, 0.0)
-        p, q, far = shown[SUM, j], shown[SQUARES, j], shown[FARTHEST, j]
-        _look_for_narrowness(j, n, p, q, count, shift, spread, narrow, settled)
-        if refused[j] >= COMMON and far > PROPORTION * reach[j]:
-            # Now such entries count. The column is one that is narrow at times: take longer.
-            refused[j] = 0.0
-            patience[j] = min(8.0 * patience[j], 1e9)
-        refused[j] = usual * refused[j] + shown[REFUSED, j]
-        reach[j] = max(fade * reach[j], far)
-        count[j] = fade * count[j] + max(n, 0.0)
-        change = p / count[j] if count[j] > 0.0 else 0.0
+        if shown[LEFT_OUT, j] > 0.0:
+            n[j] = max(total - shown[LEFT_OUT, j], 0.0)
+            fade[j] = keep ** n[j]
+    sums, squares, farthest = shown[SUM], shown[SQUARES], shown[FARTHEST]
+    for j in range(n_columns):
+        p, q, w, far, before = sums[j], squares[j], n[j], farthest[j], count[j]
+        # Has the column hardly varied, and about the same value as before?
+        per_row = 1.0 / w if w > 0.0 else 0.0
+        mean, own = shift[j] + p * per_row, q - p * p * per_row
+        varied = own > _LOST * q and before > 0.0  # else it was constant in this batch
+        is_narrow = own * before < _NARROW * spread[j] * w
+        away = mean - settled[j]
+        starts = narrow[j] == 0.0 or away * away * w > own
+        rows = min(w, _AT_MOST) + (0.0 if starts else narrow[j])
+        settled[j] = mean if varied and is_narrow and starts else settled[j]
+        narrow[j] = (rows if is_narrow else 0.0) if varied else narrow[j]
+        # The sums.
+        counted = refused[j] >= COMMON and far > PROPORTION * reach[j]
+        refused[j] = (0.0 if counted else usual * refused[j]) + shown[REFUSED, j]
+        patience[j] = max(calmed * patience[j], PATIENCE)
+        beyond[j] = shown[BEYOND, j]
+        reach[j] = max(fade[j] * reach[j], far)
+        count[j] = fade[j] * before + w
+        per_row = 1.0 / count[j] if count[j] > 0.0 else 0.0
+        change = p * per_row
         shift[j] += change
-        spread[j] = max(fade * spread[j] + q - p * change, 0.0)
-        variance = spread[j] / count[j] if count[j] > 0.0 else 0.0
-        gain[j] = gain_of(variance, shift[j])
-
-
-@compiled
-def _look_for_narrowness(
-    j: int,
-    n: float,
-    p: float,
-    q: float,
-    count: Floats,
-    shift: Floats,
-    spread: Floats,
-    narrow: Floats,
-    settled: Floats,
-) -> None:
-    """Count the rows for which a column has hardly varied, and always about the same value."""
-    if not (n > 0.0 and count[j] > 0.0):
-        return
-    variance = (q - p * p / n) / n
-    if variance <= _LOST * q / n:
-        return  # constant in this batch
-    if variance * count[j] >= _NARROW * spread[j]:
-        narrow[j] = 0.0
-        return
-    mean = shift[j] + p / n
-    if narrow[j] == 0.0 or (mean - settled[j]) ** 2 > variance:
-        narrow[j], settled[j] = 0.0, mean
-    narrow[j] += min(n, _AT_MOST)
+        spread[j] = max(fade[j] * spread[j] + q - p * change, 0.0)
+        variance = spread[j] * per_row
+        spreads = variance > max(ROUNDING * shift[j] * shift[j], 1e-300)
+        gain[j] = 1.0 / np.sqrt(variance if spreads else 1.0) if spreads else 0.0

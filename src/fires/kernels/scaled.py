@@ -47,9 +47,7 @@ def rescale(X: Dense, shift: Floats, gain: Floats, limit: Floats | None = None) 
     return out
 
 
-def rescale_plain(
-    X: Dense, shift: Floats, gain: Floats, limit: Floats | None = None
-) -> Floats:
+def rescale_plain(X: Dense, shift: Floats, gain: Floats, limit: Floats | None = None) -> Floats:
     """The definition of :func:`rescale`."""
     with np.errstate(over="ignore", invalid="ignore"):
         far = np.abs(X - shift) > (np.inf if limit is None else limit)

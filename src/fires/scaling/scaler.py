@@ -13,7 +13,7 @@ from fires.core.belief import Floats
 from fires.core.declared import collect, restore
 from fires.core.state import Arrays, part_of, under
 from fires.kernels.scaled import rescale
-from fires.scaling.dense import DENSE
+from fires.scaling.dense import DENSE, MinMax, Standard
 from fires.scaling.sparse import SPARSE, Touched
 
 SCALES = tuple(DENSE)
@@ -83,11 +83,11 @@ class Scaler:
         half = self.dense
         if half.kind is None:
             return (np.nan_to_num(X) if missing else X), _nothing
-        if half.kind == "standard":
+        if isinstance(half, Standard):
             return half.scaled(X, w)
         if half.ready:
             return rescale(X, half.shift, half.gain), lambda: half.absorb(X, w, w, w, missing)
-        half = DENSE[self.scale](self.n_features)
+        half = MinMax(self.n_features)
         half.begin(X, w, missing)
         _refuse_overflow(half.shift)
         _refuse_overflow(half.gain)
