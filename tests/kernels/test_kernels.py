@@ -23,7 +23,6 @@ from fires.kernels.rows import pull_rows_plain
 from fires.kernels.scaled import (
     keep_columns,
     rescale,
-    rescale_and_sum,
     rescale_plain,
     widen,
     widen_plain,
@@ -172,19 +171,6 @@ def test_nor_do_sums_that_only_the_scale_would_learn_from(bad):
         np.testing.assert_array_equal(part, old)
 
 
-@given(seed=st.integers(0, 2**16), per_column=st.booleans(), n_columns=st.integers(1, 20))
-def test_merging_equals_its_definition(seed, per_column, n_columns):
-    rng = np.random.default_rng(seed)
-    count = np.floor(5 * rng.random(n_columns if per_column else 1))
-    shift, p = rng.normal(size=(2, n_columns))
-    q, spread = rng.random(size=(2, n_columns)) + p**2
-    expected = features.merge_plain(count, shift, spread, p, q, 1e-30)
-    gain = np.empty(n_columns)
-    features.merge(count, shift, spread, gain, p, q, 1e-30)
-    for got, wanted in zip((shift, spread, gain), expected, strict=True):
-        assert_allclose(got, wanted, rtol=1e-12, atol=1e-15)
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @given(seed=st.integers(0, 2**16), n_rows=st.integers(0, 9), n_columns=st.sampled_from([1, 7, 300]))
@@ -196,6 +182,9 @@ def test_scaling_equals_its_definition(layout, dtype, seed, n_rows, n_columns):
     assert scaled.dtype == np.float64
     assert np.isfinite(scaled).all()
     assert_allclose(scaled, rescale_plain(X, shift, gain), rtol=1e-12)
+    limit = np.random.default_rng(seed).choice([0.0, 1.0, np.inf], size=n_columns)
+    near = rescale(LAYOUTS[layout](X), shift, gain, limit)
+    assert_allclose(near, rescale_plain(X, shift, gain, limit), rtol=1e-12)
     edges = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
     weight = np.maximum(weight, 0.0)
     for _ in range(2):  # from nothing, and once more from what the other half has shown
@@ -276,20 +265,6 @@ def test_scan_counts_missing_and_infinite_entries(layout, dtype):
     if dtype == np.float64:
         X[2, 2] = -1e151
         assert scan(LAYOUTS[layout](X)) == (2, 2, 1)
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-@given(seed=st.integers(0, 2**16), n_rows=st.integers(1, 9), n_columns=st.integers(1, 9))
-def test_sums_found_while_scaling_are_those_of_the_rows(order, seed, n_rows, n_columns):
-    rng = np.random.default_rng(seed)
-    X = np.array(rng.normal(size=(n_rows, n_columns)), order=order)
-    X[rng.random(X.shape) < 0.2] = np.nan
-    shift, gain = rng.normal(size=(2, n_columns))
-    weight = rng.integers(0, 3, n_rows).astype(float)
-    scaled, p, q = rescale_and_sum(X, shift, gain, weight)
-    assert_allclose(scaled, rescale_plain(X, shift, gain), rtol=1e-15)
-    expected = accumulate_plain(X, weight, weight, shift)
-    assert_allclose([p, q], expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("form", [np.ascontiguousarray, np.asfortranarray, sp.csr_array])

@@ -83,26 +83,6 @@ def move(
 
 
 @compiled
-def merge(
-    count: Floats, shift: Floats, spread: Floats, gain: Floats, p: Floats, q: Floats, tiny: float
-) -> None:
-    """Merge sums about ``shift`` into a running mean and spread, and update the gain, in place.
-
-    The gain is 0 where the variance is below ``tiny`` times the squared mean, which is rounding, or
-    below 1e-300, where digits are lost.
-    """
-    common = len(count) == 1
-    for j in range(len(shift)):
-        n = count[0] if common else count[j]
-        change = p[j] / n if n > 0.0 else 0.0
-        shift[j] += change
-        spread[j] += q[j] - p[j] * change
-        variance = spread[j] / n if n > 0.0 else 0.0
-        floor = max(tiny * shift[j] * shift[j], 1e-300)
-        gain[j] = 1.0 / np.sqrt(variance) if variance > floor else 0.0
-
-
-@compiled
 def weigh(mu: Floats, sigma: Floats, penalty: float, scale: float, weights: Floats) -> None:
     """``(mu² - penalty sigma²) / scale``: fires.core.weighting.stable_weights is the definition."""
     for j in range(len(mu)):
@@ -140,15 +120,3 @@ def move_plain(
     if not has_own:
         return *moved, own_mu, own_sigma
     return *moved, own_mu + rate_mu * c[:n].sum(axis=1), grown(own_sigma, d[:n].sum(axis=1))
-
-
-def merge_plain(
-    count: Floats, shift: Floats, spread: Floats, p: Floats, q: Floats, tiny: float
-) -> tuple[Floats, Floats, Floats]:
-    """The definition of :func:`merge`."""
-    safe = np.where(count > 0.0, count, np.inf)
-    change = p / safe
-    shift, spread = shift + change, spread + q - p * change
-    variance = spread / safe
-    spreads = variance > np.maximum(tiny * shift**2, 1e-300)
-    return shift, spread, np.where(spreads, 1.0 / np.sqrt(np.where(spreads, variance, 1.0)), 0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ Dense = npt.NDArray[np.floating[Any]]
 _GREATEST = np.finfo(np.float64).max
 
 
-def rescale(X: Dense, shift: Floats, gain: Floats) -> Floats:
+def rescale(X: Dense, shift: Floats, gain: Floats, limit: Floats | None = None) -> Floats:
     r""":math:`(x_{bj} - \text{shift}_j) \, \text{gain}_j`, and 0 where :math:`x_{bj}` is missing.
 
     A result that would overflow becomes the greatest float.
@@ -27,6 +26,8 @@ def rescale(X: Dense, shift: Floats, gain: Floats) -> Floats:
         The rows.
     shift, gain : ndarray (n_features,)
         The scale.
+    limit : ndarray (n_features,), optional
+        Entries farther than this from the shift become 0, as if they were missing.
 
     Returns
     -------
@@ -39,64 +40,19 @@ def rescale(X: Dense, shift: Floats, gain: Floats) -> Floats:
            [0.00000000e+000, 1.79769313e+308]])
     """
     if not X.flags.c_contiguous:
-        return rescale_plain(X, shift, gain)
+        return rescale_plain(X, shift, gain, limit)
     rows, out = X.view(), np.empty(X.shape)
     rows.flags.writeable = False  # one compiled form serves writable and read-only callers
-    _rescale(rows, shift, gain, out)
+    _rescale(rows, shift, gain, np.full(len(shift), np.inf) if limit is None else limit, out)
     return out
 
 
-def rescale_and_sum(
-    X: Dense, shift: Floats, gain: Floats, weight: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """The result of :func:`rescale`, and the weighted sums that the scale is learnt from.
-
-    Parameters
-    ----------
-    X : ndarray (n_rows, n_features)
-        The rows.
-    shift, gain : ndarray (n_features,)
-        The scale.
-    weight : ndarray (n_rows,)
-        How often each row counts.
-
-    Returns
-    -------
-    scaled : ndarray (n_rows, n_features)
-    p, q : ndarray (n_features,)
-        Sums of ``x - shift`` and of its squares; missing entries count as 0.
-
-    Raises
-    ------
-    ValueError
-        If a sum is not finite.
-
-    Examples
-    --------
-    >>> X, one = np.array([[1.0], [3.0], [np.nan]]), np.ones(1)
-    >>> scaled, p, q = rescale_and_sum(X, one, 2.0 * one, np.ones(3))
-    >>> scaled.ravel(), p, q
-    (array([0., 4., 0.]), array([2.]), array([4.]))
-    """
-    if not X.flags.c_contiguous:
-        with np.errstate(over="ignore", invalid="ignore"):
-            T = np.nan_to_num(X - shift, nan=0.0, posinf=np.inf, neginf=-np.inf)
-            out, p, q = rescale_plain(X, shift, gain), weight @ T, weight @ (T * T)
-        total = float(q.sum())
-    else:
-        rows, out, sums = X.view(), np.empty(X.shape), np.zeros((2, X.shape[1]))
-        p, q = sums[0], sums[1]
-        rows.flags.writeable = False
-        total = _rescale_and_sum(rows, shift, gain, weight, out, p, q)
-    if not math.isfinite(total):
-        raise ValueError("X holds values so large that sums overflow; rescale them.")
-    return out, p, q
-
-
-def rescale_plain(X: Dense, shift: Floats, gain: Floats) -> Floats:
+def rescale_plain(X: Dense, shift: Floats, gain: Floats, limit: Floats | None = None) -> Floats:
     """The definition of :func:`rescale`."""
     with np.errstate(over="ignore", invalid="ignore"):
+        far = np.abs(X - shift) > (np.inf if limit is None else limit)
         scaled: Floats = (X - shift) * gain
+    scaled[far] = 0.0
     return np.nan_to_num(scaled, copy=False)
 
 
@@ -182,31 +138,14 @@ def widen_plain(X: Dense, weight: Floats, low: Floats, high: Floats) -> tuple[Fl
 
 
 @compiled
-def _rescale(X: Dense, shift: Floats, gain: Floats, out: Floats) -> None:
+def _rescale(X: Dense, shift: Floats, gain: Floats, limit: Floats, out: Floats) -> None:
     for b in range(X.shape[0]):
         x, t = X[b], out[b]
         for j in range(len(shift)):
-            value = (x[j] - shift[j]) * gain[j]
-            value = value if value == value else 0.0
-            t[j] = min(max(value, -_GREATEST), _GREATEST)
-
-
-@compiled
-def _rescale_and_sum(
-    X: Dense, shift: Floats, gain: Floats, weight: Floats, out: Floats, p: Floats, q: Floats
-) -> float:
-    for b in range(X.shape[0]):
-        x, t, w = X[b], out[b], weight[b]
-        for j in range(len(shift)):
             value = x[j] - shift[j]
-            value = value if value == value else 0.0
-            p[j] += w * value
-            q[j] += w * value * value
-            t[j] = min(max(value * gain[j], -_GREATEST), _GREATEST)
-    total = 0.0
-    for j in range(len(q)):
-        total += q[j]
-    return total
+            value = value * gain[j] if abs(value) <= limit[j] else 0.0  # 0 for NaN too
+            value = value if value == value else 0.0  # infinity times a gain of 0
+            t[j] = min(max(value, -_GREATEST), _GREATEST)
 
 
 @compiled

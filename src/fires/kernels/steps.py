@@ -14,7 +14,7 @@ import numpy as np
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled_with
 from fires.kernels.dense import accumulate_rows, project_rows
-from fires.kernels.features import fold, merge, move
+from fires.kernels.features import fold, move
 from fires.kernels.rows import RowPulls
 
 TOO_LONG = -1.0
@@ -37,8 +37,8 @@ def whole_step(family: str, pull_rows: RowPulls) -> RowPulls:
     Returns
     -------
     callable
-        Changes the parameters and, if ``count`` is not empty, the scale. Returns the same as
-        :func:`fires.kernels.features.move`, or :data:`TOO_LONG` if the step needs a cap.
+        Changes the parameters. Returns the same as :func:`fires.kernels.features.move`, or
+        :data:`TOO_LONG` if the step needs a cap.
     """
     return compiled_with(_step, f"{family}_step", pull_rows=pull_rows)
 
@@ -65,16 +65,12 @@ def _step(
     most_change: float,
     p: Floats,
     q: Floats,
-    count: Floats,
-    spread: Floats,
-    total: float,
-    tiny: float,
 ) -> float:
     n_classes, n_rows = mu.shape[0], X.shape[0]
     fold(mu, sigma, gain, p, q)
     a, v = np.empty((n_classes, n_rows)), np.empty((n_classes, n_rows))
-    project_rows(X, p[:n_classes], q[:n_classes], shift, a, v)
-    c, d = np.empty((len(p), n_rows)), np.empty((len(p), n_rows))
+    project_rows(X, p, q, shift, a, v)
+    c, d = np.empty((n_classes, n_rows)), np.empty((n_classes, n_rows))
     bend, none = np.empty((n_classes, n_rows)), np.zeros(n_classes)
     mine, width_of_mine = (own_mu, own_sigma) if has_own else (none, none)
     greatest = pull_rows(a, v, y, mine, width_of_mine, 0.0, level, width, least, c, d, bend)
@@ -84,10 +80,8 @@ def _step(
         for b in range(n_rows):
             c[k, b] *= weight[b] if is_weighted else 1.0
             d[k, b] *= weight[b] if is_weighted else 1.0
-    for k in range(n_classes, len(p)):
-        c[k], d[k] = weight, weight
     accumulate_rows(X, c, d, shift, p, q)
-    least_sigma = move(
+    return move(
         mu,
         sigma,
         p,
@@ -103,7 +97,3 @@ def _step(
         least_change,
         most_change,
     )
-    if len(count) > 0 and least_sigma == least_sigma:
-        count += total
-        merge(count, shift, spread, gain, p[-1], q[-1], tiny)
-    return least_sigma

@@ -1,8 +1,8 @@
 """A linear model that learns in place: what FIRES runs for its built-in families.
 
 :class:`fires.models.linear.Linear` defines the gradient. Here the same step changes arrays in
-place. X itself is not scaled; the scale is folded into the coefficients. A sparse batch costs what
-its entries cost, however many features there are.
+place. The scale of a sparse batch is folded into the coefficients: the batch costs what its entries
+cost, however many features there are.
 """
 
 from __future__ import annotations
@@ -31,13 +31,11 @@ from fires.models.families import FAMILIES
 from fires.models.linear import over_classes
 from fires.models.target import target_of
 from fires.scaling import Scaler
-from fires.scaling.dense import ROUNDING, Unscaled
 from fires.scaling.sparse import SPARSE
 
 # The share of itself that sigma may lose or gain in one step; usual steps change a thousandth.
 _CAPPED = (-0.5, 1.0)
 _AS_PUBLISHED = (-1.0, np.inf)  # the paper clips sigma at 0 and nowhere else
-_NOTHING = np.empty(0), np.empty(0)
 _OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
 
@@ -54,11 +52,7 @@ class _BatchFacts(NamedTuple):
 class LinearLearner:
     r"""Beliefs of a linear model, moved by one step per batch.
 
-    **Dense.** Let s and g be the shift and gain of the scaler, so that the scaled row is
-    :math:`(x - s) \circ g`. The two kernels run on :math:`x - s`, with :math:`\mu \circ g` and
-    :math:`(\sigma \circ g)^2` in place of :math:`\mu` and :math:`\sigma^2`. The same pass gives the
-    sums from which the scale is learnt: they need one more row of coefficients, equal to the
-    weights.
+    **Dense.** The step is taken on the rows that the scaler returns, and then the scale is learnt.
 
     **Sparse.** x is scaled but never shifted, which would fill it. Instead the gradient is centred,
     :math:`g_{\mu_j} = (X^\top c)_j - m_j \sum_b c_b`, and so is the prediction,
@@ -167,39 +161,20 @@ class LinearLearner:
         return _BatchFacts(weight, is_weighted, total, target, level)
 
     def _step_dense(self, batch: CheckedBatch, rows: _BatchFacts, rates: Rates) -> None:
-        n_rows, X, missing = self.n_rows, batch.X, batch.n_missing > 0
-        half = self.scaler.dense
-        if batch.scale is not None and batch.scale == self.scale:
-            half = _unscaled(self.n_features)
-        first = not half.ready
-        if first:
-            half = type(half)(self.n_features)
-            half.begin(X, rows.weight, missing)
-        # One more row of sums than there are parameters is what the scale is learnt from.
-        n_sums = n_rows + (half.kind == "standard" and not first)
-        p, q = self._buffer("p", n_sums), self._buffer("q", n_sums)
-        counted = (half.count, half.spread) if n_sums > n_rows and not missing else _NOTHING
-        least = self._whole_step(X, rows, rates, half, p, q, *counted)
+        scaled, learn_scale = batch.X, _nothing
+        if batch.scale is None or batch.scale != self.scale:
+            scaled, learn_scale = self.scaler.scaled(batch.X, rows.weight, batch.n_missing > 0)
+        p, q = self._buffer("p", self.n_rows), self._buffer("q", self.n_rows)
+        least = self._whole_step(scaled, rows, rates, p, q)
         if least == TOO_LONG:
-            counted = _NOTHING
-            least = self._step_by_step(X, rows, rates, half, p, q)
+            least = self._step_by_step(scaled, rows, rates, p, q)
         if least != least:
             raise ValueError(_OVERFLOW)
         self.least_sigma = least
-        if first:
-            self.scaler.dense = half
-        elif counted is _NOTHING:
-            half.absorb(X, p[-1], q[-1], rows.weight, missing)
+        learn_scale()
 
     def _whole_step(
-        self,
-        X: Floats,
-        rows: _BatchFacts,
-        rates: Rates,
-        half: Any,
-        p: Floats,
-        q: Floats,
-        *counted: Floats,
+        self, X: Floats, rows: _BatchFacts, rates: Rates, p: Floats, q: Floats
     ) -> float:
         """The step in one compiled call, if the family has one and the step needs no cap."""
         step = self.family.whole_step
@@ -209,32 +184,32 @@ class LinearLearner:
         longest = np.inf if self.scale is None else least / rates.mu
         return step(
             *(*read_only(X), rows.target, rows.weight, rows.is_weighted),
-            *(self.mu, self.sigma, half.shift, half.gain),
+            *(self.mu, self.sigma, _zeros(self.n_features), _ones(self.n_features)),
             *(own.mu, own.sigma, self.fit_intercept),
             *(rows.level, self.family.start_width, least, longest),
             *(*rates.shared(rows.total), *self._sigma_change),
-            *(p, q, *counted, rows.total, ROUNDING),
+            *(p, q),
         )
 
     def _step_by_step(
-        self, X: Floats, rows: _BatchFacts, rates: Rates, half: Any, p: Floats, q: Floats
+        self, X: Floats, rows: _BatchFacts, rates: Rates, p: Floats, q: Floats
     ) -> float:
         """The step part by part: works for every family and every memory order."""
-        n_rows, n = self.n_rows, len(rows.weight)
+        n_rows, n, n_features = self.n_rows, len(rows.weight), self.n_features
+        shift, gain = _zeros(n_features), _ones(n_features)
         view, project_into, accumulate_into = oriented(X)
 
-        # p and q first hold the folded coefficients, later the sums.
-        fold(self.mu, self.sigma, half.gain, p, q)
+        # p and q first hold the means and variances of the coefficients, later the sums.
+        fold(self.mu, self.sigma, gain, p, q)
         a, v = np.empty((2, n_rows, n))
-        project_into(view, p[:n_rows], q[:n_rows], half.shift, a, v)
+        project_into(view, p, q, shift, a, v)
 
         def norms() -> Floats:
-            square = (half.gain**2)[None, :]
-            return project(X, square, square, half.shift)[1]
+            return project(X, gain[None, :], gain[None, :], shift)[1]
 
-        c, d = self._pulls(a, v, rows, rates, norms, len(p))
-        accumulate_into(view, c, d, half.shift, p, q)
-        return self._move(self.mu, self.sigma, (p, q), half.gain, (c, d), rates.shared(rows.total))
+        c, d = self._pulls(a, v, rows, rates, norms, n_rows)
+        accumulate_into(view, c, d, shift, p, q)
+        return self._move(self.mu, self.sigma, (p, q), gain, (c, d), rates.shared(rows.total))
 
     def _step_sparse(self, batch: CheckedBatch, rows: _BatchFacts, rates: Rates) -> None:
         X = batch.X if sp.issparse(batch.X) else sp.csr_array(batch.X)
@@ -432,20 +407,18 @@ class LinearLearner:
 
 @lru_cache(maxsize=16)
 def _ones(n: int) -> Floats:
-    """Weights of 1; nobody writes to this array."""
+    """Weights or gains of 1; nobody writes to this array."""
     return np.ones(n)
 
 
 @lru_cache(maxsize=16)
 def _zeros(n: int) -> Floats:
-    """Zeros for a missing intercept or level; nobody writes to this array."""
+    """Zeros for a missing intercept, level or shift; nobody writes to this array."""
     return np.zeros(n)
 
 
-@lru_cache(maxsize=4)
-def _unscaled(n_features: int) -> Unscaled:
-    """The scale for rows that are scaled already; nobody changes it."""
-    return Unscaled(n_features)
+def _nothing() -> None:
+    """The scale of rows that are scaled already is learnt elsewhere."""
 
 
 def _add_at(rows: Floats, columns: npt.NDArray[np.intp], values: Floats) -> None:

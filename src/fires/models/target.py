@@ -14,7 +14,6 @@ from fires.core.belief import Floats
 from fires.core.declared import Array, collect, restore
 from fires.core.errors import TargetError
 from fires.core.state import Arrays, part_of, under
-from fires.kernels import accumulate
 from fires.models.base import Values
 from fires.models.families import Family
 from fires.scaling.dense import Standard
@@ -163,17 +162,13 @@ class NumberTarget:
 
     def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
         """See :class:`ClassTarget`."""
-        target, scale = _row(y), self._scale_for(y, weight)
-        return (target if scale is None else (target - scale.shift) * scale.gain), None
+        target = _row(y)
+        return (target if self.scale is None else self.scale.scaled(target.T, weight)[0].T), None
 
     def count(self, y: Values, weight: Floats) -> None:
         """See :class:`ClassTarget`."""
-        if self.scale is not None and self.scale.ready:
-            column = _row(y).T
-            sums = accumulate(column, weight, weight, self.scale.shift)
-            self.scale.absorb(column, *sums, weight, missing=False)
-        else:
-            self.scale = self._scale_for(y, weight)
+        if self.scale is not None:
+            self.scale.scaled(_row(y).T, weight)[1]()
 
     def state(self) -> Arrays:
         """See :class:`ClassTarget`."""
@@ -184,14 +179,6 @@ class NumberTarget:
         if self.scale is not None:
             restore(self.scale, Standard.learnt, {}, part_of("scale", arrays), {"J": 1})
             self.scale.refresh()
-
-    def _scale_for(self, y: Values, weight: Floats) -> Standard | None:
-        """The scale from the batches before, or for the first batch from itself."""
-        if self.scale is None or self.scale.ready:
-            return self.scale
-        scale = Standard(1)
-        scale.begin(_row(y).T, weight, missing=False)
-        return scale
 
 
 _SIGNS: Floats = np.array([-1.0, 1.0])
@@ -214,11 +201,14 @@ class CountTarget(NumberTarget):
 
     def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
         """See :class:`ClassTarget`; ValueError if a count is negative."""
-        target, scale = _row(y), self._scale_for(y, weight)
+        target, scale = _row(y), self.scale
         if (target < 0.0).any():
             raise TargetError("{y} must not be negative: it is taken for counts.")
         if scale is None or not self.levelled:
             return target, None
+        if not scale.ready:
+            scale = copy.deepcopy(scale)
+            scale.scaled(target.T, weight)[1]()
         return target, np.log(np.maximum(scale.shift, 0.5 / scale.count))
 
     def log_level(self, target: Floats) -> Floats | None:

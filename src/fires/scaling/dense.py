@@ -7,18 +7,17 @@ varies.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
-from fires.kernels import accumulate
-from fires.kernels.features import merge
+from fires.kernels.running import PATIENCE, PROPORTION, ROUNDING, YOUNG, learn, standardise
 from fires.kernels.scaled import widen
 
-# A variance this far below the mean's own rounding error is rounding, not spread.
-ROUNDING = (10.0 * np.finfo(np.float64).eps) ** 2
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -32,12 +31,6 @@ class Unscaled:
         self.shift = np.zeros(n_features)
         self.gain = np.ones(n_features)
 
-    def begin(self, X: Any, weight: Floats, missing: bool) -> None:
-        """Nothing to learn. See :class:`Standard`."""
-
-    def absorb(self, X: Any, p: Floats, q: Floats, weight: Floats, missing: bool) -> None:
-        """Nothing to learn. See :class:`Standard`."""
-
     learnt: ClassVar[Declared] = {}
 
     def refresh(self) -> None:
@@ -45,23 +38,40 @@ class Unscaled:
 
 
 class Standard:
-    r"""Mean 0 and standard deviation 1.
+    r"""Mean 0 and standard deviation 1, by what the last 10,000 rows or so have shown.
 
-    With :math:`p = \sum_b w_b t_b` and :math:`q = \sum_b w_b t_b^2`, :math:`t = x - \bar x`, a
-    batch of weight :math:`w` is merged into :math:`n` rows by
+    **Forgetting.** Let :math:`n`, :math:`\bar x` and :math:`M_2` be the count, mean and sum of
+    squares so far. Count and sum of squares first fade by :math:`(1 - 1/10000)^w`. Then a batch of
+    weight :math:`w` is merged. With :math:`p = \sum_b w_b t_b`, :math:`q = \sum_b w_b t_b^2` and
+    :math:`t = x - \bar x`,
 
     .. math::
         \bar x' = \bar x + \frac{p}{n + w}, \qquad M_2' = M_2 + q - \frac{p^2}{n + w}
 
-    which loses no digits, whatever the offset of the column. Missing entries do not count.
+    which loses no digits, whatever the offset of the column.
+
+    **Bad entries.** The *reach* of a column is the greatest :math:`|t|` so far; it fades, too. An
+    entry beyond ten times the reach is out of all proportion. It becomes 0 and does not count, as
+    if it were missing. If there are eight of them within the memory, such entries belong to the
+    column: from then on they count.
+
+    **A column that moved.** Sixteen rows of a batch are looked at before it is scaled. If eight
+    entries in a row are beyond 1.5 times the reach, the level or the unit of the column has
+    changed, and its scale starts anew from the batch itself. It also does if for ten batches the
+    column has stayed about one value with less than 0.05 of the standard deviation. Then the
+    unit has become smaller, or the scale came from a bad entry. Columns that are narrow at times
+    show themselves by their wide entries afterwards. For these it takes longer each time.
 
     Examples
     --------
     >>> scaler = Standard(1)
     >>> X = np.array([[1.0], [3.0], [np.nan]])
-    >>> scaler.begin(X, np.ones(3), missing=True)
-    >>> (X - scaler.shift) * scaler.gain
-    array([[-1.], [ 1.], [nan]])
+    >>> scaled, learn = scaler.scaled(X, np.ones(3))
+    >>> scaled.ravel()
+    array([-1.,  1.,  0.])
+    >>> learn()
+    >>> scaler.shift, scaler.gain
+    (array([2.]), array([1.]))
     """
 
     kind: ClassVar[str | None] = "standard"
@@ -69,17 +79,30 @@ class Standard:
         "count": Array("1|J", low=0.0),
         "shift": Array("J"),
         "spread": Array("J", low=0.0),
+        # Files of older versions have none of these.
+        "reach": Array("J", low=0.0, optional=True),
+        "beyond": Array("J", low=0.0, optional=True),
+        "refused": Array("J", low=0.0, optional=True),
+        "narrow": Array("J", low=0.0, optional=True),
+        "settled": Array("J", optional=True),
+        "patience": Array("J", low=1.0, optional=True),
     }
 
     def __init__(self, n_features: int) -> None:
-        self.count: Floats = np.zeros(1)  # one number; one per column once entries are missing
+        self.count: Floats = np.zeros(n_features)
         self.shift = np.zeros(n_features)
         self.spread = np.zeros(n_features)
         self.gain = np.zeros(n_features)
+        self.reach = np.zeros(n_features)
+        self.beyond = np.zeros(n_features)  # sampled entries in a row beyond the reach
+        self.refused = np.zeros(n_features)  # entries out of all proportion, fading
+        self.narrow = np.zeros(n_features)  # rows for which the column has hardly varied
+        self.settled = np.zeros(n_features)  # about which value
+        self.patience = np.full(n_features, PATIENCE)  # how many such rows are too many
         self.ready = False
 
-    def begin(self, X: Any, weight: Floats, missing: bool) -> None:
-        """Learn the scale of the first batch from the batch itself.
+    def scaled(self, X: Any, weight: Floats) -> tuple[Floats, Callable[[], None]]:
+        """Scale a batch by the batches before it.
 
         Parameters
         ----------
@@ -87,38 +110,48 @@ class Standard:
             The rows.
         weight : ndarray (n_rows,)
             How often each row counts.
-        missing : bool
-            Whether entries are missing.
-        """
-        total, _ = accumulate(X, weight, weight)
-        self.shift = total / np.maximum(_count(X, weight, missing), _TINY)
-        # A second pass, about that mean, also corrects its rounding error.
-        p, q = accumulate(X, weight, weight, self.shift)
-        self.absorb(X, p, q, weight, missing)
 
-    def absorb(self, X: Any, p: Floats, q: Floats, weight: Floats, missing: bool) -> None:
-        """Merge a batch into the running mean and spread.
-
-        Parameters
-        ----------
-        X : ndarray (n_rows, n_features)
-            The rows.
-        p, q : ndarray (n_features,)
-            Their sums, and sums of squares, about the present shift.
-        weight : ndarray (n_rows,)
-            How often each row counts.
-        missing : bool
-            Whether entries are missing.
+        Returns
+        -------
+        scaled : ndarray (n_rows, n_features)
+        learn : callable () -> None
+            Call it to learn from the batch.
         """
-        self.count = self.count + _count(X, weight, missing)
+        rows = np.ascontiguousarray(X).view()
+        rows.flags.writeable = False  # one compiled form serves writable and read-only callers
+        out, shown = np.empty(X.shape), np.empty((7, X.shape[1]))
+        total = standardise(
+            *(rows, weight, not self.ready),
+            *(self.count, self.shift, self.gain, self.reach, self.beyond),
+            *(self.refused, self.narrow, self.patience, out, shown),
+        )
+        if not math.isfinite(total):
+            raise ValueError("X holds values so large that sums overflow; rescale them.")
+        return out, lambda: self._learn(shown, weight)
+
+    def _learn(self, shown: Floats, weight: Floats) -> None:
+        learn(
+            *(shown, weight, self.count, self.shift, self.spread, self.gain),
+            *(self.reach, self.beyond, self.refused, self.narrow, self.settled, self.patience),
+        )
         self.ready = self.ready or bool(self.count.any())
-        merge(self.count, self.shift, self.spread, self.gain, p, q, ROUNDING)
+
+    @property
+    def limit(self) -> Floats:
+        """The distance from the shift beyond which entries are out of all proportion."""
+        judged = (self.count >= YOUNG) & (self.gain > 0.0) & (self.reach > 0.0)
+        return np.where(judged, PROPORTION * self.reach, np.inf)
 
     def refresh(self) -> None:
-        """Compute the gain from the sums."""
+        """Compute the gain from the sums, and what older files do not have."""
+        self.count = np.array(np.broadcast_to(self.count, self.shift.shape))
         self.ready = bool(self.count.any())
-        nothing = np.zeros_like(self.shift)
-        merge(self.count, self.shift, self.spread, self.gain, nothing, nothing, ROUNDING)
+        deviation = np.sqrt(self.spread / np.maximum(self.count, _TINY))
+        likely = np.minimum(np.sqrt(self.spread), 10.0 * deviation)
+        self.reach = np.where(self.reach > 0.0, self.reach, likely)
+        floor = np.maximum(ROUNDING * self.shift**2, 1e-300)
+        seen = deviation**2 > floor
+        self.gain = np.where(seen, 1.0 / np.where(seen, deviation, 1.0), 0.0)
 
 
 class MinMax:
@@ -164,11 +197,6 @@ class MinMax:
         self.shift = np.where(np.isfinite(self.low), self.low, 0.0)
         width = np.subtract(self.high, self.low, out=np.full(len(seen), np.inf), where=seen)
         self.gain = 1.0 / width
-
-
-def _count(X: Any, weight: Floats, missing: bool) -> Any:
-    """The weight of the rows in which a column has entries; one number if nothing is missing."""
-    return weight @ ~np.isnan(X) if missing else np.add.reduce(weight)
 
 
 DENSE = {scaler.kind: scaler for scaler in (Unscaled, Standard, MinMax)}

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from fires.core.belief import Floats
 from fires.core.declared import collect, restore
 from fires.core.state import Arrays, part_of, under
-from fires.kernels.scaled import rescale, rescale_and_sum
-from fires.scaling.dense import DENSE
+from fires.kernels.scaled import rescale
+from fires.scaling.dense import DENSE, MinMax, Standard
 from fires.scaling.sparse import SPARSE, Touched
 
 SCALES = tuple(DENSE)
@@ -83,15 +83,14 @@ class Scaler:
         half = self.dense
         if half.kind is None:
             return (np.nan_to_num(X) if missing else X), _nothing
+        if isinstance(half, Standard):
+            return half.scaled(X, w)
         if half.ready:
-            if half.kind != "standard":  # a range needs no sums
-                return rescale(X, half.shift, half.gain), lambda: half.absorb(X, w, w, w, missing)
-            scaled, p, q = rescale_and_sum(X, half.shift, half.gain, w)
-            return scaled, lambda: half.absorb(X, p, q, w, missing)
-        half = DENSE[self.scale](self.n_features)
+            return rescale(X, half.shift, half.gain), lambda: half.absorb(X, w, w, w, missing)
+        half = MinMax(self.n_features)
         half.begin(X, w, missing)
         _refuse_overflow(half.shift)
-        _refuse_overflow(getattr(half, "spread", half.gain))
+        _refuse_overflow(half.gain)
         return rescale(X, half.shift, half.gain), lambda: setattr(self, "dense", half)
 
     def _sparse(self, X: Any, w: Floats, missing: bool) -> tuple[Any, Callable[[], None]]:
@@ -117,7 +116,8 @@ class Scaler:
         """
         X = self._alike(X)
         if not sp.issparse(X):
-            return rescale(X, self.dense.shift, self.dense.gain)
+            half = self.dense
+            return rescale(X, half.shift, half.gain, getattr(half, "limit", None))
         batch = self.touched(X, np.ones(X.shape[0]), True)
         return batch.scaled(self.sparse.gain(batch.columns))
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
-from fires.scaling.dense import ROUNDING
+from fires.kernels.running import ROUNDING
 from fires.selectors.counting import rows_by_class
 
 

@@ -1,0 +1,273 @@
+"""The running scale of dense columns: standardise a batch by it, then learn from the batch.
+
+:class:`fires.scaling.dense.Standard` says what the rules are and keeps the arrays. What a batch
+shows of a column lies between the two calls in one array, with a row for each of these:
+
+=========  =====================================================================================
+SUM        the weighted sum of ``x - origin`` over the entries that count
+SQUARES    the weighted sum of its squares
+LEFT_OUT   the weight of the entries that do not count: missing, or out of all proportion
+REFUSED    the weight of the entries out of all proportion
+FARTHEST   the greatest ``|x - origin|`` of the entries that count
+BEYOND     how many sampled entries in a row were beyond the reach; MOVED: the scale starts anew
+ORIGIN     the shift, or the batch's own mean if the scale starts anew
+=========  =====================================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.belief import Floats
+from fires.kernels.compiling import compiled
+
+Dense = npt.NDArray[np.floating[Any]]
+
+SUM, SQUARES, LEFT_OUT, REFUSED, FARTHEST, BEYOND, ORIGIN = range(7)
+
+MEMORY = 10_000.0
+"""The rows that a scale remembers."""
+PROPORTION = 10.0
+"""Entries this many times farther away than any before are out of all proportion."""
+YOUNG = 16.0
+"""Rows before which nothing is out of proportion."""
+COMMON = 8.0
+"""This many entries within the memory are not out of proportion any more."""
+PATIENCE = 200.0
+"""Rows that must be narrow before a scale starts anew."""
+MOVED = np.inf
+# A variance this far below the mean's own rounding error is rounding, not spread.
+ROUNDING = (10.0 * np.finfo(np.float64).eps) ** 2
+
+_SAMPLES = 16  # rows that are looked at for a column that has moved
+_RUN = 8.0  # a column has moved when so many sampled entries in a row are beyond its reach
+_BEYOND = 1.5  # so many times the reach
+_AGE = 2.0  # a column can move only after so many times its patience
+_LONGEST = 12_800.0  # patience
+_NARROW = 0.2**2  # the share of the variance below which a batch is narrow
+_AT_MOST = 20.0  # rows of one batch that count as narrow: it takes ten batches
+_LOST = 1e-13  # of a sum of squares: variances below this have lost their digits
+_BLOCK = 256  # columns at a time, whose sums stay in the fastest memory
+_GREATEST = np.finfo(np.float64).max
+
+
+@compiled
+def gain_of(variance: float, mean: float) -> float:
+    """One over the standard deviation; 0 if it is rounding, or has lost its digits."""
+    return 1.0 / np.sqrt(variance) if variance > max(ROUNDING * mean * mean, 1e-300) else 0.0
+
+
+@compiled
+def _own_scale(X: Dense, weight: Floats, lo: int, hi: int, mean: Floats, gain: Floats) -> None:
+    """The batch's own mean and gain of some columns, in two passes."""
+    count, square = np.zeros(hi - lo), np.zeros(hi - lo)
+    mean[lo:hi] = 0.0
+    for b in range(X.shape[0]):
+        for j in range(lo, hi):
+            there = X[b, j] == X[b, j]
+            count[j - lo] += weight[b] if there else 0.0
+            mean[j] += weight[b] * X[b, j] if there else 0.0
+    for j in range(lo, hi):
+        mean[j] = mean[j] / count[j - lo] if count[j - lo] > 0.0 else 0.0
+    for b in range(X.shape[0]):
+        for j in range(lo, hi):
+            t = X[b, j] - mean[j]
+            square[j - lo] += weight[b] * t * t if t == t else 0.0
+    for j in range(lo, hi):
+        n = count[j - lo]
+        gain[j] = gain_of(square[j - lo] / n, mean[j]) if n > 0.0 else 0.0
+
+
+@compiled
+def _find_moved(
+    X: Dense,
+    weight: Floats,
+    gain: Floats,
+    narrow: Floats,
+    patience: Floats,
+    count: Floats,
+    beyond: Floats,
+    origin: Floats,
+    scale: Floats,
+    limit: Floats,
+    common: npt.NDArray[np.bool_],
+) -> None:
+    """Mark the columns whose scale starts anew in ``beyond``, and give them the batch's own."""
+    n_rows = X.shape[0]
+    for b in range(0, n_rows, (n_rows + _SAMPLES - 1) // _SAMPLES):
+        if weight[b] > 0.0:
+            x = X[b]
+            for j in range(len(gain)):
+                value, edge = abs(x[j] - origin[j]), limit[j] * (_BEYOND / PROPORTION)
+                run = beyond[j] if value != value else 0.0
+                beyond[j] = beyond[j] + 1.0 if value > edge else run
+    for j in range(len(gain)):
+        if beyond[j] >= _RUN or narrow[j] >= patience[j]:
+            shift = origin[j]
+            _own_scale(X, weight, j, j + 1, origin, scale)
+            narrower = scale[j] * scale[j] * _NARROW > gain[j] * gain[j]
+            moved = narrower
+            if beyond[j] >= _RUN:
+                # A jump to a value that hardly varies is no new scale: it may jump back. And a
+                # column that moves again and again needs a scale for all the places it goes to.
+                varies = n_rows < _RUN or (scale[j] > 0.0 and not narrower)
+                moved = varies and count[j] >= _AGE * patience[j]
+                common[j] = True
+            if moved:
+                beyond[j], limit[j] = MOVED, np.inf
+            else:
+                beyond[j], origin[j], scale[j] = 0.0, shift, gain[j]
+
+
+@compiled
+def _leave_out(
+    x: Dense,
+    w: float,
+    lo: int,
+    hi: int,
+    limit: Floats,
+    common: npt.NDArray[np.bool_],
+    shown: Floats,
+) -> None:
+    """Note the entries of a row that were taken for 0; infinite ones make the sums infinite."""
+    for j in range(lo, hi):
+        value = x[j] - shown[ORIGIN, j]
+        if not abs(value) <= limit[j]:
+            if value == value and (common[j] or abs(value) == np.inf):
+                shown[SUM, j] += w * value
+                shown[SQUARES, j] += w * value * value
+                shown[FARTHEST, j] = max(shown[FARTHEST, j], abs(value) if w > 0.0 else 0.0)
+            else:
+                shown[LEFT_OUT, j] += w
+                shown[REFUSED, j] += w if value == value else 0.0
+
+
+@compiled
+def standardise(
+    X: Dense,
+    weight: Floats,
+    first: bool,
+    count: Floats,
+    shift: Floats,
+    gain: Floats,
+    reach: Floats,
+    beyond: Floats,
+    refused: Floats,
+    narrow: Floats,
+    patience: Floats,
+    out: Floats,
+    shown: Floats,
+) -> float:
+    """Write the standardised rows, and what the batch shows. The running scale stays as it is.
+
+    The result is not finite if sums overflow.
+    """
+    n_columns = len(shift)
+    shown[:BEYOND] = 0.0
+    shown[BEYOND], shown[ORIGIN] = beyond, shift
+    origin, scale, limit = shown[ORIGIN], gain.copy(), np.empty(n_columns)
+    common = np.empty(n_columns, dtype=np.bool_)
+    for j in range(n_columns):
+        judged = count[j] >= YOUNG and gain[j] > 0.0 and reach[j] > 0.0
+        limit[j] = PROPORTION * reach[j] if judged else np.inf
+        common[j] = refused[j] >= COMMON
+    if first:
+        _own_scale(X, weight, 0, n_columns, origin, scale)
+        shown[BEYOND] = MOVED
+    elif X.shape[0] > 0:
+        _find_moved(
+            *(X, weight, gain, narrow, patience, count),
+            *(shown[BEYOND], origin, scale, limit, common),
+        )
+    for lo in range(0, n_columns, _BLOCK):
+        hi = min(lo + _BLOCK, n_columns)
+        p, q, far = shown[SUM, lo:hi], shown[SQUARES, lo:hi], shown[FARTHEST, lo:hi]
+        middle, factor, edge = origin[lo:hi], scale[lo:hi], limit[lo:hi]
+        for b in range(0, X.shape[0], 2):
+            # Two rows at a time: the sums are loaded and stored half as often. If the number of
+            # rows is odd, the last one comes twice, once with weight 0.
+            c = min(b + 1, X.shape[0] - 1)
+            x, t, w = X[b, lo:hi], out[b, lo:hi], weight[b]
+            y, u, v = X[c, lo:hi], out[c, lo:hi], weight[c] if c > b else 0.0
+            x_counts, y_counts = 1.0 if w > 0.0 else 0.0, 1.0 if v > 0.0 else 0.0
+            strange = 0
+            for j in range(hi - lo):
+                one, two = x[j] - middle[j], y[j] - middle[j]
+                one_fits, two_fits = abs(one) <= edge[j], abs(two) <= edge[j]  # not if it is NaN
+                one, two = one if one_fits else 0.0, two if two_fits else 0.0
+                strange += 0 if one_fits and two_fits else 1
+                p[j] += w * one + v * two
+                q[j] += w * one * one + v * two * two
+                far[j] = max(far[j], max(x_counts * abs(one), y_counts * abs(two)))
+                t[j] = min(max(one * factor[j], -_GREATEST), _GREATEST)
+                u[j] = min(max(two * factor[j], -_GREATEST), _GREATEST)
+            if strange > 0:
+                for row in range(b, c + 1):
+                    _leave_out(X[row], weight[row], lo, hi, limit, common, shown)
+    total = 0.0
+    for j in range(n_columns):
+        total += shown[SQUARES, j] + 0.0 * origin[j]
+    return total
+
+
+@compiled
+def learn(
+    shown: Floats,
+    weight: Floats,
+    count: Floats,
+    shift: Floats,
+    spread: Floats,
+    gain: Floats,
+    reach: Floats,
+    beyond: Floats,
+    refused: Floats,
+    narrow: Floats,
+    settled: Floats,
+    patience: Floats,
+) -> None:
+    """Merge what :func:`standardise` has shown into the running scale, in place."""
+    total, n_columns = 0.0, len(shift)
+    for b in range(len(weight)):
+        total += weight[b]
+    keep = 1.0 - 1.0 / MEMORY
+    usual, calmed = keep**total, keep ** (0.1 * total)
+    n, fade = np.full(n_columns, total), np.full(n_columns, usual)
+    for j in range(n_columns):
+        if shown[BEYOND, j] == MOVED:
+            again = count[j] > 0.0
+            patience[j] = min(4.0 * patience[j], _LONGEST) if again else PATIENCE
+            count[j] = spread[j] = reach[j] = shown[BEYOND, j] = refused[j] = narrow[j] = 0.0
+            shift[j] = shown[ORIGIN, j]
+        if shown[LEFT_OUT, j] > 0.0:
+            n[j] = max(total - shown[LEFT_OUT, j], 0.0)
+            fade[j] = keep ** n[j]
+    sums, squares, farthest = shown[SUM], shown[SQUARES], shown[FARTHEST]
+    for j in range(n_columns):
+        p, q, w, far, before = sums[j], squares[j], n[j], farthest[j], count[j]
+        # Has the column hardly varied, and about the same value as before?
+        per_row = 1.0 / w if w > 0.0 else 0.0
+        mean, own = shift[j] + p * per_row, q - p * p * per_row
+        varied = own > _LOST * q and before > 0.0  # else it was constant in this batch
+        is_narrow = own * before < _NARROW * spread[j] * w
+        away = mean - settled[j]
+        starts = narrow[j] == 0.0 or away * away * w > own
+        rows = min(w, _AT_MOST) + (0.0 if starts else narrow[j])
+        settled[j] = mean if varied and is_narrow and starts else settled[j]
+        narrow[j] = (rows if is_narrow else 0.0) if varied else narrow[j]
+        # The sums.
+        counted = refused[j] >= COMMON and far > PROPORTION * reach[j]
+        refused[j] = (0.0 if counted else usual * refused[j]) + shown[REFUSED, j]
+        patience[j] = max(calmed * patience[j], PATIENCE)
+        beyond[j] = shown[BEYOND, j]
+        reach[j] = max(fade[j] * reach[j], far)
+        count[j] = fade[j] * before + w
+        per_row = 1.0 / count[j] if count[j] > 0.0 else 0.0
+        change = p * per_row
+        shift[j] += change
+        spread[j] = max(fade[j] * spread[j] + q - p * change, 0.0)
+        variance = spread[j] * per_row
+        spreads = variance > max(ROUNDING * shift[j] * shift[j], 1e-300)
+        gain[j] = 1.0 / np.sqrt(variance if spreads else 1.0) if spreads else 0.0
