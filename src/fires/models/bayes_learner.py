@@ -9,10 +9,12 @@ from __future__ import annotations
 import copy
 import math
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief, Floats
@@ -27,12 +29,18 @@ from fires.models.families import FAMILIES
 from fires.models.leading import Leading
 from fires.models.target import bayes_target_of
 from fires.scaling import Scaler
+from fires.scaling.mixed import Mixed, MixedRows
 
 CLIP = 5.0
 """Standardised values beyond this count as this."""
 
 _KEPT_ROWS = 50.0  # after an alarm, all evidence counts as that of so many rows
 _NOISE_ROWS = 10.0  # the noise starts as if it had been seen in so many rows
+_SPARSE = {
+    "unit": Array("R", low=1e-200),
+    "now": Array(1, low=0.0),
+    "seen_at": Array("R", "J", low=0.0),
+}
 _OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
 
@@ -105,6 +113,9 @@ class BayesLearner:
         self.alarm = LikelihoodAlarm(n_rows, warm_up=max(500.0, 2.0 * n_features))
         self.leading = Leading(n_features, n_rows)
         self.strengths: list[float] = []
+        self.mixed = Mixed(0)
+        # For sparse rows: the unit of mu, the rows so far, and at which of them a column was last.
+        self.sparse: tuple[Floats, Floats, Floats] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -139,10 +150,10 @@ class BayesLearner:
         target, level = self.target.look(y, weight)
         log_level = self.target.log_level(target)
         Z, learn_scale = self._scaled(batch, weight)
+        before = None if self.leading.holds_all else self._means()[:, self.leading.columns]
         if level is not None and self.fit_intercept and not self.evidence_rows.any():
             self.own_mu = level * math.sqrt(1.0 + 3.0 * self.family.start_width)
         said = np.empty((self.n_rows, 4, len(weight)))
-        before = None if self.leading.holds_all else self.mu[:, self.leading.columns]
         self._assimilate(Z, target, weight, said)
         learn_scale()
         self.target.count(y, weight)
@@ -152,41 +163,95 @@ class BayesLearner:
             self._watch(said[:, 1], log_level, weight)
 
     def _scaled(self, batch: CheckedBatch, weight: Floats) -> Any:
+        """The rows to learn from, and what learns their scale."""
+        X, missing = batch.X, batch.n_missing > 0
         if batch.scale is not None and batch.scale == self.scale:
-            return batch.X, _nothing
-        return self.scaler.scaled(batch.X, weight, batch.n_missing > 0)
+            return X, _nothing
+        if self.sparse is None:
+            return self.scaler.scaled(X, weight, missing)
+        X = X if sp.issparse(X) else sp.csr_array(X)
+        if self.scale == "standard":
+            return self.mixed.scaled(X, weight, missing)
+        X, learn = self.scaler.scaled(X, weight, missing)
+        data = np.nan_to_num(X.data) if missing else X.data
+        nothing = np.empty((X.shape[0], 0)), np.empty(0, dtype=np.int64)
+        return MixedRows(*nothing, data, X.indices, X.indptr), learn
 
-    def _assimilate(self, Z: Floats, target: Floats, weight: Floats, said: Floats) -> None:
+    def _assimilate(self, Z: Any, target: Floats, weight: Floats, said: Floats) -> None:
         fixed = self.clip, self.gamma, self.prior, self.own_prior, self.family.noise > 0.0
         # The likelihood of a class bends less along mu than across it; that of a number does not.
         after = 2.0 * self.n_features if self.family.kind == "classes" else math.inf
         belief = self.mu, self.var, self.own_mu, self.own_var, self.facts, said
-        loops = self.family.assimilations
-        unbounded = self.scale is None
-        kept = copy.deepcopy(belief[:5]) if unbounded else ()
-        if loops is None:
+        kept = copy.deepcopy(belief[:5]) if self.scale is None else ()
+        if self.sparse is not None:
+            self._assimilate_sparse(Z, target, weight, *fixed, after, *belief)
+        elif self.family.assimilations is None:
             assimilate_plain(self.family.scores, Z, target, weight, *fixed, after, *belief)
         else:
             (rows,) = read_only(Z if Z.flags.c_contiguous else np.ascontiguousarray(Z))
-            loops[0](rows, target, weight, *fixed, after, *belief)
-        if unbounded and not (np.isfinite(self.mu).all() and np.isfinite(self.var).all()):
+            self.family.assimilations[0](rows, target, weight, *fixed, after, *belief)
+        if kept and not (np.isfinite(self.mu).all() and np.isfinite(self.var).all()):
             self.mu, self.var, self.own_mu, self.own_var, self.facts = kept
             raise ValueError(_OVERFLOW)
 
-    def _put_aside(self, Z: Floats, said: Floats, weight: Floats, before: Floats | None) -> None:
+    def _assimilate_sparse(self, Z: MixedRows, *rest: Any) -> None:
+        assert self.sparse is not None
+        if self.family.assimilations is None:
+            name = type(self.family).__name__
+            raise ValueError(f"{name} has no compiled moments, which sparse rows need; use dense.")
+        entries = read_only(Z.data, Z.indices, Z.indptr)
+        full = Z.full.clip(-self.clip, self.clip)
+        unit, now, seen_at = self.sparse
+        self.family.assimilations[1](*entries, full, Z.columns, *rest, unit, now[0], seen_at)
+        now += float(rest[1].sum())
+        # The unit of all coefficients of a row of parameters must not run out of its range.
+        if not (1e-100 < unit.min() and unit.max() < 1e100):
+            self.mu *= unit[:, None]
+            self.own_mu *= unit
+            unit[:] = 1.0
+
+    def _means(self) -> Floats:
+        """The mean of every coefficient."""
+        return self.mu if self.sparse is None else self.mu * self.sparse[0][:, None]
+
+    def _variances(self) -> Floats:
+        """The variance of every coefficient, forgetting included."""
+        if self.sparse is None:
+            return self.var
+        _, now, seen_at = self.sparse
+        return np.minimum(self.var * self.gamma ** (seen_at - now), self.prior)
+
+    def _put_aside(self, Z: Any, said: Floats, weight: Floats, before: Floats | None) -> None:
         leading = self.leading
+        rows = self._leading_rows(Z)
         if before is None:
-            leading.add(Z.copy() if self.scale is None else Z, said, weight, None)
+            leading.add(rows.copy() if self.scale is None else rows, said, weight, None)
         else:
             # In the middle of a batch, a coefficient was between its values before and after.
-            columns = leading.columns
-            rows = Z[:, columns]
-            mine = 0.5 * (before + self.mu[:, columns]) @ rows.clip(-self.clip, self.clip).T
-            leading.add(rows, said, weight, said[:, 0] - mine - self.own_mu[:, None])
+            after = self._means()[:, leading.columns]
+            mine = 0.5 * (before + after) @ rows.clip(-self.clip, self.clip).T
+            own = self.own_mu if self.sparse is None else self.own_mu * self.sparse[0]
+            leading.add(rows, said, weight, said[:, 0] - mine - own[:, None])
         if leading.is_due:
             leading.sum_up(self.gamma, self.clip)
             if before is not None:
-                leading.follow(self.scores(), self.mu, self.var, self.prior)
+                leading.follow(self.scores(), self._means(), self._variances(), self.prior)
+
+    def _leading_rows(self, Z: Any) -> Floats:
+        """The leading columns of a batch as a dense array."""
+        columns = self.leading.columns
+        if self.sparse is None:
+            rows: Floats = Z if self.leading.holds_all else Z[:, columns]
+            return rows
+        n_rows, place = len(Z.full), np.full(self.n_features, -1)
+        place[columns] = np.arange(len(columns))
+        rows = np.zeros((n_rows, len(columns)))
+        led = place[Z.columns]
+        rows[:, led[led >= 0]] = Z.full[:, led >= 0]
+        led = place[Z.indices]
+        row = np.repeat(np.arange(n_rows), np.diff(Z.indptr))
+        rows[row[led >= 0], led[led >= 0]] = Z.data[led >= 0]
+        return rows
 
     # --- change -----------------------------------------------------------------------------
 
@@ -212,6 +277,8 @@ class BayesLearner:
         row : int, optional
             The row of parameters; all of them by default.
         """
+        if self.sparse is not None:
+            self.var[:], self.sparse[2][:] = self._variances(), self.sparse[1]
         var = 1.0 / (keep / self.var[row] + (1.0 - keep) / self.prior)
         self.mu[row] *= var * keep / self.var[row]
         self.var[row] = var
@@ -241,10 +308,16 @@ class BayesLearner:
             setattr(other, name, getattr(fresh, name))
         other.alarm, other.leading = fresh.alarm, fresh.leading
         other.leading.columns = self.leading.columns
+        if self.sparse is not None:
+            unit, now, seen_at = self.sparse
+            other.sparse = np.ones(len(sources)), now.copy(), np.zeros_like(other.mu)
+            other.sparse[2][:] = now
         for row, source in enumerate(sources):
             if source is None:
                 continue
             old, sign = source
+            if self.sparse is not None and other.sparse is not None:
+                other.sparse[0][row], other.sparse[2][row] = unit[old], seen_at[old]
             other.mu[row], other.own_mu[row] = sign * self.mu[old], sign * self.own_mu[old]
             for name in ("var", "own_var", "facts", "evidence_rows"):
                 getattr(other, name)[row] = getattr(self, name)[old]
@@ -256,25 +329,35 @@ class BayesLearner:
         return other
 
     def ready_for(self, X: Any) -> BayesLearner:
-        """The learner itself. See :class:`fires.models.base.Learner`."""
-        return self
+        """The learner itself; the first batch decides between dense and sparse rows.
+
+        Later batches are taken as the first one was. See :class:`fires.models.base.Learner`.
+        """
+        if isinstance(X, np.ndarray) or self.sparse is not None or self.evidence_rows.any():
+            return self
+        other = copy.copy(self)
+        other.sparse = np.ones(self.n_rows), np.zeros(1), np.zeros_like(self.mu)
+        other.mixed = Mixed(self.n_features)
+        return other
 
     # --- the belief -------------------------------------------------------------------------
 
     def scores(self) -> Floats:
         """How much each feature matters; greater for better."""
-        mu = np.abs(self.mu)
+        mu = np.abs(self._means())
         if self.n_rows == 1:
-            return mu[0]
-        return np.maximum(mu - self._spread(), 0.0).max(axis=0)
+            one: Floats = mu[0]
+            return one
+        return np.asarray(np.maximum(mu - self._spread(), 0.0).max(axis=0))
 
     def _spread(self) -> Floats:
         """The standard deviation of the means over other streams of the same kind."""
-        return np.sqrt(self.var * np.maximum(1.0 - self.var / self.prior, 0.0))
+        var = self._variances()
+        return np.sqrt(var * np.maximum(1.0 - var / self.prior, 0.0))
 
     def variances(self) -> Floats:
         """The variance of the coefficient that each feature is ranked by."""
-        return _pick(self.var, self._leader())
+        return _pick(self._variances(), self._leader())
 
     def features(self) -> Belief:
         """Posterior mean and standard deviation. See :class:`fires.models.base.Learner`.
@@ -289,12 +372,12 @@ class BayesLearner:
         """Posterior mean and standard deviation of every row of parameters."""
         leading = copy.deepcopy(self.leading)
         leading.sum_up(self.gamma, self.clip)
-        mu, sigma = self.mu.copy(), np.sqrt(self.var)
+        mu, sigma = self._means().copy(), np.sqrt(self._variances())
         known = leading.columns
         mean, sigma[:, known] = leading.estimate()
         # What a row said was read off at the prediction of its time, which was off by chance, with
         # variance v. For a class, that makes all coefficients too large: by v / 3, as measured.
-        wide = self.family.start_width * self.var.sum(axis=1) / 3.0
+        wide = self.family.start_width * self._variances().sum(axis=1) / 3.0
         mu[:, known] = mean / (1.0 + wide[:, None])
         return mu, sigma
 
@@ -302,7 +385,7 @@ class BayesLearner:
         """The row of parameters that each feature matters most for."""
         if self.n_rows == 1:
             return None
-        leader: npt.NDArray[np.intp] = (np.abs(self.mu) - self._spread()).argmax(axis=0)
+        leader: npt.NDArray[np.intp] = (np.abs(self._means()) - self._spread()).argmax(axis=0)
         return leader
 
     def state(self) -> Arrays:
@@ -311,7 +394,12 @@ class BayesLearner:
         _, arrays = collect(self, self.learnt)
         arrays |= under("alarm", collect(self.alarm, LikelihoodAlarm.learnt)[1])
         arrays |= under("leading", collect(self.leading, Leading.learnt)[1])
-        return arrays | self.scaler.state() | under("target", self.target.state())
+        arrays |= self.scaler.state() | under("target", self.target.state())
+        if self.sparse is not None:
+            names = "unit", "now", "seen_at"
+            arrays |= under("rows", dict(zip(names, map(np.array, self.sparse), strict=True)))
+            arrays |= under("mixed", self.mixed.state())
+        return arrays
 
     def restore(self, arrays: Arrays) -> None:
         """See :class:`fires.models.base.Learner`."""
@@ -322,6 +410,12 @@ class BayesLearner:
         restore(self.leading, Leading.learnt, {}, part_of("leading", arrays), sizes)
         self.scaler.restore(arrays)
         self.target.restore(part_of("target", arrays))
+        if rows := part_of("rows", arrays):
+            found = SimpleNamespace()
+            restore(found, _SPARSE, {}, rows, sizes)
+            self.sparse = found.unit, found.now, found.seen_at
+            self.mixed = Mixed(self.n_features)
+            self.mixed.restore(part_of("mixed", arrays))
 
 
 def _pick(rows: Floats, leader: npt.NDArray[np.intp] | None) -> Floats:

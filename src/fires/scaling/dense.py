@@ -136,6 +136,24 @@ class Standard:
         )
         self.ready = self.ready or bool(self.count.any())
 
+    def joined(self, other: Standard) -> Standard:
+        """The scale of these columns and then of those of another one.
+
+        Parameters
+        ----------
+        other : Standard
+            The scale of other columns.
+
+        Returns
+        -------
+        Standard
+        """
+        both = Standard(0)
+        for name in (*self.learnt, "gain"):
+            setattr(both, name, np.concatenate([getattr(self, name), getattr(other, name)]))
+        both.ready = self.ready or other.ready
+        return both
+
     @property
     def limit(self) -> Floats:
         """The distance from the shift beyond which entries are out of all proportion."""

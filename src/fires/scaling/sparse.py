@@ -39,9 +39,9 @@ class Touched:
     """
 
     def __init__(self, X: Any, weight: Floats, missing: bool, slot: npt.NDArray[np.int32]) -> None:
-        self._local = np.empty(len(X.indices), dtype=X.indptr.dtype)
-        self.columns = touched_columns(*read_only(X.indices), slot, self._local)
-        self._entries = read_only(X.data, self._local, X.indptr)
+        self.local = np.empty(len(X.indices), dtype=X.indptr.dtype)
+        self.columns = touched_columns(*read_only(X.indices), slot, self.local)
+        self._entries = read_only(X.data, self.local, X.indptr)
         self._X, self.weight, self.missing = X, weight, missing
         self.total = float(weight.sum())
 
@@ -89,7 +89,7 @@ class Touched:
         -------
         CSR matrix (n_rows, n_features)
         """
-        data = np.nan_to_num(self._X.data * gain[self._local])
+        data = np.nan_to_num(self._X.data * gain[self.local])
         return sp.csr_array((data, self._X.indices, self._X.indptr), shape=self._X.shape)
 
     def gaps(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -104,7 +104,7 @@ class Touched:
             return _NOWHERE, _NOWHERE
         (entries,) = np.nonzero(np.isnan(self._X.data))
         rows = np.searchsorted(self._X.indptr, entries, side="right") - 1
-        return rows, self._local[entries]
+        return rows, self.local[entries]
 
     def absent(self) -> Floats:
         """The weight of the missing entries of each column.
@@ -114,7 +114,7 @@ class Touched:
         ndarray (n_touched,)
         """
         missing = self._row_weight() * np.isnan(self._X.data)
-        return np.bincount(self._local, missing, len(self.columns)).astype(np.float64)
+        return np.bincount(self.local, missing, len(self.columns)).astype(np.float64)
 
     def extreme(self, pick: np.ufunc) -> Floats:
         """The smallest or greatest entry of each column, or 0; rows of weight 0 are left out.
@@ -130,7 +130,7 @@ class Touched:
         """
         extreme = np.zeros(len(self.columns))
         there = (self._row_weight() > 0) & ~np.isnan(self._X.data)
-        pick.at(extreme, self._local, np.where(there, self._X.data, 0.0))
+        pick.at(extreme, self.local, np.where(there, self._X.data, 0.0))
         return extreme
 
     def _row_weight(self) -> Floats:

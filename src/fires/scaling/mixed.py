@@ -1,0 +1,194 @@
+"""A scale for sparse rows that gives what dense rows would give, at the cost of the entries.
+
+A missing cell of a sparse matrix is a zero, and a standardised zero is not zero. So a column that
+is full enough, with an entry in at least every fifth row, is scaled as a dense one: that costs at
+most five times its entries. A rarer column is divided by its standard deviation and not centred: its
+zeros would be within half a standard deviation of 0 anyway, and an intercept takes up their mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.belief import Floats
+from fires.core.declared import Array, Declared, collect, restore
+from fires.core.state import Arrays, part_of, under
+from fires.scaling.dense import Standard
+from fires.scaling.sparse import Touched
+
+FULL = 0.2
+"""The share of rows with an entry from which a column is full."""
+
+Columns = npt.NDArray[np.int64]
+
+
+class MixedRows(NamedTuple):
+    """Scaled rows: the full columns as a dense block, the entries of the others as CSR."""
+
+    full: Floats
+    columns: Columns
+    data: Floats
+    indices: npt.NDArray[Any]
+    indptr: npt.NDArray[Any]
+
+
+class Mixed:
+    """Scale sparse rows, the full columns as dense ones.
+
+    Parameters
+    ----------
+    n_features : int
+        Columns of a batch.
+    """
+
+    learnt: ClassVar[Declared] = {
+        "count": Array(low=0.0),
+        "sums": Array("J"),
+        "squares": Array("J", low=0.0),
+        "entries": Array("J", low=0.0),
+        "columns": Array("F", dtype="int64", low=0, high="J"),
+    }
+
+    def __init__(self, n_features: int) -> None:
+        self.n_features = n_features
+        self.count = 0.0
+        self.sums, self.squares, self.entries = np.zeros((3, n_features))
+        self.columns: Columns = np.empty(0, dtype=np.int64)  # the full ones, in order of arrival
+        self.full = Standard(0)
+        self._place = np.full(n_features, -1)
+        self._slot = np.zeros(n_features, dtype=np.int32)
+
+    @property
+    def ready(self) -> bool:
+        """Whether a batch was seen."""
+        return self.count > 0.0
+
+    def scaled(self, X: Any, weight: Floats, missing: bool) -> tuple[MixedRows, Callable[[], None]]:
+        """Scale a batch by the batches before it; the first by itself.
+
+        Parameters
+        ----------
+        X : CSR matrix
+            The rows.
+        weight : ndarray (n_rows,)
+            How often each row counts.
+        missing : bool
+            Whether entries are missing.
+
+        Returns
+        -------
+        rows : MixedRows
+        learn : callable () -> None
+            Call it to learn from the batch.
+        """
+        batch = Touched(X, weight, missing, self._slot)
+        shown = self._show(batch, X, weight)
+        if not np.isfinite(shown[1]).all():
+            raise ValueError("X holds values so large that sums overflow; rescale them.")
+        if not self.ready:
+            self._learn(batch, shown)
+            return self._rows(X, weight)[0], _nothing
+        rows, learn_full = self._rows(X, weight)
+
+        def learn() -> None:
+            learn_full()
+            self._learn(batch, shown)
+
+        return rows, learn
+
+    def _show(self, batch: Touched, X: Any, weight: Floats) -> Floats:
+        """Sums, sums of squares and weights of the entries of each touched column."""
+        one = weight[None, :]
+        with np.errstate(over="ignore"):
+            p, q = batch.accumulate(one, one)
+        there = np.repeat(weight, np.diff(X.indptr)) * ~np.isnan(X.data)
+        return np.array([p[0], q[0], np.bincount(batch.local, there, len(batch.columns))])
+
+    def _rows(self, X: Any, weight: Floats) -> tuple[MixedRows, Callable[[], None]]:
+        place = self._place[X.indices]
+        is_full = place >= 0
+        block = np.zeros((X.shape[0], len(self.columns)))
+        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        block[row[is_full], place[is_full]] = X.data[is_full]
+        full, learn = self.full.scaled(block, weight)
+        rare = ~is_full
+        indices = X.indices[rare]
+        data = np.nan_to_num(X.data[rare] * self.gain(indices))
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(row[rare], minlength=X.shape[0]))])
+        return MixedRows(full, self.columns, data, indices, indptr), learn
+
+    def gain(self, columns: Any) -> Floats:
+        """One over the standard deviation of rare columns; 0 for those never seen.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which columns.
+
+        Returns
+        -------
+        ndarray
+        """
+        count = max(self.count, 1.0)
+        variance = self.squares[columns] / count - (self.sums[columns] / count) ** 2
+        # A column of ones has no variance, but is full by then; this one has had a single row.
+        seen = variance > 1e-300
+        gain: Floats = np.where(seen, 1.0 / np.sqrt(np.where(seen, variance, 1.0)), 0.0)
+        return gain
+
+    def _learn(self, batch: Touched, shown: Floats) -> None:
+        columns = batch.columns
+        self.count += batch.total
+        self.sums[columns] += shown[0]
+        self.squares[columns] += shown[1]
+        self.entries[columns] += shown[2]
+        risen = self.entries[columns] >= FULL * self.count
+        self._grow(columns[risen & (self._place[columns] < 0)])
+
+    def _grow(self, new: Columns) -> None:
+        """Take columns among the full ones, with what is known of them."""
+        if not len(new):
+            return
+        known = Standard(len(new))
+        known.count = np.full(len(new), self.count)
+        known.shift = self.sums[new] / self.count
+        known.spread = np.maximum(self.squares[new] - self.sums[new] * known.shift, 0.0)
+        known.refresh()
+        self.full = self.full.joined(known)
+        self.columns = np.concatenate([self.columns, new])
+        self._place[self.columns] = np.arange(len(self.columns))
+
+    def state(self) -> Arrays:
+        """Everything needed to go on, as arrays.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
+        return collect(self, self.learnt)[1] | under("full", collect(self.full, Standard.learnt)[1])
+
+    def restore(self, arrays: Arrays) -> None:
+        """Go on from :meth:`state`; StateError if the arrays do not fit.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            What was saved.
+        """
+        restore(self, self.learnt, {}, arrays, {"J": self.n_features})
+        full = Standard(len(self.columns))
+        restore(full, Standard.learnt, {}, part_of("full", arrays), {"J": len(self.columns)})
+        full.refresh()
+        self.full = full
+        self._place[self.columns] = np.arange(len(self.columns))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_slot": np.zeros(self.n_features, dtype=np.int32)}
+
+
+def _nothing() -> None:
+    """The first batch has been learnt already."""
