@@ -34,7 +34,7 @@ PROPORTION = 10.0
 """Entries this many times farther away than any before are out of all proportion."""
 YOUNG = 16.0
 """Rows before which nothing is out of proportion."""
-COMMON = 8.0
+COMMON = 5.0
 """This many entries within the memory are not out of proportion any more."""
 PATIENCE = 200.0
 """Rows that must be narrow before a scale starts anew."""
@@ -223,6 +223,7 @@ def learn(
     gain: Floats,
     reach: Floats,
     beyond: Floats,
+    waiting: Floats,
     refused: Floats,
     narrow: Floats,
     settled: Floats,
@@ -239,7 +240,9 @@ def learn(
         if shown[BEYOND, j] == MOVED:
             again = count[j] > 0.0
             patience[j] = min(4.0 * patience[j], _LONGEST) if again else PATIENCE
-            count[j] = spread[j] = reach[j] = shown[BEYOND, j] = refused[j] = narrow[j] = 0.0
+            count[j] = spread[j] = reach[j] = waiting[j] = shown[BEYOND, j] = refused[j] = narrow[
+                j
+            ] = 0.0
             shift[j] = shown[ORIGIN, j]
         if shown[LEFT_OUT, j] > 0.0:
             n[j] = max(total - shown[LEFT_OUT, j], 0.0)
@@ -262,7 +265,10 @@ def learn(
         refused[j] = (0.0 if counted else usual * refused[j]) + shown[REFUSED, j]
         patience[j] = max(calmed * patience[j], PATIENCE)
         beyond[j] = shown[BEYOND, j]
-        reach[j] = max(fade[j] * reach[j], far)
+        # While entries are beyond the reach it stays, so that the next ones are beyond it, too.
+        farther = max(far, waiting[j])
+        waiting[j] = farther if beyond[j] > 0.0 else 0.0
+        reach[j] = max(fade[j] * reach[j], 0.0 if beyond[j] > 0.0 else farther)
         count[j] = fade[j] * before + w
         per_row = 1.0 / count[j] if count[j] > 0.0 else 0.0
         change = p * per_row

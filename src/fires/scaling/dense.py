@@ -19,6 +19,7 @@ from fires.kernels.running import PATIENCE, PROPORTION, ROUNDING, YOUNG, learn, 
 from fires.kernels.scaled import widen
 
 _TINY = np.finfo(np.float64).tiny
+_OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
 
 class Unscaled:
@@ -52,15 +53,16 @@ class Standard:
 
     **Bad entries.** The *reach* of a column is the greatest :math:`|t|` so far; it fades, too. An
     entry beyond ten times the reach is out of all proportion. It becomes 0 and does not count, as
-    if it were missing. If there are eight of them within the memory, such entries belong to the
+    if it were missing. If there are five of them within the memory, such entries belong to the
     column: from then on they count.
 
     **A column that moved.** Sixteen rows of a batch are looked at before it is scaled. If eight
     entries in a row are beyond 1.5 times the reach, the level or the unit of the column has
     changed, and its scale starts anew from the batch itself. It also does if for ten batches the
-    column has stayed about one value with less than 0.05 of the standard deviation. Then the
-    unit has become smaller, or the scale came from a bad entry. Columns that are narrow at times
-    show themselves by their wide entries afterwards. For these it takes longer each time.
+    column has stayed about one value with less than a fifth of the standard deviation. Then the
+    unit has become smaller, or the scale came from a bad entry. Columns that are narrow at times,
+    or move again and again would start anew for ever. So each start makes the next one harder, and
+    this is forgotten ten times as slowly.
 
     Examples
     --------
@@ -82,6 +84,7 @@ class Standard:
         # Files of older versions have none of these.
         "reach": Array("J", low=0.0, optional=True),
         "beyond": Array("J", low=0.0, optional=True),
+        "waiting": Array("J", low=0.0, optional=True),
         "refused": Array("J", low=0.0, optional=True),
         "narrow": Array("J", low=0.0, optional=True),
         "settled": Array("J", optional=True),
@@ -95,6 +98,7 @@ class Standard:
         self.gain = np.zeros(n_features)
         self.reach = np.zeros(n_features)
         self.beyond = np.zeros(n_features)  # sampled entries in a row beyond the reach
+        self.waiting = np.zeros(n_features)  # the reach once entries are within it again
         self.refused = np.zeros(n_features)  # entries out of all proportion, fading
         self.narrow = np.zeros(n_features)  # rows for which the column has hardly varied
         self.settled = np.zeros(n_features)  # about which value
@@ -126,13 +130,14 @@ class Standard:
             *(self.refused, self.narrow, self.patience, out, shown),
         )
         if not math.isfinite(total):
-            raise ValueError("X holds values so large that sums overflow; rescale them.")
+            raise ValueError(_OVERFLOW)
         return out, lambda: self._learn(shown, weight)
 
     def _learn(self, shown: Floats, weight: Floats) -> None:
         learn(
             *(shown, weight, self.count, self.shift, self.spread, self.gain),
-            *(self.reach, self.beyond, self.refused, self.narrow, self.settled, self.patience),
+            *(self.reach, self.beyond, self.waiting, self.refused),
+            *(self.narrow, self.settled, self.patience),
         )
         self.ready = self.ready or bool(self.count.any())
 
