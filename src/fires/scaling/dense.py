@@ -18,7 +18,6 @@ from fires.core.declared import Array, Declared
 from fires.kernels.running import PATIENCE, PROPORTION, ROUNDING, YOUNG, learn, standardise
 from fires.kernels.scaled import widen
 
-_TINY = np.finfo(np.float64).tiny
 _OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
 
@@ -169,12 +168,13 @@ class Standard:
         """Compute the gain from the sums, and what older files do not have."""
         self.count = np.array(np.broadcast_to(self.count, self.shift.shape))
         self.ready = bool(self.count.any())
-        deviation = np.sqrt(self.spread / np.maximum(self.count, _TINY))
-        likely = np.minimum(np.sqrt(self.spread), 10.0 * deviation)
+        # To the bit what ``learn`` had computed.
+        seen = self.count > 0.0
+        variance = self.spread * np.where(seen, 1.0 / np.where(seen, self.count, 1.0), 0.0)
+        likely = np.minimum(np.sqrt(self.spread), 10.0 * np.sqrt(variance))
         self.reach = np.where(self.reach > 0.0, self.reach, likely)
-        floor = np.maximum(ROUNDING * self.shift**2, 1e-300)
-        seen = deviation**2 > floor
-        self.gain = np.where(seen, 1.0 / np.where(seen, deviation, 1.0), 0.0)
+        spreads = variance > np.maximum(ROUNDING * self.shift * self.shift, 1e-300)
+        self.gain = np.where(spreads, 1.0 / np.sqrt(np.where(spreads, variance, 1.0)), 0.0)
 
 
 class MinMax:
