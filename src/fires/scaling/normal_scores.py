@@ -28,7 +28,7 @@ class NormalScores:
     >>> scores = NormalScores()
     >>> y = np.array([1.0, 10.0, 100.0])
     >>> scores.of(y).round(2)
-    array([-0.97,  0.  ,  0.97])
+    array([-0.67,  0.  ,  0.67])
     >>> scores.learn(y)
     >>> scores.of(np.array([-5.0, 10.0, 1e6])).round(2)
     array([-1.15,  0.  ,  1.15])
