@@ -44,7 +44,7 @@ class State:
         return self.mu * self.unit[:, None], var, own, self.own_var, self.facts, self.said
 
     def learn(self, family, Z, y, weight=None, *, loop="dense", full=None, **changes):
-        """Learn from rows by one of the three loops; ``full``: columns that are handed over whole."""
+        """Learn from rows by one of the loops; the columns ``full`` are handed over whole."""
         weight = np.ones(len(Z)) if weight is None else np.asarray(weight, float)
         y, Z = np.array(y, float, ndmin=2), np.ascontiguousarray(Z, float)
         one = FREE | changes
