@@ -123,17 +123,43 @@ class Standard:
         """
         rows = np.ascontiguousarray(X).view()
         rows.flags.writeable = False  # one compiled form serves writable and read-only callers
-        out, shown = np.empty(X.shape), np.empty((7, X.shape[1]))
-        total = standardise(
-            *(rows, weight, not self.ready),
-            *(self.count, self.shift, self.gain, self.reach, self.beyond),
-            *(self.refused, self.narrow, self.patience, out, shown),
-        )
+        out, shown = np.empty(X.shape), self.empty_shown()
+        total = standardise(rows, weight, *self.running(), out, shown)
         if not math.isfinite(total):
             raise ValueError(_OVERFLOW)
-        return out, lambda: self._learn(shown, weight)
+        return out, lambda: self.learn(shown, weight)
 
-    def _learn(self, shown: Floats, weight: Floats) -> None:
+    def running(self) -> tuple[Any, ...]:
+        """What a compiled loop needs to scale a batch: see :mod:`fires.kernels.running`.
+
+        Returns
+        -------
+        tuple
+        """
+        return (
+            *(not self.ready, self.count, self.shift, self.gain, self.reach, self.beyond),
+            *(self.refused, self.narrow, self.patience),
+        )
+
+    def empty_shown(self) -> Floats:
+        """Space for what a batch shows.
+
+        Returns
+        -------
+        ndarray
+        """
+        return np.empty((7, len(self.shift)))
+
+    def learn(self, shown: Floats, weight: Floats) -> None:
+        """Learn from a batch.
+
+        Parameters
+        ----------
+        shown : ndarray
+            What it has shown.
+        weight : ndarray (n_rows,)
+            How often each row counts.
+        """
         learn(
             *(shown, weight, self.count, self.shift, self.spread, self.gain),
             *(self.reach, self.beyond, self.waiting, self.refused),

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from fires.core.belief import Floats
 from fires.core.declared import collect, restore
 from fires.core.state import Arrays, part_of, under
+from fires.kernels.running import CLIP
 from fires.kernels.scaled import rescale
 from fires.scaling.dense import DENSE, MinMax, Standard
 from fires.scaling.sparse import SPARSE, Touched
@@ -117,7 +118,8 @@ class Scaler:
         X = self._alike(X)
         if not sp.issparse(X):
             half = self.dense
-            return rescale(X, half.shift, half.gain, getattr(half, "limit", None))
+            scaled = rescale(X, half.shift, half.gain, getattr(half, "limit", None))
+            return np.clip(scaled, -CLIP, CLIP, out=scaled) if half.kind == "standard" else scaled
         batch = self.touched(X, np.ones(X.shape[0]), True)
         return batch.scaled(self.sparse.gain(batch.columns))
 
