@@ -41,7 +41,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     not selected. So it keeps working when the set changes.
 
     Selector and predictor see the same scaled rows. The scale of a batch comes from the batches
-    before it; the first batch is scaled by its own values. Missing entries become zeros.
+    before it; the first batch is scaled by its own values. A missing entry becomes the mean of its
+    column so far, so that it says nothing; without a scale, it becomes 0.
 
     The constructor checks nothing, as in every scikit-learn estimator. The first batch does.
 
@@ -176,7 +177,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         batch : CheckedBatch
-            The rows that selector and predictor see, with zeros for missing entries.
+            The rows that selector and predictor see, without gaps.
         learn_scale : callable () -> None
             Call it to learn the scale from the batch. Until then the scale does not change.
         """

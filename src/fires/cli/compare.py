@@ -80,8 +80,8 @@ def command(
 
     FILE is a CSV, TSV or Parquet file as for fires select, and is read several times. Each
     selector learns from its batches in their order; a predictor that sees nothing but the
-    selected features is tested on each batch before both learn from it. Missing values are
-    zeros once columns are scaled.
+    selected features is tested on each batch before both learn from it. A missing value counts
+    as the mean of its column so far.
 
     The table shows, for each selector, how well its features predict, with the spread over
     repeated runs; its stability while the stream flows; whether repeated runs agree on the
