@@ -11,7 +11,6 @@ import numpy as np
 
 from fires.core.belief import Floats
 
-
 FEWEST = 3
 """With fewer runs, or pieces of the stream, differences are not tested: of two one cannot tell how
 far they spread."""

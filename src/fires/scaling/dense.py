@@ -124,8 +124,8 @@ class Standard:
 class MinMax:
     """0 for the smallest and 1 for the greatest value seen.
 
-    A missing entry must say nothing, and 0 would say that it is the smallest. So :meth:`filled` puts
-    the mean of its column in its place.
+    A missing entry must say nothing, and 0 would say that it is the smallest. So :meth:`filled`
+    puts the mean of its column in its place.
 
     Examples
     --------

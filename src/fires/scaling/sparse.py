@@ -398,7 +398,8 @@ class SparseMinMax:
         mean = self.sums[columns] / np.maximum(rows, np.finfo(float).tiny)
         # Sums of huge values overflow; the mean stays within the range all the same.
         mean = np.fmin(np.fmax(mean, self.low[columns]), self.high[columns])
-        return mean * self.gain(columns)
+        fill: Floats = mean * self.gain(columns)
+        return fill
 
     def refresh(self, columns: Any = slice(None)) -> None:
         """Compute the pull from the range. See :class:`SparseStandard`."""
