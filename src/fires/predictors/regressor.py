@@ -15,7 +15,7 @@ from fires.core.validation import repeated
 from fires.kernels.least_squares import least_squares_pass
 from fires.predictors.base import Predictor
 
-_LEARNT: Declared = {"coef": Array("J", optional=True), "own": Array(2, optional=True)}
+_LEARNT: Declared = {"coef": Array("J"), "own": Array(2)}
 
 
 class LinearRegressor(Predictor):
@@ -120,5 +120,6 @@ class LinearRegressor(Predictor):
         self
         """
         vars(self).clear()
-        restore(self, _LEARNT, header, arrays, {}, "{}_")
+        if arrays:  # there are none of one that had learnt nothing
+            restore(self, _LEARNT, header, arrays, {}, "{}_")
         return self
