@@ -73,8 +73,8 @@ def compare(
     Measured at the level 0.05, before the correction, on 200 streams of 3,000 rows each: with 3, 5
     and 10 runs, two equal selectors that draw their sets are told apart on 0.035, 0.015 and 0.030
     of the streams; two given sets of equal worth on 0.005; and one rule that keeps the choice of
-    its first batch, on two halves of exchangeable columns, on 0.060, 0.050 and 0.060. FIRES was told
-    from random features on all 200 with 5 runs, and from OFS on 0.83 (0.97 with 10).
+    its first batch, on two halves of exchangeable columns, on 0.060, 0.050 and 0.060. FIRES was
+    told from random features on all 200 with 5 runs, and from OFS on 0.83 (0.97 with 10).
 
     The reference is the first selector named, which is decided before any result is seen; if that
     one cannot take part, the next is, and a caution says so.
