@@ -206,24 +206,32 @@ class Standard:
 class MinMax:
     """0 for the smallest and 1 for the greatest value seen.
 
+    A missing entry must say nothing, and 0 would say that it is the smallest. So :meth:`filled`
+    puts the mean of its column in its place.
+
     Examples
     --------
     >>> scaler = MinMax(1)
-    >>> X = np.array([[2.0], [4.0], [6.0]])
-    >>> scaler.begin(X, np.ones(3), missing=False)
-    >>> (X - scaler.shift) * scaler.gain
-    array([[0. ], [0.5], [1. ]])
+    >>> X = np.array([[2.0], [3.0], [7.0], [np.nan]])
+    >>> scaler.begin(X, np.ones(4), missing=True)
+    >>> (scaler.filled(X) - scaler.shift) * scaler.gain
+    array([[0. ], [0.2], [1. ], [0.4]])
     """
 
     kind: ClassVar[str | None] = "minmax"
     learnt: ClassVar[Declared] = {
         "low": Array("J", finite=False),
         "high": Array("J", finite=False),
+        # Files of earlier versions have neither: their means begin with the next batch.
+        "count": Array("1|J", low=0.0, optional=True),
+        "mean": Array("J", optional=True),
     }
 
     def __init__(self, n_features: int) -> None:
         self.low = np.full(n_features, np.inf)
         self.high = np.full(n_features, -np.inf)
+        self.count: Floats = np.zeros(1)  # one number; one per column once entries are missing
+        self.mean = np.zeros(n_features)
         self.refresh()
 
     @property
@@ -238,7 +246,30 @@ class MinMax:
     def absorb(self, X: Any, p: Floats, q: Floats, weight: Floats, missing: bool) -> None:
         """Widen the range by a batch; rows of weight 0 are left out. See :class:`Standard`."""
         self.low, self.high = widen(X, weight, self.low, self.high)
+        self.count = self.count + _count(X, weight, missing)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total, _ = accumulate(X, weight, weight, self.mean)
+            mean = self.mean + total / np.maximum(self.count, _TINY)
+        # Sums of huge values overflow; the mean stays within the range all the same.
+        seen = np.isfinite(self.low)
+        self.mean = np.where(seen, np.fmin(np.fmax(mean, self.low), self.high), 0.0)
         self.refresh()
+
+    def filled(self, X: Any) -> Any:
+        """Rows without gaps, for :func:`fires.kernels.scaled.rescale`.
+
+        Parameters
+        ----------
+        X : ndarray (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray (n_rows, n_features)
+            With the mean of the column so far for each missing entry; X itself if there is none.
+        """
+        gaps = np.isnan(X)
+        return np.where(gaps, self.mean, X) if gaps.any() else X
 
     def refresh(self) -> None:
         """Compute shift and gain from the range."""
