@@ -80,7 +80,8 @@ class ClassTarget:
         """
         positive = self.class_weight[-self.n_rows :, None] + 0.5
         total = self.class_weight.sum() + 1.0
-        return np.log(np.where(target > 0.0, positive, total - positive) / total)
+        shares: Floats = np.log(np.where(target > 0.0, positive, total - positive) / total)
+        return shares
 
     def count(self, y: Values, weight: Floats) -> None:
         """Learn from a batch, after :meth:`look`.
