@@ -257,9 +257,7 @@ class BayesLearner:
         _, now, seen_at = self.sparse
         return np.minimum(self.var * self.gamma ** (seen_at - now), self.prior)
 
-    def _put_aside(
-        self, rows: Floats, said: Floats, weight: Floats, before: Floats | None
-    ) -> None:
+    def _put_aside(self, rows: Floats, said: Floats, weight: Floats, before: Floats | None) -> None:
         leading = self.leading
         if before is None:
             leading.add(rows.copy() if self.scale is None else rows, said, weight, None)

@@ -15,6 +15,7 @@ import numpy as np
 
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
+from fires.kernels import accumulate
 from fires.kernels.running import PATIENCE, PROPORTION, ROUNDING, YOUNG, learn, standardise
 from fires.kernels.scaled import widen
 
@@ -277,6 +278,11 @@ class MinMax:
         self.shift = np.where(np.isfinite(self.low), self.low, 0.0)
         width = np.subtract(self.high, self.low, out=np.full(len(seen), np.inf), where=seen)
         self.gain = 1.0 / width
+
+
+def _count(X: Any, weight: Floats, missing: bool) -> Any:
+    """The weight of the rows in which a column has entries; one number if nothing is missing."""
+    return weight @ ~np.isnan(X) if missing else np.add.reduce(weight)
 
 
 DENSE = {scaler.kind: scaler for scaler in (Unscaled, Standard, MinMax)}
