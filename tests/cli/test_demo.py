@@ -3,7 +3,6 @@ import os
 import re
 import subprocess
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -105,8 +104,7 @@ def test_the_intervals_tell_what_matters_now_from_what_mattered_before(demo):
 
 
 def test_a_selector_that_does_not_recover_is_reported_as_that(tmp_path, monkeypatch):
-    slow = partial(fires.FIRES, update="gradient")
-    monkeypatch.setattr("fires.selectors.fires.FIRES", slow)
+    monkeypatch.setitem(fires.FIRES.__init__.__kwdefaults__, "update", "gradient")
     output = run("--out", tmp_path).output
     assert FOUND.search(output).groups() == ("5",)
     assert "not recovered from the change by the end of the stream: " in output

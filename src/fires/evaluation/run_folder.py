@@ -163,7 +163,9 @@ def _main_classes(selector: Any) -> list[Any] | None:
     by_class = selector.class_importances_
     if len(by_class) < 3:
         return None
-    labels: list[Any] = selector.classes_[(by_class == selector.importances_).argmax(axis=0)].tolist()
+    labels: list[Any] = selector.classes_[
+        (by_class == selector.importances_).argmax(axis=0)
+    ].tolist()
     return labels
 
 
