@@ -168,7 +168,7 @@ def test_rows_that_wait_for_their_labels_are_kept_apart():
 
 def test_a_scale_that_would_overflow_is_refused():
     model, huge = OnlinePipeline(FIRES(2)).partial_fit(X, y), X.copy()
-    huge[0, 0] = 1e149
+    huge[:, 0] *= 1e149
     for rows in (huge, np.asfortranarray(huge)):
         refused(model, rows, y, sample_weight=np.full(100, 1e15))
         refused(OnlinePipeline(FIRES(2)), rows, y, sample_weight=np.full(100, 1e15))

@@ -22,7 +22,7 @@ import fires
 from fires.cli import main
 from fires.kernels.perceptron import perceptron_pass_plain
 from fires.metrics import StabilityWindow
-from fires.predictors import Perceptron
+from fires.predictors import LinearRegressor, Perceptron
 from fires.streams.files import from_file
 
 N_ROWS, N_NUMBERS = 1_050, 8
@@ -70,8 +70,9 @@ def select(*arguments, stdin=None):
     return CliRunner().invoke(main, ["select", *map(str, arguments)], input=stdin)
 
 
-def pipeline_of(selector, predictor=True, **settings):
-    return fires.OnlinePipeline(selector, Perceptron() if predictor else None, **settings)
+def pipeline_of(selector, classes=True, **settings):
+    predictor = Perceptron() if classes else LinearRegressor()
+    return fires.OnlinePipeline(selector, predictor, **settings)
 
 
 def process(*arguments, **options):
@@ -164,10 +165,31 @@ def test_and_so_it_is_for_every_model(tmp_path, target, options, pipeline):
         pipeline.partial_fit(batch.X, batch.y)
     saved = fires.load(out / "state.safetensors")
     np.testing.assert_array_equal(saved.selector.weights_, pipeline.selector.weights_)
-    assert (saved.predictor is None) == numeric
+    assert type(saved.predictor) is (LinearRegressor if numeric else Perceptron)
+    np.testing.assert_array_equal(saved.predict(batch.X), pipeline.predict(batch.X))
     assert {"n2", "n5"} <= set(saved.selector.get_feature_names_out())
     scores = read_run(out)[1]["scores"]
-    assert scores == {} if numeric else scores["accuracy"] > 0.5
+    assert scores.keys() == ({"r2", "mae"} if numeric else {"accuracy"})
+    assert scores["mae"] > 0.0 if numeric else scores["accuracy"] > 0.5
+
+
+def test_numbers_are_scored_over_all_rows_by_a_regression_on_the_selected(tmp_path):
+    path, out = write(tmp_path / "x.csv", "amount"), tmp_path / "out"
+    result = select(path, "-t", "amount", "-k", 3, "--out", out)
+    pipeline = fires.OnlinePipeline(fires.FIRES(3), LinearRegressor())
+    truth, said, mean = [], [], []
+    for batch in from_file(path, "amount").batches(100):
+        if truth:
+            said.append(pipeline.predict(batch.X))
+            mean.append(np.full(len(batch.y), np.concatenate(truth[1:] or [batch.y]).mean()))
+        pipeline.partial_fit(batch.X, batch.y)
+        truth.append(batch.y)
+    truth, said, mean = (np.concatenate(part) for part in (truth[1:], said, mean))
+    r2 = 1.0 - np.square(truth - said).sum() / np.square(truth - mean).sum()
+    mae = np.abs(truth - said).mean()
+    scores = read_run(out)[1]["scores"]
+    assert scores == pytest.approx({"r2": r2, "mae": mae})
+    assert f"R2 {r2:.3f}, MAE {mae:.4g} on the selected features" in result.stdout
 
 
 def test_table_and_files_say_the_same(run):

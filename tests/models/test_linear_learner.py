@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logit, ndtri
 
 from fires.core.batch import CheckedBatch
+from fires.kernels.running import MEMORY
 from fires.models.base import Rates
 from fires.models.families import FAMILIES
 from fires.models.linear_learner import LinearLearner
@@ -74,10 +75,19 @@ class Plain:
             self.noise *= np.exp(np.clip(RATES.mu * share * self.noise * d.sum(), -1, 1))
 
 
-def weighted_moments(X, w):
-    seen = ~np.isnan(X)
-    mean = (w @ np.nan_to_num(X)) / (w @ seen)
-    return mean, np.sqrt((w @ np.nan_to_num(X - mean) ** 2) / (w @ seen))
+def faded(X, w, n_rows):
+    """The weight that each entry still has, after the batches of ``n_rows`` that followed."""
+    there = w[:, None] * ~np.isnan(X)
+    per_batch = there.reshape(-1, n_rows, X.shape[1]).sum(axis=1)
+    later = per_batch[::-1].cumsum(axis=0)[::-1] - per_batch
+    return there * np.repeat((1.0 - 1.0 / MEMORY) ** later, n_rows, axis=0)
+
+
+def weighted_moments(X, w, n_rows):
+    weight = faded(X, w, n_rows)
+    mean = (weight * np.nan_to_num(X)).sum(axis=0) / weight.sum(axis=0)
+    square = (weight * np.nan_to_num(X - mean) ** 2).sum(axis=0) / weight.sum(axis=0)
+    return mean, np.sqrt(square)
 
 
 def against_the_past(family, scale, y, past_y, past_w, n_classes):
@@ -89,10 +99,10 @@ def against_the_past(family, scale, y, past_y, past_w, n_classes):
         weight = np.array([[past_w[past_y == label].sum()] for label in labels])
         share = (weight + 0.5) / (past_w.sum() + 1)
         return y, ndtri(share) if family == "probit" else logit(share)
-    (mean,), (spread,) = weighted_moments(past_y[:, None], past_w)
+    (mean,), (spread,) = weighted_moments(past_y[:, None], past_w, len(y))
     if family == "gaussian":
         return (y - mean) * (1.0 / spread if spread > 1e-12 else 0.0), None
-    return y, np.log([[max(mean, 0.5 / past_w.sum())]])
+    return y, np.log([[max(mean, 0.5 / faded(past_y[:, None], past_w, len(y)).sum())]])
 
 
 SETTINGS = [("probit", 2), ("probit", 3), ("logistic", 2), ("gaussian", 2), ("poisson", 2)]
@@ -122,7 +132,7 @@ def test_dense_learning_equals_the_plain_loop(scale, family, n_classes, missing,
         if np.isnan(past).all(axis=0).any():
             return  # a column never seen has no scale to compare with
         if scale == "standard":
-            shift, width = weighted_moments(past, past_w)
+            shift, width = weighted_moments(past, past_w, len(X))
         elif scale == "minmax":
             shift = np.nanmin(past, axis=0)
             width = np.nanmax(past, axis=0) - shift

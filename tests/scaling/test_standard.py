@@ -172,5 +172,5 @@ def test_sums_that_overflow_are_refused(first):
     scaler = Standard(1)
     if not first:
         scaler.scaled(np.ones((2, 1)), np.ones(2))[1]()
-    with pytest.raises(ValueError, match="so large that sums overflow"):
+    with pytest.raises(ValueError, match="so large that a step would overflow"):
         scaler.scaled(np.full((2, 1), [[1e200], [0.0]]), np.ones(2))

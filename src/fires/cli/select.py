@@ -25,7 +25,7 @@ from fires.core.errors import InputError
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
     from fires.evaluation.totals import RunTotals
-    from fires.predictors import Perceptron
+    from fires.predictors import LinearRegressor, Perceptron
     from fires.streams.base import Batch
 
 _EXAMPLES = """\b
@@ -84,7 +84,8 @@ def command(
 
     While it reads, a Perceptron that sees nothing but the selected features is tested on each
     batch before it learns from it: its accuracy says what the selection is worth. Where the
-    target holds numbers or counts there is no Perceptron.
+    target holds numbers or counts, it is a linear regression, with R2 (1 is perfect, 0 no better
+    than the mean of the rows before) and MAE, the mean absolute error.
 
     Ctrl-C ends the run early; what was learnt until then is shown and saved.
     """
@@ -95,7 +96,9 @@ def command(
         from fires.evaluation.prequential import prequential
         from fires.evaluation.run_folder import RunFolder, alarm_rows, feature_rows
         from fires.evaluation.totals import RunTotals
+        from fires.metrics.prediction import Scores
         from fires.pipeline import OnlinePipeline
+        from fires.predictors import Perceptron
         from fires.selectors.fires import FIRES
         from fires.streams.files import from_file
 
@@ -126,8 +129,11 @@ def command(
             source,
         ):
             reading = time.perf_counter()
-            pipeline = OnlinePipeline(selector, _predictor(model, source.first()), scale)
-            for step in prequential(source, pipeline, batch_size=batch_size):
+            predictor = _predictor(model, source.first())
+            pipeline = OnlinePipeline(selector, predictor, scale)
+            classes = isinstance(predictor, Perceptron)
+            totals.whole = Scores(("accuracy",) if classes else ("r2", "mae"))
+            for step in prequential(source, pipeline, batch_size=batch_size, scores=totals.whole):
                 totals.add(step)
                 if folder is not None:
                     folder.record(step)
@@ -156,12 +162,13 @@ def command(
         sys.exit(130)
 
 
-def _predictor(model: str, first: Batch) -> Perceptron | None:
+def _predictor(model: str, first: Batch) -> Perceptron | LinearRegressor:
     """A Perceptron, if the target holds classes, as FIRES too finds out from the first batch."""
     from fires.core.classes import has_fractions
-    from fires.predictors import Perceptron
+    from fires.predictors import LinearRegressor, Perceptron
 
-    return None if model in _NUMERIC or has_fractions(first.y) else Perceptron()
+    numeric = model in _NUMERIC or has_fractions(first.y)
+    return LinearRegressor() if numeric else Perceptron()
 
 
 def _refuse_one_class(selector: Any, file: str, target: str, source: Interruptible) -> None:
@@ -184,7 +191,10 @@ def _print_table(
     click.echo("\n" + _meaning(run["classes"]))
     facts = [f"{totals.n_rows:,} rows in {run['seconds']:.1f} s"]
     facts += _if_known("stability {:.3f}", totals.stability)
-    facts += _if_known("accuracy {:.3f} on the selected features", totals.scores.get("accuracy"))
+    scores = totals.scores
+    facts += _if_known("accuracy {:.3f} on the selected features", scores.get("accuracy"))
+    facts += _if_known("R2 {:.3f}", scores.get("r2"))
+    facts += _if_known("MAE {:.4g} on the selected features", scores.get("mae"))
     click.echo(", ".join(facts))
     for line in alarm_lines(run["alarms"]):
         click.echo(line)
@@ -219,6 +229,7 @@ def _seen(step: Step, totals: RunTotals, started: float) -> dict[str, Any]:
     now = [f"{totals.n_rows / (time.perf_counter() - started):,.0f} rows/s"]
     now += _if_known("stability {:.2f}", step.stability)
     now += _if_known("accuracy {:.2f}", totals.recent_scores.get("accuracy"))
+    now += _if_known("R2 {:.2f}", totals.scores.get("r2"))
     return {
         "description": f"{totals.n_rows:,} rows",
         "completed": step.position.bytes,

@@ -19,6 +19,7 @@ from fires.kernels.running import PATIENCE, PROPORTION, ROUNDING, YOUNG, learn, 
 from fires.kernels.scaled import widen
 
 _TINY = np.finfo(np.float64).tiny
+_OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
 
 class Unscaled:
@@ -52,15 +53,16 @@ class Standard:
 
     **Bad entries.** The *reach* of a column is the greatest :math:`|t|` so far; it fades, too. An
     entry beyond ten times the reach is out of all proportion. It becomes 0 and does not count, as
-    if it were missing. If there are eight of them within the memory, such entries belong to the
+    if it were missing. If there are five of them within the memory, such entries belong to the
     column: from then on they count.
 
     **A column that moved.** Sixteen rows of a batch are looked at before it is scaled. If eight
     entries in a row are beyond 1.5 times the reach, the level or the unit of the column has
     changed, and its scale starts anew from the batch itself. It also does if for ten batches the
-    column has stayed about one value with less than 0.05 of the standard deviation. Then the
-    unit has become smaller, or the scale came from a bad entry. Columns that are narrow at times
-    show themselves by their wide entries afterwards. For these it takes longer each time.
+    column has stayed about one value with less than a fifth of the standard deviation. Then the
+    unit has become smaller, or the scale came from a bad entry. Columns that are narrow at times,
+    or move again and again would start anew for ever. So each start makes the next one harder, and
+    this is forgotten ten times as slowly.
 
     Examples
     --------
@@ -82,6 +84,7 @@ class Standard:
         # Files of older versions have none of these.
         "reach": Array("J", low=0.0, optional=True),
         "beyond": Array("J", low=0.0, optional=True),
+        "waiting": Array("J", low=0.0, optional=True),
         "refused": Array("J", low=0.0, optional=True),
         "narrow": Array("J", low=0.0, optional=True),
         "settled": Array("J", optional=True),
@@ -95,6 +98,7 @@ class Standard:
         self.gain = np.zeros(n_features)
         self.reach = np.zeros(n_features)
         self.beyond = np.zeros(n_features)  # sampled entries in a row beyond the reach
+        self.waiting = np.zeros(n_features)  # the reach once entries are within it again
         self.refused = np.zeros(n_features)  # entries out of all proportion, fading
         self.narrow = np.zeros(n_features)  # rows for which the column has hardly varied
         self.settled = np.zeros(n_features)  # about which value
@@ -119,20 +123,47 @@ class Standard:
         """
         rows = np.ascontiguousarray(X).view()
         rows.flags.writeable = False  # one compiled form serves writable and read-only callers
-        out, shown = np.empty(X.shape), np.empty((7, X.shape[1]))
-        total = standardise(
-            *(rows, weight, not self.ready),
-            *(self.count, self.shift, self.gain, self.reach, self.beyond),
-            *(self.refused, self.narrow, self.patience, out, shown),
-        )
+        out, shown = np.empty(X.shape), self.empty_shown()
+        total = standardise(rows, weight, *self.running(), out, shown)
         if not math.isfinite(total):
-            raise ValueError("X holds values so large that sums overflow; rescale them.")
-        return out, lambda: self._learn(shown, weight)
+            raise ValueError(_OVERFLOW)
+        return out, lambda: self.learn(shown, weight)
 
-    def _learn(self, shown: Floats, weight: Floats) -> None:
+    def running(self) -> tuple[Any, ...]:
+        """What a compiled loop needs to scale a batch: see :mod:`fires.kernels.running`.
+
+        Returns
+        -------
+        tuple
+        """
+        return (
+            *(not self.ready, self.count, self.shift, self.gain, self.reach, self.beyond),
+            *(self.refused, self.narrow, self.patience),
+        )
+
+    def empty_shown(self) -> Floats:
+        """Space for what a batch shows.
+
+        Returns
+        -------
+        ndarray
+        """
+        return np.empty((7, len(self.shift)))
+
+    def learn(self, shown: Floats, weight: Floats) -> None:
+        """Learn from a batch.
+
+        Parameters
+        ----------
+        shown : ndarray
+            What it has shown.
+        weight : ndarray (n_rows,)
+            How often each row counts.
+        """
         learn(
             *(shown, weight, self.count, self.shift, self.spread, self.gain),
-            *(self.reach, self.beyond, self.refused, self.narrow, self.settled, self.patience),
+            *(self.reach, self.beyond, self.waiting, self.refused),
+            *(self.narrow, self.settled, self.patience),
         )
         self.ready = self.ready or bool(self.count.any())
 
@@ -175,24 +206,32 @@ class Standard:
 class MinMax:
     """0 for the smallest and 1 for the greatest value seen.
 
+    A missing entry must say nothing, and 0 would say that it is the smallest. So :meth:`filled`
+    puts the mean of its column in its place.
+
     Examples
     --------
     >>> scaler = MinMax(1)
-    >>> X = np.array([[2.0], [4.0], [6.0]])
-    >>> scaler.begin(X, np.ones(3), missing=False)
-    >>> (X - scaler.shift) * scaler.gain
-    array([[0. ], [0.5], [1. ]])
+    >>> X = np.array([[2.0], [3.0], [7.0], [np.nan]])
+    >>> scaler.begin(X, np.ones(4), missing=True)
+    >>> (scaler.filled(X) - scaler.shift) * scaler.gain
+    array([[0. ], [0.2], [1. ], [0.4]])
     """
 
     kind: ClassVar[str | None] = "minmax"
     learnt: ClassVar[Declared] = {
         "low": Array("J", finite=False),
         "high": Array("J", finite=False),
+        # Files of earlier versions have neither: their means begin with the next batch.
+        "count": Array("1|J", low=0.0, optional=True),
+        "mean": Array("J", optional=True),
     }
 
     def __init__(self, n_features: int) -> None:
         self.low = np.full(n_features, np.inf)
         self.high = np.full(n_features, -np.inf)
+        self.count: Floats = np.zeros(1)  # one number; one per column once entries are missing
+        self.mean = np.zeros(n_features)
         self.refresh()
 
     @property
@@ -207,7 +246,30 @@ class MinMax:
     def absorb(self, X: Any, p: Floats, q: Floats, weight: Floats, missing: bool) -> None:
         """Widen the range by a batch; rows of weight 0 are left out. See :class:`Standard`."""
         self.low, self.high = widen(X, weight, self.low, self.high)
+        self.count = self.count + _count(X, weight, missing)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total, _ = accumulate(X, weight, weight, self.mean)
+            mean = self.mean + total / np.maximum(self.count, _TINY)
+        # Sums of huge values overflow; the mean stays within the range all the same.
+        seen = np.isfinite(self.low)
+        self.mean = np.where(seen, np.fmin(np.fmax(mean, self.low), self.high), 0.0)
         self.refresh()
+
+    def filled(self, X: Any) -> Any:
+        """Rows without gaps, for :func:`fires.kernels.scaled.rescale`.
+
+        Parameters
+        ----------
+        X : ndarray (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray (n_rows, n_features)
+            With the mean of the column so far for each missing entry; X itself if there is none.
+        """
+        gaps = np.isnan(X)
+        return np.where(gaps, self.mean, X) if gaps.any() else X
 
     def refresh(self) -> None:
         """Compute shift and gain from the range."""

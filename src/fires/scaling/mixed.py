@@ -17,6 +17,7 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, collect, restore
 from fires.core.state import Arrays, part_of, under
+from fires.kernels.running import CLIP
 from fires.scaling.dense import Standard
 from fires.scaling.sparse import Touched
 
@@ -117,7 +118,7 @@ class Mixed:
         full, learn = self.full.scaled(block, weight)
         rare = ~is_full
         indices = X.indices[rare]
-        data = np.nan_to_num(X.data[rare] * self.gain(indices))
+        data = np.nan_to_num(X.data[rare] * self.gain(indices)).clip(-CLIP, CLIP)
         indptr = np.concatenate([[0], np.cumsum(np.bincount(row[rare], minlength=X.shape[0]))])
         return MixedRows(full, self.columns, data, indices, indptr), learn
 

@@ -523,6 +523,7 @@ class FIRES(OnlineSelector):
             members = part_of("members", arrays)
             sizes = {"J": self.n_features_in_}
             restore(self._members_, Membership.learnt, {}, members, sizes)
+            self._members_.refresh()
             found = SimpleNamespace()
             restore(found, {"n_batches": Value(int, low=0)}, header, arrays, {})
             restore(found, {"alarms": Array("*", 4)}, {}, arrays, {})
