@@ -94,7 +94,7 @@ def command(
         raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
     with quick_imports():
         from fires.evaluation.prequential import prequential
-        from fires.evaluation.run_folder import RunFolder, feature_rows
+        from fires.evaluation.run_folder import RunFolder, alarm_rows, feature_rows
         from fires.evaluation.totals import RunTotals
         from fires.metrics.prediction import Scores
         from fires.pipeline import OnlinePipeline
@@ -145,6 +145,7 @@ def command(
             "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
             "n_features": selector.n_features_in_,
             "missing_values": pipeline.n_missing_,
+            "alarms": alarm_rows(selector, names),
         }
         if folder is not None:
             folder.finish(pipeline, names, totals, run)
@@ -184,16 +185,19 @@ def _print_table(
 ) -> None:
     from rich.console import Console
 
-    from fires.cli.tables import feature_table
+    from fires.cli.tables import alarm_lines, feature_table
 
     Console().print(feature_table(chosen))
+    click.echo("\n" + _meaning(run["classes"]))
     facts = [f"{totals.n_rows:,} rows in {run['seconds']:.1f} s"]
     facts += _if_known("stability {:.3f}", totals.stability)
     scores = totals.scores
     facts += _if_known("accuracy {:.3f} on the selected features", scores.get("accuracy"))
     facts += _if_known("R2 {:.3f}", scores.get("r2"))
     facts += _if_known("MAE {:.4g} on the selected features", scores.get("mae"))
-    click.echo("\n" + ", ".join(facts))
+    click.echo(", ".join(facts))
+    for line in alarm_lines(run["alarms"]):
+        click.echo(line)
     if n_missing := run["missing_values"]:
         were = "value was" if n_missing == 1 else "values were"
         click.echo(f"{n_missing:,} missing {were} left out of the learning")
@@ -203,6 +207,16 @@ def _print_table(
             click.echo(f"  {unit} {place}: {printable(reason)}")
         if n_rejected > len(run["rejected_examples"]):
             click.echo("  ...")
+
+
+def _meaning(classes: list[Any] | None) -> str:
+    """What the sign of an importance says."""
+    if classes is None:
+        return "importance above 0: the target grows with the feature"
+    names = [printable(str(label)) for label in classes]
+    if len(names) == 2:
+        return f'importance above 0 speaks for "{names[1]}", below 0 for "{names[0]}"'
+    return "importance above 0 speaks for the class, below 0 against it"
 
 
 def _if_known(text: str, value: float | None) -> list[str]:
