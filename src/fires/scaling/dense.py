@@ -151,11 +151,15 @@ class Standard:
         """Compute the gain from the sums, and what older files do not have."""
         self.count = np.array(np.broadcast_to(self.count, self.shift.shape))
         self.ready = bool(self.count.any())
-        deviation = np.sqrt(self.spread / np.maximum(self.count, _TINY))
+        # In the same order as the compiled loop, so that a loaded scale goes on bit for bit.
+        variance = self.spread * np.where(
+            self.count > 0.0, 1.0 / np.maximum(self.count, _TINY), 0.0
+        )
+        deviation = np.sqrt(variance)
         likely = np.minimum(np.sqrt(self.spread), 10.0 * deviation)
         self.reach = np.where(self.reach > 0.0, self.reach, likely)
         floor = np.maximum(ROUNDING * self.shift**2, 1e-300)
-        seen = deviation**2 > floor
+        seen = variance > floor
         self.gain = np.where(seen, 1.0 / np.where(seen, deviation, 1.0), 0.0)
 
 
