@@ -15,6 +15,7 @@ import numpy as np
 
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
+from fires.core.state import Arrays
 from fires.kernels.running import PATIENCE, PROPORTION, ROUNDING, YOUNG, learn, standardise
 from fires.kernels.scaled import widen
 
@@ -81,14 +82,13 @@ class Standard:
         "count": Array("1|J", low=0.0),
         "shift": Array("J"),
         "spread": Array("J", low=0.0),
-        # Files of older versions have none of these.
-        "reach": Array("J", low=0.0, optional=True),
-        "beyond": Array("J", low=0.0, optional=True),
-        "waiting": Array("J", low=0.0, optional=True),
-        "refused": Array("J", low=0.0, optional=True),
-        "narrow": Array("J", low=0.0, optional=True),
-        "settled": Array("J", optional=True),
-        "patience": Array("J", low=1.0, optional=True),
+        "reach": Array("J", low=0.0),
+        "beyond": Array("J", low=0.0),
+        "waiting": Array("J", low=0.0),
+        "refused": Array("J", low=0.0),
+        "narrow": Array("J", low=0.0),
+        "settled": Array("J"),
+        "patience": Array("J", low=1.0),
     }
 
     def __init__(self, n_features: int) -> None:
@@ -206,6 +206,27 @@ class MinMax:
         self.shift = np.where(np.isfinite(self.low), self.low, 0.0)
         width = np.subtract(self.high, self.low, out=np.full(len(seen), np.inf), where=seen)
         self.gain = 1.0 / width
+
+
+def declared_in(arrays: Arrays, half: Any) -> Declared:
+    """What a scale has learnt; in a file from before it forgot, only count, mean and spread.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+        What was read.
+    half : object
+        The scale, dense or sparse.
+
+    Returns
+    -------
+    mapping
+        For :func:`fires.core.declared.restore`.
+    """
+    learnt: Declared = half.learnt
+    if isinstance(half, Standard) and arrays.keys() == {"count", "shift", "spread"}:
+        return {name: learnt[name] for name in arrays}
+    return learnt
 
 
 DENSE = {scaler.kind: scaler for scaler in (Unscaled, Standard, MinMax)}
