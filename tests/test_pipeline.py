@@ -41,7 +41,7 @@ def test_unselected_columns_are_zero_in_training_and_in_prediction(spy):
         assert (shown[:, ~out] != 0.0).any()
 
 
-@pytest.mark.parametrize("preprocess", ["standard", "minmax", None])
+@pytest.mark.parametrize("preprocess", ["standard", None])
 def test_missing_entries_are_zeros_after_scaling(preprocess, spy):
     model = OnlinePipeline(AllFeatures(), spy, preprocess)
     for X, y in batches(3):
@@ -50,6 +50,21 @@ def test_missing_entries_are_zeros_after_scaling(preprocess, spy):
     assert all((X[::7, 1] == 0.0).all() for X, *_ in spy.trained)
     model.predict(X)
     assert (spy.tested[0][::7, 1] == 0.0).all()
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("preprocess", ["standard", "minmax"])
+def test_a_column_does_not_gain_by_gaps_that_depend_on_the_label(preprocess, sparse):
+    """Its values say nothing, but half of them are missing where the label is 1."""
+    rng = np.random.default_rng(0)
+    model = OnlinePipeline(FIRES(2), None, preprocess)
+    for _ in range(30):
+        X = rng.normal(size=(100, 8))
+        y = (X[:, 0] - X[:, 1] + rng.normal(size=100) > 0).astype(int)
+        X[:, 5] = rng.uniform(3.0, 7.0, 100)
+        X[(y == 1) & (rng.random(100) < 0.6), 5] = np.nan
+        model.partial_fit(sp.csr_array(X) if sparse else X, y)
+    assert set(model.selector.get_support(indices=True)) == {0, 1}
 
 
 def test_selector_and_predictor_see_the_same_numbers(spy):

@@ -107,7 +107,7 @@ def groups():
     from fires.models import NeuralNet, SoftTree
 
     def pipeline(selector, predictor, **kind):
-        ours = predictor is fires.predictors.Perceptron
+        ours = predictor in (fires.predictors.Perceptron, fires.predictors.LinearRegressor)
         given = {} if ours else {"predictor": predictor}
         return by_rows(lambda: fires.OnlinePipeline(selector(), predictor()), **kind, **given)
 
@@ -187,6 +187,9 @@ def groups():
             "FIRES, three classes": by_rows(lambda: fires.FIRES(3), "three"),
             "FIRES, a user's model": by_rows(lambda: fires.FIRES(3, model=Mine()), model=Mine),
             "pipeline, Perceptron": pipeline(lambda: fires.FIRES(3), fires.predictors.Perceptron),
+            "pipeline, LinearRegressor": pipeline(
+                lambda: fires.FIRES(3), fires.predictors.LinearRegressor, kind="numbers"
+            ),
             "pipeline, GaussianNB": pipeline(lambda: fires.FIRES(3), GaussianNB, kind="three"),
         },
     }

@@ -28,8 +28,9 @@ def load(path: str | os.PathLike[str], model: Any = None, predictor: Any = None)
         The model of the selector, if it is your own, or the estimator of ``FromModel`` or
         ``WindowRefit``.
     predictor : object, optional
-        The predictor of a pipeline, unless it is the built-in ``Perceptron``. An estimator of
-        scikit-learn is cloned; any other predictor is used itself.
+        The predictor of a pipeline, unless it is the built-in ``Perceptron`` or
+        ``LinearRegressor``. An estimator of scikit-learn is cloned; any other predictor is used
+        itself.
 
     Returns
     -------

@@ -23,7 +23,7 @@ from fires.core.settings import check_choice
 from fires.core.state import Arrays, State, part_of, under, write_state
 from fires.core.version import __version__
 from fires.kernels.scaled import keep_columns
-from fires.predictors import Perceptron, Predictor, as_predictor
+from fires.predictors import LinearRegressor, Perceptron, Predictor, as_predictor
 from fires.predictors.state import predictor_from_state, predictor_state
 from fires.scaling import SCALES, Scaler
 from fires.selectors.base import OnlineSelector
@@ -41,7 +41,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     not selected. So it keeps working when the set changes.
 
     Selector and predictor see the same scaled rows. The scale of a batch comes from the batches
-    before it; the first batch is scaled by its own values. Missing entries become zeros.
+    before it; the first batch is scaled by its own values. A missing entry becomes the mean of its
+    column so far, so that it says nothing; without a scale, it becomes 0.
 
     The constructor checks nothing, as in every scikit-learn estimator. The first batch does.
 
@@ -176,7 +177,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         batch : CheckedBatch
-            The rows that selector and predictor see, with zeros for missing entries.
+            The rows that selector and predictor see, without gaps.
         learn_scale : callable () -> None
             Call it to learn the scale from the batch. Until then the scale does not change.
         """
@@ -405,10 +406,10 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         """Write everything needed to go on to a file, for :func:`fires.load`.
 
         The file holds no code. It is written under another name and then moved into place, so a
-        crash leaves the old file whole. The built-in ``Perceptron`` is restored from the file
-        alone. An estimator of scikit-learn, or your own predictor with ``state()`` and
-        ``restore(header, arrays)``, must be passed to :func:`fires.load` again, with its settings.
-        A model of River cannot be saved.
+        crash leaves the old file whole. The built-in ``Perceptron`` and ``LinearRegressor`` are
+        restored from the file alone. An estimator of scikit-learn, or your own predictor with
+        ``state()`` and ``restore(header, arrays)``, must be passed to :func:`fires.load` again,
+        with its settings. A model of River cannot be saved.
 
         Parameters
         ----------
@@ -490,7 +491,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         elif predictor is not None:
             raise ValueError(f"The pipeline in {where} was saved without a predictor: pass none.")
         width = getattr(predictor, "coef_", np.zeros((1, selector.n_features_in_))).shape[-1]
-        if isinstance(predictor, Perceptron) and width != selector.n_features_in_:
+        ours = isinstance(predictor, Perceptron | LinearRegressor)
+        if ours and width != selector.n_features_in_:
             raise StateError(
                 f"a predictor of {width} features for {selector.n_features_in_} features"
             )

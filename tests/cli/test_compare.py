@@ -71,7 +71,7 @@ def csv_file(tmp_path_factory):
 def whole(csv_file):
     """One comparison with everything: what was printed, and the folder."""
     out = csv_file.parent / "new" / "comparison"
-    result = run(csv_file, "--target", "label", "--top", 3, "--seeds", 2, "--out", out)
+    result = run(csv_file, "--target", "label", "--top", 3, "--seeds", 3, "--out", out)
     assert result.exit_code == 0, result.output
     return result.stdout, out
 
@@ -91,7 +91,7 @@ def test_every_selector_has_a_row_and_the_baselines_too(whole):
 
 def test_the_numbers_are_those_of_the_library(csv_file, whole):
     stream = from_file(csv_file, "label")
-    found = compare_streams(lambda: stream, {"fires": lambda seed: FIRES(3)}, seeds=2)
+    found = compare_streams(lambda: stream, {"fires": lambda seed: FIRES(3)}, seeds=3)
     facts = json.loads((whole[1] / "compare.json").read_text(encoding="utf-8"))
     shown = {one["name"]: one for one in facts["outcomes"]}
     for name in ("fires", "all", "random"):
@@ -103,9 +103,9 @@ def test_it_says_how_the_numbers_came_about(whole):
     said = " ".join(whole[0].split())
     for words in (
         "900 rows of 11 features, 2 classes",
-        "standard deviation over 2 runs",
-        "Wilcoxon's signed-rank test",
-        "Holm's correction",
+        "standard deviation over 3 runs",
+        "two-sided t-test with Holm's correction",
+        "on streams like this one, both are equally good on average",
         "brought to [0, 1]",
         "written to",
     ):
@@ -219,20 +219,21 @@ def test_binary_selectors_are_left_out_of_many_classes_in_one_line(tmp_path):
     )
 
 
-def test_few_pieces_come_with_a_caution(tmp_path):
+def test_few_runs_or_pieces_come_with_a_caution(tmp_path):
     path = write(tmp_path / "short.csv", table=make_table(300))
-    result = run(path, "-t", "label", "-s", "ofs", "--seeds", 1)
-    assert "Caution: there are only 2 pieces" in result.stdout
+    for seeds, words in ((3, "takes 3 pieces of the stream"), (1, "takes 3 runs or more")):
+        said = " ".join(run(path, "-t", "label", "-s", "ofs", "--seeds", seeds).stdout.split())
+        assert f"Caution: differences are not tested, which {words}" in said
 
 
 def test_baselines_alone_are_compared_with_each_other(csv_file):
-    result = run(csv_file, "-t", "label", "-s", "all", "--top", 2, "--seeds", 1)
+    result = run(csv_file, "-t", "label", "-s", "all", "--top", 2, "--seeds", 5)
     assert {row["name"] for row in ROW.finditer(result.stdout)} == {"all", "random"}
     assert "At the 5% level, worse than all: random." in result.stdout
 
 
 def test_where_nothing_is_selected_there_is_a_caution_and_no_verdict(csv_file):
-    result = run(csv_file, "-t", "label", "-s", "ofs", "--top", 50, "--seeds", 1)
+    result = run(csv_file, "-t", "label", "-s", "ofs", "--top", 50, "--seeds", 3)
     assert "Caution: every selector takes all features" in result.stdout
     assert "5% level" not in result.stdout
 

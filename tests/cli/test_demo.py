@@ -16,10 +16,10 @@ from fires.streams.synthetic import DriftingFeatures
 
 ROW = re.compile(
     r"^ *(?P<rank>\d+) +(?P<feature>x\d+) +(?P<weight>\S+) +(?P<importance>\S+)"
-    r" ± (?P<uncertainty>\S+) +(?P<share>\S+)% +(?P<relevant>now|before)? *$",
+    r" +\[ *(?P<low>\S+), +(?P<high>\S+)\] +(?P<share>\S+)% +(?P<relevant>now|before)? *$",
     re.MULTILINE,
 )
-FOUND = re.compile(r"found (\d) of 5 relevant features before the change, (\d) of 5 after it")
+FOUND = re.compile(r"before the change, (\d) of the 5 relevant features are selected")
 
 
 def run(*arguments):
@@ -50,34 +50,36 @@ def test_the_table_is_what_the_saved_state_says(demo):
     selector, stream = fires.load(path).selector, DriftingFeatures()
     assert selector.n_samples_seen_ == 20_000
     shown = list(ROW.finditer(output))
-    best = np.argsort(selector.ranking_)[:10]
-    assert [row["feature"] for row in shown] == [f"x{column}" for column in best]
     old, new = stream.relevant_at(0), stream.relevant_at(19_999)
-    for rank, (row, column) in enumerate(zip(shown, best, strict=True), start=1):
-        assert int(row["rank"]) == rank
-        assert float(row["weight"]) == pytest.approx(selector.weights_[column], rel=5e-4)
-        assert float(row["importance"]) == pytest.approx(selector.importances_[column], abs=5e-5)
-        assert float(row["uncertainty"]) == pytest.approx(selector.uncertainties_[column], abs=5e-5)
+    selected = selector.get_support(indices=True)
+    told = set(old.tolist()) | set(new.tolist()) | set(selected.tolist())
+    best = [column for column in np.argsort(selector.ranking_).tolist() if column in told]
+    assert [row["feature"] for row in shown] == [f"x{column}" for column in best]
+    low, high = selector.interval(0.95)
+    for row, column in zip(shown, best, strict=True):
+        assert int(row["rank"]) == selector.ranking_[column]
+        assert float(row["weight"]) == pytest.approx(selector.weights_[column], rel=5e-3)
+        assert float(row["importance"]) == pytest.approx(selector.importances_[column], abs=5e-3)
+        assert float(row["low"]) == pytest.approx(low[column], abs=5e-3)
+        assert float(row["high"]) == pytest.approx(high[column], abs=5e-3)
         assert row["relevant"] == ("now" if column in new else "before" if column in old else None)
-    selected = {row["feature"] for row in shown[:5]}
-    assert selected == set(selector.get_feature_names_out())
 
 
 def test_the_lines_below_it_are_what_the_library_gives_on_the_same_batches(demo):
     output, path = demo
     stream = DriftingFeatures()
-    pipeline = fires.OnlinePipeline(fires.FIRES(5, learning_rate=1.0), Perceptron())
+    pipeline = fires.OnlinePipeline(fires.FIRES(5), Perceptron())
     supports, stabilities = follow(stream, pipeline)
     saved = fires.load(path)
     np.testing.assert_array_equal(saved.selector.weights_, pipeline.selector.weights_)
     np.testing.assert_array_equal(saved.predictor.coef_, pipeline.predictor.coef_)
 
     old, new = set(stream.relevant_at(0).tolist()), set(stream.relevant_at(19_999).tolist())
-    assert FOUND.search(output).groups() == (
-        str(len(supports[99] & old)),
-        str(len(supports[-1] & new)),
-    )
-    (recovery,) = re.search(r"recovered (\d+) batches after the change", output).groups()
+    assert FOUND.search(output).groups() == (str(len(supports[99] & old)),)
+    assert "\nchange at row 10,000 (batch 100)\n" in output
+    told = re.search(r"recovered (\d+) batches after the change: from row ([\d,]+) on", output)
+    recovery, row = told[1], int(told[2].replace(",", ""))
+    assert row == 10_000 + 100 * int(recovery)
     assert supports[100 + int(recovery) - 2] != new
     assert all(support == new for support in supports[100 + int(recovery) - 1 :])
     (mean,) = re.search(r"mean stability (\S+),", output).groups()
@@ -87,25 +89,27 @@ def test_the_lines_below_it_are_what_the_library_gives_on_the_same_batches(demo)
         assert float(row["share"]) == pytest.approx(100 * share, abs=0.05)
 
 
-def test_the_relevant_features_are_found_before_the_change_and_after_it(demo):
-    assert FOUND.search(demo[0]).groups() == ("5", "5")
+def test_the_change_is_noticed_and_nothing_else(demo):
+    output, path = demo
+    (alarm,) = fires.load(path).selector.alarms_
+    assert 10_000 < alarm.row <= 10_300
+    (told,) = re.findall(r"^alarm at row ([\d,]+) \(batch (\d+)\): .*$", output, re.MULTILINE)
+    assert told == (f"{alarm.row:,}", str(alarm.batch))
 
 
-def test_the_default_rate_would_not_recover_as_the_demo_says(demo):
-    assert "at the default rate, 0.01, a stream this short" in demo[0]
-    stream = DriftingFeatures()
-    supports, _ = follow(stream, fires.OnlinePipeline(fires.FIRES(5), Perceptron()))
-    assert supports[99] == set(stream.relevant_at(0).tolist())
-    assert supports[-1] & set(stream.relevant_at(0).tolist())
+def test_the_intervals_tell_what_matters_now_from_what_mattered_before(demo):
+    for row in ROW.finditer(demo[0]):
+        surely_matters = float(row["low"]) > 0.0 or float(row["high"]) < 0.0
+        assert surely_matters == (row["relevant"] == "now")
 
 
-def test_a_stream_too_hard_to_recover_from_is_reported_as_that(tmp_path, monkeypatch):
-    monkeypatch.setattr("fires.cli.demo._LEARNING_RATE", 0.01)
+def test_a_selector_that_does_not_recover_is_reported_as_that(tmp_path, monkeypatch):
+    monkeypatch.setitem(fires.FIRES.__init__.__kwdefaults__, "update", "gradient")
     output = run("--out", tmp_path).output
-    before, after = FOUND.search(output).groups()
-    assert before == "5"
-    assert int(after) < 5
-    assert "not recovered from the change by the end of the stream" in output
+    assert FOUND.search(output).groups() == ("5",)
+    assert "not recovered from the change by the end of the stream: " in output
+    assert "alarm" not in output
+    assert "± uncertainty" in output
 
 
 def test_it_says_where_the_state_is_and_how_to_load_it(demo):

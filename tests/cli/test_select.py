@@ -22,14 +22,14 @@ import fires
 from fires.cli import main
 from fires.kernels.perceptron import perceptron_pass_plain
 from fires.metrics import StabilityWindow
-from fires.predictors import Perceptron
+from fires.predictors import LinearRegressor, Perceptron
 from fires.streams.files import from_file
 
 N_ROWS, N_NUMBERS = 1_050, 8
 FILES = {"features.csv", "run.json", "state.safetensors", "steps.jsonl"}
 ROW = re.compile(
     r"^ *(?P<rank>\d+) +(?P<feature>\S+) +(?P<weight>\S+) +(?P<importance>\S+)"
-    r" ± (?P<uncertainty>\S+) +(?P<share>\S+)% *$",
+    r" +\[ *(?P<low>\S+), +(?P<high>\S+)\] +(?P<share>\S+)%(?: +(?P<label>\S+))? *$",
     re.MULTILINE,
 )
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
@@ -70,8 +70,9 @@ def select(*arguments, stdin=None):
     return CliRunner().invoke(main, ["select", *map(str, arguments)], input=stdin)
 
 
-def pipeline_of(selector, predictor=True, **settings):
-    return fires.OnlinePipeline(selector, Perceptron() if predictor else None, **settings)
+def pipeline_of(selector, classes=True, **settings):
+    predictor = Perceptron() if classes else LinearRegressor()
+    return fires.OnlinePipeline(selector, predictor, **settings)
 
 
 def process(*arguments, **options):
@@ -164,10 +165,31 @@ def test_and_so_it_is_for_every_model(tmp_path, target, options, pipeline):
         pipeline.partial_fit(batch.X, batch.y)
     saved = fires.load(out / "state.safetensors")
     np.testing.assert_array_equal(saved.selector.weights_, pipeline.selector.weights_)
-    assert (saved.predictor is None) == numeric
+    assert type(saved.predictor) is (LinearRegressor if numeric else Perceptron)
+    np.testing.assert_array_equal(saved.predict(batch.X), pipeline.predict(batch.X))
     assert {"n2", "n5"} <= set(saved.selector.get_feature_names_out())
     scores = read_run(out)[1]["scores"]
-    assert scores == {} if numeric else scores["accuracy"] > 0.5
+    assert scores.keys() == ({"r2", "mae"} if numeric else {"accuracy"})
+    assert scores["mae"] > 0.0 if numeric else scores["accuracy"] > 0.5
+
+
+def test_numbers_are_scored_over_all_rows_by_a_regression_on_the_selected(tmp_path):
+    path, out = write(tmp_path / "x.csv", "amount"), tmp_path / "out"
+    result = select(path, "-t", "amount", "-k", 3, "--out", out)
+    pipeline = fires.OnlinePipeline(fires.FIRES(3), LinearRegressor())
+    truth, said, mean = [], [], []
+    for batch in from_file(path, "amount").batches(100):
+        if truth:
+            said.append(pipeline.predict(batch.X))
+            mean.append(np.full(len(batch.y), np.concatenate(truth[1:] or [batch.y]).mean()))
+        pipeline.partial_fit(batch.X, batch.y)
+        truth.append(batch.y)
+    truth, said, mean = (np.concatenate(part) for part in (truth[1:], said, mean))
+    r2 = 1.0 - np.square(truth - said).sum() / np.square(truth - mean).sum()
+    mae = np.abs(truth - said).mean()
+    scores = read_run(out)[1]["scores"]
+    assert scores == pytest.approx({"r2": r2, "mae": mae})
+    assert f"R2 {r2:.3f}, MAE {mae:.4g} on the selected features" in result.stdout
 
 
 def test_table_and_files_say_the_same(run):
@@ -184,14 +206,17 @@ def test_table_and_files_say_the_same(run):
         assert float(row["weight"]) == selector.weights_[column]
         assert float(row["importance"]) == selector.importances_[column]
         assert float(row["uncertainty"]) == selector.uncertainties_[column]
+        assert float(row["low"]) == selector.interval(0.95)[0][column]
+        assert float(row["high"]) == selector.interval(0.95)[1][column]
         assert float(row["share_selected"]) == pytest.approx(share[column])
         assert row["selected"] == str(column in steps[-1]["selected"])
     table = list(ROW.finditer(shown))
-    assert [row["feature"] for row in table] == [row["feature"] for row in features[:3]]
-    for line, row in zip(table, features, strict=False):
-        assert float(line["weight"]) == pytest.approx(float(row["weight"]), rel=5e-4)
-        assert float(line["importance"]) == pytest.approx(float(row["importance"]), abs=5e-5)
-        assert float(line["uncertainty"]) == pytest.approx(float(row["uncertainty"]), abs=5e-5)
+    chosen = [row for row in features if row["selected"] == "True"]
+    assert [row["feature"] for row in table] == [row["feature"] for row in chosen]
+    for line, row in zip(table, chosen, strict=True):
+        assert float(line["weight"]) == pytest.approx(float(row["weight"]), rel=5e-3)
+        for name in ("importance", "low", "high"):
+            assert float(line[name]) == pytest.approx(float(row[name]), abs=5e-3)
         assert float(line["share"]) == pytest.approx(100 * float(row["share_selected"]), abs=0.05)
 
     assert [step["index"] for step in steps] == list(range(11))
@@ -248,9 +273,61 @@ def test_standard_input_and_json(csv_file, run):
     assert (result.exit_code, result.stderr) == (0, "")
     document = json.loads(result.stdout)
     names = [row["feature"] for row in document["features"]]
-    assert names == [row["feature"] for row in read_run(run[1])[0][:3]]
+    selected = [row for row in read_run(run[1])[0] if row["selected"] == "True"]
+    assert names == [row["feature"] for row in selected]
+    assert [row["low"] for row in document["features"]] == [float(row["low"]) for row in selected]
     assert document["rows"] == N_ROWS
     assert all(row["selected"] is True for row in document["features"])
+
+
+def test_a_change_is_told_with_its_row_and_batch(tmp_path):
+    first, second = make_table(2_000, seed=1), make_table(2_000, seed=2)
+    second = second.rename({"n2": "n5", "n5": "n2"}).select(first.columns)
+    path, out = tmp_path / "x.csv", tmp_path / "out"
+    table_of("label", pl.concat([first, second])).write_csv(path)
+    result = select(path, "-t", "label", "-k", 2, "--out", out)
+    (alarm,) = read_run(out)[1]["alarms"]
+    assert 2_000 < alarm["row"] == 100 * (alarm["batch"] + 1) <= 2_500
+    assert (alarm["feature"], alarm["strength"] > 14.0) == (None, True)
+    line = f"alarm at row {alarm['row']:,} (batch {alarm['batch']}): what the features tell has"
+    assert line in result.stdout
+    (same,) = fires.load(out / "state.safetensors").selector.alarms_
+    assert same._asdict() == alarm
+
+
+def test_a_stream_without_a_change_has_no_alarm(run):
+    assert "alarm" not in run[0]
+    assert read_run(run[1])[1]["alarms"] == []
+
+
+def test_the_sign_of_an_importance_is_explained(run, tmp_path):
+    assert 'importance above 0 speaks for "spam", below 0 for "ham"' in run[0]
+    for target, words in (("amount", "the target grows"), ("third", "speaks for the class")):
+        shown = select(write(tmp_path / "x.csv", target), "-t", target).stdout
+        assert f"importance above 0{':' * (target == 'amount')} {words}" in shown
+
+
+def test_of_many_classes_the_one_is_named_that_a_feature_matters_most_for(tmp_path):
+    path, out = write(tmp_path / "x.csv", "third"), tmp_path / "out"
+    shown = select(path, "-t", "third", "-k", 2, "--out", out).stdout
+    features, selector = read_run(out)[0], fires.load(out / "state.safetensors").selector
+    columns = selector.feature_names_in_.tolist()
+    for row in features:
+        column, label = columns.index(row["feature"]), int(row["class"])
+        assert selector.class_importances_[label, column] == float(row["importance"])
+    labels = [row["label"] for row in ROW.finditer(shown)]
+    assert labels == [row["class"] for row in features if row["selected"] == "True"]
+
+
+def test_the_paper_s_uncertainty_is_not_called_an_interval(csv_file, tmp_path):
+    out = tmp_path / "out"
+    shown = select(csv_file, "-t", "label", "-k", 2, "--as-published", "--out", out).stdout
+    assert "interval" not in shown
+    for row in read_run(out)[0]:
+        assert (row["low"], row["high"]) == ("", "")
+        if row["selected"] == "True":
+            numbers = float(row["importance"]), float(row["uncertainty"])
+            assert "{:.4f} ± {:.4f}".format(*numbers) in shown
 
 
 def test_the_options_do_what_they_say(csv_file):

@@ -44,7 +44,8 @@ _SCORES = ("accuracy", "balanced_accuracy", "f1")
 @options.count(
     "--seeds",
     5,
-    "Runs of each selector; each leaves out another tenth of the rows. One uses them all.",
+    "Runs of each selector; each leaves out another tenth of the rows, and has its own random "
+    "numbers. One uses all rows; it takes three to test differences.",
 )
 @options.choice(
     "--predictor",
@@ -79,13 +80,13 @@ def command(
 
     FILE is a CSV, TSV or Parquet file as for fires select, and is read several times. Each
     selector learns from its batches in their order; a predictor that sees nothing but the
-    selected features is tested on each batch before both learn from it. Missing values are
-    zeros once columns are scaled.
+    selected features is tested on each batch before both learn from it. A missing value counts
+    as the mean of its column so far.
 
     The table shows, for each selector, how well its features predict, with the spread over
     repeated runs; its stability while the stream flows; whether repeated runs agree on the
     features; and whether the difference from the first selector named is more than chance: a
-    paired test over pieces of the stream, corrected for the number of comparisons.
+    t-test over runs and pieces of the stream, corrected for the number of comparisons.
     """
     started = time.perf_counter()
     _refuse_pipes(file)

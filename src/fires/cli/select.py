@@ -25,7 +25,7 @@ from fires.core.errors import InputError
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
     from fires.evaluation.totals import RunTotals
-    from fires.predictors import Perceptron
+    from fires.predictors import LinearRegressor, Perceptron
     from fires.streams.base import Batch
 
 _EXAMPLES = """\b
@@ -84,7 +84,8 @@ def command(
 
     While it reads, a Perceptron that sees nothing but the selected features is tested on each
     batch before it learns from it: its accuracy says what the selection is worth. Where the
-    target holds numbers or counts there is no Perceptron.
+    target holds numbers or counts, it is a linear regression, with R2 (1 is perfect, 0 no better
+    than the mean of the rows before) and MAE, the mean absolute error.
 
     Ctrl-C ends the run early; what was learnt until then is shown and saved.
     """
@@ -93,9 +94,11 @@ def command(
         raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
     with quick_imports():
         from fires.evaluation.prequential import prequential
-        from fires.evaluation.run_folder import RunFolder, feature_rows
+        from fires.evaluation.run_folder import RunFolder, alarm_rows, feature_rows
         from fires.evaluation.totals import RunTotals
+        from fires.metrics.prediction import Scores
         from fires.pipeline import OnlinePipeline
+        from fires.predictors import Perceptron
         from fires.selectors.fires import FIRES
         from fires.streams.files import from_file
 
@@ -126,8 +129,11 @@ def command(
             source,
         ):
             reading = time.perf_counter()
-            pipeline = OnlinePipeline(selector, _predictor(model, source.first()), scale)
-            for step in prequential(source, pipeline, batch_size=batch_size):
+            predictor = _predictor(model, source.first())
+            pipeline = OnlinePipeline(selector, predictor, scale)
+            classes = isinstance(predictor, Perceptron)
+            totals.whole = Scores(("accuracy",) if classes else ("r2", "mae"))
+            for step in prequential(source, pipeline, batch_size=batch_size, scores=totals.whole):
                 totals.add(step)
                 if folder is not None:
                     folder.record(step)
@@ -139,6 +145,7 @@ def command(
             "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
             "n_features": selector.n_features_in_,
             "missing_values": pipeline.n_missing_,
+            "alarms": alarm_rows(selector, names),
         }
         if folder is not None:
             folder.finish(pipeline, names, totals, run)
@@ -155,12 +162,13 @@ def command(
         sys.exit(130)
 
 
-def _predictor(model: str, first: Batch) -> Perceptron | None:
+def _predictor(model: str, first: Batch) -> Perceptron | LinearRegressor:
     """A Perceptron, if the target holds classes, as FIRES too finds out from the first batch."""
     from fires.core.classes import has_fractions
-    from fires.predictors import Perceptron
+    from fires.predictors import LinearRegressor, Perceptron
 
-    return None if model in _NUMERIC or has_fractions(first.y) else Perceptron()
+    numeric = model in _NUMERIC or has_fractions(first.y)
+    return LinearRegressor() if numeric else Perceptron()
 
 
 def _refuse_one_class(selector: Any, file: str, target: str, source: Interruptible) -> None:
@@ -177,13 +185,19 @@ def _print_table(
 ) -> None:
     from rich.console import Console
 
-    from fires.cli.tables import feature_table
+    from fires.cli.tables import alarm_lines, feature_table
 
     Console().print(feature_table(chosen))
+    click.echo("\n" + _meaning(run["classes"]))
     facts = [f"{totals.n_rows:,} rows in {run['seconds']:.1f} s"]
     facts += _if_known("stability {:.3f}", totals.stability)
-    facts += _if_known("accuracy {:.3f} on the selected features", totals.scores.get("accuracy"))
-    click.echo("\n" + ", ".join(facts))
+    scores = totals.scores
+    facts += _if_known("accuracy {:.3f} on the selected features", scores.get("accuracy"))
+    facts += _if_known("R2 {:.3f}", scores.get("r2"))
+    facts += _if_known("MAE {:.4g} on the selected features", scores.get("mae"))
+    click.echo(", ".join(facts))
+    for line in alarm_lines(run["alarms"]):
+        click.echo(line)
     if n_missing := run["missing_values"]:
         were = "value was" if n_missing == 1 else "values were"
         click.echo(f"{n_missing:,} missing {were} left out of the learning")
@@ -193,6 +207,16 @@ def _print_table(
             click.echo(f"  {unit} {place}: {printable(reason)}")
         if n_rejected > len(run["rejected_examples"]):
             click.echo("  ...")
+
+
+def _meaning(classes: list[Any] | None) -> str:
+    """What the sign of an importance says."""
+    if classes is None:
+        return "importance above 0: the target grows with the feature"
+    names = [printable(str(label)) for label in classes]
+    if len(names) == 2:
+        return f'importance above 0 speaks for "{names[1]}", below 0 for "{names[0]}"'
+    return "importance above 0 speaks for the class, below 0 against it"
 
 
 def _if_known(text: str, value: float | None) -> list[str]:
@@ -205,6 +229,7 @@ def _seen(step: Step, totals: RunTotals, started: float) -> dict[str, Any]:
     now = [f"{totals.n_rows / (time.perf_counter() - started):,.0f} rows/s"]
     now += _if_known("stability {:.2f}", step.stability)
     now += _if_known("accuracy {:.2f}", totals.recent_scores.get("accuracy"))
+    now += _if_known("R2 {:.2f}", totals.scores.get("r2"))
     return {
         "description": f"{totals.n_rows:,} rows",
         "completed": step.position.bytes,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fires.evaluation.comparison import Outcome, fewest_pieces
+from fires.evaluation.comparison import FEWEST, Outcome
 
 BASELINES = {"all": "all features", "random": "features at random"}
 """Always among what is compared, and what each of them stands for."""
@@ -60,7 +60,7 @@ def about_reference(first: str, reference: str) -> Iterator[str]:
 
 
 def about_outcomes(outcomes: Mapping[str, Outcome], n_pieces: int, score: str) -> Iterator[str]:
-    """Cautions about too few pieces, and about baselines that no selector beats.
+    """Cautions about too few runs or pieces, and about baselines that no selector beats.
 
     Parameters
     ----------
@@ -76,12 +76,17 @@ def about_outcomes(outcomes: Mapping[str, Outcome], n_pieces: int, score: str) -
     str
         One sentence each.
     """
-    n_comparisons = len(outcomes) - 1
-    if n_pieces < (fewest := fewest_pieces(n_comparisons)):
+    n_runs = max(len(one.runs) for one in outcomes.values())
+    if n_runs < FEWEST:
         yield (
-            f"Caution: there are only {n_pieces} pieces, and with fewer than {fewest} of them "
-            f"{n_comparisons} comparisons cannot tell a difference from chance; take a longer "
-            "stream or smaller batches."
+            f"Caution: differences are not tested, which takes {FEWEST} runs or more, and there "
+            f"{'is one' if n_runs == 1 else f'are {n_runs}'}."
+        )
+    elif n_pieces < FEWEST:
+        yield (
+            f"Caution: differences are not tested, which takes {FEWEST} pieces of the stream, and "
+            f"there {'is one' if n_pieces == 1 else f'are {n_pieces}'}; take a longer stream or "
+            "smaller batches."
         )
     if all(math.isnan(one.stability) for one in outcomes.values()):
         yield "Caution: every selector takes all features; ask for fewer of them."

@@ -13,7 +13,7 @@ from fires.core.belief import Floats
 from fires.core.errors import InputError
 from fires.core.settings import check_choice, check_count
 from fires.evaluation.cautions import BASELINES, about_labels, about_outcomes, about_reference
-from fires.evaluation.comparison import Comparison, Outcome, fewest_pieces
+from fires.evaluation.comparison import Comparison, Outcome
 from fires.evaluation.paired_test import holm, paired
 from fires.evaluation.passes import OnePass, count_labels
 from fires.evaluation.prequential import prequential
@@ -24,7 +24,7 @@ from fires.predictors import Perceptron
 from fires.selectors.baselines import AllFeatures, RandomFeatures
 from fires.streams.base import Stream, check_batch_size
 
-__all__ = ["BASELINES", "SCORES", "Comparison", "Outcome", "compare", "fewest_pieces", "holm"]
+__all__ = ["BASELINES", "SCORES", "Comparison", "Outcome", "compare", "holm"]
 
 SCORES = ("accuracy", "balanced_accuracy", "f1")
 
@@ -56,20 +56,28 @@ def compare(
     result hangs on single rows and on random numbers; as the runs share most rows, it is no
     confidence interval. One run uses all rows.
 
-    *The paired test.* All batches but the first, which nobody can be tested on, are cut into
-    consecutive pieces. With the score :math:`a_i` of a selector and :math:`b_i` of the reference
-    in piece i, both the mean over the runs, the differences :math:`a_i - b_i` go into Wilcoxon's
-    signed-rank test, two-sided. Pieces are compared with themselves, so their difficulty drops
-    out, and runs are averaged, since they are not independent. For m selectors the sorted p-values
-    are corrected as Holm did:
+    *The test.* Its null hypothesis: on streams like this one, two selectors are equally good on
+    average, over their random numbers and over the rows that happen to come. A selector without
+    random numbers is subject to the chance of the rows alone; a set drawn at random is good or bad
+    luck for a whole run, however long the stream is. So runs are the replicates for what is random
+    in a selector; consecutive pieces of the stream, all batches but the first cut into equal
+    parts, are those for the rows tested; and as far as the runs of a selector agree on the
+    features, because they share most rows, their spread is not divided by their number. These
+    three make up the variance of a t-test (:mod:`fires.evaluation.paired_test` has the formula). It
+    takes three runs and three pieces; with fewer, p is NaN. For m selectors the sorted p-values are
+    corrected as Holm did:
 
     .. math::
         \tilde p_{(i)} = \max_{j \le i} \min\bigl(1, (m - j + 1)\, p_{(j)}\bigr)
 
-    As no p-value of n pieces is below :math:`m\, 2 / 2^n` then, there is no verdict unless that is
-    below 0.05. The reference is the first selector named, which is decided before any result is
-    seen; if that one cannot take part, the next is, and a caution says so. Neighbouring pieces are
-    not quite independent: take a p-value just below a limit for what it is.
+    Measured at the level 0.05, before the correction, on 200 streams of 3,000 rows each: with 3, 5
+    and 10 runs, two equal selectors that draw their sets are told apart on 0.035, 0.015 and 0.030
+    of the streams; two given sets of equal worth on 0.005; and one rule that keeps the choice of
+    its first batch, on two halves of exchangeable columns, on 0.060, 0.050 and 0.060. FIRES was
+    told from random features on all 200 with 5 runs, and from OFS on 0.83 (0.97 with 10).
+
+    The reference is the first selector named, which is decided before any result is seen; if that
+    one cannot take part, the next is, and a caution says so.
 
     Parameters
     ----------
@@ -83,9 +91,9 @@ def compare(
     batch_size : int
         Rows of a batch.
     seeds : int
-        Runs of each selector, with the seeds 0, 1, ...
+        Runs of each selector, with the seeds 0, 1, ... Three or more for a test.
     pieces : int
-        How many pieces; fewer if there are not enough batches.
+        How many pieces; fewer if there are not enough batches. Three or more for a test.
     score : str
         ``"accuracy"``, ``"balanced_accuracy"`` or ``"f1"``, see
         :class:`fires.metrics.Scores`. That of a run, or of a piece, comes from the counts of all
@@ -260,6 +268,7 @@ def _outcome(name: str, runs: list[_Run], n_features: int) -> Outcome:
         stability_spread=_deviation(stabilities),
         agreement=stability(supports),
         milliseconds=1e3 * float(np.median([s for run in runs for s in run.seconds])),
+        runs=scores,
         pieces=np.mean([run.pieces for run in runs], axis=0),
     )
 

@@ -11,30 +11,9 @@ import numpy as np
 
 from fires.core.belief import Floats
 
-
-def fewest_pieces(n_comparisons: int) -> int:
-    r"""With how many pieces a p-value can fall below 0.05, once it is corrected.
-
-    If one selector wins all n pieces, the two-sided signed-rank test gives :math:`2 / 2^n`, and
-    Holm's correction for m comparisons :math:`m\, 2 / 2^n`. With fewer pieces that is 0.05 or
-    more, whatever the differences are.
-
-    Parameters
-    ----------
-    n_comparisons : int
-        How many selectors are tested against the reference.
-
-    Returns
-    -------
-    int
-        The least number of pieces.
-
-    Examples
-    --------
-    >>> fewest_pieces(1), fewest_pieces(5)
-    (6, 8)
-    """
-    return (40 * n_comparisons).bit_length()  # the least n for which 2**n > 40 m
+FEWEST = 3
+"""With fewer runs, or pieces of the stream, differences are not tested: of two one cannot tell how
+far they spread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +33,17 @@ class Outcome:
         The stability of the last sets of all runs: whether other rows lead to the same choice.
     milliseconds : float
         What the selector takes to learn from a batch, the median over all batches.
+    runs : ndarray
+        The score of each run.
     pieces : ndarray
         The score in each piece of the stream, the mean over the runs.
     difference : float
-        The mean over the pieces of the score less that of the reference; NaN for itself.
+        The score less that of the reference; NaN for the reference itself.
     won, lost : int
         In how many pieces it was better, or worse, than the reference.
     p_value : float
-        Of the paired test against the reference, corrected; NaN for the reference itself.
+        Of the test against the reference, corrected; NaN for the reference itself, and if there
+        are fewer than three runs or pieces.
     """
 
     name: str
@@ -71,6 +53,7 @@ class Outcome:
     stability_spread: float
     agreement: float
     milliseconds: float
+    runs: Floats
     pieces: Floats
     difference: float = math.nan
     won: int = 0
@@ -93,7 +76,7 @@ class Comparison:
     preprocess : str or None
         How columns are scaled.
     seeds, batch_size, n_pieces : int
-        Runs of each selector, rows of a batch, pieces that the paired test looks at.
+        Runs of each selector, rows of a batch, pieces that the test looks at.
     n_rows, n_features : int
         Of the stream.
     classes : dict
@@ -174,7 +157,7 @@ class Comparison:
                 tested = (
                     f"{one.difference:+.3f}",
                     f"{one.won}/{self.n_pieces}",
-                    "<0.001" if one.p_value < 0.0005 else f"{one.p_value:.3f}",
+                    "<0.001" if one.p_value < 0.0005 else _or_dash(one.p_value),
                 )
             yield (
                 one.name,
@@ -195,8 +178,9 @@ class Comparison:
         """
         others = [one for one in self.outcomes if one.name != self.reference]
         selects = any(not math.isnan(one.stability) for one in self.outcomes)
-        if self.n_pieces >= fewest_pieces(len(others)) and others and selects:
-            yield self._verdict(others)
+        tested = [one for one in others if not math.isnan(one.p_value)]
+        if tested and selects:
+            yield self._verdict(tested)
         yield from self.cautions
         common = max(self.classes.values()) / sum(self.classes.values())
         yield (
@@ -212,10 +196,15 @@ class Comparison:
         else:
             yield "One run over all rows: how much hangs on single rows and on seeds is not known."
         yield (
-            f"Differences, pieces won and p are against {self.reference}, in {self.n_pieces} "
-            "consecutive pieces of the stream, which count alike: Wilcoxon's signed-rank test, "
-            "two-sided, with Holm's correction."
+            f"Differences, pieces won (of {self.n_pieces} consecutive ones) and p are against "
+            f"{self.reference}."
         )
+        if tested:
+            yield (
+                "p is of a two-sided t-test with Holm's correction. Its null: on streams like this "
+                "one, both are equally good on average. Chance is what differs between runs and "
+                "between pieces."
+            )
         if self.score == "f1":
             two = len(self.classes) == 2
             yield f"f1 is {f'that of {max(self.classes)}' if two else 'the mean over the classes'}."

@@ -1,4 +1,23 @@
-"""Is a difference between selectors more than chance? A paired test over pieces of a stream."""
+r"""Is a difference between two selectors more than chance?
+
+The runs of a comparison have their own random numbers and leave out other rows, but share most of
+them. So chance enters in three ways, and the variance of the mean difference has three parts. Let
+:math:`a_r` and :math:`b_r` be the scores of two selectors in run r of R, :math:`a_i` and
+:math:`b_i` those in piece i of P (means over the runs), :math:`s^2` the sample variance, and
+:math:`g` the agreement of a selector's runs on their last set, between 0 and 1:
+
+.. math::
+    V = \underbrace{\tfrac{1}{R}\, s^2_r(a - b)}_{\text{random numbers}}
+      + \underbrace{s^2_r(\sqrt{g_a}\, a - \sqrt{g_b}\, b)}_{\text{rows learnt from}}
+      + \underbrace{\tfrac{1}{P}\, s^2_i(a - b)}_{\text{rows tested}}, \qquad
+    t = \frac{\bar a - \bar b}{\sqrt V}
+
+t is compared with Student's distribution, with the degrees of freedom of Satterthwaite. The first
+part alone is the usual t-test over runs. It is right for sets drawn at random, since every run
+draws its own. A selector without random numbers chooses much the same set in all runs, because
+they share rows: luck with these rows does not average out, and the spread over its runs counts in
+full. The agreement moves between these two cases.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
-from fires.evaluation.comparison import Outcome
+from fires.evaluation.comparison import FEWEST, Outcome
 
 
 def paired(outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
@@ -29,18 +48,52 @@ def paired(outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
     defined = ~np.isnan([one.pieces for one in outcomes.values()]).any(axis=0)
     compared = {name: replace(one, pieces=one.pieces[defined]) for name, one in outcomes.items()}
     (first, reference), *others = compared.items()
-    p_values = holm([_signed_rank(one.pieces - reference.pieces) for _, one in others])
+    p_values = holm([p_value(one, reference) for _, one in others])
     found = {first: reference}
     for (name, one), p in zip(others, p_values.tolist(), strict=True):
-        difference = one.pieces - reference.pieces
+        by_piece = one.pieces - reference.pieces
         found[name] = replace(
             one,
-            difference=float(difference.mean()) if len(difference) else math.nan,
-            won=int((difference > 0).sum()),
-            lost=int((difference < 0).sum()),
+            difference=one.score - reference.score,
+            won=int((by_piece > 0).sum()),
+            lost=int((by_piece < 0).sum()),
             p_value=p,
         )
     return found
+
+
+def p_value(one: Outcome, other: Outcome) -> float:
+    """How often chance alone makes a difference as great as that of two selectors, or greater.
+
+    Parameters
+    ----------
+    one, other : Outcome
+        Of the same runs and pieces.
+
+    Returns
+    -------
+    float
+        Two-sided; NaN if there are fewer than three runs or pieces.
+    """
+    by_run, by_piece = one.runs - other.runs, one.pieces - other.pieces
+    n_runs, n_pieces = len(by_run), len(by_piece)
+    if min(n_runs, n_pieces) < FEWEST:
+        return math.nan
+    shared = math.sqrt(_shared(one)) * one.runs - math.sqrt(_shared(other)) * other.runs
+    over_runs = by_run.var(ddof=1) / n_runs + shared.var(ddof=1)
+    over_pieces = by_piece.var(ddof=1) / n_pieces
+    variance = float(over_runs + over_pieces)
+    if variance == 0.0:
+        return 0.0 if by_run.any() else 1.0
+    from scipy.stats import t
+
+    freedom = variance**2 / (over_runs**2 / (n_runs - 1) + over_pieces**2 / (n_pieces - 1))
+    return float(2.0 * t.sf(abs(by_run.mean()) / math.sqrt(variance), freedom))
+
+
+def _shared(one: Outcome) -> float:
+    """The share of a choice that all runs have in common; to take all features is no choice."""
+    return 1.0 if math.isnan(one.agreement) else min(max(one.agreement, 0.0), 1.0)
 
 
 def holm(p_values: npt.ArrayLike) -> Floats:
@@ -69,11 +122,3 @@ def holm(p_values: npt.ArrayLike) -> Floats:
     factors = np.arange(len(p), 0, -1)
     corrected[order] = np.minimum(1.0, np.maximum.accumulate(factors * p[order]))
     return corrected
-
-
-def _signed_rank(difference: Floats) -> float:
-    if not difference.any():
-        return 1.0  # there is nothing to rank
-    from scipy.stats import wilcoxon
-
-    return float(wilcoxon(difference).pvalue)

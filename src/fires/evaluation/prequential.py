@@ -34,7 +34,7 @@ def prequential(
     batch_size: int = 100,
     order: str = "test-then-train",
     preprocess: str | None = "standard",
-    scores: Iterable[Metric] = ("accuracy",),
+    scores: Iterable[Metric] | Scores = ("accuracy",),
     window: int = 10,
     label_delay: int = 0,
     keep_weights: bool = False,
@@ -53,7 +53,8 @@ def prequential(
     pipeline : OnlinePipeline or OnlineSelector
         What is evaluated; a selector makes a pipeline with ``predictor`` and ``preprocess``.
     predictor : object, optional
-        A classifier, see :func:`fires.predictors.as_predictor`. Without one, nothing is scored.
+        What predicts classes or numbers, see :func:`fires.predictors.as_predictor`. Without one,
+        nothing is scored.
     batch_size : int
         Rows of a batch, for a stream.
     order : {"test-then-train", "as-published"}
@@ -61,8 +62,10 @@ def prequential(
         labels before the batch is tested, the predictor after. Its scores are a little too good.
     preprocess : {"standard", "minmax", None}
         The scale of the pipeline that is made of a selector.
-    scores : iterable of str or callable
-        See :class:`fires.metrics.prediction.Scores`. With none, nothing is predicted either.
+    scores : iterable of str or callable, or Scores
+        See :class:`fires.metrics.prediction.Scores`; ``("r2", "mae")`` where the target holds
+        numbers. A ``Scores`` is updated with each batch: its ``total`` is the score of all rows so
+        far. With none, nothing is predicted either.
     window : int
         How many of the last selected sets make up the stability; one for each batch that was
         learnt from.
@@ -121,12 +124,12 @@ def _name_columns(pipeline: OnlinePipeline, names: list[str]) -> None:
 
 
 def _running(
-    scores: Iterable[Metric], classes: tuple[Any, ...] | None, pipeline: OnlinePipeline
+    scores: Iterable[Metric] | Scores, classes: tuple[Any, ...] | None, pipeline: OnlinePipeline
 ) -> Scores | None:
     """The scores, if there are any that this predictor can have."""
     if pipeline.predictor is None:
         return None
-    totals = Scores(scores, classes)
+    totals = scores if isinstance(scores, Scores) else Scores(scores, classes)
     if totals.needs_probabilities and not pipeline.gives_probabilities:
         raise ValueError(
             f"{pipeline.predictor!r} gives no probabilities, which one of these scores needs: "
@@ -194,6 +197,8 @@ class _Evaluation:
         """Test and learn: the scores, and the seconds that selector and predictor took to learn."""
         rows, learn_scale = self.pipeline.admit(batch.X)
         tested = _labelled(rows, batch.y, self._classes)
+        if self._totals is not None and tested.y is not None and not self.has_learnt:
+            self._totals.check_target(tested.y)
         if self._label_delay and tested.X is batch.X:  # the caller's own, until labels come
             tested = tested.with_rows(tested.X.copy())
         self._waiting.append(tested)

@@ -19,6 +19,7 @@ import numpy as np
 from fires.core.state import replace_file
 from fires.evaluation.records import Step
 from fires.evaluation.totals import RunTotals
+from fires.models.linear import Linear
 from fires.pipeline import OnlinePipeline
 
 _RUN, _STEPS, _FEATURES, _STATE = "run.json", "steps.jsonl", "features.csv", "state.safetensors"
@@ -28,10 +29,10 @@ class RunFolder:
     """Writes the records of a run while it goes on, and the rest when it ends.
 
     - ``steps.jsonl``: one record per batch, a line each.
-    - ``features.csv``: every feature with its rank, weight, importance, uncertainty, whether it
-      is selected, and the share of batches in which it was.
+    - ``features.csv``: every feature with its rank, weight, importance, uncertainty, the ends of
+      the 95 % interval, whether it is selected, and the share of batches in which it was.
     - ``state.safetensors``: the pipeline, selector and predictor, for :func:`fires.load`.
-    - ``run.json``: settings, versions, counts and timings.
+    - ``run.json``: settings, versions, counts, timings and alarms.
 
     All four are written to a folder ``.fires-*`` within and moved into place by :meth:`finish`,
     ``run.json`` last: until then, and after an error, the folder holds what it held before. Only a
@@ -130,11 +131,16 @@ def feature_rows(selector: Any, names: tuple[str, ...], totals: RunTotals) -> li
     Returns
     -------
     list of dict
-        One row of ``features.csv`` each.
+        One row of ``features.csv`` each. ``low`` and ``high``, the ends of the 95 % interval, are
+        None if the model learns by gradient: its uncertainty is no standard deviation. ``class``,
+        the one for which a feature matters most, is there from the third class on.
     """
     support, share = selector.get_support(), totals.share_selected
     weights, importances = selector.weights_, selector.importances_
     uncertainties = selector.uncertainties_
+    low, high = selector.interval()
+    is_known = selector.update == "bayes" and isinstance(selector.model_, str | Linear)
+    classes = _main_classes(selector)
     return [
         {
             "rank": rank,
@@ -142,10 +148,45 @@ def feature_rows(selector: Any, names: tuple[str, ...], totals: RunTotals) -> li
             "weight": float(weights[column]),
             "importance": float(importances[column]),
             "uncertainty": float(uncertainties[column]),
+            "low": float(low[column]) if is_known else None,
+            "high": float(high[column]) if is_known else None,
             "selected": bool(support[column]),
             "share_selected": float(share[column]),
         }
+        | ({} if classes is None else {"class": classes[column]})
         for rank, column in enumerate(np.argsort(selector.ranking_).tolist(), start=1)
+    ]
+
+
+def _main_classes(selector: Any) -> list[Any] | None:
+    """For each feature the class whose coefficient is its importance, if there are many classes."""
+    by_class = selector.class_importances_
+    if len(by_class) < 3:
+        return None
+    labels: list[Any] = selector.classes_[
+        (by_class == selector.importances_).argmax(axis=0)
+    ].tolist()
+    return labels
+
+
+def alarm_rows(selector: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The alarms of a run as plain values.
+
+    Parameters
+    ----------
+    selector : FIRES
+        What has learnt from the whole stream.
+    names : tuple of str
+        What the features are called.
+
+    Returns
+    -------
+    list of dict
+        In order. See :class:`fires.drift.Alarm`; ``feature`` is a name, or None.
+    """
+    return [
+        alarm._asdict() | {"feature": None if alarm.feature is None else names[alarm.feature]}
+        for alarm in selector.alarms_
     ]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from fires.core.belief import Floats
 from fires.evaluation.records import Step, number_or_none
+from fires.metrics.prediction import Scores
 
 
 class RunTotals:
@@ -20,6 +21,11 @@ class RunTotals:
         Features of the stream.
     recent : int
         How many steps count as "now" in :attr:`recent_scores`.
+
+    Attributes
+    ----------
+    whole : Scores or None
+        The scores that :func:`fires.evaluation.prequential` updates, where it was given some.
 
     Examples
     --------
@@ -33,6 +39,7 @@ class RunTotals:
     """
 
     def __init__(self, n_features: int, recent: int = 100) -> None:
+        self.whole: Scores | None = None
         self.n_batches = self.n_rows = 0
         self.seconds_select = self.seconds_train = 0.0
         self._times_selected = np.zeros(n_features, dtype=np.int64)
@@ -60,11 +67,13 @@ class RunTotals:
 
     @property
     def scores(self) -> dict[str, float]:
-        """The mean of each score over the steps, weighted by rows.
+        """Each score over all rows: the total of :attr:`whole`, if it is there.
 
-        Of accuracy that is the accuracy over all rows; of f1 or balanced accuracy, which
-        :class:`fires.metrics.Scores` adds up by counts, it is not.
+        Without it, the mean over the steps, weighted by rows. Of accuracy and mae that is the same;
+        of r2, f1 and balanced accuracy it is not.
         """
+        if self.whole is not None:
+            return self.whole.total
         return {name: mean.value for name, mean in self._scores.items()}
 
     @property

@@ -23,12 +23,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled_with
+from fires.kernels.running import look_at, rescale_rows
 
 # What the loops keep for each row of parameters, besides the belief.
 ALONG, ROWS, NOISE, NOISE_ROWS = range(4)
@@ -39,12 +40,32 @@ _STRETCH = 0.8, 1.25  # the least and the greatest stretch
 
 moments: Any = None  # the family's log Z, slope and bend; filled in by assimilations
 look: Any = None  # what a row says; filled in by assimilations
+dense: Any = None  # the loop over scaled rows; filled in by assimilations
 
 Loop = Callable[..., None]
 
 
-def assimilations(family: str, moments: Callable[[float, float, float], Any]) -> tuple[Loop, Loop]:
-    """The compiled loops over dense and over sparse rows, for one family.
+class Loops(NamedTuple):
+    """The compiled loops of one family, see :func:`assimilate_plain`.
+
+    Attributes
+    ----------
+    dense : callable
+        Over scaled rows.
+    unscaled : callable
+        Over rows that are scaled on the way, a few at a time, so that they need not be written to
+        memory and read again.
+    sparse : callable
+        Over sparse rows.
+    """
+
+    dense: Loop
+    unscaled: Loop
+    sparse: Loop
+
+
+def assimilations(family: str, moments: Callable[[float, float, float], Any]) -> Loops:
+    """The compiled loops for one family.
 
     Parameters
     ----------
@@ -55,12 +76,15 @@ def assimilations(family: str, moments: Callable[[float, float, float], Any]) ->
 
     Returns
     -------
-    dense, sparse : callable
-        See :func:`assimilate_plain`.
+    Loops
     """
     one_row = compiled_with(_look, f"{family}_look", moments=moments)
-    dense = compiled_with(_dense, f"{family}_assimilate", look=one_row)
-    return dense, compiled_with(_sparse, f"{family}_assimilate_sparse", look=one_row)
+    rows = compiled_with(_dense, f"{family}_assimilate", look=one_row)
+    return Loops(
+        rows,
+        compiled_with(_unscaled, f"{family}_assimilate_unscaled", dense=rows),
+        compiled_with(_sparse, f"{family}_assimilate_sparse", look=one_row),
+    )
 
 
 def _look(
@@ -73,7 +97,7 @@ def _look(
     stretches_after: float,
     facts: Floats,
 ) -> tuple[float, float, float, float, float, float]:
-    """What one row says: slope, bend, stretch; log Z; and as an observation, precision, distance."""
+    """What one row says: slope, bend, stretch, log Z; as an observation, precision, distance."""
     reach = v
     if noisy:
         reach += facts[NOISE] / facts[NOISE_ROWS]
@@ -100,7 +124,6 @@ def _dense(
     Z: Floats,
     y: Floats,
     weight: Floats,
-    clip: float,
     gamma: float,
     prior: float,
     own_prior: float,
@@ -114,6 +137,7 @@ def _dense(
     said: Floats,
 ) -> None:
     n_rows, n_features = Z.shape
+    usual = 1.0 / gamma
     for k in range(len(mu)):
         mean, width = mu[k], var[k]
         # The update with a row and the projection of the next one share a pass over the belief.
@@ -122,15 +146,17 @@ def _dense(
         for b in range(n_rows + 1):
             a = v = 0.0
             last = b == n_rows
-            fade = 1.0 if last else gamma ** -weight[b]
+            fade = 1.0
+            if not last:
+                fade = usual if weight[b] == 1.0 else gamma ** -weight[b]
             z0, z1 = Z[before], Z[before if last else b]
             for j in range(n_features):
-                z = min(max(z0[j], -clip), clip)
+                z = z0[j]
                 s = width[j]
                 m = mean[j] * stretch + s * z * g
                 s = min(s * max(1.0 - s * z * z * bend, _LEAST) * fade, prior)
                 mean[j], width[j] = m, s
-                z = min(max(z1[j], -clip), clip)
+                z = z1[j]
                 a += m * z
                 v += s * z * z
             s = own_var[k]
@@ -145,6 +171,57 @@ def _dense(
             said[k, 0, b] = a
 
 
+def _unscaled(
+    X: Floats,
+    first: bool,
+    count: Floats,
+    shift: Floats,
+    gain: Floats,
+    reach: Floats,
+    beyond: Floats,
+    refused: Floats,
+    narrow: Floats,
+    patience: Floats,
+    shown: Floats,
+    scaled: Floats,
+    columns: Any,
+    leading: Floats,
+    y: Floats,
+    weight: Floats,
+    gamma: float,
+    prior: float,
+    own_prior: float,
+    noisy: bool,
+    stretches_after: float,
+    mu: Floats,
+    var: Floats,
+    own_mu: Floats,
+    own_var: Floats,
+    facts: Floats,
+    said: Floats,
+) -> None:
+    """As :func:`_dense`, on ``X`` scaled into ``scaled``; some columns are kept in ``leading``."""
+    n_rows, n_columns = X.shape
+    scale, limit = np.empty(n_columns), np.empty(n_columns)
+    common = np.empty(n_columns, dtype=np.bool_)
+    look_at(
+        *(X, weight, first, count, shift, gain, reach, beyond, refused, narrow, patience),
+        *(shown, scale, limit, common),
+    )
+    at_once = len(scaled)
+    for start in range(0, n_rows, at_once):
+        stop = min(start + at_once, n_rows)
+        w, Z = weight[start:stop], scaled[: stop - start]
+        rescale_rows(X[start:stop], w, scale, limit, common, Z, shown)
+        for b in range(stop - start):
+            for i in range(len(columns)):
+                leading[start + b, i] = Z[b, columns[i]]
+        dense(
+            *(Z, y[:, start:stop], w, gamma, prior, own_prior, noisy, stretches_after),
+            *(mu, var, own_mu, own_var, facts, said[:, :, start:stop]),
+        )
+
+
 def _sparse(
     data: Floats,
     indices: Any,
@@ -153,7 +230,6 @@ def _sparse(
     full_columns: Any,
     y: Floats,
     weight: Floats,
-    clip: float,
     gamma: float,
     prior: float,
     own_prior: float,
@@ -190,7 +266,7 @@ def _sparse(
                 a += mean[j] * scale * z
                 v += s * z * z
             for i in range(indptr[b], indptr[b + 1]):
-                z, j = min(max(data[i], -clip), clip), indices[i]
+                z, j = data[i], indices[i]
                 s = min(width[j] * math.exp((clock - seen_at[k, j]) * forget), prior)
                 width[j], seen_at[k, j] = s, clock
                 a += mean[j] * scale * z
@@ -208,7 +284,7 @@ def _sparse(
                 mean[j] += width[j] * z * pull
                 width[j] *= max(1.0 - width[j] * z * z * bend, _LEAST)
             for i in range(indptr[b], indptr[b + 1]):
-                z, j = min(max(data[i], -clip), clip), indices[i]
+                z, j = data[i], indices[i]
                 mean[j] += width[j] * z * pull
                 width[j] *= max(1.0 - width[j] * z * z * bend, _LEAST)
         unit[k] = scale
@@ -219,7 +295,6 @@ def assimilate_plain(
     Z: Floats,
     y: Floats,
     weight: Floats,
-    clip: float,
     gamma: float,
     prior: float,
     own_prior: float,
@@ -244,8 +319,6 @@ def assimilate_plain(
         The target of each row of parameters.
     weight : ndarray (n_rows,)
         How often each row counts.
-    clip : float
-        Values of Z beyond this count as this.
     gamma : float
         The share of its evidence that a belief keeps from row to row.
     prior, own_prior : float
@@ -266,7 +339,7 @@ def assimilate_plain(
     """
     for k in range(len(mu)):
         for b, w in enumerate(weight.tolist()):
-            z, fade = np.clip(Z[b], -clip, clip), gamma**-w
+            z, fade = Z[b], gamma**-w
             var[k] = np.minimum(var[k] * fade, prior)
             own_var[k] = min(own_var[k] * fade, own_prior)
             a = float(mu[k] @ z + own_mu[k])

@@ -50,8 +50,9 @@ _LONGEST = 12_800.0  # patience
 _NARROW = 0.2**2  # the share of the variance below which a batch is narrow
 _AT_MOST = 20.0  # rows of one batch that count as narrow: it takes ten batches
 _LOST = 1e-13  # of a sum of squares: variances below this have lost their digits
-_BLOCK = 256  # columns at a time, whose sums stay in the fastest memory
-_GREATEST = np.finfo(np.float64).max
+_BLOCK = 8192  # columns at a time, whose sums stay in the fastest memory
+CLIP = 5.0
+"""Standardised values beyond this become this: no single value is to decide anything."""
 
 
 @compiled
@@ -146,7 +147,7 @@ def _leave_out(
 
 
 @compiled
-def standardise(
+def look_at(
     X: Dense,
     weight: Floats,
     first: bool,
@@ -158,22 +159,21 @@ def standardise(
     refused: Floats,
     narrow: Floats,
     patience: Floats,
-    out: Floats,
     shown: Floats,
-) -> float:
-    """Write the standardised rows, and what the batch shows. The running scale stays as it is.
-
-    The result is not finite if sums overflow.
-    """
+    scale: Floats,
+    limit: Floats,
+    common: npt.NDArray[np.bool_],
+) -> None:
+    """Find the columns that have moved, and with that the scale and the limits of this batch."""
     n_columns = len(shift)
     shown[:BEYOND] = 0.0
     shown[BEYOND], shown[ORIGIN] = beyond, shift
-    origin, scale, limit = shown[ORIGIN], gain.copy(), np.empty(n_columns)
-    common = np.empty(n_columns, dtype=np.bool_)
+    scale[:] = gain
     for j in range(n_columns):
         judged = count[j] >= YOUNG and gain[j] > 0.0 and reach[j] > 0.0
         limit[j] = PROPORTION * reach[j] if judged else np.inf
         common[j] = refused[j] >= COMMON
+    origin = shown[ORIGIN]
     if first:
         _own_scale(X, weight, 0, n_columns, origin, scale)
         shown[BEYOND] = MOVED
@@ -182,6 +182,20 @@ def standardise(
             *(X, weight, gain, narrow, patience, count),
             *(shown[BEYOND], origin, scale, limit, common),
         )
+
+
+@compiled
+def rescale_rows(
+    X: Dense,
+    weight: Floats,
+    scale: Floats,
+    limit: Floats,
+    common: npt.NDArray[np.bool_],
+    out: Floats,
+    shown: Floats,
+) -> None:
+    """Write standardised rows, and add what they show."""
+    n_columns, origin = len(scale), shown[ORIGIN]
     for lo in range(0, n_columns, _BLOCK):
         hi = min(lo + _BLOCK, n_columns)
         p, q, far = shown[SUM, lo:hi], shown[SQUARES, lo:hi], shown[FARTHEST, lo:hi]
@@ -202,14 +216,44 @@ def standardise(
                 p[j] += w * one + v * two
                 q[j] += w * one * one + v * two * two
                 far[j] = max(far[j], max(x_counts * abs(one), y_counts * abs(two)))
-                t[j] = min(max(one * factor[j], -_GREATEST), _GREATEST)
-                u[j] = min(max(two * factor[j], -_GREATEST), _GREATEST)
+                t[j] = min(max(one * factor[j], -CLIP), CLIP)
+                u[j] = min(max(two * factor[j], -CLIP), CLIP)
             if strange > 0:
                 for row in range(b, c + 1):
                     _leave_out(X[row], weight[row], lo, hi, limit, common, shown)
+
+
+@compiled
+def standardise(
+    X: Dense,
+    weight: Floats,
+    first: bool,
+    count: Floats,
+    shift: Floats,
+    gain: Floats,
+    reach: Floats,
+    beyond: Floats,
+    refused: Floats,
+    narrow: Floats,
+    patience: Floats,
+    out: Floats,
+    shown: Floats,
+) -> float:
+    """Write the standardised rows, and what the batch shows. The running scale stays as it is.
+
+    The result is not finite if sums overflow.
+    """
+    n_columns = len(shift)
+    scale, limit = np.empty(n_columns), np.empty(n_columns)
+    common = np.empty(n_columns, dtype=np.bool_)
+    look_at(
+        *(X, weight, first, count, shift, gain, reach, beyond, refused, narrow, patience),
+        *(shown, scale, limit, common),
+    )
+    rescale_rows(X, weight, scale, limit, common, out, shown)
     total = 0.0
     for j in range(n_columns):
-        total += shown[SQUARES, j] + 0.0 * origin[j]
+        total += shown[SQUARES, j] + 0.0 * shown[ORIGIN, j]
     return total
 
 

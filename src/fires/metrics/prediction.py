@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
-from fires.core.classes import NO_CLASSES, Classes, Codes, KnowsClasses, encode
+from fires.core.classes import NO_CLASSES, Classes, Codes, KnowsClasses, encode, has_fractions
+from fires.core.errors import TargetError
+from fires.metrics.numbers import NUMBER_SCORES, NumberSums, check_numbers
 
 Counts = npt.NDArray[np.int64]
 Metric = str | Callable[..., float]
@@ -45,13 +47,17 @@ class Scores(KnowsClasses):
     is NaN: every score of no rows, f1 where the positive class neither occurs nor is predicted, and
     f1 while only one class is known, since nobody knows yet which side that is.
 
+    Where the target holds numbers, there are ``"r2"`` and ``"mae"``, see
+    :class:`fires.metrics.numbers.NumberSums`. A score of classes refuses numbers that are not
+    whole, and these two refuse labels.
+
     Parameters
     ----------
     names : iterable of str or callable
-        ``"accuracy"``, ``"balanced_accuracy"``, ``"f1"``, ``"log_loss"``; the name of any other
-        scikit-learn scorer (``"matthews_corrcoef"``, ``"roc_auc"``) or one from ``make_scorer``;
-        or a function ``(y_true, y_pred) -> float``. What is not built in is called with every
-        batch, and costs what it costs.
+        ``"accuracy"``, ``"balanced_accuracy"``, ``"f1"``, ``"log_loss"``, ``"r2"``, ``"mae"``; the
+        name of any other scikit-learn scorer (``"matthews_corrcoef"``, ``"roc_auc"``) or one from
+        ``make_scorer``; or a function ``(y_true, y_pred) -> float``. What is not built in is
+        called with every batch, and costs what it costs.
     classes : sequence, optional
         All labels that can occur; another one is an error. Without it, labels are added as they
         arrive, and the matrix grows.
@@ -92,17 +98,19 @@ class Scores(KnowsClasses):
         metrics = dict(given)
         if len(metrics) < len(given):
             raise ValueError(f"Two scores have one name: {', '.join(name for name, _ in given)}.")
-        taken = [name for name, m in given if name in _FROM_COUNTS and not isinstance(m, str)]
+        built_in = (*_FROM_COUNTS, *NUMBER_SCORES)
+        taken = [name for name, m in given if name in built_in and not isinstance(m, str)]
         if taken:
             raise ValueError(f"{taken[0]!r} is a built-in score: give your function another name.")
         self.names = tuple(metrics)
         self._scorers = {
-            name: _scorer(metric) for name, metric in metrics.items() if name not in _FROM_COUNTS
+            name: _scorer(metric) for name, metric in metrics.items() if name not in built_in
         }
+        self._numbers = NumberSums() if metrics.keys() & set(NUMBER_SCORES) else None
         self.needs_probabilities = any(needed for _, needed in self._scorers.values())
         # Numbers to be predicted are no classes, each of which would have its place in the matrix.
-        self._counts = self.needs_probabilities or len(self._scorers) < len(metrics)
-        self.only_counts = not self._scorers
+        self._counts = self.needs_probabilities or bool(metrics.keys() & _FROM_COUNTS.keys())
+        self.only_counts = not self._scorers and self._numbers is None
         # A sum over rows and their number, of what is no matter of counts.
         self._sums = dict.fromkeys(self._scorers, (0.0, 0))
         self._book_ = NO_CLASSES if classes is None else NO_CLASSES.fixed_to(classes)
@@ -143,6 +151,8 @@ class Scores(KnowsClasses):
                 "y and predicted must be two rows of labels of one length; their shapes are "
                 f"{y.shape} and {predicted.shape}."
             )
+        self.check_target(y)
+        self.check_target(predicted, "predicted")
         book, truth, taken = self._book_, None, None
         if self._counts:
             book, truth = _places_in(book, y, "y")
@@ -158,7 +168,9 @@ class Scores(KnowsClasses):
         }
 
         # Nothing has changed up to here, where nothing can fail any more.
-        for name, value in others.items():
+        if self._numbers is not None:
+            others |= self._numbers.update(y, predicted)
+        for name, value in ((name, others[name]) for name in self._sums):
             if value == value:
                 total, rows = self._sums[name]
                 self._sums[name] = total + value * len(y), rows + len(y)
@@ -200,7 +212,7 @@ class Scores(KnowsClasses):
         """
         counts = _marginals(self.matrix)
         others = {name: total / n if n else math.nan for name, (total, n) in self._sums.items()}
-        return self._named(counts, others)
+        return self._named(counts, others | (self._numbers.total if self._numbers else {}))
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything there is to save, as arrays; :meth:`from_state` takes it back.
@@ -219,7 +231,8 @@ class Scores(KnowsClasses):
         header, arrays = self._classes_state()
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         sums = np.array(list(self._sums.values()), dtype=np.float64).reshape(-1, 2)
-        return arrays | {"matrix": self.matrix.copy(), "header": text, "sums": sums}
+        arrays |= {"matrix": self.matrix.copy(), "header": text, "sums": sums}
+        return arrays | ({"numbers": self._numbers.sums} if self._numbers is not None else {})
 
     @classmethod
     def from_state(
@@ -248,9 +261,36 @@ class Scores(KnowsClasses):
                 f"and a matrix of shape {matrix.shape} for {n_classes} classes."
             )
         scores.matrix = matrix
+        if scores._numbers is not None:
+            scores._numbers.sums = state["numbers"].astype(np.float64)
         for name, (total, rows) in zip(scores._sums, sums.tolist(), strict=True):
             scores._sums[name] = total, int(rows)
         return scores
+
+    def check_target(self, y: npt.NDArray[Any], name: str = "{y}") -> None:
+        """Raise an error if a score is not for a target of this kind.
+
+        Parameters
+        ----------
+        y : ndarray (n_rows,)
+            Labels or numbers.
+        name : str
+            What the error calls them; ``{y}`` is the target.
+        """
+        # Fractions may be labels that were announced. Later on the labels are settled: a selector
+        # that learns classes knows best what to say.
+        broken = []
+        if self._counts and not len(self._book_) and has_fractions(y):
+            broken = y[(y != np.floor(y)) & ~np.isnan(y)].tolist()
+        if broken:
+            of_classes = next(one for one in self.names if one not in NUMBER_SCORES)
+            raise TargetError(
+                f"{name} holds numbers such as {broken[0]!r}, and {of_classes} is "
+                "a score of classes",
+                hint=f"for numbers there are {' and '.join(NUMBER_SCORES)}.",
+            )
+        if self._numbers is not None:
+            check_numbers(y, name)
 
     def knows_no_other(self, book: Classes) -> bool:
         """Whether all labels known here are in the book.
@@ -374,7 +414,8 @@ def _scorer(metric: Metric) -> tuple[Scorer, bool]:
 
     if isinstance(metric, str) and metric not in get_scorer_names():
         raise ValueError(
-            f"There is no score {metric!r}: there are {', '.join(_FROM_COUNTS)}, {_LOG_LOSS}, "
+            f"There is no score {metric!r}: there are "
+            f"{', '.join((*_FROM_COUNTS, _LOG_LOSS, *NUMBER_SCORES))}, "
             "those that sklearn.metrics.get_scorer_names() lists, and functions (y_true, y_pred)."
         )
     scorer: Any = get_scorer(metric) if isinstance(metric, str) else metric

@@ -1,7 +1,7 @@
 """A linear model that learns by Bayes' rule, row by row: what FIRES runs by default.
 
-:mod:`fires.kernels.assimilate` has the formulas. Here they meet the scale, the target, the alarm and
-the covariance of the leading features.
+:mod:`fires.kernels.assimilate` has the formulas. Here they meet the scale, the target, the alarm
+and the covariance of the leading features.
 """
 
 from __future__ import annotations
@@ -31,10 +31,8 @@ from fires.models.target import bayes_target_of
 from fires.scaling import Scaler
 from fires.scaling.mixed import Mixed, MixedRows
 
-CLIP = 5.0
-"""Standardised values beyond this count as this."""
-
 _KEPT_ROWS = 50.0  # after an alarm, all evidence counts as that of so many rows
+_CACHE = 60_000  # numbers that stay in the processor's cache from one loop to the next
 _NOISE_ROWS = 10.0  # the noise starts as if it had been seen in so many rows
 _SPARSE = {
     "unit": Array("R", low=1e-200),
@@ -114,6 +112,7 @@ class BayesLearner:
         self.leading = Leading(n_features, n_rows)
         self.strengths: list[float] = []
         self.mixed = Mixed(0)
+        self._buffer = np.empty((0, 0))  # for a few scaled rows
         # For sparse rows: the unit of mu, the rows so far, and at which of them a column was last.
         self.sparse: tuple[Floats, Floats, Floats] | None = None
 
@@ -126,11 +125,6 @@ class BayesLearner:
     def gamma(self) -> float:
         """The share of its evidence that a belief keeps from row to row."""
         return 1.0 - 1.0 / self.memory
-
-    @property
-    def clip(self) -> float:
-        """Values beyond this count as this."""
-        return CLIP if self.scale == "standard" else math.inf
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -147,18 +141,25 @@ class BayesLearner:
             Not used: Bayes' rule has no learning rate.
         """
         weight = _ones(batch.n_rows) if batch.weight is None else batch.weight
-        target, level = self.target.look(y, weight)
+        target, _ = self.target.look(y, weight)
         log_level = self.target.log_level(target)
-        Z, learn_scale = self._scaled(batch, weight)
+        on_the_way = self._scales_on_the_way(batch)
+        Z, learn_scale = (batch.X, _nothing) if on_the_way else self._scaled(batch, weight)
         before = None if self.leading.holds_all else self._means()[:, self.leading.columns]
-        if level is not None and self.fit_intercept and not self.evidence_rows.any():
-            self.own_mu = level * math.sqrt(1.0 + 3.0 * self.family.start_width)
+        if self.fit_intercept and not self.evidence_rows[0]:
+            level = self.target.first_level(y, weight)
+            if level is not None:
+                self.own_mu = level * math.sqrt(1.0 + 3.0 * self.family.start_width)
         said = np.empty((self.n_rows, 4, len(weight)))
-        self._assimilate(Z, target, weight, said)
-        learn_scale()
+        if on_the_way:
+            rows = self._assimilate_unscaled(Z, target, weight, said)
+        else:
+            self._assimilate(Z, target, weight, said)
+            learn_scale()
+            rows = self._leading_rows(Z)
         self.target.count(y, weight)
         self.evidence_rows += float(weight.sum()) if batch.weight is not None else len(weight)
-        self._put_aside(Z, said, weight, before)
+        self._put_aside(rows, said, weight, before)
         if self.watches and log_level is not None:
             self._watch(said[:, 1], log_level, weight)
 
@@ -177,19 +178,55 @@ class BayesLearner:
         nothing = np.empty((X.shape[0], 0)), np.empty(0, dtype=np.int64)
         return MixedRows(*nothing, data, X.indices, X.indptr), learn
 
-    def _assimilate(self, Z: Any, target: Floats, weight: Floats, said: Floats) -> None:
-        fixed = self.clip, self.gamma, self.prior, self.own_prior, self.family.noise > 0.0
+    def _facts(self, said: Floats) -> tuple[Any, ...]:
+        """What a loop over rows takes besides the rows: see :mod:`fires.kernels.assimilate`."""
         # The likelihood of a class bends less along mu than across it; that of a number does not.
         after = 2.0 * self.n_features if self.family.kind == "classes" else math.inf
-        belief = self.mu, self.var, self.own_mu, self.own_var, self.facts, said
-        kept = copy.deepcopy(belief[:5]) if self.scale is None else ()
+        return (
+            *(self.gamma, self.prior, self.own_prior, self.family.noise > 0.0, after),
+            *(self.mu, self.var, self.own_mu, self.own_var, self.facts, said),
+        )
+
+    def _scales_on_the_way(self, batch: CheckedBatch) -> bool:
+        """Whether rows are wide enough to be scaled a few at a time, while they are learnt from."""
+        X = batch.X
+        return (
+            batch.scale is None
+            and self.scale == "standard"
+            and isinstance(X, np.ndarray)
+            and X.flags.c_contiguous
+            and self.sparse is None
+            and not self.leading.holds_all
+            and self.family.assimilations is not None
+        )
+
+    def _assimilate_unscaled(
+        self, X: Floats, target: Floats, weight: Floats, said: Floats
+    ) -> Floats:
+        """Scale and learn from wide rows; returns the leading columns, scaled."""
+        assert self.family.assimilations is not None
+        scale, columns = self.scaler.dense, self.leading.columns
+        at_once = max(1, min(len(X), _CACHE // X.shape[1]))
+        if self._buffer.shape != (at_once, X.shape[1]):
+            self._buffer = np.empty((at_once, X.shape[1]))
+        shown, leading = scale.empty_shown(), np.empty((len(X), len(columns)))
+        self.family.assimilations.unscaled(
+            *(*read_only(X), *scale.running(), shown, self._buffer, columns, leading),
+            *(target, weight, *self._facts(said)),
+        )
+        scale.learn(shown, weight)
+        return leading
+
+    def _assimilate(self, Z: Any, target: Floats, weight: Floats, said: Floats) -> None:
+        facts = self._facts(said)
+        kept = copy.deepcopy(facts[5:10]) if self.scale is None else ()
         if self.sparse is not None:
-            self._assimilate_sparse(Z, target, weight, *fixed, after, *belief)
+            self._assimilate_sparse(Z, target, weight, *facts)
         elif self.family.assimilations is None:
-            assimilate_plain(self.family.scores, Z, target, weight, *fixed, after, *belief)
+            assimilate_plain(self.family.scores, Z, target, weight, *facts)
         else:
             (rows,) = read_only(Z if Z.flags.c_contiguous else np.ascontiguousarray(Z))
-            self.family.assimilations[0](rows, target, weight, *fixed, after, *belief)
+            self.family.assimilations.dense(rows, target, weight, *facts)
         if kept and not (np.isfinite(self.mu).all() and np.isfinite(self.var).all()):
             self.mu, self.var, self.own_mu, self.own_var, self.facts = kept
             raise ValueError(_OVERFLOW)
@@ -200,12 +237,11 @@ class BayesLearner:
             name = type(self.family).__name__
             raise ValueError(f"{name} has no compiled moments, which sparse rows need; use dense.")
         entries = read_only(Z.data, Z.indices, Z.indptr)
-        full = Z.full.clip(-self.clip, self.clip)
         unit, now, seen_at = self.sparse
-        self.family.assimilations[1](*entries, full, Z.columns, *rest, unit, now[0], seen_at)
+        self.family.assimilations.sparse(*entries, Z.full, Z.columns, *rest, unit, now[0], seen_at)
         now += float(rest[1].sum())
         # The unit of all coefficients of a row of parameters must not run out of its range.
-        if not (1e-100 < unit.min() and unit.max() < 1e100):
+        if unit.min() <= 1e-100 or unit.max() >= 1e100:
             self.mu *= unit[:, None]
             self.own_mu *= unit
             unit[:] = 1.0
@@ -221,19 +257,18 @@ class BayesLearner:
         _, now, seen_at = self.sparse
         return np.minimum(self.var * self.gamma ** (seen_at - now), self.prior)
 
-    def _put_aside(self, Z: Any, said: Floats, weight: Floats, before: Floats | None) -> None:
+    def _put_aside(self, rows: Floats, said: Floats, weight: Floats, before: Floats | None) -> None:
         leading = self.leading
-        rows = self._leading_rows(Z)
         if before is None:
             leading.add(rows.copy() if self.scale is None else rows, said, weight, None)
         else:
             # In the middle of a batch, a coefficient was between its values before and after.
             after = self._means()[:, leading.columns]
-            mine = 0.5 * (before + after) @ rows.clip(-self.clip, self.clip).T
+            mine = 0.5 * (before + after) @ rows.T
             own = self.own_mu if self.sparse is None else self.own_mu * self.sparse[0]
             leading.add(rows, said, weight, said[:, 0] - mine - own[:, None])
         if leading.is_due:
-            leading.sum_up(self.gamma, self.clip)
+            leading.sum_up(self.gamma)
             if before is not None:
                 leading.follow(self.scores(), self._means(), self._variances(), self.prior)
 
@@ -285,14 +320,14 @@ class BayesLearner:
         self.own_var[row] = np.maximum(self.own_var[row], 0.1 * self.own_prior)
         self.facts[row, :2] = 0.0
         self.evidence_rows[row] *= keep
-        self.leading.sum_up(self.gamma, self.clip)
+        self.leading.sum_up(self.gamma)
         self.leading.forget(row, keep)
 
     # --- classes and storage ----------------------------------------------------------------
 
     def with_classes(self, before: Labels, after: Labels) -> BayesLearner:
         """A copy for more classes. See :class:`fires.models.base.Learner`."""
-        self.leading.sum_up(self.gamma, self.clip)
+        self.leading.sum_up(self.gamma)
         sources = class_rows(before, after)
         other = copy.copy(self)
         fresh = BayesLearner(
@@ -371,7 +406,7 @@ class BayesLearner:
     def by_class(self) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation of every row of parameters."""
         leading = copy.deepcopy(self.leading)
-        leading.sum_up(self.gamma, self.clip)
+        leading.sum_up(self.gamma)
         mu, sigma = self._means().copy(), np.sqrt(self._variances())
         known = leading.columns
         mean, sigma[:, known] = leading.estimate()
@@ -390,7 +425,7 @@ class BayesLearner:
 
     def state(self) -> Arrays:
         """See :class:`fires.models.base.Learner`."""
-        self.leading.sum_up(self.gamma, self.clip)
+        self.leading.sum_up(self.gamma)
         _, arrays = collect(self, self.learnt)
         arrays |= under("alarm", collect(self.alarm, LikelihoodAlarm.learnt)[1])
         arrays |= under("leading", collect(self.leading, Leading.learnt)[1])
@@ -400,6 +435,9 @@ class BayesLearner:
             arrays |= under("rows", dict(zip(names, map(np.array, self.sparse), strict=True)))
             arrays |= under("mixed", self.mixed.state())
         return arrays
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_buffer": np.empty((0, 0))}
 
     def restore(self, arrays: Arrays) -> None:
         """See :class:`fires.models.base.Learner`."""

@@ -58,7 +58,7 @@ class Leading:
         self.columns: Columns = np.arange(size)
         self.information = np.zeros((n_rows, size + 1, size + 1))
         self.pull = np.zeros((n_rows, size + 1))
-        self._aside: list[tuple[Any, Floats, Floats, Floats | None]] = []
+        self._aside: list[tuple[Floats, Floats, Floats, Any]] = []
         self._n_aside = 0
 
     @property
@@ -88,30 +88,33 @@ class Leading:
         """Whether enough rows are put aside to sum them up."""
         return self._n_aside >= _ROWS
 
-    def sum_up(self, gamma: float, clip: float) -> None:
+    def sum_up(self, gamma: float) -> None:
         """Add what was put aside to the sums.
 
         Parameters
         ----------
         gamma : float
             The share of its evidence that a belief keeps from row to row.
-        clip : float
-            Values of Z beyond this count as this.
         """
         if not self._aside:
             return
-        rows = np.concatenate([Z for Z, *_ in self._aside])
-        np.clip(rows, -clip, clip, out=rows)
-        rows = np.column_stack([rows, np.ones(len(rows))])
+        # In single precision: these are sums of thousands of rows, for intervals.
+        n, size = self._n_aside, len(self.columns)
+        rows = np.ones((n, size + 2), dtype=np.float32)
+        np.concatenate([Z for Z, *_ in self._aside], out=rows[:, :size], casting="same_kind")
         weight = np.concatenate([weight for _, _, weight, _ in self._aside])
         age = np.cumsum(weight[::-1])[::-1] - weight
         kept, whole = gamma**age, gamma ** float(weight.sum())
+        said = np.concatenate([said for _, said, _, _ in self._aside], axis=2)
+        value = said[:, 0] + said[:, 3]
+        if not self.holds_all:
+            value -= np.concatenate([others for *_, others in self._aside], axis=1)
         for k in range(len(self.pull)):
-            precision = np.concatenate([said[k, 2] for _, said, _, _ in self._aside]) * kept
-            value = np.concatenate([_value(said, others, k) for _, said, _, others in self._aside])
-            weighted = rows * precision[:, None]
-            self.information[k] = self.information[k] * whole + weighted.T @ rows
-            self.pull[k] = self.pull[k] * whole + value @ weighted
+            rows[:, -1] = value[k]
+            weighted = rows * np.sqrt(said[k, 2] * kept).astype(np.float32)[:, None]
+            sums = weighted.T @ weighted
+            self.information[k] = self.information[k] * whole + sums[:-1, :-1]
+            self.pull[k] = self.pull[k] * whole + sums[:-1, -1]
         self._aside, self._n_aside = [], 0
 
     def follow(self, score: Floats, mu: Floats, var: Floats, prior: float) -> None:
@@ -130,9 +133,9 @@ class Leading:
         favoured = score.copy()
         favoured[self.columns] *= _HOME
         leading = np.sort(np.argpartition(-favoured, size - 1)[:size])
-        stays = np.isin(self.columns, leading, assume_unique=True)
-        if stays.all():
+        if (leading == self.columns).all():
             return
+        stays = np.isin(self.columns, leading, assume_unique=True)
         kept = np.append(np.flatnonzero(stays), size)
         places = np.append(np.searchsorted(leading, self.columns[stays]), size)
         fresh = np.setdiff1d(np.arange(size), places)
@@ -146,13 +149,13 @@ class Leading:
             self.pull[k, fresh] = mu[k, new] / var[k, new]
         self.columns = leading
 
-    def forget(self, row: int, keep: float) -> None:
+    def forget(self, row: int | slice, keep: float) -> None:
         """Let the evidence so far count as a share of itself.
 
         Parameters
         ----------
-        row : int
-            Which row of parameters.
+        row : int or slice
+            Which rows of parameters.
         keep : float
             The share.
         """
@@ -171,9 +174,3 @@ class Leading:
         mean = np.einsum("kij,kj->ki", inverse, self.pull)
         deviation = np.sqrt(np.maximum(np.einsum("kii->ki", inverse), 0.0))
         return mean[:, :size], deviation[:, :size]
-
-
-def _value(said: Floats, others: Floats | None, k: int) -> Floats:
-    """What the rows observed of the leading columns and the intercept."""
-    value: Floats = said[k, 0] + said[k, 3]
-    return value if others is None else value - others[k]

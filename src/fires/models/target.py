@@ -16,7 +16,7 @@ from fires.core.errors import TargetError
 from fires.core.state import Arrays, part_of, under
 from fires.models.base import Values
 from fires.models.families import Family
-from fires.scaling.dense import Standard
+from fires.scaling.dense import Standard, declared_in
 from fires.scaling.normal_scores import NormalScores
 
 
@@ -78,9 +78,27 @@ class ClassTarget:
         -------
         ndarray (n_rows_of_parameters, n_rows)
         """
-        positive = self.class_weight[-self.n_rows :, None] + 0.5
-        total = self.class_weight.sum() + 1.0
-        return np.log(np.where(target > 0.0, positive, total - positive) / total)
+        total = float(self.class_weight.sum()) + 1.0
+        shares = [(one + 0.5) / total for one in self.class_weight[-self.n_rows :].tolist()]
+        table = np.array([[math.log(1.0 - share), math.log(share)] for share in shares])
+        if self.n_rows == 1:
+            likelihood: Floats = table[0].take(target > 0.0)
+            return likelihood
+        return np.where(target > 0.0, table[:, 1:], table[:, :1])
+
+    def first_level(self, y: Values, weight: Floats) -> Floats:
+        """The level that predictions start from, by the first batch itself.
+
+        Parameters
+        ----------
+        y, weight
+            As in :meth:`look`.
+
+        Returns
+        -------
+        ndarray (n_rows_of_parameters,)
+        """
+        return self._level(y, weight)
 
     def count(self, y: Values, weight: Floats) -> None:
         """Learn from a batch, after :meth:`look`.
@@ -177,7 +195,8 @@ class NumberTarget:
     def restore(self, arrays: Arrays) -> None:
         """See :class:`ClassTarget`."""
         if self.scale is not None:
-            restore(self.scale, Standard.learnt, {}, part_of("scale", arrays), {"J": 1})
+            own = part_of("scale", arrays)
+            restore(self.scale, declared_in(own, self.scale), {}, own, {"J": 1})
             self.scale.refresh()
 
 
@@ -204,19 +223,23 @@ class CountTarget(NumberTarget):
         target, scale = _row(y), self.scale
         if (target < 0.0).any():
             raise TargetError("{y} must not be negative: it is taken for counts.")
-        if scale is None or not self.levelled:
-            return target, None
-        if not scale.ready:
+        level = self.first_level(y, weight) if self.levelled and scale is not None else None
+        return target, level
+
+    def first_level(self, y: Values, weight: Floats) -> Floats | None:
+        """The logarithm of the mean, for the first batch of its own. See :class:`ClassTarget`."""
+        scale = self.scale
+        if scale is not None and not scale.ready:
             scale = copy.deepcopy(scale)
-            scale.scaled(target.T, weight)[1]()
-        return target, np.log(np.maximum(scale.shift, 0.5 / scale.count))
+            scale.scaled(_row(y).T, weight)[1]()
+        return None if scale is None else _log_mean(scale)
 
     def log_level(self, target: Floats) -> Floats | None:
         """The log likelihood of each row if only the mean is known. See :class:`ClassTarget`."""
         if self.scale is None or not self.scale.ready:
             return None
-        mean = float(np.maximum(self.scale.shift, 0.5 / self.scale.count)[0])
-        likelihood: Floats = target * math.log(mean) - mean - gammaln(target + 1.0)
+        level = float(_log_mean(self.scale)[0])
+        likelihood: Floats = target * level - math.exp(level) - gammaln(target + 1.0)
         return likelihood
 
 
@@ -235,6 +258,10 @@ class ScoredTarget:
     def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
         """See :class:`ClassTarget`."""
         return (_row(y) if self.scores is None else self.scores.of(_row(y)[0])[None]), None
+
+    def first_level(self, y: Values, weight: Floats) -> Floats | None:
+        """Scores are centred. See :class:`ClassTarget`."""
+        return None
 
     def log_level(self, target: Floats) -> Floats | None:
         """The log likelihood of each row if nothing is known. See :class:`ClassTarget`."""
@@ -273,7 +300,7 @@ def bayes_target_of(family: Family, n_rows: int, *, scaled: bool) -> Any:
     """
     if family.kind == "numbers":
         return ScoredTarget(scaled=scaled)
-    return target_of(family, n_rows, scaled=True, levelled=True)
+    return target_of(family, n_rows, scaled=True, levelled=False)
 
 
 def target_of(family: Family, n_rows: int, *, scaled: bool, levelled: bool) -> Any:
@@ -299,6 +326,11 @@ def target_of(family: Family, n_rows: int, *, scaled: bool, levelled: bool) -> A
     if family.kind == "counts":
         return CountTarget(scaled=scaled, levelled=levelled)
     return NumberTarget(scaled=scaled)
+
+
+def _log_mean(scale: Standard) -> Floats:
+    """The logarithm of the mean count, as if half a count more had been seen at least."""
+    return np.log(np.maximum(scale.shift, 0.5 / scale.count))
 
 
 def _row(y: Values) -> Floats:

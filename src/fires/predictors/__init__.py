@@ -7,10 +7,12 @@ All have ``partial_fit(X, y, classes=None, sample_weight=None)`` and ``predict(X
 from fires.predictors.adapting import as_predictor
 from fires.predictors.base import Predictor
 from fires.predictors.perceptron import Perceptron
+from fires.predictors.regressor import LinearRegressor
 from fires.predictors.river import RiverPredictor, boosting, hoeffding_tree
 from fires.predictors.scikit_learn import SklearnPredictor
 
 __all__ = [
+    "LinearRegressor",
     "Perceptron",
     "Predictor",
     "RiverPredictor",

@@ -1,8 +1,9 @@
 """Save and load predictors. A file holds what they have learnt, and never their code.
 
-The built-in Perceptron is made anew. Any other predictor is passed in again, with its settings. It
-is an estimator of scikit-learn, whose learnt arrays are put back, or an object with ``state()``,
-which returns JSON values and arrays, and ``restore(header, arrays)``, which takes them.
+The built-in Perceptron and LinearRegressor are made anew. Any other predictor is passed in again,
+with its settings. It is an estimator of scikit-learn, whose learnt arrays are put back, or an
+object with ``state()``, which returns JSON values and arrays, and ``restore(header, arrays)``,
+which takes them.
 """
 
 from __future__ import annotations
@@ -11,10 +12,15 @@ from typing import Any
 
 from fires.core.state import Arrays, State
 from fires.predictors.perceptron import Perceptron
+from fires.predictors.regressor import LinearRegressor
 from fires.predictors.river import RiverPredictor
 from fires.predictors.scikit_learn import SklearnPredictor, has_state
 
-_OURS = "fires.predictors.Perceptron"  # scikit-learn has one too
+_PERCEPTRON = "fires.predictors.Perceptron"  # scikit-learn has one too
+_OURS: dict[str, type] = {
+    _PERCEPTRON: Perceptron,
+    "fires.predictors.LinearRegressor": LinearRegressor,
+}
 _BEFORE = "fires.evaluation.Perceptron"  # what files of earlier versions call it
 
 
@@ -57,7 +63,7 @@ def predictor_from_state(header: dict[str, Any], arrays: Arrays, given: Any, whe
     header, arrays : dict
         What was read.
     given : predictor or None
-        What the user passed to ``fires.load``, already wrapped. Not needed for the Perceptron.
+        What the user passed to ``fires.load``, already wrapped. Not needed for those of fires.
     where : str
         What errors call the file.
 
@@ -65,9 +71,10 @@ def predictor_from_state(header: dict[str, Any], arrays: Arrays, given: Any, whe
     -------
     predictor
     """
-    wanted = _OURS if header["class"] == _BEFORE else header["class"]
-    if wanted == _OURS and (given is None or type(given) is Perceptron):
-        given = Perceptron()
+    wanted = _PERCEPTRON if header["class"] == _BEFORE else header["class"]
+    ours = _OURS.get(wanted)
+    if ours is not None and (given is None or type(given) is ours):
+        given = ours()
     if given is None:
         raise ValueError(
             f"The predictor in {where} is {wanted}, whose code and settings are not in the file: "
@@ -82,8 +89,9 @@ def predictor_from_state(header: dict[str, Any], arrays: Arrays, given: Any, whe
 
 def _name(predictor: Any) -> str:
     """The name of the predictor as a user knows it."""
-    if type(predictor) is Perceptron:
-        return _OURS
+    for name, kind in _OURS.items():
+        if type(predictor) is kind:
+            return name
     if isinstance(predictor, RiverPredictor):
         return f"{type(predictor.model).__qualname__} of River"
     learner = predictor.estimator if isinstance(predictor, SklearnPredictor) else predictor

@@ -15,9 +15,12 @@ import numpy as np
 
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
+from fires.core.state import Arrays
+from fires.kernels import accumulate
 from fires.kernels.running import PATIENCE, PROPORTION, ROUNDING, YOUNG, learn, standardise
 from fires.kernels.scaled import widen
 
+_TINY = np.finfo(np.float64).tiny
 _OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
 
@@ -80,14 +83,13 @@ class Standard:
         "count": Array("1|J", low=0.0),
         "shift": Array("J"),
         "spread": Array("J", low=0.0),
-        # Files of older versions have none of these.
-        "reach": Array("J", low=0.0, optional=True),
-        "beyond": Array("J", low=0.0, optional=True),
-        "waiting": Array("J", low=0.0, optional=True),
-        "refused": Array("J", low=0.0, optional=True),
-        "narrow": Array("J", low=0.0, optional=True),
-        "settled": Array("J", optional=True),
-        "patience": Array("J", low=1.0, optional=True),
+        "reach": Array("J", low=0.0),
+        "beyond": Array("J", low=0.0),
+        "waiting": Array("J", low=0.0),
+        "refused": Array("J", low=0.0),
+        "narrow": Array("J", low=0.0),
+        "settled": Array("J"),
+        "patience": Array("J", low=1.0),
     }
 
     def __init__(self, n_features: int) -> None:
@@ -122,17 +124,43 @@ class Standard:
         """
         rows = np.ascontiguousarray(X).view()
         rows.flags.writeable = False  # one compiled form serves writable and read-only callers
-        out, shown = np.empty(X.shape), np.empty((7, X.shape[1]))
-        total = standardise(
-            *(rows, weight, not self.ready),
-            *(self.count, self.shift, self.gain, self.reach, self.beyond),
-            *(self.refused, self.narrow, self.patience, out, shown),
-        )
+        out, shown = np.empty(X.shape), self.empty_shown()
+        total = standardise(rows, weight, *self.running(), out, shown)
         if not math.isfinite(total):
             raise ValueError(_OVERFLOW)
-        return out, lambda: self._learn(shown, weight)
+        return out, lambda: self.learn(shown, weight)
 
-    def _learn(self, shown: Floats, weight: Floats) -> None:
+    def running(self) -> tuple[Any, ...]:
+        """What a compiled loop needs to scale a batch: see :mod:`fires.kernels.running`.
+
+        Returns
+        -------
+        tuple
+        """
+        return (
+            *(not self.ready, self.count, self.shift, self.gain, self.reach, self.beyond),
+            *(self.refused, self.narrow, self.patience),
+        )
+
+    def empty_shown(self) -> Floats:
+        """Space for what a batch shows.
+
+        Returns
+        -------
+        ndarray
+        """
+        return np.empty((7, len(self.shift)))
+
+    def learn(self, shown: Floats, weight: Floats) -> None:
+        """Learn from a batch.
+
+        Parameters
+        ----------
+        shown : ndarray
+            What it has shown.
+        weight : ndarray (n_rows,)
+            How often each row counts.
+        """
         learn(
             *(shown, weight, self.count, self.shift, self.spread, self.gain),
             *(self.reach, self.beyond, self.waiting, self.refused),
@@ -168,36 +196,47 @@ class Standard:
         """Compute the gain from the sums, and what older files do not have."""
         self.count = np.array(np.broadcast_to(self.count, self.shift.shape))
         self.ready = bool(self.count.any())
-        # To the bit what ``learn`` had computed.
-        seen = self.count > 0.0
-        variance = self.spread * np.where(seen, 1.0 / np.where(seen, self.count, 1.0), 0.0)
-        likely = np.minimum(np.sqrt(self.spread), 10.0 * np.sqrt(variance))
+        # In the same order as the compiled loop, so that a loaded scale goes on bit for bit.
+        variance = self.spread * np.where(
+            self.count > 0.0, 1.0 / np.maximum(self.count, _TINY), 0.0
+        )
+        deviation = np.sqrt(variance)
+        likely = np.minimum(np.sqrt(self.spread), 10.0 * deviation)
         self.reach = np.where(self.reach > 0.0, self.reach, likely)
-        spreads = variance > np.maximum(ROUNDING * self.shift * self.shift, 1e-300)
-        self.gain = np.where(spreads, 1.0 / np.sqrt(np.where(spreads, variance, 1.0)), 0.0)
+        floor = np.maximum(ROUNDING * self.shift**2, 1e-300)
+        seen = variance > floor
+        self.gain = np.where(seen, 1.0 / np.where(seen, deviation, 1.0), 0.0)
 
 
 class MinMax:
     """0 for the smallest and 1 for the greatest value seen.
 
+    A missing entry must say nothing, and 0 would say that it is the smallest. So :meth:`filled`
+    puts the mean of its column in its place.
+
     Examples
     --------
     >>> scaler = MinMax(1)
-    >>> X = np.array([[2.0], [4.0], [6.0]])
-    >>> scaler.begin(X, np.ones(3), missing=False)
-    >>> (X - scaler.shift) * scaler.gain
-    array([[0. ], [0.5], [1. ]])
+    >>> X = np.array([[2.0], [3.0], [7.0], [np.nan]])
+    >>> scaler.begin(X, np.ones(4), missing=True)
+    >>> (scaler.filled(X) - scaler.shift) * scaler.gain
+    array([[0. ], [0.2], [1. ], [0.4]])
     """
 
     kind: ClassVar[str | None] = "minmax"
     learnt: ClassVar[Declared] = {
         "low": Array("J", finite=False),
         "high": Array("J", finite=False),
+        # Files of earlier versions have neither: their means begin with the next batch.
+        "count": Array("1|J", low=0.0, optional=True),
+        "mean": Array("J", optional=True),
     }
 
     def __init__(self, n_features: int) -> None:
         self.low = np.full(n_features, np.inf)
         self.high = np.full(n_features, -np.inf)
+        self.count: Floats = np.zeros(1)  # one number; one per column once entries are missing
+        self.mean = np.zeros(n_features)
         self.refresh()
 
     @property
@@ -212,7 +251,30 @@ class MinMax:
     def absorb(self, X: Any, p: Floats, q: Floats, weight: Floats, missing: bool) -> None:
         """Widen the range by a batch; rows of weight 0 are left out. See :class:`Standard`."""
         self.low, self.high = widen(X, weight, self.low, self.high)
+        self.count = self.count + _count(X, weight, missing)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total, _ = accumulate(X, weight, weight, self.mean)
+            mean = self.mean + total / np.maximum(self.count, _TINY)
+        # Sums of huge values overflow; the mean stays within the range all the same.
+        seen = np.isfinite(self.low)
+        self.mean = np.where(seen, np.fmin(np.fmax(mean, self.low), self.high), 0.0)
         self.refresh()
+
+    def filled(self, X: Any) -> Any:
+        """Rows without gaps, for :func:`fires.kernels.scaled.rescale`.
+
+        Parameters
+        ----------
+        X : ndarray (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray (n_rows, n_features)
+            With the mean of the column so far for each missing entry; X itself if there is none.
+        """
+        gaps = np.isnan(X)
+        return np.where(gaps, self.mean, X) if gaps.any() else X
 
     def refresh(self) -> None:
         """Compute shift and gain from the range."""
@@ -220,6 +282,32 @@ class MinMax:
         self.shift = np.where(np.isfinite(self.low), self.low, 0.0)
         width = np.subtract(self.high, self.low, out=np.full(len(seen), np.inf), where=seen)
         self.gain = 1.0 / width
+
+
+def _count(X: Any, weight: Floats, missing: bool) -> Any:
+    """The weight of the rows in which a column has entries; one number if nothing is missing."""
+    return weight @ ~np.isnan(X) if missing else np.add.reduce(weight)
+
+
+def declared_in(arrays: Arrays, half: Any) -> Declared:
+    """What a scale has learnt; in a file from before it forgot, only count, mean and spread.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+        What was read.
+    half : object
+        The scale, dense or sparse.
+
+    Returns
+    -------
+    mapping
+        For :func:`fires.core.declared.restore`.
+    """
+    learnt: Declared = half.learnt
+    if isinstance(half, Standard) and arrays.keys() == {"count", "shift", "spread"}:
+        return {name: learnt[name] for name in arrays}
+    return learnt
 
 
 DENSE = {scaler.kind: scaler for scaler in (Unscaled, Standard, MinMax)}

@@ -2,8 +2,9 @@
 
 A missing cell of a sparse matrix is a zero, and a standardised zero is not zero. So a column that
 is full enough, with an entry in at least every fifth row, is scaled as a dense one: that costs at
-most five times its entries. A rarer column is divided by its standard deviation and not centred: its
-zeros would be within half a standard deviation of 0 anyway, and an intercept takes up their mean.
+most five times its entries. A rarer column is divided by its standard deviation and not centred:
+its zeros would be within half a standard deviation of 0 anyway, and an intercept takes up their
+mean.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, collect, restore
 from fires.core.state import Arrays, part_of, under
+from fires.kernels.running import CLIP
 from fires.scaling.dense import Standard
 from fires.scaling.sparse import Touched
 
@@ -119,7 +121,7 @@ class Mixed:
         full, learn = self.full.scaled(block, weight)
         rare = ~is_full
         indices = X.indices[rare]
-        data = np.nan_to_num(X.data[rare] * self.gain(indices))
+        data = np.nan_to_num(X.data[rare] * self.gain(indices)).clip(-CLIP, CLIP)
         indptr = np.concatenate([[0], np.cumsum(np.bincount(row[rare], minlength=X.shape[0]))])
         return MixedRows(full, self.columns, data, indices, indptr), learn
 

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from fires.core.belief import Floats
 from fires.core.declared import collect, restore
 from fires.core.state import Arrays, part_of, under
+from fires.kernels.running import CLIP
 from fires.kernels.scaled import rescale
-from fires.scaling.dense import DENSE, MinMax, Standard
+from fires.scaling.dense import DENSE, MinMax, Standard, declared_in
 from fires.scaling.sparse import SPARSE, Touched
 
 SCALES = tuple(DENSE)
@@ -21,7 +22,10 @@ SCALES = tuple(DENSE)
 
 
 class Scaler:
-    """Standardises columns or brings them to [0, 1]; missing entries become zeros.
+    """Standardises columns or brings them to [0, 1].
+
+    A missing entry becomes the mean of its column so far, so that it says nothing. On standardised
+    columns that is 0; without a scale it becomes 0 too.
 
     Sparse rows are divided by the root mean square or the range of their columns. They are not
     centred, since that would fill them. The first batch is scaled by its own values. If it is
@@ -86,21 +90,21 @@ class Scaler:
         if isinstance(half, Standard):
             return half.scaled(X, w)
         if half.ready:
-            return rescale(X, half.shift, half.gain), lambda: half.absorb(X, w, w, w, missing)
+            return _rescaled(X, half), lambda: half.absorb(X, w, w, w, missing)
         half = MinMax(self.n_features)
         half.begin(X, w, missing)
         _refuse_overflow(half.shift)
         _refuse_overflow(half.gain)
-        return rescale(X, half.shift, half.gain), lambda: setattr(self, "dense", half)
+        return _rescaled(X, half), lambda: setattr(self, "dense", half)
 
     def _sparse(self, X: Any, w: Floats, missing: bool) -> tuple[Any, Callable[[], None]]:
         batch, half = self.touched(X, w, missing), self.sparse
         if half.ready:
             p, q = batch.accumulate(w[None, :], w[None, :])
-            return batch.scaled(half.gain(batch.columns)), lambda: half.absorb(batch, p[0], q[0])
+            return _scaled(batch, half), lambda: half.absorb(batch, p[0], q[0])
         half = SPARSE[self.scale](self.n_features)
         half.begin(batch)
-        return batch.scaled(half.gain(batch.columns)), lambda: setattr(self, "sparse", half)
+        return _scaled(batch, half), lambda: setattr(self, "sparse", half)
 
     def applied(self, X: Any) -> Any:
         """Scale rows without learning; a column not seen yet becomes 0.
@@ -116,10 +120,8 @@ class Scaler:
         """
         X = self._alike(X)
         if not sp.issparse(X):
-            half = self.dense
-            return rescale(X, half.shift, half.gain, getattr(half, "limit", None))
-        batch = self.touched(X, np.ones(X.shape[0]), True)
-        return batch.scaled(self.sparse.gain(batch.columns))
+            return _rescaled(X, self.dense)
+        return _scaled(self.touched(X, np.ones(X.shape[0]), True), self.sparse)
 
     def touched(self, X: Any, weight: Floats, missing: bool) -> Touched:
         """A sparse batch reduced to the columns that have entries.
@@ -181,12 +183,25 @@ class Scaler:
             What was saved.
         """
         for name in [half for half in ("dense", "sparse") if part_of(half, arrays)] or ["dense"]:
-            half = getattr(self, name)
-            restore(half, half.learnt, {}, part_of(name, arrays), {"J": self.n_features})
+            half, own = getattr(self, name), part_of(name, arrays)
+            restore(half, declared_in(own, half), {}, own, {"J": self.n_features})
             half.refresh()
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_slot": np.zeros(0, dtype=np.int32)}
+
+
+def _rescaled(X: Any, half: Any) -> Any:
+    """Dense rows on a scale, with no gaps."""
+    if half.kind != "standard":
+        return rescale(half.filled(X) if half.kind == "minmax" else X, half.shift, half.gain)
+    scaled = rescale(X, half.shift, half.gain, half.limit)
+    return np.clip(scaled, -CLIP, CLIP, out=scaled)
+
+
+def _scaled(batch: Touched, half: Any) -> Any:
+    """Sparse rows on a scale, with no gaps."""
+    return batch.scaled(half.gain(batch.columns), half.fill(batch.columns))
 
 
 def _refuse_overflow(sums: Floats) -> None:

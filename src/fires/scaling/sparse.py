@@ -77,19 +77,23 @@ class Touched:
         sparse.accumulate_csr(*self._entries, c, d, p, q)
         return p, q
 
-    def scaled(self, gain: Floats) -> Any:
-        """The batch times the gain of its columns; missing entries are zeros.
+    def scaled(self, gain: Floats, fill: Floats) -> Any:
+        """The batch times the gain of its columns.
 
         Parameters
         ----------
         gain : ndarray (n_touched,)
             The gain of these columns.
+        fill : ndarray (n_touched,)
+            What missing entries become, on the new scale.
 
         Returns
         -------
         CSR matrix (n_rows, n_features)
         """
         data = np.nan_to_num(self._X.data * gain[self.local])
+        if self.missing:
+            data = np.where(np.isnan(self._X.data), fill[self.local], data)
         return sp.csr_array((data, self._X.indices, self._X.indptr), shape=self._X.shape)
 
     def gaps(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -155,6 +159,10 @@ class SparseUnscaled:
         return np.ones(len(columns))
 
     def pull(self, columns: Columns) -> Floats:
+        """Zero for every column. See :class:`SparseStandard`."""
+        return np.zeros(len(columns))
+
+    def fill(self, columns: Columns) -> Floats:
         """Zero for every column. See :class:`SparseStandard`."""
         return np.zeros(len(columns))
 
@@ -251,6 +259,20 @@ class SparseStandard:
         pull: Floats = self.pulls[columns]
         return pull
 
+    def fill(self, columns: Columns) -> Floats:
+        """What missing entries become: the mean of the column so far, on the new scale.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which columns.
+
+        Returns
+        -------
+        ndarray
+        """
+        return self.pace * self.pull(columns)
+
     def absorb(self, batch: Touched, p: Floats, q: Floats) -> None:
         """Add the sums of a batch.
 
@@ -307,7 +329,11 @@ class SparseStandard:
 
 
 class SparseMinMax:
-    """A range of width 1 with 0 and every value seen; a linear model shifts its lower end to 0."""
+    """A range of width 1 with 0 and every value seen; a linear model shifts its lower end to 0.
+
+    A missing entry becomes the mean of its column over the rows in which it is not missing, those
+    without an entry, which are zeros, included.
+    """
 
     kind: ClassVar[str | None] = "minmax"
     pace = 1.0
@@ -315,6 +341,10 @@ class SparseMinMax:
         "low": Array("J", high=0.0),
         "high": Array("J", low=0.0),
         "batches": Array(1, low=0.0),
+        # Files of earlier versions have none of these: their means begin with the next batch.
+        "count": Array(1, low=0.0, optional=True),
+        "sums": Array("J", optional=True),
+        "absent": Array("0|J", low=0.0, optional=True),
     }
 
     def __init__(self, n_features: int) -> None:
@@ -322,6 +352,9 @@ class SparseMinMax:
         self.high = np.zeros(n_features)
         self.pulls = np.zeros(n_features)
         self.batches = np.zeros(1)
+        self.count = np.zeros(1)
+        self.sums = np.zeros(n_features)
+        self.absent: Floats = np.zeros(0)  # one entry per column once an entry was missing
 
     @property
     def ready(self) -> bool:
@@ -346,9 +379,27 @@ class SparseMinMax:
         """Widen the range by a batch. See :class:`SparseStandard`."""
         columns = batch.columns
         self.batches = self.batches + 1.0
+        self.count = self.count + batch.total
+        weight = batch.weight[None, :]
+        p = batch.accumulate(weight, weight)[0][0]
+        with np.errstate(over="ignore", invalid="ignore"):  # see fill
+            self.sums[columns] = np.nan_to_num(self.sums[columns] + p)
+        if batch.missing:
+            if not len(self.absent):
+                self.absent = np.zeros_like(self.sums)
+            self.absent[columns] += batch.absent()
         self.low[columns] = np.minimum(self.low[columns], batch.extreme(np.minimum))
         self.high[columns] = np.maximum(self.high[columns], batch.extreme(np.maximum))
         self.refresh(columns)
+
+    def fill(self, columns: Columns) -> Floats:
+        """The mean of the column so far, on the new scale. See :class:`SparseStandard`."""
+        rows = self.count[0] - (self.absent[columns] if len(self.absent) else 0.0)
+        mean = self.sums[columns] / np.maximum(rows, np.finfo(float).tiny)
+        # Sums of huge values overflow; the mean stays within the range all the same.
+        mean = np.fmin(np.fmax(mean, self.low[columns]), self.high[columns])
+        fill: Floats = mean * self.gain(columns)
+        return fill
 
     def refresh(self, columns: Any = slice(None)) -> None:
         """Compute the pull from the range. See :class:`SparseStandard`."""
@@ -358,6 +409,10 @@ class SparseMinMax:
         """Go on from the range of a dense scaler. See :class:`SparseStandard`."""
         self.low, self.high = np.minimum(dense.low, 0.0), np.maximum(dense.high, 0.0)
         self.batches = np.ones(1)
+        count = np.broadcast_to(dense.count, self.sums.shape)
+        self.count, self.sums = np.full(1, count.max()), count * dense.mean
+        if len(dense.count) > 1:
+            self.absent = self.count - count
         self.refresh()
 
 

@@ -21,8 +21,8 @@ from fires.core.state import Arrays, State, part_of, under
 from fires.core.validation import as_numbers
 from fires.drift.alarms import Alarm, alarms_from_array, alarms_to_array
 from fires.kernels.features import weigh
-from fires.models.bayes_learner import BayesLearner
 from fires.models.base import BaseModel, Learner, Rates
+from fires.models.bayes_learner import BayesLearner
 from fires.models.families import FAMILIES
 from fires.models.learners import start_learner
 from fires.models.linear import Linear
@@ -43,7 +43,15 @@ class FIRES(OnlineSelector):
     r"""Online feature selection by importance and uncertainty (Haug et al., KDD 2020).
 
     The parameters of a base model are random, :math:`\theta_j \sim \mathcal{N}(\mu_j, \sigma_j^2)`.
-    Each batch moves them by one step of gradient ascent on its mean log marginal likelihood
+    Their mean is the importance of a feature, their standard deviation says how sure that is.
+
+    **The Bayesian update** is the default for linear models. Each row moves the belief by Bayes'
+    rule, and old evidence fades with ``memory``. There is no learning rate. When the features stop
+    telling the target, an alarm is raised and most of the evidence is dropped. The formulas are in
+    :mod:`fires.kernels.assimilate`, the prior is in :mod:`fires.models.bayes_learner`.
+
+    **The gradient update** is the paper's. Each batch moves the belief by one step of gradient
+    ascent on its mean log marginal likelihood
 
     .. math::
         \mu \leftarrow \mu + \frac{\alpha_\mu}{B} \sum_b \nabla_\mu \log P(y_b \mid x_b),
@@ -51,10 +59,15 @@ class FIRES(OnlineSelector):
         \log P(y_b \mid x_b)
 
     and features are ranked by :math:`\omega_j = (\mu_j^2 - \lambda_s \sigma_j^2) / (2 \lambda_r)`.
+    Nets, trees and models of your own always learn by gradient. :meth:`as_published` is the paper's
+    form: nothing is scaled and there is no intercept. Without centring, it ranks the one
+    informative feature of an imbalanced stream last.
 
-    Unlike the paper, features are standardised and an intercept is learnt while the stream flows.
-    Without centring, the method ranks the one informative feature of an imbalanced stream last.
-    :meth:`as_published` is the paper's form.
+    **Ranking and selection differ.** ``ranking_`` orders the features by ``weights_``. The selected
+    features are chosen by :mod:`fires.selectors.membership`: they stay unless another one is
+    better beyond doubt. So a selected feature may rank a little below one that is not. With
+    ``score="omega"``, and with the gradient update, the selected features are the best of
+    ``ranking_``.
 
     Parameters
     ----------
@@ -64,24 +77,37 @@ class FIRES(OnlineSelector):
         ``"probit"`` (the paper's linear model) or ``"logistic"`` for classes, ``"gaussian"`` for
         numbers, ``"poisson"`` for counts, or any :class:`fires.models.base.BaseModel`. ``"auto"``
         takes gaussian if the first batch's target is continuous and probit otherwise.
+    update : {"bayes", "gradient"}, default="bayes"
+        How a linear model learns. Other models learn by gradient, whatever this says.
+    memory : float, default=10000
+        Bayesian update: after so many rows, evidence has faded to 1/e. Less follows slow changes
+        sooner, and makes intervals wider.
+    score : {"auto", "omega"}, default="auto"
+        What features are ranked by. ``"auto"``: by the running mean of the absolute importance
+        (Bayesian update), or by omega (gradient update). ``"omega"``: by omega in any case.
+    drift : {"auto", None}, default="auto"
+        Bayesian update: ``"auto"`` raises alarms, None does not.
     learning_rate : float, default=0.01
-        :math:`\alpha_\mu`.
+        Gradient update: :math:`\alpha_\mu`.
     learning_rate_sigma : float, optional
-        :math:`\alpha_\sigma`; the same as ``learning_rate`` by default.
+        Gradient update: :math:`\alpha_\sigma`; the same as ``learning_rate`` by default.
     uncertainty_penalty : float, default=0.01
-        :math:`\lambda_s`: how much uncertainty counts against a feature.
+        In omega: :math:`\lambda_s`, how much uncertainty counts against a feature.
     weight_penalty : float, default=0.01
-        :math:`\lambda_r`: rescales the weights and never changes their order.
+        In omega: :math:`\lambda_r`. It rescales the weights and never changes their order.
     mu_init, sigma_init : float or array (n_features,), default=0.0 and 1.0
-        Where the built-in models start.
+        Gradient update: where the built-in linear models start.
     fit_intercept : bool, default=True
         Learn an intercept, which is never ranked; for the built-in models.
     scale : {"standard", "minmax", None}, default="standard"
         How columns are scaled, from the batches seen before. Rows that a pipeline has brought to
-        the same scale are not scaled again. Unless it is None, a gaussian target is standardised
-        too, and predictions of classes and counts start from their mean. Sparse data is never
-        filled: "standard" divides by the root mean square and centres inside the model, and the
-        range of "minmax" always includes 0.
+        the same scale are not scaled again. "standard" forgets, and it is robust: see
+        :class:`fires.scaling.dense.Standard`. Unless it is None, a target of numbers is scaled
+        too: the Bayesian update turns it into normal scores, the gradient update standardises it.
+        Sparse data is never filled. With the Bayesian update, "standard" scales a sparse column as
+        a dense one if every fifth row or more has an entry; a rarer one is divided by its standard
+        deviation and not centred. With the gradient update, it divides by the root mean square and
+        centres inside the model. The range of "minmax" on sparse data always includes 0.
     missing : {"ignore", "error"}, default="ignore"
         Leave missing entries of X out of step and scale, or refuse them.
     batch_size : int, default=100
@@ -91,16 +117,36 @@ class FIRES(OnlineSelector):
 
     Attributes
     ----------
-    weights_, importances_, uncertainties_, ranking_ : ndarray (n_features,)
-        omega, mu, sigma and the rank (1 is best) of every feature. Read-only, and yours to keep.
-        With two classes, a positive importance speaks for the greater label. With more, it is the
-        root mean square over the classes, weighted by their shares.
+    importances_ : ndarray (n_features,)
+        The mean of each coefficient, on the scale of ``scale``: by how much the linear predictor
+        moves with one standard deviation of the feature. With two classes, a positive importance
+        speaks for the greater label. With more, it is the coefficient in the model of one class
+        against the rest, for the class that the feature matters most for; so the features of a rare
+        class are not lost. For numbers, it is about the target as normal scores.
+    uncertainties_ : ndarray (n_features,)
+        Bayesian update: the posterior standard deviation of ``importances_``. Up to 100 leading
+        features are judged together, so that correlation among them is taken into account; others
+        one by one, which is too sure where columns are correlated. Gradient update: the paper's
+        sigma, which is a parameter of the model and no measure of how far off an importance is.
+    weights_ : ndarray (n_features,)
+        What features are ranked by, see ``score``.
+    ranking_ : ndarray (n_features,)
+        The rank of every feature by its weight; 1 is best.
+    class_importances_ : ndarray (n_classes, n_features)
+        Which feature speaks for which class. A target of numbers has one row.
+    alarms_ : list of Alarm
+        The changes noticed so far: row, batch, feature (None for all together) and strength. See
+        :class:`fires.drift.Alarm`.
     classes_ : ndarray
         The labels seen, sorted; the greater of two is the positive one.
     model_ : str or model object
         What ``"auto"`` decided.
     n_features_in_, feature_names_in_, n_samples_seen_, n_missing_
         Columns, their names, rows and missing entries seen so far.
+
+    Notes
+    -----
+    Arrays are read-only, and yours to keep. :meth:`interval` gives each importance its interval.
 
     Examples
     --------
@@ -115,11 +161,17 @@ class FIRES(OnlineSelector):
     array([3, 5])
     >>> selector.get_feature_names_out()
     array(['x3', 'x5'], dtype=object)
+    >>> low, high = selector.interval(0.95)
+    >>> np.flatnonzero((low > 0) | (high < 0))  # surely of some importance
+    array([3, 5])
+    >>> selector.alarms_
+    []
     >>> selector.transform(X).shape
     (100, 2)
     """
 
     _learner_: Learner
+    _alarms_: list[Alarm]
 
     def __init__(
         self,
@@ -227,6 +279,9 @@ class FIRES(OnlineSelector):
         r"""The interval that holds each true importance with this probability.
 
         .. math:: \mu_j \pm \Phi^{-1}\bigl(\tfrac{1 + c}{2}\bigr) \, \sigma_j
+
+        It is a probability for linear models that learn by Bayes' rule. With the gradient update,
+        sigma is not the error of an importance, and the interval is usually far too wide.
 
         Parameters
         ----------
@@ -469,10 +524,10 @@ class FIRES(OnlineSelector):
             members = part_of("members", arrays)
             sizes = {"J": self.n_features_in_}
             restore(self._members_, Membership.learnt, {}, members, sizes)
-            found = SimpleNamespace()
-            restore(found, {"n_batches": Value(int, low=0)}, header, arrays, {})
-            restore(found, {"alarms": Array("*", 4)}, {}, arrays, {})
-            self._n_batches_, self._alarms_ = found.n_batches, alarms_from_array(found.alarms)
+            self._members_.refresh()
+            restore(facts, {"n_batches": Value(int, low=0)}, header, arrays, {})
+            restore(facts, {"alarms": Array("*", 4)}, {}, arrays, {})
+            self._n_batches_, self._alarms_ = facts.n_batches, alarms_from_array(facts.alarms)
         if type(self._learner_) is ModelLearner:
             self._learner_.rng = Random().read("rng", header, arrays, {})
 

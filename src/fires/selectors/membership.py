@@ -23,6 +23,7 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
 from fires.kernels import top_k
+from fires.kernels.members import renew
 
 _ROWS = 4000.0  # that the mean of the scores reaches back
 
@@ -57,6 +58,7 @@ class Membership:
         self.score = np.zeros(n_features)
         self.columns: Columns = np.empty(0, dtype=np.int64)
         self.rows = 0.0
+        self._inside = np.zeros(n_features, dtype=np.bool_)
         self._limit = math.sqrt(2.0 * math.log(max(n_features, 2)))
 
     def restart(self) -> None:
@@ -80,24 +82,19 @@ class Membership:
             The rows of the batch.
         """
         self.rows += n_rows
-        share = n_rows / min(self.rows, _ROWS) if self.rows > n_rows else 1.0
-        self.score = self.score + min(share, 1.0) * (now - self.score)
-        best = top_k(self.score, k)
+        share = min(n_rows / min(self.rows, _ROWS), 1.0)
         if len(self.columns) != k:
-            self.columns = best
-            return
-        if (best == self.columns).all():
-            return
-        newcomers = np.setdiff1d(best, self.columns, assume_unique=True)
-        leavers = np.setdiff1d(self.columns, best, assume_unique=True)
-        newcomers = newcomers[np.argsort(-self.score[newcomers], kind="stable")]
-        leavers = leavers[np.lexsort((-leavers, self.score[leavers]))]
-        learnt = np.maximum(1.0 - var / prior, 0.0)
-        sure = now > self._limit * np.sqrt(var * learnt)
-        bond = var * np.sqrt(learnt)
-        ahead = self.score[newcomers] - self.score[leavers]
-        enters = ahead > np.sqrt(bond[newcomers] + bond[leavers])
-        enters |= sure[newcomers] & ~sure[leavers]
-        if enters.any():
-            stay = np.setdiff1d(self.columns, leavers[enters], assume_unique=True)
-            self.columns = np.sort(np.concatenate([stay, newcomers[enters]]))
+            self.score += share * (now - self.score)
+            self._enter(top_k(self.score, k))
+        elif renew(self.score, now, var, prior, share, self._limit, self._inside):
+            self.columns = np.flatnonzero(self._inside)
+
+    def _enter(self, columns: Columns) -> None:
+        """Make these the members."""
+        self.columns = columns
+        self._inside = np.zeros(len(self.score), dtype=np.bool_)
+        self._inside[columns] = True
+
+    def refresh(self) -> None:
+        """Note who is a member after the columns were loaded."""
+        self._enter(np.unique(self.columns))

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from scipy.special import erfcx
 
 from fires.core.belief import Floats
-from fires.kernels.assimilate import Loop, assimilations
+from fires.kernels.assimilate import Loops, assimilations
 from fires.kernels.rows import RowPulls, pull_rows_plain
 
 Kind = Literal["classes", "numbers", "counts"]
@@ -91,7 +91,7 @@ class Family(ABC):
         return None
 
     @cached_property
-    def assimilations(self) -> tuple[Loop, Loop] | None:
+    def assimilations(self) -> Loops | None:
         """The compiled loops of Bayes' rule, see :mod:`fires.kernels.assimilate`, if there are."""
         moments = self.moments
         return None if moments is None else assimilations(type(self).__name__.lower(), moments)

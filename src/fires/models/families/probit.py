@@ -128,10 +128,9 @@ def _moments(a: float, v: float, y: float) -> tuple[float, float, float]:
     rho = math.sqrt(1.0 + v)
     z = y * (a / rho)
     ratio = _mills(z)
-    if z > 0.0:
+    # The logarithm of phi / r; where that is nearly 0 it would lose its digits.
+    if z > 1.0:
         log_z = math.log1p(-0.5 * math.erfc(z * _HALF))
-    elif z > -7.0:
-        log_z = math.log(0.5 * math.erfc(-z * _HALF))
     else:
         log_z = -0.5 * z * z - _LOG_ROOT - math.log(ratio)
     # Far in the tail r + z loses its digits; there this is the series of r (r + z).

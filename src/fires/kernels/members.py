@@ -1,0 +1,101 @@
+"""The step of the selection rule in one pass: see :mod:`fires.selectors.membership`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.belief import Floats
+from fires.kernels.compiling import compiled
+
+Indices = npt.NDArray[np.int64]
+
+
+@compiled
+def renew(
+    score: Floats,
+    now: Floats,
+    var: Floats,
+    prior: float,
+    share: float,
+    limit: float,
+    inside: npt.NDArray[np.bool_],
+) -> int:
+    """Move the scores towards ``now`` by a share; let newcomers in. Returns how many came in."""
+    n = len(score)
+    least, greatest = np.inf, -np.inf  # of the members, and of the others
+    for j in range(n):
+        s = score[j] + share * (now[j] - score[j])
+        score[j] = s
+        if inside[j]:
+            least = min(least, s)
+        else:
+            greatest = max(greatest, s)
+    if greatest <= least:
+        return 0
+    n_new = n_old = 0
+    for j in range(n):
+        n_new += not inside[j] and score[j] > least
+        n_old += inside[j] and score[j] < greatest
+    newcomers, leavers = np.empty(n_new, dtype=np.int64), np.empty(n_old, dtype=np.int64)
+    n_new = n_old = 0
+    for j in range(n):
+        # Insertion keeps the best newcomer and the weakest member first; there are few of them.
+        if not inside[j] and score[j] > least:
+            i = n_new
+            while i > 0 and score[newcomers[i - 1]] < score[j]:
+                newcomers[i] = newcomers[i - 1]
+                i -= 1
+            newcomers[i] = j
+            n_new += 1
+        elif inside[j] and score[j] < greatest:
+            i = n_old
+            while i > 0 and score[leavers[i - 1]] >= score[j]:
+                leavers[i] = leavers[i - 1]
+                i -= 1
+            leavers[i] = j
+            n_old += 1
+    came = 0
+    for i in range(min(n_new, n_old)):
+        new, old = newcomers[i], leavers[i]
+        if score[new] <= score[old]:
+            break
+        new_learnt = max(1.0 - var[new] / prior, 0.0)
+        old_learnt = max(1.0 - var[old] / prior, 0.0)
+        new_is_sure = now[new] > limit * math.sqrt(var[new] * new_learnt)
+        old_is_sure = now[old] > limit * math.sqrt(var[old] * old_learnt)
+        bond = math.sqrt(var[new] * math.sqrt(new_learnt) + var[old] * math.sqrt(old_learnt))
+        if (new_is_sure and not old_is_sure) or score[new] - score[old] > bond:
+            inside[old], inside[new] = False, True
+            came += 1
+    return came
+
+
+def renew_plain(
+    score: Floats,
+    now: Floats,
+    var: Floats,
+    prior: float,
+    share: float,
+    limit: float,
+    inside: npt.NDArray[np.bool_],
+) -> tuple[Floats, Any]:
+    """The definition of :func:`renew`: the new scores, and who is inside."""
+    score = score + share * (now - score)
+    members, k = np.flatnonzero(inside), int(inside.sum())
+    best = np.argsort(-score, kind="stable")[:k]
+    newcomers = best[~inside[best]]
+    leavers = np.setdiff1d(members, best)
+    leavers = leavers[np.lexsort((-leavers, score[leavers]))]
+    learnt = np.maximum(1.0 - var / prior, 0.0)
+    is_sure = now > limit * np.sqrt(var * learnt)
+    bond = var * np.sqrt(learnt)
+    ahead = score[newcomers] - score[leavers]
+    enters = ahead > np.sqrt(bond[newcomers] + bond[leavers])
+    enters |= is_sure[newcomers] & ~is_sure[leavers] & (ahead > 0.0)
+    inside = inside.copy()
+    inside[leavers[enters]], inside[newcomers[enters]] = False, True
+    return score, inside

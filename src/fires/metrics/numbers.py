@@ -1,0 +1,103 @@
+"""How well are numbers predicted? R2 and the mean absolute error, from running sums."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.belief import Floats
+from fires.core.errors import TargetError
+
+NUMBER_SCORES = ("r2", "mae")
+"""The scores of numbers that are built in."""
+
+
+class NumberSums:
+    r"""R2 and the mean absolute error of each batch, and of all rows so far.
+
+    With numbers :math:`y_i`, predictions :math:`\hat y_i` and the mean :math:`m_i` of all numbers
+    in the batches before that of row i (for the first batch, its own mean):
+
+    .. math::
+        R^2 = 1 - \frac{\sum_i (y_i - \hat y_i)^2}{\sum_i (y_i - m_i)^2}, \qquad
+        \text{MAE} = \operatorname*{mean}_i |y_i - \hat y_i|
+
+    The sums run over the rows of a batch, or over all rows so far: the R2 of a stream is not a mean
+    over batches. :math:`m_i` is what one can know before a batch without any feature, so an R2
+    above 0 says that the features help. For the first batch alone it is scikit-learn's
+    ``r2_score``. What is undefined is NaN: both scores of no rows, and R2 if no :math:`y_i` differs
+    from :math:`m_i`.
+
+    Examples
+    --------
+    >>> scores = NumberSums()
+    >>> scores.update(np.array([1.0, 3.0]), np.array([1.5, 3.0]))
+    {'r2': 0.875, 'mae': 0.25}
+    >>> scores.update(np.array([5.0]), np.array([4.0]))  # the mean so far is 2
+    {'r2': 0.8888888888888888, 'mae': 1.0}
+    >>> scores.total
+    {'r2': 0.8863636363636364, 'mae': 0.5}
+    """
+
+    def __init__(self) -> None:
+        # Rows, their mean, and the sums of errors, squared errors and squares about the mean.
+        self.sums: Floats = np.zeros(5)
+
+    def update(self, y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> dict[str, float]:
+        """Add a batch, and score it by itself.
+
+        Parameters
+        ----------
+        y, predicted : ndarray of numbers (n_rows,)
+            What is true, and what was predicted.
+
+        Returns
+        -------
+        dict of str to float
+            The scores of this batch alone.
+        """
+        n = len(y)
+        if n == 0:
+            return _scores(np.zeros(5))
+        y, error = y.astype(np.float64), np.subtract(y, predicted, dtype=np.float64)
+        rows, mean = self.sums[:2].tolist()
+        known = mean if rows else y.mean()
+        with np.errstate(over="ignore"):
+            sums = np.abs(error).sum(), (error**2).sum(), ((y - known) ** 2).sum()
+        added = np.array([n, 0.0, *sums])
+        self.sums = self.sums + added
+        self.sums[1] = mean + n * (y.mean() - mean) / (rows + n)
+        return _scores(added)
+
+    @property
+    def total(self) -> dict[str, float]:
+        """Both scores over all rows so far."""
+        return _scores(self.sums)
+
+
+def _scores(sums: Floats) -> dict[str, float]:
+    rows, _, error, squares, about_mean = sums.tolist()
+    return {
+        "r2": 1.0 - squares / about_mean if about_mean > 0.0 else math.nan,
+        "mae": error / rows if rows else math.nan,
+    }
+
+
+def check_numbers(values: npt.NDArray[Any], name: str) -> None:
+    """Raise an error unless these are finite numbers.
+
+    Parameters
+    ----------
+    values : ndarray
+        A target, or predictions.
+    name : str
+        What the error calls them; ``{y}`` is the target.
+    """
+    if values.dtype.kind not in "fiub":
+        given = f" such as {values.tolist()[0]!r}" if len(values) else ""
+        raise TargetError(f"{name} holds labels{given}, and r2 and mae are scores of numbers.")
+    if not np.isfinite(values).all():
+        raise TargetError(f"{name} holds a number that is not finite: there is no r2 and no mae.")
