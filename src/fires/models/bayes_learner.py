@@ -24,6 +24,7 @@ from fires.core.state import Arrays, part_of, under
 from fires.drift.likelihood import LikelihoodAlarm
 from fires.kernels import read_only
 from fires.kernels.assimilate import N_FACTS, NOISE, NOISE_ROWS, assimilate_plain
+from fires.kernels.running import SQUARES, SUM
 from fires.models.base import Rates
 from fires.models.families import FAMILIES
 from fires.models.leading import Leading
@@ -109,7 +110,7 @@ class BayesLearner:
         self.scaler = Scaler(scale, n_features)
         self.target = bayes_target_of(self.family, n_rows, scaled=scale is not None)
         self.alarm = LikelihoodAlarm(n_rows, warm_up=max(500.0, 2.0 * n_features))
-        self.leading = Leading(n_features, n_rows)
+        self.leading = Leading(n_features, n_rows, bounded=scale == "standard")
         self.strengths: list[float] = []
         self.mixed = Mixed(0)
         self._buffer = np.empty((0, 0))  # for a few scaled rows
@@ -165,15 +166,15 @@ class BayesLearner:
 
     def _scaled(self, batch: CheckedBatch, weight: Floats) -> Any:
         """The rows to learn from, and what learns their scale."""
-        X, missing = batch.X, batch.n_missing > 0
-        if batch.scale is not None and batch.scale == self.scale:
-            return X, _nothing
+        X, missing, learn = batch.X, batch.n_missing > 0, _nothing
+        if self.sparse is not None and not sp.issparse(X):
+            X = sp.csr_array(X)
+        if batch.scale is None or batch.scale != self.scale:
+            if self.sparse is not None and self.scale == "standard":
+                return self.mixed.scaled(X, weight, missing)
+            X, learn = self.scaler.scaled(X, weight, missing)
         if self.sparse is None:
-            return self.scaler.scaled(X, weight, missing)
-        X = X if sp.issparse(X) else sp.csr_array(X)
-        if self.scale == "standard":
-            return self.mixed.scaled(X, weight, missing)
-        X, learn = self.scaler.scaled(X, weight, missing)
+            return X.toarray() if sp.issparse(X) else X, learn
         data = np.nan_to_num(X.data) if missing else X.data
         nothing = np.empty((X.shape[0], 0)), np.empty(0, dtype=np.int64)
         return MixedRows(*nothing, data, X.indices, X.indptr), learn
@@ -210,16 +211,33 @@ class BayesLearner:
         if self._buffer.shape != (at_once, X.shape[1]):
             self._buffer = np.empty((at_once, X.shape[1]))
         shown, leading = scale.empty_shown(), np.empty((len(X), len(columns)))
+        kept = self._copied()
         self.family.assimilations.unscaled(
             *(*read_only(X), *scale.running(), shown, self._buffer, columns, leading),
             *(target, weight, *self._facts(said)),
         )
+        if not np.isfinite(shown[[SUM, SQUARES]]).all():
+            self._refuse(kept)
         scale.learn(shown, weight)
         return leading
 
     def _assimilate(self, Z: Any, target: Floats, weight: Floats, said: Floats) -> None:
-        facts = self._facts(said)
-        kept = copy.deepcopy(facts[5:10]) if self.scale is None else ()
+        # Standardised rows are bounded; others may be so large that a sum overflows.
+        kept = () if self.scale == "standard" else self._copied()
+        values = Z if self.sparse is None else Z.data
+        if kept and not math.isfinite(np.vdot(values, values)):
+            self._refuse(kept)
+        try:
+            self._assimilate_any(Z, target, weight, self._facts(said))
+            overflows = not (np.isfinite(self.mu).all() and np.isfinite(self.var).all())
+        except ZeroDivisionError:
+            overflows = True
+        if kept and overflows:
+            self._refuse(kept)
+
+    def _assimilate_any(
+        self, Z: Any, target: Floats, weight: Floats, facts: tuple[Any, ...]
+    ) -> None:
         if self.sparse is not None:
             self._assimilate_sparse(Z, target, weight, *facts)
         elif self.family.assimilations is None:
@@ -227,9 +245,16 @@ class BayesLearner:
         else:
             (rows,) = read_only(Z if Z.flags.c_contiguous else np.ascontiguousarray(Z))
             self.family.assimilations.dense(rows, target, weight, *facts)
-        if kept and not (np.isfinite(self.mu).all() and np.isfinite(self.var).all()):
-            self.mu, self.var, self.own_mu, self.own_var, self.facts = kept
-            raise ValueError(_OVERFLOW)
+
+    def _copied(self) -> tuple[Any, ...]:
+        """What learning from rows changes, as it is now."""
+        belief = self.mu, self.var, self.own_mu, self.own_var, self.facts
+        return *(part.copy() for part in belief), copy.deepcopy(self.sparse)
+
+    def _refuse(self, kept: tuple[Any, ...]) -> None:
+        """Put back what was there before rows that overflow."""
+        self.mu, self.var, self.own_mu, self.own_var, self.facts, self.sparse = kept
+        raise ValueError(_OVERFLOW)
 
     def _assimilate_sparse(self, Z: MixedRows, *rest: Any) -> None:
         assert self.sparse is not None
@@ -269,6 +294,7 @@ class BayesLearner:
             leading.add(rows, said, weight, said[:, 0] - mine - own[:, None])
         if leading.is_due:
             leading.sum_up(self.gamma)
+            leading.since = 0.0
             if before is not None:
                 leading.follow(self.scores(), self._means(), self._variances(), self.prior)
 

@@ -44,22 +44,28 @@ class Leading:
         Columns of a batch.
     n_rows : int
         Rows of parameters.
+    bounded : bool
+        Whether values are small and about 0, as those of standardised columns. Then they are summed
+        up in single precision, which is enough for intervals.
     """
 
     learnt: ClassVar[Declared] = {
         "columns": Array("C", dtype="int64", low=0, high="J"),
         "information": Array("R", "C1", "C1"),
         "pull": Array("R", "C1"),
+        "since": Array(low=0.0),
     }
 
-    def __init__(self, n_features: int, n_rows: int) -> None:
+    def __init__(self, n_features: int, n_rows: int, *, bounded: bool = True) -> None:
         size = min(n_features, MOST)
         self.n_features = n_features
+        self._precision = np.float32 if bounded else np.float64
         self.columns: Columns = np.arange(size)
         self.information = np.zeros((n_rows, size + 1, size + 1))
         self.pull = np.zeros((n_rows, size + 1))
         self._aside: list[tuple[Floats, Floats, Floats, Any]] = []
         self._n_aside = 0
+        self.since = 0.0  # rows since the leading columns were last chosen; saving changes nothing
 
     @property
     def holds_all(self) -> bool:
@@ -82,11 +88,12 @@ class Leading:
         """
         self._aside.append((Z, said, weight, others))
         self._n_aside += len(weight)
+        self.since += len(weight)
 
     @property
     def is_due(self) -> bool:
-        """Whether enough rows are put aside to sum them up."""
-        return self._n_aside >= _ROWS
+        """Whether there were enough rows to sum them up and choose the leading columns."""
+        return self.since >= _ROWS
 
     def sum_up(self, gamma: float) -> None:
         """Add what was put aside to the sums.
@@ -98,9 +105,8 @@ class Leading:
         """
         if not self._aside:
             return
-        # In single precision: these are sums of thousands of rows, for intervals.
         n, size = self._n_aside, len(self.columns)
-        rows = np.ones((n, size + 2), dtype=np.float32)
+        rows = np.ones((n, size + 2), dtype=self._precision)
         np.concatenate([Z for Z, *_ in self._aside], out=rows[:, :size], casting="same_kind")
         weight = np.concatenate([weight for _, _, weight, _ in self._aside])
         age = np.cumsum(weight[::-1])[::-1] - weight
@@ -111,7 +117,7 @@ class Leading:
             value -= np.concatenate([others for *_, others in self._aside], axis=1)
         for k in range(len(self.pull)):
             rows[:, -1] = value[k]
-            weighted = rows * np.sqrt(said[k, 2] * kept).astype(np.float32)[:, None]
+            weighted = rows * np.sqrt(said[k, 2] * kept).astype(self._precision)[:, None]
             sums = weighted.T @ weighted
             self.information[k] = self.information[k] * whole + sums[:-1, :-1]
             self.pull[k] = self.pull[k] * whole + sums[:-1, -1]
