@@ -216,14 +216,15 @@ class BayesLearner:
             *(*read_only(X), *scale.running(), shown, self._buffer, columns, leading),
             *(target, weight, *self._facts(said)),
         )
-        if not np.isfinite(shown[[SUM, SQUARES]]).all():
+        if not (np.isfinite(shown[[SUM, SQUARES]]).all() and np.isfinite(self.mu).all()):
             self._refuse(kept)
         scale.learn(shown, weight)
         return leading
 
     def _assimilate(self, Z: Any, target: Floats, weight: Floats, said: Floats) -> None:
-        # Standardised rows are bounded; others may be so large that a sum overflows.
-        kept = () if self.scale == "standard" else self._copied()
+        # Standardised rows and normal scores are bounded. Others, and counts, may overflow.
+        is_bounded = self.scale == "standard" and self.family.kind != "counts"
+        kept = () if is_bounded else self._copied()
         values = Z if self.sparse is None else Z.data
         if kept and not math.isfinite(np.vdot(values, values)):
             self._refuse(kept)
@@ -294,7 +295,6 @@ class BayesLearner:
             leading.add(rows, said, weight, said[:, 0] - mine - own[:, None])
         if leading.is_due:
             leading.sum_up(self.gamma)
-            leading.since = 0.0
             if before is not None:
                 leading.follow(self.scores(), self._means(), self._variances(), self.prior)
 
@@ -451,7 +451,7 @@ class BayesLearner:
 
     def state(self) -> Arrays:
         """See :class:`fires.models.base.Learner`."""
-        self.leading.sum_up(self.gamma)
+        self.leading.join()
         _, arrays = collect(self, self.learnt)
         arrays |= under("alarm", collect(self.alarm, LikelihoodAlarm.learnt)[1])
         arrays |= under("leading", collect(self.leading, Leading.learnt)[1])
@@ -472,6 +472,7 @@ class BayesLearner:
         restore(self, self.learnt, {}, arrays, sizes)
         restore(self.alarm, LikelihoodAlarm.learnt, {}, part_of("alarm", arrays), sizes)
         restore(self.leading, Leading.learnt, {}, part_of("leading", arrays), sizes)
+        self.leading.join()
         self.scaler.restore(arrays)
         self.target.restore(part_of("target", arrays))
         if rows := part_of("rows", arrays):

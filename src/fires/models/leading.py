@@ -17,7 +17,7 @@ aside; the sums are made for many rows at once, and the inverse when somebody as
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +53,11 @@ class Leading:
         "columns": Array("C", dtype="int64", low=0, high="J"),
         "information": Array("R", "C1", "C1"),
         "pull": Array("R", "C1"),
-        "since": Array(low=0.0),
+        # What was put aside: rows, what they observed and how precisely, and their weights.
+        "rows": Array("N", "C"),
+        "values": Array("R", "N"),
+        "precisions": Array("R", "N", low=0.0),
+        "weights": Array("N", low=0.0),
     }
 
     def __init__(self, n_features: int, n_rows: int, *, bounded: bool = True) -> None:
@@ -63,9 +67,15 @@ class Leading:
         self.columns: Columns = np.arange(size)
         self.information = np.zeros((n_rows, size + 1, size + 1))
         self.pull = np.zeros((n_rows, size + 1))
-        self._aside: list[tuple[Floats, Floats, Floats, Any]] = []
+        self._clear()
+
+    def _clear(self) -> None:
+        """Nothing is put aside."""
+        n_rows, size = len(self.pull), len(self.columns)
+        self.rows, self.weights = np.empty((0, size)), np.empty(0)
+        self.values, self.precisions = np.empty((2, n_rows, 0))
+        self._more: list[tuple[Floats, Floats, Floats, Floats]] = []
         self._n_aside = 0
-        self.since = 0.0  # rows since the leading columns were last chosen; saving changes nothing
 
     @property
     def holds_all(self) -> bool:
@@ -86,14 +96,27 @@ class Leading:
         others : ndarray (n_parameter_rows, n_rows), optional
             What all other columns add to the predictions.
         """
-        self._aside.append((Z, said, weight, others))
+        value = said[:, 0] + said[:, 3]
+        if others is not None:
+            value -= others
+        self._more.append((Z, value, said[:, 2], weight))
         self._n_aside += len(weight)
-        self.since += len(weight)
 
     @property
     def is_due(self) -> bool:
-        """Whether there were enough rows to sum them up and choose the leading columns."""
-        return self.since >= _ROWS
+        """Whether enough rows are put aside to sum them up."""
+        return self._n_aside >= _ROWS
+
+    def join(self) -> None:
+        """Hold what was put aside as one batch, for saving. The sums to come stay the same."""
+        if self._more:
+            rows, values, precisions, weights = zip(*self._more, strict=True)
+            self.rows = np.concatenate([self.rows, *rows])
+            self.values = np.concatenate([self.values, *values], axis=1)
+            self.precisions = np.concatenate([self.precisions, *precisions], axis=1)
+            self.weights = np.concatenate([self.weights, *weights])
+            self._more = []
+        self._n_aside = len(self.weights)
 
     def sum_up(self, gamma: float) -> None:
         """Add what was put aside to the sums.
@@ -103,25 +126,22 @@ class Leading:
         gamma : float
             The share of its evidence that a belief keeps from row to row.
         """
-        if not self._aside:
+        self.join()
+        n, size, weight = self._n_aside, len(self.columns), self.weights
+        if not n:
             return
-        n, size = self._n_aside, len(self.columns)
         rows = np.ones((n, size + 2), dtype=self._precision)
-        np.concatenate([Z for Z, *_ in self._aside], out=rows[:, :size], casting="same_kind")
-        weight = np.concatenate([weight for _, _, weight, _ in self._aside])
+        rows[:, :size] = self.rows
         age = np.cumsum(weight[::-1])[::-1] - weight
         kept, whole = gamma**age, gamma ** float(weight.sum())
-        said = np.concatenate([said for _, said, _, _ in self._aside], axis=2)
-        value = said[:, 0] + said[:, 3]
-        if not self.holds_all:
-            value -= np.concatenate([others for *_, others in self._aside], axis=1)
         for k in range(len(self.pull)):
-            rows[:, -1] = value[k]
-            weighted = rows * np.sqrt(said[k, 2] * kept).astype(self._precision)[:, None]
+            rows[:, -1] = self.values[k]
+            root = np.sqrt(self.precisions[k] * kept).astype(self._precision)
+            weighted = rows * root[:, None]
             sums = weighted.T @ weighted
             self.information[k] = self.information[k] * whole + sums[:-1, :-1]
             self.pull[k] = self.pull[k] * whole + sums[:-1, -1]
-        self._aside, self._n_aside = [], 0
+        self._clear()
 
     def follow(self, score: Floats, mu: Floats, var: Floats, prior: float) -> None:
         """Let the best features lead; newcomers bring what the diagonal belief knows of them.
