@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
 
 from fires.core.batch import CheckedBatch
+from fires.kernels.assimilate import ALONG, ROWS
 from fires.models.bayes_learner import BayesLearner
 from fires.models.families import FAMILIES
 
@@ -185,6 +186,8 @@ def test_to_forget_is_to_take_the_likelihood_to_a_power(form):
     assert_allclose(one._variances()[[0, 2]], var[[0, 2]])
     assert_array_equal(one.own_mu, own)
     assert_allclose(one.evidence_rows, rows * [1.0, 0.2, 1.0])
+    assert not one.facts[1, [ALONG, ROWS]].any()  # the stretch starts again
+    assert one.facts[[0, 2]][:, [ALONG, ROWS]].all()
 
 
 @pytest.mark.parametrize("memory", [200.0, 1e6])
@@ -351,8 +354,7 @@ def test_counts_that_overflow_are_borne_or_refused(form, n_features, size):
     before = copy.deepcopy(one)
     try:
         one = learn(one, X, size * y, form=form)
-    except ValueError as error:
-        assert "large" in str(error)
+    except ValueError:
         assert_same_state(one, before)
     one = learn(one, X, y, form=form)
     assert all(np.isfinite(part).all() for part in beliefs(one))
