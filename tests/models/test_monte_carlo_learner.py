@@ -67,8 +67,11 @@ every_learner = pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS.
 @pytest.mark.parametrize("numeric", [False, True], ids=["classes", "numbers"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_it_takes_the_step_that_the_gradient_says(make, kind, numeric, weighted):
-    """In place or by ``gradient`` and ``Belief.step``: the same, given the same draws."""
-    model = make(rate=1.0)
+    """In place or by ``gradient`` and ``Belief.step``: the same, given the same draws.
+
+    A gradient sees one batch, and no shares of classes.
+    """
+    model = make(rate=1.0, balance=False)
     n_classes, rates = (0 if numeric else 2), Rates(0.1, 0.05)
     learner = learner_of(model, n_classes=n_classes)
     plain = ModelLearner(model, 5, n_classes, scale=None, rng=np.random.default_rng(0))
