@@ -66,10 +66,12 @@ def test_the_net_of_the_paper_starts_where_the_paper_starts():
     model = NeuralNet.as_published()
     assert (model.hidden, model.n_draws) == ((100, 100, 100), 5)
     assert (model.form, model.rate, model.aggregate) == ("paper", 1.0, "paper")
+    assert not model.balance
     belief = model.init(7, 2, np.random.default_rng(0))
     assert len(belief.mu) == 7 * 100 + 2 * 100 * 100 + 100 * 2
     assert not belief.mu.any()
     assert (belief.sigma == 1.0).all()
+    assert list(belief.point) == ["fixed sizes"]  # no intercept
     assert NeuralNet.as_published(n_draws=9, aggregate="rms").n_draws == 9
 
 
@@ -134,6 +136,7 @@ def test_a_feature_that_nodes_use_with_both_signs_cancels_in_the_mean_only():
 def test_new_outputs_leave_the_old_ones_as_they_are(hidden, sources):
     model = NeuralNet(hidden, dtype="float64")
     old = model.start(4, 2, torch.Generator().manual_seed(0))
+    old.point["intercept"] += torch.tensor([0.5, -1.0])
     before = copy.deepcopy(old)
     new = model.with_outputs(old, sources, torch.Generator().manual_seed(1))
     last = list(old.mu)[-1]
@@ -150,6 +153,8 @@ def test_new_outputs_leave_the_old_ones_as_they_are(hidden, sources):
             if source is not None:
                 mine, its = now[last].select(axis, output), was[last].select(axis, source)
                 assert torch.equal(mine, its)
+    expected = [0.0 if s is None else float(before.point["intercept"][s]) for s in sources]
+    assert new.point["intercept"].tolist() == expected
     belief = new.as_belief()
     assert sum(math.prod(shape) for shape in model.shapes(belief).values()) == len(belief.mu)
 

@@ -65,7 +65,8 @@ class ClassBalance:
         ndarray (n_classes,)
         """
         seen = self._seen(y, weight)
-        return np.maximum(seen / seen.sum(), _LEAST)
+        shares: Floats = np.maximum(seen / seen.sum(), _LEAST)
+        return shares
 
     def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats]:
         """How much a row of each class counts, and the levels that outputs are added to.

@@ -60,7 +60,6 @@ class MonteCarloLearner(ModelLearner):
         with self.model.default_mode():
             self.parameters = self.model.start(n_features, n_classes, self.generator)
         self.target = NumberTarget(scaled=self.scaler.scale is not None)
-        self._n_features, self._n_classes = n_features, n_classes
         self._numeric = n_classes == 0
         balanced = n_classes > 0 and self.model.balance
         self.balance = ClassBalance(n_classes) if balanced else None
@@ -81,12 +80,9 @@ class MonteCarloLearner(ModelLearner):
         rates : Rates
             The learning rates.
         """
-        X, weight = batch.X, batch.weight
-        if weight is not None and not weight.all():  # leave out rows of weight 0
-            X, y, weight = X[weight > 0.0], y[weight > 0.0], weight[weight > 0.0]
+        X, y, w = _counted(batch, y)
         before = self.generator.get_state()
-        w = np.ones(X.shape[0]) if weight is None else weight
-        target, level = self._target(y, w), None
+        target, weight, level = self._target(y, w), w, None
         if self.balance is not None:
             counts, level = self.balance.look(y, w)
             weight = counts[y] * w
@@ -127,12 +123,15 @@ class MonteCarloLearner(ModelLearner):
         greatest = model.greatest_log_likelihood(self.parameters.point)
         lacking = greatest / share - float(found.value)
         if not math.isfinite(promised) or math.isnan(lacking):
-            raise Diverged(
-                f"The gradient of {model.name} is not finite on this batch: X or y holds values "
-                f"too large for {model.dtype}, or the learning rate is too high."
-            )
+            raise self._diverged("gradient")
         cap = min(1.0, max(lacking, 0.0) / promised) if promised > 0.0 else 1.0
         return cap * mu, cap * sigma, cap * point
+
+    def _diverged(self, what: str) -> Diverged:
+        return Diverged(
+            f"The {what} of {self.model.name} is not finite on this batch: X or y holds values "
+            f"too large for {self.model.dtype}, or the learning rate is too high."
+        )
 
     def _move(self, found: MarginalSlopes, by_mu: float, by_sigma: float, by_point: float) -> None:
         mu, sigma, point = self.parameters.mu, self.parameters.sigma, self.parameters.point
@@ -169,17 +168,19 @@ class MonteCarloLearner(ModelLearner):
                 f"{self.model.name} has a likelihood of your own: it says no probabilities that a "
                 "batch could be compared with."
             )
-        w = np.ones(batch.n_rows) if batch.weight is None else batch.weight
+        X, y, w = _counted(batch, y)
         level = None if self.balance is None else np.log(self.balance.shares(y, w))
         with self.model.default_mode():
-            scaled, _ = self._scaled(batch.X, w, batch)
+            scaled, _ = self._scaled(X, w, batch)
             shown = self.model.on_device(scaled, self._target(y, w), None, level)
             tried = [shown.y]
             if not self._numeric:  # the last class has what is left by the others
-                tried = [shown.y.new_full(shown.y.shape, k) for k in range(self._n_classes - 1)]
+                tried = [shown.y.new_full(shown.y.shape, k) for k in range(self.size[1] - 1)]
             found = self.model.log_marginals(
                 self.parameters, shown, tried, self.generator.clone_state()
             )
+        if np.isnan(found).any():
+            raise self._diverged("prediction")
         if self._numeric:
             most = log_likelihood_limit(self.parameters.point)
             return surprise_of_numbers(2.0 * (most - found[0]), w)
@@ -200,7 +201,7 @@ class MonteCarloLearner(ModelLearner):
         """
         model, parameters = self.model, self.parameters
         with model.default_mode():
-            fresh = model.start(self._n_features, self._n_classes, self.generator.clone_state())
+            fresh = model.start(*self.size, self.generator.clone_state())
             for name, sigma in parameters.sigma.items():
                 sigma.mul_(keep).add_(fresh.sigma[name], alpha=1.0 - keep)
             now, then = model.input_weights(parameters), model.input_weights(fresh)
@@ -234,7 +235,7 @@ class MonteCarloLearner(ModelLearner):
         other.generator = self.generator.clone_state()
         with self.model.default_mode():
             other.parameters = self.model.with_outputs(self.parameters, sources, other.generator)
-        other._n_classes = len(sources)
+        other.size = self.size[0], len(sources)
         if self.balance is not None:
             other.balance = self.balance.with_classes(sources)
         other._known, other._moved_since = None, []
@@ -314,6 +315,16 @@ class MonteCarloLearner(ModelLearner):
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_scratch": {}}
+
+
+def _counted(batch: CheckedBatch, y: Values) -> tuple[Any, Values, Floats]:
+    """X, y and weights of a batch, without rows of weight 0."""
+    if batch.weight is None:
+        return batch.X, y, np.ones(batch.n_rows)
+    if batch.weight.all():
+        return batch.X, y, batch.weight
+    there = batch.weight > 0.0
+    return batch.X[there], y[there], batch.weight[there]
 
 
 def _square(tensors: list[Tensor]) -> float:
