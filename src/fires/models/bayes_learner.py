@@ -31,7 +31,8 @@ from fires.models.target import bayes_target_of
 from fires.scaling import Scaler
 from fires.scaling.mixed import Mixed, MixedRows
 
-_KEPT_ROWS = 50.0  # after an alarm, all evidence counts as that of so many rows
+KEPT_ROWS = 50.0
+"""After an alarm, all evidence counts as that of so many rows."""
 _CACHE = 60_000  # numbers that stay in the processor's cache from one loop to the next
 _NOISE_ROWS = 10.0  # the noise starts as if it had been seen in so many rows
 _SPARSE = {
@@ -110,7 +111,8 @@ class BayesLearner:
         self.target = bayes_target_of(self.family, n_rows, scaled=scale is not None)
         self.alarm = LikelihoodAlarm(n_rows, warm_up=max(500.0, 2.0 * n_features))
         self.leading = Leading(n_features, n_rows)
-        self.strengths: list[float] = []
+        self.strengths: list[float] = []  # of the alarms of the last batch
+        self._said = np.empty((n_rows, 4, 0))  # what the rows of the last batch said
         self.mixed = Mixed(0)
         self._buffer = np.empty((0, 0))  # for a few scaled rows
         # For sparse rows: the unit of mu, the rows so far, and at which of them a column was last.
@@ -120,6 +122,12 @@ class BayesLearner:
     def n_rows(self) -> int:
         """Rows of parameters: one, or one per class."""
         return len(self.mu)
+
+    @property
+    def losses(self) -> Floats:
+        """The log loss of each row of the last batch, before it was learnt from."""
+        losses: Floats = -self._said[:, 1].sum(axis=0)
+        return losses
 
     @property
     def gamma(self) -> float:
@@ -160,6 +168,7 @@ class BayesLearner:
         self.target.count(y, weight)
         self.evidence_rows += float(weight.sum()) if batch.weight is not None else len(weight)
         self._put_aside(rows, said, weight, before)
+        self._said, self.strengths = said, []
         if self.watches and log_level is not None:
             self._watch(said[:, 1], log_level, weight)
 
@@ -292,13 +301,24 @@ class BayesLearner:
 
     def _watch(self, log_p: Floats, log_level: Floats, weight: Floats) -> None:
         sums = self.alarm.update(log_p, log_level, weight)
-        self.strengths = []
         if sums.max() <= self.alarm.limit:
             return
         for row in np.flatnonzero(sums > self.alarm.limit).tolist():
             self.strengths.append(float(sums[row]))
-            self.forget(_KEPT_ROWS / max(float(self.evidence_rows[row]), 2.0 * _KEPT_ROWS), row)
+            self.forget_most(row)
             self.alarm.restart(row)
+
+    def forget_most(self, row: int | None = None) -> None:
+        """Let all evidence so far count as that of 50 rows, as after an alarm.
+
+        Parameters
+        ----------
+        row : int, optional
+            The row of parameters; all of them by default.
+        """
+        for one in range(self.n_rows) if row is None else [row]:
+            seen = max(float(self.evidence_rows[one]), 2.0 * KEPT_ROWS)
+            self.forget(KEPT_ROWS / seen, one)
 
     def forget(self, keep: float, row: int | slice = slice(None)) -> None:
         """Let all evidence so far count as a share of itself; the intercept is kept.
