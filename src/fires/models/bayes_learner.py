@@ -159,7 +159,7 @@ class BayesLearner:
             rows = self._leading_rows(Z)
         self.target.count(y, weight)
         self.evidence_rows += float(weight.sum()) if batch.weight is not None else len(weight)
-        self._put_aside(rows, said, weight, before)
+        self._tell_leading(rows, said, weight, before)
         if self.watches and log_level is not None:
             self._watch(said[:, 1], log_level, weight)
 
@@ -257,20 +257,20 @@ class BayesLearner:
         _, now, seen_at = self.sparse
         return np.minimum(self.var * self.gamma ** (seen_at - now), self.prior)
 
-    def _put_aside(self, rows: Floats, said: Floats, weight: Floats, before: Floats | None) -> None:
-        leading = self.leading
-        if before is None:
-            leading.add(rows.copy() if self.scale is None else rows, said, weight, None)
-        else:
+    def _tell_leading(
+        self, rows: Floats, said: Floats, weight: Floats, before: Floats | None
+    ) -> None:
+        leading, others = self.leading, None
+        if before is not None:
             # In the middle of a batch, a coefficient was between its values before and after.
             after = self._means()[:, leading.columns]
             mine = 0.5 * (before + after) @ rows.T
             own = self.own_mu if self.sparse is None else self.own_mu * self.sparse[0]
-            leading.add(rows, said, weight, said[:, 0] - mine - own[:, None])
-        if leading.is_due:
-            leading.sum_up(self.gamma)
-            if before is not None:
-                leading.follow(self.scores(), self._means(), self._variances(), self.prior)
+            others = said[:, 0] - mine - own[:, None]
+        bounded = self.scale == "standard" and self.family.kind != "counts"
+        leading.add(rows, said, weight, others, gamma=self.gamma, bounded=bounded)
+        if before is not None and leading.is_due:
+            leading.follow(self.scores(), self._means(), self._variances(), self.prior)
 
     def _leading_rows(self, Z: Any) -> Floats:
         """The leading columns of a batch as a dense array."""
@@ -320,14 +320,12 @@ class BayesLearner:
         self.own_var[row] = np.maximum(self.own_var[row], 0.1 * self.own_prior)
         self.facts[row, :2] = 0.0
         self.evidence_rows[row] *= keep
-        self.leading.sum_up(self.gamma)
         self.leading.forget(row, keep)
 
     # --- classes and storage ----------------------------------------------------------------
 
     def with_classes(self, before: Labels, after: Labels) -> BayesLearner:
         """A copy for more classes. See :class:`fires.models.base.Learner`."""
-        self.leading.sum_up(self.gamma)
         sources = class_rows(before, after)
         other = copy.copy(self)
         fresh = BayesLearner(
@@ -405,11 +403,9 @@ class BayesLearner:
 
     def by_class(self) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation of every row of parameters."""
-        leading = copy.deepcopy(self.leading)
-        leading.sum_up(self.gamma)
         mu, sigma = self._means().copy(), np.sqrt(self._variances())
-        known = leading.columns
-        mean, sigma[:, known] = leading.estimate()
+        known = self.leading.columns
+        mean, sigma[:, known] = self.leading.estimate()
         # What a row said was read off at the prediction of its time, which was off by chance, with
         # variance v. For a class, that makes all coefficients too large: by v / 3, as measured.
         wide = self.family.start_width * self._variances().sum(axis=1) / 3.0
@@ -425,7 +421,6 @@ class BayesLearner:
 
     def state(self) -> Arrays:
         """See :class:`fires.models.base.Learner`."""
-        self.leading.sum_up(self.gamma)
         _, arrays = collect(self, self.learnt)
         arrays |= under("alarm", collect(self.alarm, LikelihoodAlarm.learnt)[1])
         arrays |= under("leading", collect(self.leading, Leading.learnt)[1])
