@@ -24,6 +24,7 @@ from fires.core.state import Arrays, part_of, under
 from fires.drift.likelihood import LikelihoodAlarm
 from fires.kernels import read_only
 from fires.kernels.assimilate import N_FACTS, NOISE, NOISE_ROWS, assimilate_plain
+from fires.kernels.running import ORIGIN, SQUARES
 from fires.models.base import Rates
 from fires.models.families import FAMILIES
 from fires.models.leading import Leading
@@ -210,16 +211,19 @@ class BayesLearner:
         if self._buffer.shape != (at_once, X.shape[1]):
             self._buffer = np.empty((at_once, X.shape[1]))
         shown, leading = scale.empty_shown(), np.empty((len(X), len(columns)))
+        kept = self._belief()
         self.family.assimilations.unscaled(
             *(*read_only(X), *scale.running(), shown, self._buffer, columns, leading),
             *(target, weight, *self._facts(said)),
         )
+        self._refuse_overflow(kept, said, shown[[SQUARES, ORIGIN]])
         scale.learn(shown, weight)
         return leading
 
     def _assimilate(self, Z: Any, target: Floats, weight: Floats, said: Floats) -> None:
         facts = self._facts(said)
-        kept = copy.deepcopy(facts[5:10]) if self.scale is None else ()
+        may_overflow = self.scale != "standard" or self.family.kind == "counts"
+        kept = self._belief() if may_overflow else ()
         if self.sparse is not None:
             self._assimilate_sparse(Z, target, weight, *facts)
         elif self.family.assimilations is None:
@@ -227,8 +231,18 @@ class BayesLearner:
         else:
             (rows,) = read_only(Z if Z.flags.c_contiguous else np.ascontiguousarray(Z))
             self.family.assimilations.dense(rows, target, weight, *facts)
-        if kept and not (np.isfinite(self.mu).all() and np.isfinite(self.var).all()):
-            self.mu, self.var, self.own_mu, self.own_var, self.facts = kept
+        if kept:
+            self._refuse_overflow(kept, said)
+
+    def _belief(self) -> tuple[Any, ...]:
+        """A copy of all that a loop over rows changes."""
+        belief = self.mu, self.var, self.own_mu, self.own_var, self.facts, self.sparse
+        return copy.deepcopy(belief)
+
+    def _refuse_overflow(self, kept: tuple[Any, ...], *parts: Floats) -> None:
+        """ValueError if a number is not finite; then the belief is what was kept of it."""
+        if not all(np.isfinite(part).all() for part in (self.mu, self.var, *parts)):
+            self.mu, self.var, self.own_mu, self.own_var, self.facts, self.sparse = kept
             raise ValueError(_OVERFLOW)
 
     def _assimilate_sparse(self, Z: MixedRows, *rest: Any) -> None:
