@@ -75,22 +75,22 @@ class Plain:
             self.noise *= np.exp(np.clip(RATES.mu * share * self.noise * d.sum(), -1, 1))
 
 
-def faded(X, w, n_rows):
-    """The weight that each entry still has, after the batches of ``n_rows`` that followed."""
+def faded(X, w, sizes):
+    """The weight that each entry still has, after the batches that followed its own."""
     there = w[:, None] * ~np.isnan(X)
-    per_batch = there.reshape(-1, n_rows, X.shape[1]).sum(axis=1)
+    per_batch = np.add.reduceat(there, np.cumsum([0, *sizes[:-1]]), axis=0)
     later = per_batch[::-1].cumsum(axis=0)[::-1] - per_batch
-    return there * np.repeat((1.0 - 1.0 / MEMORY) ** later, n_rows, axis=0)
+    return there * np.repeat((1.0 - 1.0 / MEMORY) ** later, sizes, axis=0)
 
 
-def weighted_moments(X, w, n_rows):
-    weight = faded(X, w, n_rows)
+def weighted_moments(X, w, sizes):
+    weight = faded(X, w, sizes)
     mean = (weight * np.nan_to_num(X)).sum(axis=0) / weight.sum(axis=0)
     square = (weight * np.nan_to_num(X - mean) ** 2).sum(axis=0) / weight.sum(axis=0)
     return mean, np.sqrt(square)
 
 
-def against_the_past(family, scale, y, past_y, past_w, n_classes):
+def against_the_past(family, scale, y, past_y, past_w, n_classes, sizes):
     """A numeric target is standardised; classes and counts are measured against their mean."""
     if scale is None:
         return y, None
@@ -99,10 +99,10 @@ def against_the_past(family, scale, y, past_y, past_w, n_classes):
         weight = np.array([[past_w[past_y == label].sum()] for label in labels])
         share = (weight + 0.5) / (past_w.sum() + 1)
         return y, ndtri(share) if family == "probit" else logit(share)
-    (mean,), (spread,) = weighted_moments(past_y[:, None], past_w, len(y))
+    (mean,), (spread,) = weighted_moments(past_y[:, None], past_w, sizes)
     if family == "gaussian":
         return (y - mean) * (1.0 / spread if spread > 1e-12 else 0.0), None
-    return y, np.log([[max(mean, 0.5 / faded(past_y[:, None], past_w, len(y)).sum())]])
+    return y, np.log([[max(mean, 0.5 / faded(past_y[:, None], past_w, sizes).sum())]])
 
 
 SETTINGS = [("probit", 2), ("probit", 3), ("logistic", 2), ("gaussian", 2), ("poisson", 2)]
@@ -124,7 +124,7 @@ def learn(model, X, y, weight=None, rates=RATES):
 def test_dense_learning_equals_the_plain_loop(scale, family, n_classes, missing, seed):
     model = learner(family, n_classes, scale)
     plain = Plain(family, 5, model.n_rows, scale)
-    seen_X, seen_y, seen_w = np.empty((0, 5)), np.empty(0), np.empty(0)
+    seen_X, seen_y, seen_w, sizes = np.empty((0, 5)), np.empty(0), np.empty(0), []
     for X, y, w in batches(seed, family, n_classes, missing=missing):
         first = not len(seen_X)
         past = X if first else seen_X
@@ -132,7 +132,7 @@ def test_dense_learning_equals_the_plain_loop(scale, family, n_classes, missing,
         if np.isnan(past).all(axis=0).any():
             return  # a column never seen has no scale to compare with
         if scale == "standard":
-            shift, width = weighted_moments(past, past_w, len(X))
+            shift, width = weighted_moments(past, past_w, sizes or [len(X)])
         elif scale == "minmax":
             shift = np.nanmin(past, axis=0)
             width = np.nanmax(past, axis=0) - shift
@@ -140,9 +140,12 @@ def test_dense_learning_equals_the_plain_loop(scale, family, n_classes, missing,
             shift, width = np.zeros(5), np.ones(5)
         if (width < 1e-12).any():
             return  # a column without spread sits out; tested on its own
-        goal, level = against_the_past(family, scale, y, past_y, past_w, n_classes)
+        goal, level = against_the_past(
+            family, scale, y, past_y, past_w, n_classes, sizes or [len(y)]
+        )
         plain.step((X - shift) / width, goal, w, level=level)
         learn(model, X, y, w)
+        sizes.append(len(y))
         seen_X, seen_y, seen_w = np.vstack([seen_X, X]), np.append(seen_y, y), np.append(seen_w, w)
     assert_allclose(model.mu, plain.mu, rtol=1e-8, atol=1e-10)
     assert_allclose(model.sigma, plain.sigma, rtol=1e-8)
@@ -161,7 +164,7 @@ def test_lazy_sparse_learning_equals_eager(scale, family, n_classes, missing, se
     n, total, squares = 0.0, np.zeros(n_features), np.zeros(n_features)
     absent, share = np.zeros(n_features), np.ones(n_features)
     low, high = np.zeros(n_features), np.zeros(n_features)
-    past_y, past_w = np.empty(0), np.empty(0)
+    past_y, past_w, sizes = np.empty(0), np.empty(0), []
 
     def absorb(X, w):
         nonlocal n, total, squares, absent, low, high
@@ -188,11 +191,12 @@ def test_lazy_sparse_learning_equals_eager(scale, family, n_classes, missing, se
         else:
             root, centre = np.ones(n_features), 0.0
         past = (y, w) if first else (past_y, past_w)
-        goal, level = against_the_past(family, scale, y, *past, n_classes)
+        goal, level = against_the_past(family, scale, y, *past, n_classes, sizes or [len(y)])
         plain.step(X / root, goal, w, centre, level)
         if not first:
             absorb(X, w)
         past_y, past_w = np.append(past_y, y), np.append(past_w, w)
+        sizes.append(len(y))
         batch = sp.csr_array(X)
         model = model.ready_for(batch)
         learn(model, batch, y, w)

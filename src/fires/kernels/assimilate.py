@@ -97,7 +97,7 @@ def _look(
     stretches_after: float,
     facts: Floats,
 ) -> tuple[float, float, float, float, float, float]:
-    """What one row says: slope, bend, stretch; log Z; and as an observation, precision, distance."""
+    """What one row says: slope, bend, stretch, log Z; as an observation, precision, distance."""
     reach = v
     if noisy:
         reach += facts[NOISE] / facts[NOISE_ROWS]

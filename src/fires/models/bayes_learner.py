@@ -1,7 +1,7 @@
 """A linear model that learns by Bayes' rule, row by row: what FIRES runs by default.
 
-:mod:`fires.kernels.assimilate` has the formulas. Here they meet the scale, the target, the alarm and
-the covariance of the leading features.
+:mod:`fires.kernels.assimilate` has the formulas. Here they meet the scale, the target, the alarm
+and the covariance of the leading features.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ class BayesLearner:
         self.family.assimilations.sparse(*entries, Z.full, Z.columns, *rest, unit, now[0], seen_at)
         now += float(rest[1].sum())
         # The unit of all coefficients of a row of parameters must not run out of its range.
-        if not (1e-100 < unit.min() and unit.max() < 1e100):
+        if unit.min() <= 1e-100 or unit.max() >= 1e100:
             self.mu *= unit[:, None]
             self.own_mu *= unit
             unit[:] = 1.0
@@ -257,9 +257,7 @@ class BayesLearner:
         _, now, seen_at = self.sparse
         return np.minimum(self.var * self.gamma ** (seen_at - now), self.prior)
 
-    def _put_aside(
-        self, rows: Floats, said: Floats, weight: Floats, before: Floats | None
-    ) -> None:
+    def _put_aside(self, rows: Floats, said: Floats, weight: Floats, before: Floats | None) -> None:
         leading = self.leading
         if before is None:
             leading.add(rows.copy() if self.scale is None else rows, said, weight, None)

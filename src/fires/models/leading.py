@@ -149,13 +149,13 @@ class Leading:
             self.pull[k, fresh] = mu[k, new] / var[k, new]
         self.columns = leading
 
-    def forget(self, row: int, keep: float) -> None:
+    def forget(self, row: int | slice, keep: float) -> None:
         """Let the evidence so far count as a share of itself.
 
         Parameters
         ----------
-        row : int
-            Which row of parameters.
+        row : int or slice
+            Which rows of parameters.
         keep : float
             The share.
         """

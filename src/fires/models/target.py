@@ -16,7 +16,7 @@ from fires.core.errors import TargetError
 from fires.core.state import Arrays, part_of, under
 from fires.models.base import Values
 from fires.models.families import Family
-from fires.scaling.dense import Standard
+from fires.scaling.dense import Standard, declared_in
 from fires.scaling.normal_scores import NormalScores
 
 
@@ -195,7 +195,8 @@ class NumberTarget:
     def restore(self, arrays: Arrays) -> None:
         """See :class:`ClassTarget`."""
         if self.scale is not None:
-            restore(self.scale, Standard.learnt, {}, part_of("scale", arrays), {"J": 1})
+            own = part_of("scale", arrays)
+            restore(self.scale, declared_in(own, self.scale), {}, own, {"J": 1})
             self.scale.refresh()
 
 

@@ -15,6 +15,8 @@ import numpy as np
 
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
+from fires.core.state import Arrays
+from fires.kernels import accumulate
 from fires.kernels.running import PATIENCE, PROPORTION, ROUNDING, YOUNG, learn, standardise
 from fires.kernels.scaled import widen
 
@@ -81,14 +83,13 @@ class Standard:
         "count": Array("1|J", low=0.0),
         "shift": Array("J"),
         "spread": Array("J", low=0.0),
-        # Files of older versions have none of these.
-        "reach": Array("J", low=0.0, optional=True),
-        "beyond": Array("J", low=0.0, optional=True),
-        "waiting": Array("J", low=0.0, optional=True),
-        "refused": Array("J", low=0.0, optional=True),
-        "narrow": Array("J", low=0.0, optional=True),
-        "settled": Array("J", optional=True),
-        "patience": Array("J", low=1.0, optional=True),
+        "reach": Array("J", low=0.0),
+        "beyond": Array("J", low=0.0),
+        "waiting": Array("J", low=0.0),
+        "refused": Array("J", low=0.0),
+        "narrow": Array("J", low=0.0),
+        "settled": Array("J"),
+        "patience": Array("J", low=1.0),
     }
 
     def __init__(self, n_features: int) -> None:
@@ -195,11 +196,15 @@ class Standard:
         """Compute the gain from the sums, and what older files do not have."""
         self.count = np.array(np.broadcast_to(self.count, self.shift.shape))
         self.ready = bool(self.count.any())
-        deviation = np.sqrt(self.spread / np.maximum(self.count, _TINY))
+        # In the same order as the compiled loop, so that a loaded scale goes on bit for bit.
+        variance = self.spread * np.where(
+            self.count > 0.0, 1.0 / np.maximum(self.count, _TINY), 0.0
+        )
+        deviation = np.sqrt(variance)
         likely = np.minimum(np.sqrt(self.spread), 10.0 * deviation)
         self.reach = np.where(self.reach > 0.0, self.reach, likely)
         floor = np.maximum(ROUNDING * self.shift**2, 1e-300)
-        seen = deviation**2 > floor
+        seen = variance > floor
         self.gain = np.where(seen, 1.0 / np.where(seen, deviation, 1.0), 0.0)
 
 
@@ -277,6 +282,32 @@ class MinMax:
         self.shift = np.where(np.isfinite(self.low), self.low, 0.0)
         width = np.subtract(self.high, self.low, out=np.full(len(seen), np.inf), where=seen)
         self.gain = 1.0 / width
+
+
+def _count(X: Any, weight: Floats, missing: bool) -> Any:
+    """The weight of the rows in which a column has entries; one number if nothing is missing."""
+    return weight @ ~np.isnan(X) if missing else np.add.reduce(weight)
+
+
+def declared_in(arrays: Arrays, half: Any) -> Declared:
+    """What a scale has learnt; in a file from before it forgot, only count, mean and spread.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+        What was read.
+    half : object
+        The scale, dense or sparse.
+
+    Returns
+    -------
+    mapping
+        For :func:`fires.core.declared.restore`.
+    """
+    learnt: Declared = half.learnt
+    if isinstance(half, Standard) and arrays.keys() == {"count", "shift", "spread"}:
+        return {name: learnt[name] for name in arrays}
+    return learnt
 
 
 DENSE = {scaler.kind: scaler for scaler in (Unscaled, Standard, MinMax)}

@@ -2,8 +2,9 @@
 
 A missing cell of a sparse matrix is a zero, and a standardised zero is not zero. So a column that
 is full enough, with an entry in at least every fifth row, is scaled as a dense one: that costs at
-most five times its entries. A rarer column is divided by its standard deviation and not centred: its
-zeros would be within half a standard deviation of 0 anyway, and an intercept takes up their mean.
+most five times its entries. A rarer column is divided by its standard deviation and not centred:
+its zeros would be within half a standard deviation of 0 anyway, and an intercept takes up their
+mean.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from fires.core.declared import collect, restore
 from fires.core.state import Arrays, part_of, under
 from fires.kernels.running import CLIP
 from fires.kernels.scaled import rescale
-from fires.scaling.dense import DENSE, MinMax, Standard
+from fires.scaling.dense import DENSE, MinMax, Standard, declared_in
 from fires.scaling.sparse import SPARSE, Touched
 
 SCALES = tuple(DENSE)
@@ -183,8 +183,8 @@ class Scaler:
             What was saved.
         """
         for name in [half for half in ("dense", "sparse") if part_of(half, arrays)] or ["dense"]:
-            half = getattr(self, name)
-            restore(half, half.learnt, {}, part_of(name, arrays), {"J": self.n_features})
+            half, own = getattr(self, name), part_of(name, arrays)
+            restore(half, declared_in(own, half), {}, own, {"J": self.n_features})
             half.refresh()
 
     def __getstate__(self) -> dict[str, Any]:

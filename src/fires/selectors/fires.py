@@ -21,8 +21,8 @@ from fires.core.state import Arrays, State, part_of, under
 from fires.core.validation import as_numbers
 from fires.drift.alarms import Alarm, alarms_from_array, alarms_to_array
 from fires.kernels.features import weigh
-from fires.models.bayes_learner import BayesLearner
 from fires.models.base import BaseModel, Learner, Rates
+from fires.models.bayes_learner import BayesLearner
 from fires.models.families import FAMILIES
 from fires.models.learners import start_learner
 from fires.models.linear import Linear
@@ -171,6 +171,7 @@ class FIRES(OnlineSelector):
     """
 
     _learner_: Learner
+    _alarms_: list[Alarm]
 
     def __init__(
         self,
@@ -524,10 +525,9 @@ class FIRES(OnlineSelector):
             sizes = {"J": self.n_features_in_}
             restore(self._members_, Membership.learnt, {}, members, sizes)
             self._members_.refresh()
-            found = SimpleNamespace()
-            restore(found, {"n_batches": Value(int, low=0)}, header, arrays, {})
-            restore(found, {"alarms": Array("*", 4)}, {}, arrays, {})
-            self._n_batches_, self._alarms_ = found.n_batches, alarms_from_array(found.alarms)
+            restore(facts, {"n_batches": Value(int, low=0)}, header, arrays, {})
+            restore(facts, {"alarms": Array("*", 4)}, {}, arrays, {})
+            self._n_batches_, self._alarms_ = facts.n_batches, alarms_from_array(facts.alarms)
         if type(self._learner_) is ModelLearner:
             self._learner_.rng = Random().read("rng", header, arrays, {})
 
