@@ -179,6 +179,7 @@ class BayesLearner:
         if batch.scale is not None and batch.scale == self.scale:
             return X, _nothing
         if self.sparse is None:
+            X = X.toarray() if sp.issparse(X) else X  # the first batch was dense
             return self.scaler.scaled(X, weight, missing)
         X = X if sp.issparse(X) else sp.csr_array(X)
         if self.scale == "standard":
