@@ -31,7 +31,7 @@ class SurpriseAlarm:
     Examples
     --------
     >>> alarm = SurpriseAlarm()
-    >>> max(alarm.update(0.0, 1.0) for _ in range(100))
+    >>> max(alarm.update(0.0, 1.0) for _ in range(200))
     0.0
     >>> [alarm.update(9.0, 1.0) > alarm.limit for _ in range(5)]
     [False, False, False, False, True]
@@ -44,7 +44,7 @@ class SurpriseAlarm:
         "batches": Array(low=0.0),
     }
 
-    def __init__(self, limit: float = 15.0, warm_up: int = 30) -> None:
+    def __init__(self, limit: float = 15.0, warm_up: int = 100) -> None:
         self.limit, self.warm_up = limit, warm_up
         self.restart()
 
