@@ -25,9 +25,8 @@ def renew(
     inside: npt.NDArray[np.bool_],
 ) -> int:
     """Move the scores towards ``now`` by a share; let newcomers in. Returns how many came in."""
-    n = len(score)
     least, greatest = np.inf, -np.inf  # of the members, and of the others
-    for j in range(n):
+    for j in range(len(score)):
         s = score[j] + share * (now[j] - score[j])
         score[j] = s
         if inside[j]:
@@ -36,30 +35,13 @@ def renew(
             greatest = max(greatest, s)
     if greatest <= least:
         return 0
-    n_new = n_old = 0
-    for j in range(n):
-        n_new += not inside[j] and score[j] > least
-        n_old += inside[j] and score[j] < greatest
-    newcomers, leavers = np.empty(n_new, dtype=np.int64), np.empty(n_old, dtype=np.int64)
-    n_new = n_old = 0
-    for j in range(n):
-        # Insertion keeps the best newcomer and the weakest member first; there are few of them.
-        if not inside[j] and score[j] > least:
-            i = n_new
-            while i > 0 and score[newcomers[i - 1]] < score[j]:
-                newcomers[i] = newcomers[i - 1]
-                i -= 1
-            newcomers[i] = j
-            n_new += 1
-        elif inside[j] and score[j] < greatest:
-            i = n_old
-            while i > 0 and score[leavers[i - 1]] >= score[j]:
-                leavers[i] = leavers[i - 1]
-                i -= 1
-            leavers[i] = j
-            n_old += 1
+    # The best newcomer and the weakest member first; of equal ones, the lower index is better.
+    newcomers = np.flatnonzero(~inside & (score > least))
+    leavers = np.flatnonzero(inside & (score < greatest))[::-1]
+    newcomers = newcomers[np.argsort(-score[newcomers], kind="mergesort")]
+    leavers = leavers[np.argsort(score[leavers], kind="mergesort")]
     came = 0
-    for i in range(min(n_new, n_old)):
+    for i in range(min(len(newcomers), len(leavers))):
         new, old = newcomers[i], leavers[i]
         if score[new] <= score[old]:
             break
