@@ -25,7 +25,7 @@ def _in_order(
         s = score[j]
         if inside[j] != members or (s >= greatest if members else s <= least):
             continue
-        # Insertion: there are few of them. Of equal ones, the lower index is the better.
+        # Insertion: mostly there are few. Of equal ones, the lower index is the better.
         i = size
         while i > 0 and (score[found[i - 1]] >= s if members else score[found[i - 1]] < s):
             found[i] = found[i - 1]

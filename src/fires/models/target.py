@@ -257,7 +257,10 @@ class ScoredTarget:
 
     def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
         """See :class:`ClassTarget`."""
-        return (_row(y) if self.scores is None else self.scores.of(_row(y)[0])[None]), None
+        numbers = _row(y)
+        if self.scores is None:
+            return numbers, None
+        return self.scores.of(numbers[0], numbers[0][weight > 0.0])[None], None
 
     def first_level(self, y: Values, weight: Floats) -> Floats | None:
         """Scores are centred. See :class:`ClassTarget`."""

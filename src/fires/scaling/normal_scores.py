@@ -50,19 +50,21 @@ class NormalScores:
         """Whether it has seen numbers."""
         return len(self.sample) > 0
 
-    def of(self, y: Floats) -> Floats:
+    def of(self, y: Floats, first: Floats | None = None) -> Floats:
         """The scores of numbers.
 
         Parameters
         ----------
         y : ndarray (n,)
             Numbers.
+        first : ndarray, optional
+            The numbers to rank them among while none have been seen; themselves by default.
 
         Returns
         -------
         ndarray (n,)
         """
-        known = self.known if self.ready else np.sort(y)
+        known = self.known if self.ready else np.sort(y if first is None else first)
         n = len(known)
         below = np.searchsorted(known, y, side="left")
         upto = np.searchsorted(known, y, side="right")
