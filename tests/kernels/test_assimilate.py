@@ -54,14 +54,14 @@ class State:
         if loop == "plain":
             assimilate_plain(scores_of(family), Z, y, weight, *fixed, *self.parts)
         elif loop == "dense":
-            FAMILIES[family].assimilations[0](*read_only(Z), y, weight, *fixed, *self.parts)
+            FAMILIES[family].assimilations.dense(*read_only(Z), y, weight, *fixed, *self.parts)
         else:
             full = np.empty(0, dtype=np.int64) if full is None else np.asarray(full)
             rare = Z.copy()
             rare[:, full] = 0.0
             rows = sp.csr_array(rare)
             block = np.ascontiguousarray(Z[:, full])
-            FAMILIES[family].assimilations[1](
+            FAMILIES[family].assimilations.sparse(
                 *read_only(rows.data, rows.indices, rows.indptr),
                 *(block, full, y, weight, *fixed, *self.parts),
                 *(self.unit, self.clock, self.seen_at),

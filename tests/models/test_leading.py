@@ -61,6 +61,17 @@ def test_each_row_of_parameters_has_a_posterior_of_its_own():
     assert_allclose(deviation[1], deviation[0], rtol=1e-5)
 
 
+@pytest.mark.parametrize("level", [1e4, 1e6])
+def test_rows_that_are_not_standardised_are_summed_up_in_double_precision(level):
+    """In single precision, nothing would be left of columns with a great mean."""
+    Z, y = rows_of(11)
+    leading = Leading(4, 1, bounded=False)
+    leading.add(Z + level, told(y, 0.5), np.ones(400), None)
+    leading.sum_up(1.0)
+    for found, expected in zip(leading.estimate(), exact(Z + level, y, 0.5), strict=True):
+        assert_allclose(found[0], expected, rtol=1e-2, atol=1e-3)
+
+
 def test_before_any_row_it_is_the_prior():
     mean, deviation = Leading(3, 2).estimate()
     assert_array_equal(mean, np.zeros((2, 3)))
@@ -130,7 +141,9 @@ def test_sums_are_due_after_a_thousand_rows():
     for n, due in ((999, False), (1, True)):
         leading.add(np.zeros((n, 2)), told(np.zeros(n), 1.0), np.ones(n), None)
         assert leading.is_due == due
-    leading.sum_up(1.0)
+    leading.sum_up(1.0)  # whoever saves sums up, too; the leading columns are due all the same
+    assert leading.is_due
+    leading.since = 0.0
     assert not leading.is_due
 
 

@@ -99,6 +99,11 @@ def test_equal_numbers_have_score_zero():
     assert_allclose(after(np.full(9, 3.0)).of(np.full(2, 3.0)), 0.0, atol=1e-15)
 
 
+def test_numbers_of_weight_zero_do_not_count_in_the_first_batch():
+    y, weight = np.array([1.0, 50.0, 2.0, 60.0, 3.0]), np.array([1.0, 0.0, 2.0, 0.0, 0.5])
+    assert_array_equal(NormalScores().of(y, weight)[::2], NormalScores().of(y[::2]))
+
+
 def test_learning_nothing_changes_nothing():
     scores = after([])
     assert not scores.ready

@@ -175,16 +175,15 @@ class BayesLearner:
 
     def _scaled(self, batch: CheckedBatch, weight: Floats) -> Any:
         """The rows to learn from, and what learns their scale."""
-        X, missing = batch.X, batch.n_missing > 0
-        if batch.scale is not None and batch.scale == self.scale:
-            return X, _nothing
+        X, missing, learn = batch.X, batch.n_missing > 0, _nothing
+        if self.sparse is not None and not sp.issparse(X):
+            X = sp.csr_array(X)
+        if batch.scale is None or batch.scale != self.scale:
+            if self.sparse is not None and self.scale == "standard":
+                return self.mixed.scaled(X, weight, missing)
+            X, learn = self.scaler.scaled(X, weight, missing)
         if self.sparse is None:
-            X = X.toarray() if sp.issparse(X) else X  # the first batch was dense
-            return self.scaler.scaled(X, weight, missing)
-        X = X if sp.issparse(X) else sp.csr_array(X)
-        if self.scale == "standard":
-            return self.mixed.scaled(X, weight, missing)
-        X, learn = self.scaler.scaled(X, weight, missing)
+            return X.toarray() if sp.issparse(X) else X, learn
         data = np.nan_to_num(X.data) if missing else X.data
         nothing = np.empty((X.shape[0], 0)), np.empty(0, dtype=np.int64)
         return MixedRows(*nothing, data, X.indices, X.indptr), learn

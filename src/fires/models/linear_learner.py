@@ -423,14 +423,19 @@ class LinearLearner:
             if self._believed is None or self._believed.mu.base is not self.mu:
                 self._believed = Belief(self.mu[0], self.sigma[0])
             return self._believed
+        mu, sigma = self.by_class()
+        if self.n_rows == 1:
+            return Belief(mu[0], sigma[0])
+        seen = self.target.class_weight
+        return over_classes(mu, sigma, seen / seen.sum())
+
+    def by_class(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of every row of parameters; the next step may change them."""
         mu = self.mu
         if self.in_sparse_terms:
             mu = self.scaler.sparse.pulls * self.drift[:, None]
             np.subtract(self.mu, mu, out=mu)
-        if self.n_rows == 1:
-            return Belief(mu[0], self.sigma[0])
-        seen = self.target.class_weight
-        return over_classes(mu, self.sigma, seen / seen.sum())
+        return mu, self.sigma
 
     def state(self) -> Arrays:
         """See :class:`fires.models.base.Learner`."""

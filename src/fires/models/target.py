@@ -257,10 +257,7 @@ class ScoredTarget:
 
     def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
         """See :class:`ClassTarget`."""
-        numbers = _row(y)
-        if self.scores is None:
-            return numbers, None
-        return self.scores.of(numbers[0], numbers[0][weight > 0.0])[None], None
+        return (_row(y) if self.scores is None else self.scores.of(_row(y)[0], weight)[None]), None
 
     def first_level(self, y: Values, weight: Floats) -> Floats | None:
         """Scores are centred. See :class:`ClassTarget`."""

@@ -50,21 +50,21 @@ class NormalScores:
         """Whether it has seen numbers."""
         return len(self.sample) > 0
 
-    def of(self, y: Floats, first: Floats | None = None) -> Floats:
+    def of(self, y: Floats, weight: Floats | None = None) -> Floats:
         """The scores of numbers.
 
         Parameters
         ----------
         y : ndarray (n,)
             Numbers.
-        first : ndarray, optional
-            The numbers to rank them among while none have been seen; themselves by default.
+        weight : ndarray (n,), optional
+            In the first batch, numbers of weight 0 do not count.
 
         Returns
         -------
         ndarray (n,)
         """
-        known = self.known if self.ready else np.sort(y if first is None else first)
+        known = self.known if self.ready else np.sort(y if weight is None else y[weight > 0.0])
         n = len(known)
         below = np.searchsorted(known, y, side="left")
         upto = np.searchsorted(known, y, side="right")
