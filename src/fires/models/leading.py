@@ -11,13 +11,13 @@ do to an interval. So each row is also kept as what it said: a normal observatio
     \eta = \sum_b \gamma^{\text{age}_b} \tau_b r_b z_b
 
 and the posterior has covariance :math:`(\Lambda + I)^{-1}` and mean
-:math:`(\Lambda + I)^{-1} \eta`. The other columns enter through their mean. A batch is only put
-aside; the sums are made for many rows at once, and the inverse when somebody asks.
+:math:`(\Lambda + I)^{-1} \eta`. The other columns enter through their mean. The inverse
+is made when somebody asks.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from fires.core.declared import Array, Declared
 MOST = 100
 """How many features lead, at most."""
 
-_ROWS = 1000  # that are put aside before they are summed up
+_ROWS = 1000.0  # between two looks at who leads
 _HOME = 1.1  # a column that leads is replaced by one that is better by this factor
 _PRIOR = 1.0  # the variance of a coefficient before any row
 
@@ -50,6 +50,7 @@ class Leading:
         "columns": Array("C", dtype="int64", low=0, high="J"),
         "information": Array("R", "C1", "C1"),
         "pull": Array("R", "C1"),
+        "waited": Array(low=0.0),
     }
 
     def __init__(self, n_features: int, n_rows: int) -> None:
@@ -58,64 +59,62 @@ class Leading:
         self.columns: Columns = np.arange(size)
         self.information = np.zeros((n_rows, size + 1, size + 1))
         self.pull = np.zeros((n_rows, size + 1))
-        self._aside: list[tuple[Floats, Floats, Floats, Any]] = []
-        self._n_aside = 0
+        self.waited = 0.0  # rows since the last look at who leads
 
     @property
     def holds_all(self) -> bool:
         """Whether every feature leads."""
         return len(self.columns) == self.n_features
 
-    def add(self, Z: Floats, said: Floats, weight: Floats, others: Floats | None) -> None:
-        """Put a batch aside.
+    def add(
+        self,
+        Z: Floats,
+        said: Floats,
+        weight: Floats,
+        others: Floats | None,
+        *,
+        gamma: float,
+        bounded: bool,
+    ) -> None:
+        """Take in what the rows of a batch said.
 
         Parameters
         ----------
         Z : ndarray (n_rows, n_leading)
-            Standardised rows of the leading columns; nobody changes this array any more.
+            Standardised rows of the leading columns.
         said : ndarray (n_parameter_rows, 4, n_rows)
             See :func:`fires.kernels.assimilate.assimilate_plain`.
         weight : ndarray (n_rows,)
             How often each row counts.
         others : ndarray (n_parameter_rows, n_rows), optional
             What all other columns add to the predictions.
+        gamma : float
+            The share of its evidence that a belief keeps from row to row.
+        bounded : bool
+            Whether rows and predictions are of ordinary size. Then single precision does, for
+            these are sums of thousands of rows, for intervals.
         """
-        self._aside.append((Z, said, weight, others))
-        self._n_aside += len(weight)
+        age = np.cumsum(weight[::-1])[::-1] - weight
+        kept, whole = gamma**age, gamma ** float(weight.sum())
+        value = said[:, 0] + said[:, 3]
+        if others is not None:
+            value -= others
+        for k in range(len(self.pull)):
+            root = np.sqrt(said[k, 2] * kept)
+            rows = np.empty(
+                (len(weight), len(self.columns) + 2), np.float32 if bounded else np.float64
+            )
+            np.multiply(Z, root[:, None], out=rows[:, :-2], casting="same_kind")
+            rows[:, -2], rows[:, -1] = root, root * value[k]
+            sums = rows.T @ rows
+            self.information[k] = self.information[k] * whole + sums[:-1, :-1]
+            self.pull[k] = self.pull[k] * whole + sums[:-1, -1]
+        self.waited += float(len(weight))
 
     @property
     def is_due(self) -> bool:
-        """Whether enough rows are put aside to sum them up."""
-        return self._n_aside >= _ROWS
-
-    def sum_up(self, gamma: float) -> None:
-        """Add what was put aside to the sums.
-
-        Parameters
-        ----------
-        gamma : float
-            The share of its evidence that a belief keeps from row to row.
-        """
-        if not self._aside:
-            return
-        # In single precision: these are sums of thousands of rows, for intervals.
-        n, size = self._n_aside, len(self.columns)
-        rows = np.ones((n, size + 2), dtype=np.float32)
-        np.concatenate([Z for Z, *_ in self._aside], out=rows[:, :size], casting="same_kind")
-        weight = np.concatenate([weight for _, _, weight, _ in self._aside])
-        age = np.cumsum(weight[::-1])[::-1] - weight
-        kept, whole = gamma**age, gamma ** float(weight.sum())
-        said = np.concatenate([said for _, said, _, _ in self._aside], axis=2)
-        value = said[:, 0] + said[:, 3]
-        if not self.holds_all:
-            value -= np.concatenate([others for *_, others in self._aside], axis=1)
-        for k in range(len(self.pull)):
-            rows[:, -1] = value[k]
-            weighted = rows * np.sqrt(said[k, 2] * kept).astype(np.float32)[:, None]
-            sums = weighted.T @ weighted
-            self.information[k] = self.information[k] * whole + sums[:-1, :-1]
-            self.pull[k] = self.pull[k] * whole + sums[:-1, -1]
-        self._aside, self._n_aside = [], 0
+        """Whether enough rows have come since the last look at who leads."""
+        return self.waited >= _ROWS
 
     def follow(self, score: Floats, mu: Floats, var: Floats, prior: float) -> None:
         """Let the best features lead; newcomers bring what the diagonal belief knows of them.
@@ -129,6 +128,7 @@ class Leading:
         prior : float
             Its variance before any row.
         """
+        self.waited = 0.0
         size = len(self.columns)
         favoured = score.copy()
         favoured[self.columns] *= _HOME

@@ -52,13 +52,14 @@ class Mixed:
         "sums": Array("J"),
         "squares": Array("J", low=0.0),
         "entries": Array("J", low=0.0),
+        "absent": Array("J", low=0.0),
         "columns": Array("F", dtype="int64", low=0, high="J"),
     }
 
     def __init__(self, n_features: int) -> None:
         self.n_features = n_features
         self.count = 0.0
-        self.sums, self.squares, self.entries = np.zeros((3, n_features))
+        self.sums, self.squares, self.entries, self.absent = np.zeros((4, n_features))
         self.columns: Columns = np.empty(0, dtype=np.int64)  # the full ones, in order of arrival
         self.full = Standard(0)
         self._place = np.full(n_features, -1)
@@ -103,12 +104,13 @@ class Mixed:
         return rows, learn
 
     def _show(self, batch: Touched, X: Any, weight: Floats) -> Floats:
-        """Sums, sums of squares and weights of the entries of each touched column."""
+        """Sums, sums of squares, weights of all entries and of missing ones, by touched column."""
         one = weight[None, :]
         with np.errstate(over="ignore"):
             p, q = batch.accumulate(one, one)
-        there = np.repeat(weight, np.diff(X.indptr)) * ~np.isnan(X.data)
-        return np.array([p[0], q[0], np.bincount(batch.local, there, len(batch.columns))])
+        entries = np.bincount(batch.local, np.repeat(weight, np.diff(X.indptr)), len(p[0]))
+        absent = batch.absent() if batch.missing else np.zeros(len(p[0]))
+        return np.array([p[0], q[0], entries, absent])
 
     def _rows(self, X: Any, weight: Floats) -> tuple[MixedRows, Callable[[], None]]:
         place = self._place[X.indices]
@@ -135,7 +137,7 @@ class Mixed:
         -------
         ndarray
         """
-        count = max(self.count, 1.0)
+        count = np.maximum(self.count - self.absent[columns], 1.0)
         variance = self.squares[columns] / count - (self.sums[columns] / count) ** 2
         # A column of ones has no variance, but is full by then; this one has had a single row.
         seen = variance > 1e-300
@@ -148,6 +150,7 @@ class Mixed:
         self.sums[columns] += shown[0]
         self.squares[columns] += shown[1]
         self.entries[columns] += shown[2]
+        self.absent[columns] += shown[3]
         risen = self.entries[columns] >= FULL * self.count
         self._grow(columns[risen & (self._place[columns] < 0)])
 
@@ -156,8 +159,8 @@ class Mixed:
         if not len(new):
             return
         known = Standard(len(new))
-        known.count = np.full(len(new), self.count)
-        known.shift = self.sums[new] / self.count
+        known.count = np.maximum(self.count - self.absent[new], 0.0)
+        known.shift = self.sums[new] / np.where(known.count > 0.0, known.count, 1.0)
         known.spread = np.maximum(self.squares[new] - self.sums[new] * known.shift, 0.0)
         known.refresh()
         self.full = self.full.joined(known)

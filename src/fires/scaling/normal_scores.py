@@ -28,7 +28,7 @@ class NormalScores:
     >>> scores = NormalScores()
     >>> y = np.array([1.0, 10.0, 100.0])
     >>> scores.of(y).round(2)
-    array([-0.97,  0.  ,  0.97])
+    array([-0.67,  0.  ,  0.67])
     >>> scores.learn(y)
     >>> scores.of(np.array([-5.0, 10.0, 1e6])).round(2)
     array([-1.15,  0.  ,  1.15])
@@ -67,7 +67,9 @@ class NormalScores:
         below = np.searchsorted(known, y, side="left")
         upto = np.searchsorted(known, y, side="right")
         share = (below + upto + 1.0) / (2.0 * (n + 1.0))
-        scores: Floats = ndtri(np.clip(share, 0.5 / (n + 1.0), 1.0 - 0.5 / (n + 1.0)))
+        # A first batch may be greater than all that is kept later; its ends are not farther out.
+        edge = 0.5 / (min(n, _KEPT) + 1.0)
+        scores: Floats = ndtri(np.clip(share, edge, 1.0 - edge))
         return scores
 
     def learn(self, y: Floats) -> None:

@@ -1,0 +1,232 @@
+"""The covariance among the leading features: the exact posterior, where one exists."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from fires.core.declared import collect, restore
+from fires.core.errors import StateError
+from fires.models.leading import MOST, Leading
+
+# The sums are made in single precision.
+NEAR = {"rtol": 2e-4, "atol": 2e-5}
+
+
+def told(y, noise, a=None):
+    """What rows of numbers with known noise say: prediction, log Z, precision, distance."""
+    y = np.array(y, float, ndmin=2)
+    a = np.zeros_like(y) if a is None else a
+    return np.stack([a, np.zeros_like(y), np.full_like(y, 1.0 / noise), y - a], axis=1)
+
+
+def rows_of(seed, n=400, n_features=4):
+    """Correlated rows, and numbers with noise of variance 0.5."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, n_features)) @ (np.eye(n_features) + 0.6)
+    theta = rng.normal(size=n_features)
+    return Z, Z @ theta + 0.3 + np.sqrt(0.5) * rng.normal(size=n)
+
+
+def exact(Z, y, noise, weight=None):
+    """Mean and deviation by Bayesian linear regression with intercept and a prior variance of 1."""
+    Z = np.column_stack([Z, np.ones(len(Z))])
+    precision = (np.ones(len(Z)) if weight is None else weight) / noise
+    inverse = np.linalg.inv((Z * precision[:, None]).T @ Z + np.eye(Z.shape[1]))
+    mean = inverse @ (Z.T @ (precision * y))
+    return mean[:-1], np.sqrt(np.diag(inverse))[:-1]
+
+
+@pytest.mark.parametrize("n_batches", [1, 7])
+@pytest.mark.parametrize("often", [False, True])
+def test_with_known_noise_it_is_bayesian_linear_regression(n_batches, often):
+    Z, y = rows_of(0)
+    leading = Leading(4, 1)
+    a = np.random.default_rng(1).normal(size=(1, 400))  # whatever was predicted at the time
+    for part in np.array_split(np.arange(400), n_batches):
+        leading.add(Z[part], told(y[part], 0.5, a[:, part]), np.ones(len(part)), None)
+        if often:
+            leading.sum_up(1.0)
+    leading.sum_up(1.0)
+    for found, expected in zip(leading.estimate(), exact(Z, y, 0.5), strict=True):
+        assert_allclose(found[0], expected, **NEAR)
+
+
+def test_each_row_of_parameters_has_a_posterior_of_its_own():
+    Z, y = rows_of(2)
+    leading = Leading(4, 2)
+    leading.add(Z, told(np.stack([y, -2.0 * y]), 0.5), np.ones(400), None)
+    leading.sum_up(1.0)
+    mean, deviation = leading.estimate()
+    assert_allclose(mean[1], -2.0 * mean[0], rtol=1e-5)
+    assert_allclose(deviation[1], deviation[0], rtol=1e-5)
+
+
+def test_before_any_row_it_is_the_prior():
+    mean, deviation = Leading(3, 2).estimate()
+    assert_array_equal(mean, np.zeros((2, 3)))
+    assert_array_equal(deviation, np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("often", [False, True])
+def test_old_rows_fade_with_the_weight_of_the_rows_since(often):
+    Z, y = rows_of(3)
+    weight = np.random.default_rng(4).choice([0.0, 1.0, 2.0], 400)
+    leading, gamma = Leading(4, 1), 0.99
+    for part in np.array_split(np.arange(400), 5):
+        # A weight is part of the precision already.
+        said = told(y[part], 0.5)
+        said[:, 2] *= weight[part]
+        leading.add(Z[part], said, weight[part], None)
+        if often:
+            leading.sum_up(gamma)
+    leading.sum_up(gamma)
+    since = weight[::-1].cumsum()[::-1] - weight
+    for found, expected in zip(
+        leading.estimate(), exact(Z, y, 0.5, weight * gamma**since), strict=True
+    ):
+        assert_allclose(found[0], expected, **NEAR)
+
+
+def test_what_others_explain_is_left_to_them():
+    Z, y = rows_of(5, n_features=MOST + 3)
+    others = (Z[:, MOST:] @ [1.0, -2.0, 0.5])[None]
+    leading = Leading(MOST + 3, 1)
+    leading.add(Z[:, :MOST], told(y, 0.5), np.ones(400), others)
+    leading.sum_up(1.0)
+    expected = exact(Z[:, :MOST], y - others[0], 0.5)
+    assert_allclose(leading.estimate()[0][0], expected[0], rtol=1e-3, atol=1e-3)
+    assert_allclose(leading.estimate()[1][0], expected[1], rtol=1e-3)
+
+
+def test_deviations_are_positive_and_shrink_with_the_evidence():
+    rng, leading, before = np.random.default_rng(6), Leading(20, 1), np.ones(20)
+    for _ in range(6):
+        Z = rng.normal(size=(300, 1)) + 0.05 * rng.normal(size=(300, 20))  # nearly one column
+        leading.add(Z, told(Z[:, 0], 1.0), np.ones(300), None)
+        leading.sum_up(1.0)
+        _, (deviation,) = leading.estimate()
+        assert (deviation > 0.0).all()
+        assert (deviation < before).all()
+        before = deviation
+
+
+def test_forgetting_divides_the_evidence_of_one_row_of_parameters():
+    Z, y = rows_of(7)
+    leading = Leading(4, 2)
+    leading.add(Z, told(np.stack([y, y]), 0.5), np.ones(400), None)
+    leading.sum_up(1.0)
+    kept = leading.estimate()
+    leading.forget(1, 0.1)
+    mean, deviation = leading.estimate()
+    assert_array_equal(mean[0], kept[0][0])
+    assert_array_equal(deviation[0], kept[1][0])
+    expected = exact(Z, y, 0.5, np.full(400, 0.1))
+    assert_allclose(mean[1], expected[0], **NEAR)
+    assert_allclose(deviation[1], expected[1], **NEAR)
+
+
+def test_sums_are_due_after_a_thousand_rows():
+    leading = Leading(2, 1)
+    for n, due in ((999, False), (1, True)):
+        leading.add(np.zeros((n, 2)), told(np.zeros(n), 1.0), np.ones(n), None)
+        assert leading.is_due == due
+    leading.sum_up(1.0)
+    assert not leading.is_due
+
+
+class TestFollow:
+    """Who leads, when there are more features than can."""
+
+    def started(self, n_features=MOST + 20):
+        Z, y = rows_of(8, n_features=n_features)
+        leading = Leading(n_features, 2)
+        said = told(np.stack([y, -y]), 0.5)
+        leading.add(Z[:, :MOST], said, np.ones(400), np.zeros((2, 400)))
+        leading.sum_up(1.0)
+        mu, var = np.full((2, n_features), 0.25), np.full((2, n_features), 0.02)
+        mu[1] = -0.5
+        return leading, mu, var
+
+    def test_the_best_lead_and_what_is_known_of_those_that_stay_is_kept(self):
+        leading, mu, var = self.started()
+        score = np.ones(MOST + 20)
+        score[[3, 50, 51]] = 0.1
+        score[[MOST + 2, MOST + 7, MOST + 19]] = 2.0
+        before, information = leading.columns, leading.information
+        pull = leading.pull
+        leading.follow(score, mu, var, prior=0.1)
+        gone, new = [3, 50, 51], [MOST + 2, MOST + 7, MOST + 19]
+        assert_array_equal(leading.columns, np.append(np.setdiff1d(np.arange(MOST), gone), new))
+        stay = np.setdiff1d(before, gone)
+        old, now = np.append(stay, MOST), np.append(np.searchsorted(leading.columns, stay), MOST)
+        for k in range(2):
+            assert_array_equal(
+                leading.information[k][np.ix_(now, now)], information[k][np.ix_(old, old)]
+            )
+            assert_array_equal(leading.pull[k, now], pull[k, old])
+
+    def test_newcomers_bring_what_the_diagonal_belief_knows(self):
+        leading, mu, var = self.started()
+        score = np.ones(MOST + 20)
+        score[MOST + 5] = 3.0
+        leading.follow(score, mu, var, prior=0.1)
+        place = int(np.searchsorted(leading.columns, MOST + 5))
+        assert leading.columns[place] == MOST + 5
+        rest = np.delete(np.arange(MOST + 1), place)
+        for k in range(2):
+            assert_allclose(leading.information[k, place, place], 1.0 / 0.02 - 1.0 / 0.1)
+            assert not leading.information[k, place, rest].any()
+            assert not leading.information[k, rest, place].any()
+            assert_allclose(leading.pull[k, place], mu[k, MOST + 5] / 0.02)
+        mean, deviation = leading.estimate()
+        assert_allclose(mean[:, place], [0.25, -0.5], rtol=0.25)
+        assert_allclose(deviation[:, place], np.sqrt(0.02), rtol=0.15)
+
+    def test_a_newcomer_must_be_better_by_a_tenth(self):
+        leading, mu, var = self.started()
+        score = np.ones(MOST + 20)
+        score[MOST:] = 1.09
+        leading.follow(score, mu, var, prior=0.1)
+        assert_array_equal(leading.columns, np.arange(MOST))
+        score[MOST + 4] = 1.11
+        leading.follow(score, mu, var, prior=0.1)
+        assert (MOST + 4) in leading.columns
+        assert len(leading.columns) == len(set(leading.columns.tolist())) == MOST
+
+    def test_the_columns_are_sorted(self):
+        leading, mu, var = self.started()
+        rng = np.random.default_rng(9)
+        for _ in range(5):
+            leading.follow(rng.random(MOST + 20), mu, var, prior=0.1)
+            assert (np.diff(leading.columns) > 0).all()
+
+
+def test_what_was_saved_goes_on_bit_for_bit():
+    Z, y = rows_of(10)
+    leading = Leading(4, 1)
+    leading.add(Z[:200], told(y[:200], 0.5), np.ones(200), None)
+    leading.sum_up(0.999)
+    _, arrays = collect(leading, Leading.learnt)
+    other, sizes = Leading(4, 1), {"J": 4, "R": 1, "C": 4, "C1": 5}
+    restore(other, Leading.learnt, {}, arrays, sizes)
+    for one in (leading, other):
+        one.add(Z[200:], told(y[200:], 0.5), np.ones(200), None)
+        one.sum_up(0.999)
+    for found, expected in zip(other.estimate(), leading.estimate(), strict=True):
+        assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [("columns", np.array([0, 1, 2, 4])), ("information", np.zeros((1, 4, 4))), ("pull", [[0.0]])],
+)
+def test_a_state_that_does_not_fit_is_refused(name, bad):
+    _, arrays = collect(Leading(4, 1), Leading.learnt)
+    with pytest.raises(StateError, match=name):
+        restore(
+            Leading(4, 1),
+            Leading.learnt,
+            {},
+            arrays | {name: np.asarray(bad)},
+            {"J": 4, "R": 1, "C": 4, "C1": 5},
+        )
