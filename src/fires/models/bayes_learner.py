@@ -291,8 +291,7 @@ class BayesLearner:
             mine = 0.5 * (before + after) @ rows.T
             own = self.own_mu if self.sparse is None else self.own_mu * self.sparse[0]
             others = said[:, 0] - mine - own[:, None]
-        bounded = self.scale == "standard" and self.family.kind != "counts"
-        leading.add(rows, said, weight, others, gamma=self.gamma, bounded=bounded)
+        leading.add(rows, said, weight, others, gamma=self.gamma)
         if before is not None and leading.is_due:
             leading.follow(self.scores(), self._means(), self._variances(), self.prior)
 

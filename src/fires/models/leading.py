@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
+from fires.kernels.information import add_information
 
 MOST = 100
 """How many features lead, at most."""
@@ -74,7 +75,6 @@ class Leading:
         others: Floats | None,
         *,
         gamma: float,
-        bounded: bool,
     ) -> None:
         """Take in what the rows of a batch said.
 
@@ -90,25 +90,14 @@ class Leading:
             What all other columns add to the predictions.
         gamma : float
             The share of its evidence that a belief keeps from row to row.
-        bounded : bool
-            Whether rows and predictions are of ordinary size. Then single precision does, for
-            these are sums of thousands of rows, for intervals.
         """
-        age = np.cumsum(weight[::-1])[::-1] - weight
-        kept, whole = gamma**age, gamma ** float(weight.sum())
         value = said[:, 0] + said[:, 3]
         if others is not None:
             value -= others
+        rows = np.ascontiguousarray(Z, dtype=np.float64)
         for k in range(len(self.pull)):
-            root = np.sqrt(said[k, 2] * kept)
-            rows = np.empty(
-                (len(weight), len(self.columns) + 2), np.float32 if bounded else np.float64
-            )
-            np.multiply(Z, root[:, None], out=rows[:, :-2], casting="same_kind")
-            rows[:, -2], rows[:, -1] = root, root * value[k]
-            sums = rows.T @ rows
-            self.information[k] = self.information[k] * whole + sums[:-1, :-1]
-            self.pull[k] = self.pull[k] * whole + sums[:-1, -1]
+            told = said[k, 2], value[k], weight, gamma
+            add_information(rows, *told, self.information[k], self.pull[k])
         self.waited += float(len(weight))
 
     @property
