@@ -88,8 +88,14 @@ class FIRES(OnlineSelector):
     score : {"auto", "omega"}, default="auto"
         What features are ranked by. ``"auto"``: by the running mean of the absolute importance
         (Bayesian update), or by omega (gradient update). ``"omega"``: by omega in any case.
-    drift : {"auto", None}, default="auto"
-        Bayesian update: ``"auto"`` raises alarms, None does not.
+    drift : {"auto", "alarm", None} or detector, default="auto"
+        Which changes raise an alarm; after one about all features, most of the evidence is
+        dropped. ``"auto"``: with the Bayesian update, :mod:`fires.drift.likelihood` watches all
+        features together and :mod:`fires.drift.features` each of them; with the gradient update,
+        nothing does. ``"alarm"``: the gradient update is watched too, by
+        :mod:`fires.drift.surprise`. None: no alarms. A detector with ``update(x)`` and
+        ``drift_detected``, as River's have, is told losses and takes the place of the watch over
+        all features.
     learning_rate : float, default=0.01
         Gradient update: :math:`\alpha_\mu`.
     learning_rate_sigma : float, optional
