@@ -24,7 +24,7 @@ def add_information(
     for b in range(n_rows - 1, -1, -1):
         kept[b] = whole * precision[b]
         whole *= gamma if weight[b] == 1.0 else gamma ** weight[b]
-    # Columns: those of Z, the intercept, the value. Rows of zeros make their number a multiple of 4.
+    # Columns: those of Z, the intercept, the value. Rows of zeros fill them up to fours.
     rows = np.zeros(((n_rows + 3) // 4 * 4, size + 2))
     weighted = np.zeros(rows.shape)
     for b in range(n_rows):

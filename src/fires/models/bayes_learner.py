@@ -233,13 +233,19 @@ class BayesLearner:
         facts = self._facts(said)
         may_overflow = self.scale != "standard" or self.family.kind == "counts"
         kept = self._belief() if may_overflow else ()
-        if self.sparse is not None:
-            self._assimilate_sparse(Z, target, weight, *facts)
-        elif self.family.assimilations is None:
-            assimilate_plain(self.family.scores, Z, target, weight, *facts)
-        else:
-            (rows,) = read_only(Z if Z.flags.c_contiguous else np.ascontiguousarray(Z))
-            self.family.assimilations.dense(rows, target, weight, *facts)
+        if self.scale is None:  # squares of rows that nobody has scaled may overflow
+            values = Z if self.sparse is None else Z.data
+            self._refuse_overflow(kept, np.asarray(np.vdot(values, values)))
+        try:
+            if self.sparse is not None:
+                self._assimilate_sparse(Z, target, weight, *facts)
+            elif self.family.assimilations is None:
+                assimilate_plain(self.family.scores, Z, target, weight, *facts)
+            else:
+                (rows,) = read_only(Z if Z.flags.c_contiguous else np.ascontiguousarray(Z))
+                self.family.assimilations.dense(rows, target, weight, *facts)
+        except ZeroDivisionError:  # a variance was infinite
+            said[:] = np.nan
         if kept:
             self._refuse_overflow(kept, said)
 

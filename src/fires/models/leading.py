@@ -45,9 +45,6 @@ class Leading:
         Columns of a batch.
     n_rows : int
         Rows of parameters.
-    bounded : bool
-        Whether values are small and about 0, as those of standardised columns. Then they are summed
-        up in single precision, which is enough for intervals.
     """
 
     learnt: ClassVar[Declared] = {
