@@ -20,6 +20,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief, Floats
 from fires.core.classes import Labels, class_rows
 from fires.core.declared import Array, Declared, collect, restore
+from fires.core.errors import StateError
 from fires.core.state import Arrays, part_of, under
 from fires.drift.likelihood import LikelihoodAlarm
 from fires.kernels import read_only
@@ -80,7 +81,7 @@ class BayesLearner:
         "var": Array("R", "J", low=0.0),
         "own_mu": Array("R"),
         "own_var": Array("R", low=0.0),
-        "facts": Array("R", N_FACTS),
+        "facts": Array("R", N_FACTS, low=0.0),
         "evidence_rows": Array("R", low=0.0),
     }
 
@@ -170,6 +171,7 @@ class BayesLearner:
         if batch.scale is not None and batch.scale == self.scale:
             return X, _nothing
         if self.sparse is None:
+            X = X.toarray() if sp.issparse(X) else X
             return self.scaler.scaled(X, weight, missing)
         X = X if sp.issparse(X) else sp.csr_array(X)
         if self.scale == "standard":
@@ -453,6 +455,8 @@ class BayesLearner:
         size = len(self.leading.columns)
         sizes = {"J": self.n_features, "R": self.n_rows, "C": size, "C1": size + 1}
         restore(self, self.learnt, {}, arrays, sizes)
+        if not self.facts[:, NOISE_ROWS].all():
+            raise StateError("facts holds no rows for the noise")
         restore(self.alarm, LikelihoodAlarm.learnt, {}, part_of("alarm", arrays), sizes)
         restore(self.leading, Leading.learnt, {}, part_of("leading", arrays), sizes)
         self.scaler.restore(arrays)
