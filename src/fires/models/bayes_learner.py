@@ -20,6 +20,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief, Floats
 from fires.core.classes import Labels, class_rows
 from fires.core.declared import Array, Declared, collect, restore
+from fires.core.errors import StateError
 from fires.core.state import Arrays, part_of, under
 from fires.drift.likelihood import LikelihoodAlarm
 from fires.kernels import read_only
@@ -81,7 +82,7 @@ class BayesLearner:
         "var": Array("R", "J", low=0.0),
         "own_mu": Array("R"),
         "own_var": Array("R", low=0.0),
-        "facts": Array("R", N_FACTS),
+        "facts": Array("R", N_FACTS, low=0.0),
         "evidence_rows": Array("R", low=0.0),
     }
 
@@ -478,6 +479,8 @@ class BayesLearner:
         size = len(self.leading.columns)
         sizes = {"J": self.n_features, "R": self.n_rows, "C": size, "C1": size + 1}
         restore(self, self.learnt, {}, arrays, sizes)
+        if not self.facts[:, NOISE_ROWS].all():
+            raise StateError("facts holds no rows for the noise")
         restore(self.alarm, LikelihoodAlarm.learnt, {}, part_of("alarm", arrays), sizes)
         restore(self.leading, Leading.learnt, {}, part_of("leading", arrays), sizes)
         self.scaler.restore(arrays)
