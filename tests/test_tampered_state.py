@@ -171,9 +171,13 @@ def groups():
         },
         "FIRES": {
             **{
-                f"FIRES, {family}": by_rows(
-                    lambda family=family: fires.FIRES(3, model=family), kind
+                f"FIRES, {family}, {update}": by_rows(
+                    lambda family=family, update=update: fires.FIRES(
+                        3, model=family, update=update
+                    ),
+                    kind,
                 )
+                for update in ("bayes", "gradient")
                 for family, kind in (
                     ("probit", "classes"),
                     ("logistic", "classes"),
@@ -183,8 +187,15 @@ def groups():
             },
             "FIRES as published": by_rows(lambda: fires.FIRES.as_published(3)),
             "FIRES of CSR": by_rows(lambda: fires.FIRES(3), sparse=True),
+            "FIRES of CSR, gradient": by_rows(
+                lambda: fires.FIRES(3, update="gradient"), sparse=True
+            ),
+            "FIRES of CSR, three classes": by_rows(lambda: fires.FIRES(3), "three", sparse=True),
             "FIRES, minmax": by_rows(lambda: fires.FIRES(3, scale="minmax")),
             "FIRES, three classes": by_rows(lambda: fires.FIRES(3), "three"),
+            "FIRES, three classes, gradient": by_rows(
+                lambda: fires.FIRES(3, update="gradient"), "three"
+            ),
             "FIRES, a user's model": by_rows(lambda: fires.FIRES(3, model=Mine()), model=Mine),
             "pipeline, Perceptron": pipeline(lambda: fires.FIRES(3), fires.predictors.Perceptron),
             "pipeline, LinearRegressor": pipeline(

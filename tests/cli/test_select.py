@@ -295,6 +295,15 @@ def test_a_change_is_told_with_its_row_and_batch(tmp_path):
     assert same._asdict() == alarm
 
 
+def test_that_a_better_rank_is_not_selected_is_explained(csv_file):
+    shown = {k: select(csv_file, "-t", "label", "-k", k).stdout for k in (2, 6)}
+    n_left_out = sum(int(row["rank"]) > 6 for row in ROW.finditer(shown[6]))
+    assert n_left_out > 0  # four of the six are noise, and keep their place
+    assert f"\n{n_left_out} of the best 6 " in shown[6]
+    assert "not surely better than those that are" in shown[6]
+    assert "of the best" not in shown[2]
+
+
 def test_a_stream_without_a_change_has_no_alarm(run):
     assert "alarm" not in run[0]
     assert read_run(run[1])[1]["alarms"] == []

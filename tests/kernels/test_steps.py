@@ -62,7 +62,7 @@ def test_a_step_that_would_overflow_moves_nothing(n_before):
         learn(model, *batch)
     expected = {name: array.copy() for name, array in model.state().items()}
     rows[5, 1] = np.inf
-    with pytest.raises(ValueError, match="so large that a step would overflow"):
+    with pytest.raises(ValueError, match="so large that"):
         learn(model, rows, labels)
     assert model.state().keys() == expected.keys()
     for name, array in model.state().items():

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logit, ndtri
 
 from fires.core.batch import CheckedBatch
-from fires.kernels.running import MEMORY
+from fires.kernels.running import CLIP, MEMORY
 from fires.models.base import Rates
 from fires.models.families import FAMILIES
 from fires.models.linear_learner import LinearLearner
@@ -101,7 +101,7 @@ def against_the_past(family, scale, y, past_y, past_w, n_classes, sizes):
         return y, ndtri(share) if family == "probit" else logit(share)
     (mean,), (spread,) = weighted_moments(past_y[:, None], past_w, sizes)
     if family == "gaussian":
-        return (y - mean) * (1.0 / spread if spread > 1e-12 else 0.0), None
+        return ((y - mean) * (1.0 / spread if spread > 1e-12 else 0.0)).clip(-CLIP, CLIP), None
     return y, np.log([[max(mean, 0.5 / faded(past_y[:, None], past_w, sizes).sum())]])
 
 
@@ -143,7 +143,14 @@ def test_dense_learning_equals_the_plain_loop(scale, family, n_classes, missing,
         goal, level = against_the_past(
             family, scale, y, past_y, past_w, n_classes, sizes or [len(y)]
         )
-        plain.step((X - shift) / width, goal, w, level=level)
+        rows = (X - shift) / width
+        if scale == "standard":
+            rows = rows.clip(-CLIP, CLIP)
+        elif scale == "minmax":  # a gap becomes the mean of its column
+            there = past_w[:, None] * ~np.isnan(past)
+            mean = (there * np.nan_to_num(past)).sum(axis=0) / there.sum(axis=0)
+            rows = np.where(np.isnan(rows), (mean - shift) / width, rows)
+        plain.step(rows, goal, w, level=level)
         learn(model, X, y, w)
         sizes.append(len(y))
         seen_X, seen_y, seen_w = np.vstack([seen_X, X]), np.append(seen_y, y), np.append(seen_w, w)

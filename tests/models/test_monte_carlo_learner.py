@@ -67,8 +67,11 @@ every_learner = pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS.
 @pytest.mark.parametrize("numeric", [False, True], ids=["classes", "numbers"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_it_takes_the_step_that_the_gradient_says(make, kind, numeric, weighted):
-    """In place or by ``gradient`` and ``Belief.step``: the same, given the same draws."""
-    model = make(rate=1.0)
+    """In place or by ``gradient`` and ``Belief.step``: the same, given the same draws.
+
+    A gradient sees one batch, and no shares of classes.
+    """
+    model = make(rate=1.0, balance=False)
     n_classes, rates = (0 if numeric else 2), Rates(0.1, 0.05)
     learner = learner_of(model, n_classes=n_classes)
     plain = ModelLearner(model, 5, n_classes, scale=None, rng=np.random.default_rng(0))
@@ -178,8 +181,8 @@ def test_no_step_promises_more_than_the_batch_lacks(make, n_classes):
     X, y = batch(1, density=1.0)
     target = y if n_classes else np.array([3.0])
     one, other = pair(make(), n_classes, scale=None)
-    long = step_of(one, X, target, Rates(1e3, 1e3))
-    longer = step_of(other, X, target, Rates(1e6, 1e6))
+    long = step_of(one, X, target, Rates(1e6, 1e6))  # a row of the only class says little
+    longer = step_of(other, X, target, Rates(1e9, 1e9))
     assert_allclose(long, longer, rtol=1e-9, atol=1e-15)
     assert float(long.abs().max()) < 100.0
 
@@ -202,6 +205,174 @@ def test_a_row_of_weight_nothing_is_not_there():
     rest = np.arange(12) != 3
     there = step_of(one, wild, y, RATES, weight)
     assert torch.equal(there, step_of(other, X[rest], y[rest], RATES, weight[rest]))
+
+
+# --- classes that are rare ---------------------------------------------------------------------
+
+
+def rare(n_rows=60, seed=0, share=0.1):
+    X, _ = batch(n_rows, seed=seed, density=1.0)
+    return X, (np.arange(n_rows) < share * n_rows).astype(int)
+
+
+@pytest.mark.parametrize("make", [LEARNERS[n] for n in ("net", "tree", "module")])
+def test_rows_of_a_class_count_by_its_share_in_the_batches_before(make):
+    """A balanced step is a plain one whose rows have these weights, but for its length."""
+    balanced, plain = learner_of(make()), learner_of(make(balance=False))
+    X, y = rare()
+    for learner in (balanced, plain):  # what they differ in after it does not matter
+        learn(learner, X, y, rates=Rates(1e-30, 1e-30))
+    X, y = rare(seed=1, share=0.5)
+    counts = np.array([1 / 1.8, 1 / 0.2])[y]
+    one = step_of(balanced, X, y, Rates(1e-6, 1e-6))
+    other = step_of(plain, X, y, Rates(1e-6 * counts.mean(), 0.0), counts)
+    assert_allclose(one, other, rtol=1e-9)
+
+
+OUTPUTS = {
+    "net": (LEARNERS["net"], 3),
+    "softmax": (lambda: NeuralNet((), dtype="float64"), 3),
+    "tree": (LEARNERS["tree"], 3),
+    "mixture": (lambda: SoftTree(2, leaves="mixture", dtype="float64"), 3),
+    "module": (LEARNERS["module"], 2),
+    "module, softmax": (lambda: TorchModel(torch.nn.Linear(5, 3), dtype="float64"), 3),
+}
+
+
+@pytest.mark.parametrize(("make", "n_classes"), OUTPUTS.values(), ids=OUTPUTS.keys())
+def test_outputs_of_nothing_predict_the_level(make, n_classes):
+    model = make()
+    learner = learner_of(model, n_classes=n_classes)
+    parameters = learner.parameters
+    for half in (parameters.mu, parameters.sigma, parameters.point):
+        for value in half.values():
+            value.zero_()
+    if n_classes == 2:  # the level belongs to the class, whichever output it has
+        parameters = model.with_outputs(parameters, [1, 0], learner.generator)
+    level = np.log(np.array([0.7, 0.2, 0.1])[:n_classes])
+    shown = model.on_device(np.zeros((n_classes, 5)), np.arange(n_classes), None, level)
+    found = model.log_marginals(parameters, shown, [shown.y], learner.generator)[0]
+    assert_allclose(found, level - np.log(np.exp(level).sum()), rtol=1e-9)
+
+
+def test_the_shares_of_classes_that_arrive_stay_with_them():
+    learner = learner_of(NeuralNet(**TWO))
+    learn(learner, *rare())
+    more = learner.with_classes(np.array(["b", "d"]), np.array(["a", "b", "c", "d"]))
+    assert_array_equal(more.balance.class_weight, [0.0, 54.0, 0.0, 6.0])
+    assert_array_equal(learner.balance.class_weight, [54.0, 6.0])
+
+
+# --- drift ---------------------------------------------------------------------------------------
+
+
+def trained(make, n_classes=2, n=30, **settings):
+    learner = learner_of(make(**settings), n_classes=n_classes, scale="standard")
+    for seed in range(n):
+        X, _ = batch(100, seed=seed, density=1.0)
+        learn(learner, X, target_of(X, n_classes, seed))
+    return learner
+
+
+def target_of(X, n_classes, seed, column=0):
+    noise = 0.3 * np.random.default_rng(seed).normal(size=len(X))
+    return X[:, column] + noise if n_classes == 0 else (X[:, column] + noise > 0).astype(int)
+
+
+@every_learner
+@pytest.mark.parametrize("n_classes", [2, 0])
+def test_a_batch_of_another_world_is_a_surprise(make, n_classes):
+    learner = trained(make, n_classes, rate=100.0)
+    before = learner.state()
+    X, _ = batch(200, seed=99, density=1.0)
+    usual = learner.surprise(CheckedBatch(X), target_of(X, n_classes, 99))
+    other = learner.surprise(CheckedBatch(X), -target_of(X, n_classes, 99) + (n_classes > 0))
+    assert other[0] > usual[0] + 5.0 * np.sqrt(usual[1])
+    assert usual[1] == pytest.approx(other[1], rel=1e-6)
+    for name, value in learner.state().items():  # it has learnt nothing, and drawn nothing
+        assert_array_equal(value, before[name])
+
+
+@both_kinds
+def test_surprise_is_measured_by_the_predictions_themselves(kind):
+    """Against each row's probabilities, computed one by one."""
+    learner = trained(LEARNERS["net"], 2, n=3)
+    X, y = batch(seed=5)
+    weight = np.random.default_rng(0).random(12)
+    weight[3] = 0.0
+    X[3] = 1e100
+    X = kind(X)
+    found = learner.surprise(CheckedBatch(X, weight=weight), y)
+    there = np.flatnonzero(weight)
+    parts = [
+        learner.surprise(CheckedBatch(X[[row]], weight=weight[[row]]), y[[row]]) for row in there
+    ]
+    if kind is np.asarray:  # sparse rows that show other columns are drawn other weights
+        assert_allclose(found, np.sum(parts, axis=0), rtol=1e-9)
+    assert np.isfinite(found).all()
+    assert learner.surprise(CheckedBatch(X, weight=3.0 * weight), y)[0] == pytest.approx(
+        3.0 * found[0]
+    )
+
+
+def test_many_classes_can_surprise():
+    learner = learner_of(NeuralNet((8,), rate=300.0), n_classes=3, scale="standard")
+    for seed in range(40):
+        X, _ = batch(100, seed=seed, density=1.0)
+        learn(learner, X, np.digitize(X[:, 1], [-0.5, 0.5]))
+    X, _ = batch(200, seed=99, density=1.0)
+    usual, _ = learner.surprise(CheckedBatch(X), np.digitize(X[:, 1], [-0.5, 0.5]))
+    other, spread = learner.surprise(CheckedBatch(X), np.digitize(X[:, 2], [-0.5, 0.5]))
+    assert other > usual + 5.0 * np.sqrt(spread)
+
+
+def test_what_cannot_be_compared_is_said_in_one_line():
+    X, y = batch()
+    own = TorchModel(module(), likelihood=lambda outputs, y: -((outputs[:, 0] - y) ** 2))
+    with pytest.raises(ValueError, match="has a likelihood of your own"):
+        learner_of(own).surprise(CheckedBatch(X), y)
+    X[0, 0] = 1e100
+    with pytest.raises(ValueError, match="The prediction of NeuralNet is not finite"):
+        learner_of(NeuralNet(**TWO | {"dtype": "float32"})).surprise(CheckedBatch(X), y)
+
+
+@every_learner
+@pytest.mark.parametrize("keep", [0.0, 0.1, 1.0])
+def test_forgetting_brings_sigma_and_the_sizes_of_features_back(make, keep):
+    learner = trained(make, rate=100.0)
+    model, parameters = learner.model, learner.parameters
+    fresh = model.start(5, 2, learner.generator.clone_state())
+    drawn, old = learner.generator.get_state(), copy.deepcopy(parameters)
+    learner.forget(keep)
+    for name, sigma in parameters.sigma.items():
+        assert_allclose(sigma, keep * old.sigma[name] + (1.0 - keep) * fresh.sigma[name])
+    now, before = model.input_weights(parameters), model.input_weights(old)
+    size, start = before.square().mean(1).sqrt(), model.input_weights(fresh).square().mean().sqrt()
+    assert (size > start).any()
+    back = keep * size + (1.0 - keep) * torch.minimum(size, start)
+    assert_allclose(now, before * (back / size)[:, None], atol=1e-12)
+    for name, mu in parameters.mu.items():
+        if mu.data_ptr() != now.data_ptr():
+            assert torch.equal(mu, old.mu[name])
+    assert torch.equal(learner.generator.get_state(), drawn)
+    assert_array_equal(learner.features().mu, model.to_features(parameters.as_belief()).mu)
+
+
+@pytest.mark.parametrize("make", [LEARNERS[n] for n in ("net", "tree", "module")])
+def test_forgetting_counts_the_shares_of_the_classes_less(make):
+    learner = learner_of(make())
+    learn(learner, *rare())
+    learner.forget(0.5)
+    assert_array_equal(learner.balance.class_weight, [27.0, 3.0])
+
+
+def test_a_function_of_the_user_says_nothing_of_the_sizes_of_features():
+    own = TorchModel(module(), to_features=lambda mu, sigma: (mu["0.bias"].sum() * np.ones(5),) * 2)
+    learner = learner_of(own, n_classes=2)
+    learn(learner, *batch())
+    before = learner.parameters.mu["0.weight"].clone()
+    learner.forget(0.0)
+    assert torch.equal(learner.parameters.mu["0.weight"], before)
 
 
 # --- whatever the caller's torch is set to ---------------------------------------------------

@@ -24,13 +24,14 @@ def softplus(z):
     return np.logaddexp(z, 0.0)
 
 
-def log_density(model, X, W, y, log_noise=None):
+def log_density(model, X, W, y, intercept, log_noise=None):
     """The net in plain NumPy."""
     scaled = model.form == "scaled"
     z = X @ W[0].T * (X.shape[1] ** -0.5 if scaled else 1.0)
     for layer in W[1:]:
         nodes = softplus(z) - math.log(2.0) if scaled else softplus(z)
         z = nodes @ layer.T * (layer.shape[1] ** -0.5 if scaled else 1.0)
+    z = z + intercept
     if log_noise is not None:
         variance = math.exp(log_noise)
         return -0.5 * ((y - z[:, 0]) ** 2 / variance + math.log(2 * math.pi * variance))
@@ -41,19 +42,22 @@ def log_density(model, X, W, y, log_noise=None):
 @pytest.mark.parametrize("form", ["scaled", "paper"])
 @pytest.mark.parametrize("hidden", [(), (3,), (3, 2), (2, 3, 4)])
 @pytest.mark.parametrize("n_classes", [2, 3, 0])
-def test_it_is_softplus_layers_without_biases(form, hidden, n_classes):
+def test_it_is_softplus_layers_and_in_the_scaled_form_an_intercept(form, hidden, n_classes):
     model = NeuralNet(hidden, form=form, n_draws=1, dtype="float64")
     y = np.array([0.3, -1.0, 2.0]) if n_classes == 0 else np.array([1, 0, n_classes - 1])
     start = model.init(4, n_classes, np.random.default_rng(0))
     mu = np.random.default_rng(1).normal(size=start.mu.shape)
     point = {k: v if k.startswith("fixed") else v + 0.4 for k, v in start.point.items()}
+    intercept = np.linspace(-0.5, 1.0, max(n_classes, 1)) if form == "scaled" else 0.0
+    if form == "scaled":
+        point["intercept"] = intercept
     belief = Belief(mu, np.zeros_like(mu), point)
     W, at = [], 0
     for shape in model.shapes(belief).values():
         W.append(mu[at : at + math.prod(shape)].reshape(shape))
         at += math.prod(shape)
     assert [len(w) for w in W] == [*hidden, max(n_classes, 1)]
-    expected = log_density(model, X, W, y, None if n_classes else 0.4)
+    expected = log_density(model, X, W, y, intercept, None if n_classes else 0.4)
     value = model.log_marginal(belief, X, y, None, np.random.default_rng(2))
     assert value == pytest.approx(expected.sum(), rel=1e-12)
 
@@ -62,10 +66,12 @@ def test_the_net_of_the_paper_starts_where_the_paper_starts():
     model = NeuralNet.as_published()
     assert (model.hidden, model.n_draws) == ((100, 100, 100), 5)
     assert (model.form, model.rate, model.aggregate) == ("paper", 1.0, "paper")
+    assert not model.balance
     belief = model.init(7, 2, np.random.default_rng(0))
     assert len(belief.mu) == 7 * 100 + 2 * 100 * 100 + 100 * 2
     assert not belief.mu.any()
     assert (belief.sigma == 1.0).all()
+    assert list(belief.point) == ["fixed sizes"]  # no intercept
     assert NeuralNet.as_published(n_draws=9, aggregate="rms").n_draws == 9
 
 
@@ -130,6 +136,7 @@ def test_a_feature_that_nodes_use_with_both_signs_cancels_in_the_mean_only():
 def test_new_outputs_leave_the_old_ones_as_they_are(hidden, sources):
     model = NeuralNet(hidden, dtype="float64")
     old = model.start(4, 2, torch.Generator().manual_seed(0))
+    old.point["intercept"] += torch.tensor([0.5, -1.0])
     before = copy.deepcopy(old)
     new = model.with_outputs(old, sources, torch.Generator().manual_seed(1))
     last = list(old.mu)[-1]
@@ -146,6 +153,8 @@ def test_new_outputs_leave_the_old_ones_as_they_are(hidden, sources):
             if source is not None:
                 mine, its = now[last].select(axis, output), was[last].select(axis, source)
                 assert torch.equal(mine, its)
+    expected = [0.0 if s is None else float(before.point["intercept"][s]) for s in sources]
+    assert new.point["intercept"].tolist() == expected
     belief = new.as_belief()
     assert sum(math.prod(shape) for shape in model.shapes(belief).values()) == len(belief.mu)
 

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 COMMON = {
     "n_draws": [0, -1, 1.5, 2.0, True, "5", None],
     "rate": [0, -1.0, math.inf, math.nan, "1", None, True],
+    "balance": ["yes", None, 2, [True]],
     "aggregate": ["mean", None, ["rms"]],
     "task": ["auto ", None, "regression"],
     "device": ["cuda:0", "gpu", None, [], 0],

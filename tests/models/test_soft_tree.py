@@ -91,6 +91,7 @@ def test_the_tree_of_the_paper_starts_where_the_paper_starts():
     model = SoftTree.as_published()
     assert (model.depth, model.n_draws, model.leaves, model.penalty) == (3, 5, "logit", 0.01)
     assert (model.form, model.rate, model.aggregate) == ("paper", 1.0, "paper")
+    assert not model.balance
     belief = model.init(6, 2, rng())
     assert len(belief.mu) == 7 * 6
     assert not belief.mu.any()

@@ -53,6 +53,11 @@ FILLING = (*SCALED, "the_state_does_not_grow")
 SHORT = (*SCALED, "a_row_of_weight_w_is_w_rows")
 
 
+# By Bayes' rule, rows speak one after the other, and members stay until others are surely better.
+BAYES = (*SCALED, "a_row_of_weight_w_is_w_rows", "the_greatest_weights_are_selected")
+GRADIENT = {"update": "gradient", "score": "omega"}
+
+
 @dataclass(frozen=True)
 class Case:
     """A selector, what it learns from, and which checks are not for it."""
@@ -83,11 +88,18 @@ CASES = [
     Case(ChiSquared(K, aggregate="mean", forgetting=0.02)),
     Case(EFS(K)),
     Case(EFS(K, bottom_fraction=0.4), skip=("the_greatest_weights_are_selected",)),
-    Case(FIRES(K), skip=SCALED),
-    Case(FIRES(K, scale="minmax"), "many classes", skip=SCALED),
+    Case(FIRES(K), skip=BAYES),
+    Case(FIRES(K, model="logistic", fit_intercept=False), skip=BAYES),
+    Case(FIRES(K, score="omega", drift=None), "many classes", skip=BAYES),
+    Case(FIRES(K, scale="minmax"), "many classes", skip=BAYES),
+    Case(FIRES(K, model="gaussian"), "numbers", skip=BAYES),
+    Case(FIRES(K, model="poisson", scale=None), "counts", skip=BAYES),
+    Case(FIRES(K, model="poisson"), "counts", skip=BAYES),
+    Case(FIRES(K, **GRADIENT), skip=SCALED),
+    Case(FIRES(K, scale="minmax", **GRADIENT), "many classes", skip=SCALED),
     Case(FIRES.as_published(K)),
-    Case(FIRES(K, model="gaussian"), "numbers", skip=SCALED),
-    Case(FIRES(K, model="poisson", scale=None), "counts"),
+    Case(FIRES(K, model="gaussian", **GRADIENT), "numbers", skip=SCALED),
+    Case(FIRES(K, model="poisson", scale=None, **GRADIENT), "counts"),
     Case(FSDS(K), "none"),
     Case(FSDS(K, sketch_size=5, n_directions=4), "none"),
     Case(FTRL(K)),

@@ -148,6 +148,10 @@ def test_the_paper_has_no_intercept_no_scale_and_rates_of_one_hundredth():
     assert params == {
         "n_features_to_select": 7,
         "model": "probit",
+        "update": "gradient",
+        "memory": 10_000.0,
+        "score": "omega",
+        "drift": None,
         "learning_rate": 0.01,
         "learning_rate_sigma": None,
         "uncertainty_penalty": 0.01,

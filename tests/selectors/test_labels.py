@@ -12,6 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from fires import FIRES
 from fires.core.state import read_state
 
+GRADIENT = {"update": "gradient", "score": "omega"}
+
 
 def two_classes(n_batches=8, n_rows=20, seed=0):
     """Batches in which the first feature speaks for class 1, the second against it."""
@@ -217,7 +219,8 @@ def test_a_third_label_makes_rows_for_and_against_and_a_fresh_one(
     kind, scale, third, rows, tmp_path
 ):
     X, y = two_classes()
-    selector = FIRES(2, scale=scale, mu_init=0.01, sigma_init=0.9, learning_rate=0.1)
+    start = {"mu_init": 0.01, "sigma_init": 0.9, "learning_rate": 0.1}
+    selector = FIRES(2, scale=scale, **GRADIENT, **start)
     selector.partial_fit(kind(X), np.where(y, 7, 3))
     mu, sigma = selector.importances_, selector.uncertainties_
     (offset,) = saved_arrays(selector, tmp_path)["intercept.mu"]
@@ -256,10 +259,34 @@ def assert_many_class_law(selector, shares, folder):
     assert_allclose(selector.weights_, shares @ per_class, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("scale", ["standard", "minmax", None])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    ("third", "rows"),
+    [(9, (-1, 1, None)), (5, (-1, None, 1)), (0, (None, -1, 1))],
+    ids=["the greatest", "between", "the least"],
+)
+def test_by_bayes_rule_too_a_third_label_makes_rows_for_and_against_and_a_fresh_one(
+    kind, scale, third, rows, tmp_path
+):
+    X, y = two_classes()
+    selector = FIRES(2, scale=scale).partial_fit(kind(X), np.where(y, 7, 3))
+    mu, sigma = selector.importances_, selector.uncertainties_
+    # A weight so small that nothing moves shows the rows as they were made.
+    selector.partial_fit(kind(X[:1]), [third], sample_weight=[1e-100])
+    assert_array_equal(selector.classes_, sorted([3, 7, third]))
+    for row, sign in zip(selector.class_importances_, rows, strict=True):
+        assert_allclose(row, (sign or 0.0) * mu, rtol=1e-6, atol=1e-12)
+    # What a feature says is what it says of the class it matters most for.
+    assert_allclose(np.abs(selector.importances_), np.abs(mu), rtol=1e-6)
+    assert_allclose(selector.uncertainties_, sigma, rtol=1e-6)
+
+
 @pytest.mark.parametrize("given_", [None, [0, 1, 2]], ids=["found", "given"])
 def test_weights_are_the_mean_over_classes_under_their_shares(given_, tmp_path):
     X, y = three_classes(400)
-    selector = FIRES(3, learning_rate=0.5, uncertainty_penalty=0.1, weight_penalty=0.02)
+    penalties = {"uncertainty_penalty": 0.1, "weight_penalty": 0.02}
+    selector = FIRES(3, **GRADIENT, learning_rate=0.5, **penalties)
     learn(selector, cut(X, y, 50), classes=given_)
     assert_many_class_law(selector, np.bincount(y) / 400, tmp_path)
     assert (selector.importances_ >= 0.0).all()
@@ -269,14 +296,14 @@ def test_weights_are_the_mean_over_classes_under_their_shares(given_, tmp_path):
 def test_shares_count_the_rows_seen_before_the_third_label_came(tmp_path):
     X, y = three_classes(400)
     order = np.argsort(y == 2, kind="stable")
-    selector = learn(FIRES(3, learning_rate=0.5), cut(X[order], y[order], 50))
+    selector = learn(FIRES(3, **GRADIENT, learning_rate=0.5), cut(X[order], y[order], 50))
     assert_many_class_law(selector, np.bincount(y) / 400, tmp_path)
 
 
 def test_shares_count_rows_by_their_weight(tmp_path):
     X, y = three_classes(300)
     w = np.random.default_rng(3).uniform(0.5, 4.0, size=300)
-    selector = FIRES(3)
+    selector = FIRES(3, **GRADIENT)
     for rows in np.split(np.arange(300), 3):
         selector.partial_fit(X[rows], y[rows], sample_weight=w[rows])
     assert_many_class_law(selector, np.bincount(y, w) / w.sum(), tmp_path)

@@ -410,7 +410,11 @@ def test_the_state_of_something_else_is_refused(tmp_path, kind):
 
 
 @pytest.mark.parametrize(
-    "lost", ["mu", "sigma", "target.class_weight", "intercept.mu", "dense.count", "classes"]
+    "lost",
+    [
+        *("mu", "var", "own_mu", "facts", "target.class_weight", "dense.count", "classes"),
+        *("alarm.total", "leading.columns", "members.score", "alarms"),
+    ],
 )
 def test_a_state_that_lacks_an_array_is_refused(saved, lost):
     """As another version of fires may have written it: whole, and yet not what is needed."""

@@ -189,6 +189,10 @@ def _print_table(
 
     Console().print(feature_table(chosen))
     click.echo("\n" + _meaning(run["classes"]))
+    if n_left_out := sum(row["rank"] > len(chosen) for row in chosen):
+        is_not = "is not selected: it is" if n_left_out == 1 else "are not selected: they are"
+        best = f"{n_left_out} of the best {len(chosen)}"
+        click.echo(f"{best} {is_not} not surely better than those that are")
     facts = [f"{totals.n_rows:,} rows in {run['seconds']:.1f} s"]
     facts += _if_known("stability {:.3f}", totals.stability)
     scores = totals.scores

@@ -15,6 +15,27 @@ Indices = npt.NDArray[np.int64]
 
 
 @compiled
+def _in_order(
+    score: Floats, inside: npt.NDArray[np.bool_], members: bool, least: float, greatest: float
+) -> Indices:
+    """Members below ``greatest``, weakest first; or others above ``least``, best first."""
+    found = np.empty(len(score), dtype=np.int64)
+    size = 0
+    for j in range(len(score)):
+        s = score[j]
+        if inside[j] != members or (s >= greatest if members else s <= least):
+            continue
+        # Insertion: mostly there are few. Of equal ones, the lower index is the better.
+        i = size
+        while i > 0 and (score[found[i - 1]] >= s if members else score[found[i - 1]] < s):
+            found[i] = found[i - 1]
+            i -= 1
+        found[i] = j
+        size += 1
+    return found[:size]
+
+
+@compiled
 def renew(
     score: Floats,
     now: Floats,
@@ -36,30 +57,10 @@ def renew(
             greatest = max(greatest, s)
     if greatest <= least:
         return 0
-    n_new = n_old = 0
-    for j in range(n):
-        n_new += not inside[j] and score[j] > least
-        n_old += inside[j] and score[j] < greatest
-    newcomers, leavers = np.empty(n_new, dtype=np.int64), np.empty(n_old, dtype=np.int64)
-    n_new = n_old = 0
-    for j in range(n):
-        # Insertion keeps the best newcomer and the weakest member first; there are few of them.
-        if not inside[j] and score[j] > least:
-            i = n_new
-            while i > 0 and score[newcomers[i - 1]] < score[j]:
-                newcomers[i] = newcomers[i - 1]
-                i -= 1
-            newcomers[i] = j
-            n_new += 1
-        elif inside[j] and score[j] < greatest:
-            i = n_old
-            while i > 0 and score[leavers[i - 1]] >= score[j]:
-                leavers[i] = leavers[i - 1]
-                i -= 1
-            leavers[i] = j
-            n_old += 1
+    newcomers = _in_order(score, inside, False, least, greatest)
+    leavers = _in_order(score, inside, True, least, greatest)
     came = 0
-    for i in range(min(n_new, n_old)):
+    for i in range(min(len(newcomers), len(leavers))):
         new, old = newcomers[i], leavers[i]
         if score[new] <= score[old]:
             break

@@ -20,11 +20,12 @@ from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief, Floats
 from fires.core.classes import Labels, class_rows
 from fires.core.declared import Array, Declared, collect, restore
+from fires.core.errors import StateError
 from fires.core.state import Arrays, part_of, under
 from fires.drift.likelihood import LikelihoodAlarm
 from fires.kernels import read_only
 from fires.kernels.assimilate import N_FACTS, NOISE, NOISE_ROWS, assimilate_plain
-from fires.kernels.running import SQUARES, SUM
+from fires.kernels.running import ORIGIN, SQUARES
 from fires.models.base import Rates
 from fires.models.families import FAMILIES
 from fires.models.leading import Leading
@@ -32,7 +33,8 @@ from fires.models.target import bayes_target_of
 from fires.scaling import Scaler
 from fires.scaling.mixed import Mixed, MixedRows
 
-_KEPT_ROWS = 50.0  # after an alarm, all evidence counts as that of so many rows
+KEPT_ROWS = 50.0
+"""After an alarm, all evidence counts as that of so many rows."""
 _CACHE = 60_000  # numbers that stay in the processor's cache from one loop to the next
 _NOISE_ROWS = 10.0  # the noise starts as if it had been seen in so many rows
 _SPARSE = {
@@ -80,7 +82,7 @@ class BayesLearner:
         "var": Array("R", "J", low=0.0),
         "own_mu": Array("R"),
         "own_var": Array("R", low=0.0),
-        "facts": Array("R", N_FACTS),
+        "facts": Array("R", N_FACTS, low=0.0),
         "evidence_rows": Array("R", low=0.0),
     }
 
@@ -110,8 +112,9 @@ class BayesLearner:
         self.scaler = Scaler(scale, n_features)
         self.target = bayes_target_of(self.family, n_rows, scaled=scale is not None)
         self.alarm = LikelihoodAlarm(n_rows, warm_up=max(500.0, 2.0 * n_features))
-        self.leading = Leading(n_features, n_rows, bounded=scale == "standard")
-        self.strengths: list[float] = []
+        self.leading = Leading(n_features, n_rows)
+        self.strengths: list[float] = []  # of the alarms of the last batch
+        self._said = np.empty((n_rows, 4, 0))  # what the rows of the last batch said
         self.mixed = Mixed(0)
         self._buffer = np.empty((0, 0))  # for a few scaled rows
         # For sparse rows: the unit of mu, the rows so far, and at which of them a column was last.
@@ -121,6 +124,12 @@ class BayesLearner:
     def n_rows(self) -> int:
         """Rows of parameters: one, or one per class."""
         return len(self.mu)
+
+    @property
+    def losses(self) -> Floats:
+        """The log loss of each row of the last batch, before it was learnt from."""
+        losses: Floats = -self._said[:, 1].sum(axis=0)
+        return losses
 
     @property
     def gamma(self) -> float:
@@ -160,7 +169,8 @@ class BayesLearner:
             rows = self._leading_rows(Z)
         self.target.count(y, weight)
         self.evidence_rows += float(weight.sum()) if batch.weight is not None else len(weight)
-        self._put_aside(rows, said, weight, before)
+        self._tell_leading(rows, said, weight, before)
+        self._said, self.strengths = said, []
         if self.watches and log_level is not None:
             self._watch(said[:, 1], log_level, weight)
 
@@ -211,51 +221,45 @@ class BayesLearner:
         if self._buffer.shape != (at_once, X.shape[1]):
             self._buffer = np.empty((at_once, X.shape[1]))
         shown, leading = scale.empty_shown(), np.empty((len(X), len(columns)))
-        kept = self._copied()
+        kept = self._belief()
         self.family.assimilations.unscaled(
             *(*read_only(X), *scale.running(), shown, self._buffer, columns, leading),
             *(target, weight, *self._facts(said)),
         )
-        if not (np.isfinite(shown[[SUM, SQUARES]]).all() and np.isfinite(self.mu).all()):
-            self._refuse(kept)
+        self._refuse_overflow(kept, said, shown[[SQUARES, ORIGIN]])
         scale.learn(shown, weight)
         return leading
 
     def _assimilate(self, Z: Any, target: Floats, weight: Floats, said: Floats) -> None:
-        # Standardised rows and normal scores are bounded. Others, and counts, may overflow.
-        is_bounded = self.scale == "standard" and self.family.kind != "counts"
-        kept = () if is_bounded else self._copied()
-        values = Z if self.sparse is None else Z.data
-        if kept and not math.isfinite(np.vdot(values, values)):
-            self._refuse(kept)
+        facts = self._facts(said)
+        may_overflow = self.scale != "standard" or self.family.kind == "counts"
+        kept = self._belief() if may_overflow else ()
+        if self.scale is None:  # squares of rows that nobody has scaled may overflow
+            values = Z if self.sparse is None else Z.data
+            self._refuse_overflow(kept, np.asarray(np.vdot(values, values)))
         try:
-            self._assimilate_any(Z, target, weight, self._facts(said))
-            overflows = not (np.isfinite(self.mu).all() and np.isfinite(self.var).all())
-        except ZeroDivisionError:
-            overflows = True
-        if kept and overflows:
-            self._refuse(kept)
+            if self.sparse is not None:
+                self._assimilate_sparse(Z, target, weight, *facts)
+            elif self.family.assimilations is None:
+                assimilate_plain(self.family.scores, Z, target, weight, *facts)
+            else:
+                (rows,) = read_only(Z if Z.flags.c_contiguous else np.ascontiguousarray(Z))
+                self.family.assimilations.dense(rows, target, weight, *facts)
+        except ZeroDivisionError:  # a variance was infinite
+            said[:] = np.nan
+        if kept:
+            self._refuse_overflow(kept, said)
 
-    def _assimilate_any(
-        self, Z: Any, target: Floats, weight: Floats, facts: tuple[Any, ...]
-    ) -> None:
-        if self.sparse is not None:
-            self._assimilate_sparse(Z, target, weight, *facts)
-        elif self.family.assimilations is None:
-            assimilate_plain(self.family.scores, Z, target, weight, *facts)
-        else:
-            (rows,) = read_only(Z if Z.flags.c_contiguous else np.ascontiguousarray(Z))
-            self.family.assimilations.dense(rows, target, weight, *facts)
+    def _belief(self) -> tuple[Any, ...]:
+        """A copy of all that a loop over rows changes."""
+        belief = self.mu, self.var, self.own_mu, self.own_var, self.facts, self.sparse
+        return copy.deepcopy(belief)
 
-    def _copied(self) -> tuple[Any, ...]:
-        """What learning from rows changes, as it is now."""
-        belief = self.mu, self.var, self.own_mu, self.own_var, self.facts
-        return *(part.copy() for part in belief), copy.deepcopy(self.sparse)
-
-    def _refuse(self, kept: tuple[Any, ...]) -> None:
-        """Put back what was there before rows that overflow."""
-        self.mu, self.var, self.own_mu, self.own_var, self.facts, self.sparse = kept
-        raise ValueError(_OVERFLOW)
+    def _refuse_overflow(self, kept: tuple[Any, ...], *parts: Floats) -> None:
+        """ValueError if a number is not finite; then the belief is what was kept of it."""
+        if not all(np.isfinite(part).all() for part in (self.mu, self.var, *parts)):
+            self.mu, self.var, self.own_mu, self.own_var, self.facts, self.sparse = kept
+            raise ValueError(_OVERFLOW)
 
     def _assimilate_sparse(self, Z: MixedRows, *rest: Any) -> None:
         assert self.sparse is not None
@@ -283,20 +287,19 @@ class BayesLearner:
         _, now, seen_at = self.sparse
         return np.minimum(self.var * self.gamma ** (seen_at - now), self.prior)
 
-    def _put_aside(self, rows: Floats, said: Floats, weight: Floats, before: Floats | None) -> None:
-        leading = self.leading
-        if before is None:
-            leading.add(rows.copy() if self.scale is None else rows, said, weight, None)
-        else:
+    def _tell_leading(
+        self, rows: Floats, said: Floats, weight: Floats, before: Floats | None
+    ) -> None:
+        leading, others = self.leading, None
+        if before is not None:
             # In the middle of a batch, a coefficient was between its values before and after.
             after = self._means()[:, leading.columns]
             mine = 0.5 * (before + after) @ rows.T
             own = self.own_mu if self.sparse is None else self.own_mu * self.sparse[0]
-            leading.add(rows, said, weight, said[:, 0] - mine - own[:, None])
-        if leading.is_due:
-            leading.sum_up(self.gamma)
-            if before is not None:
-                leading.follow(self.scores(), self._means(), self._variances(), self.prior)
+            others = said[:, 0] - mine - own[:, None]
+        leading.add(rows, said, weight, others, gamma=self.gamma)
+        if before is not None and leading.is_due:
+            leading.follow(self.scores(), self._means(), self._variances(), self.prior)
 
     def _leading_rows(self, Z: Any) -> Floats:
         """The leading columns of a batch as a dense array."""
@@ -318,13 +321,24 @@ class BayesLearner:
 
     def _watch(self, log_p: Floats, log_level: Floats, weight: Floats) -> None:
         sums = self.alarm.update(log_p, log_level, weight)
-        self.strengths = []
         if sums.max() <= self.alarm.limit:
             return
         for row in np.flatnonzero(sums > self.alarm.limit).tolist():
             self.strengths.append(float(sums[row]))
-            self.forget(_KEPT_ROWS / max(float(self.evidence_rows[row]), 2.0 * _KEPT_ROWS), row)
+            self.forget_most(row)
             self.alarm.restart(row)
+
+    def forget_most(self, row: int | None = None) -> None:
+        """Let all evidence so far count as that of 50 rows, as after an alarm.
+
+        Parameters
+        ----------
+        row : int, optional
+            The row of parameters; all of them by default.
+        """
+        for one in range(self.n_rows) if row is None else [row]:
+            seen = max(float(self.evidence_rows[one]), 2.0 * KEPT_ROWS)
+            self.forget(KEPT_ROWS / seen, one)
 
     def forget(self, keep: float, row: int | slice = slice(None)) -> None:
         """Let all evidence so far count as a share of itself; the intercept is kept.
@@ -346,14 +360,12 @@ class BayesLearner:
         self.own_var[row] = np.maximum(self.own_var[row], 0.1 * self.own_prior)
         self.facts[row, :2] = 0.0
         self.evidence_rows[row] *= keep
-        self.leading.sum_up(self.gamma)
         self.leading.forget(row, keep)
 
     # --- classes and storage ----------------------------------------------------------------
 
     def with_classes(self, before: Labels, after: Labels) -> BayesLearner:
         """A copy for more classes. See :class:`fires.models.base.Learner`."""
-        self.leading.sum_up(self.gamma)
         sources = class_rows(before, after)
         other = copy.copy(self)
         fresh = BayesLearner(
@@ -431,11 +443,9 @@ class BayesLearner:
 
     def by_class(self) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation of every row of parameters."""
-        leading = copy.deepcopy(self.leading)
-        leading.sum_up(self.gamma)
         mu, sigma = self._means().copy(), np.sqrt(self._variances())
-        known = leading.columns
-        mean, sigma[:, known] = leading.estimate()
+        known = self.leading.columns
+        mean, sigma[:, known] = self.leading.estimate()
         # What a row said was read off at the prediction of its time, which was off by chance, with
         # variance v. For a class, that makes all coefficients too large: by v / 3, as measured.
         wide = self.family.start_width * self._variances().sum(axis=1) / 3.0
@@ -451,7 +461,6 @@ class BayesLearner:
 
     def state(self) -> Arrays:
         """See :class:`fires.models.base.Learner`."""
-        self.leading.join()
         _, arrays = collect(self, self.learnt)
         arrays |= under("alarm", collect(self.alarm, LikelihoodAlarm.learnt)[1])
         arrays |= under("leading", collect(self.leading, Leading.learnt)[1])
@@ -470,9 +479,10 @@ class BayesLearner:
         size = len(self.leading.columns)
         sizes = {"J": self.n_features, "R": self.n_rows, "C": size, "C1": size + 1}
         restore(self, self.learnt, {}, arrays, sizes)
+        if not self.facts[:, NOISE_ROWS].all():
+            raise StateError("facts holds no rows for the noise")
         restore(self.alarm, LikelihoodAlarm.learnt, {}, part_of("alarm", arrays), sizes)
         restore(self.leading, Leading.learnt, {}, part_of("leading", arrays), sizes)
-        self.leading.join()
         self.scaler.restore(arrays)
         self.target.restore(part_of("target", arrays))
         if rows := part_of("rows", arrays):

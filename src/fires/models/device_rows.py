@@ -32,11 +32,14 @@ class DeviceBatch:
         X.
     y, weight : Tensor (n_rows,)
         Class codes or numbers, and how often each row counts.
+    level : Tensor (n_classes,), optional
+        What is added to the outputs of each class; see :class:`fires.models.balance.ClassBalance`.
     """
 
     rows: DeviceRows
     y: Tensor
     weight: Tensor
+    level: Tensor | None = None
 
 
 class DeviceRows(ABC):

@@ -30,6 +30,8 @@ class DrawnBatch:
         Parameters that are not random, learnt or fixed.
     y, weight : Tensor (n_rows,)
         Class codes or numbers, and how often each row counts.
+    level : Tensor (n_classes,), optional
+        What is added to the outputs of each class.
     """
 
     features: Tensor
@@ -37,6 +39,7 @@ class DrawnBatch:
     point: Mapping[str, Tensor]
     y: Tensor
     weight: Tensor
+    level: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,44 @@ def draw_noise(
     return noise
 
 
+def drawn_batch(
+    model: MonteCarlo, parameters: ModelParameters, batch: DeviceBatch, noise: Mapping[str, Tensor]
+) -> DrawnBatch:
+    """A batch together with these draws; what is learnt can be differentiated by.
+
+    Parameters
+    ----------
+    model : MonteCarlo
+        Whose parameters they are.
+    parameters : ModelParameters
+        The belief.
+    batch : DeviceBatch
+        The rows and their targets.
+    noise : mapping of str to Tensor
+        See :func:`draw_noise`.
+
+    Returns
+    -------
+    DrawnBatch
+    """
+    rows, dtype = batch.rows, batch.weight.dtype
+    theta = {
+        name: (mu.to(dtype) + parameters.sigma[name].to(dtype) * noise[name]).requires_grad_()
+        for name, mu in parameters.mu.items()
+        if name != INPUTS
+    }
+    point = {name: p.to(dtype, copy=True).requires_grad_() for name, p in parameters.point.items()}
+    fixed = {name: value.to(dtype) for name, value in parameters.fixed.items()}
+    if INPUTS in parameters.mu:
+        mu, sigma = parameters.mu[INPUTS][rows.columns], parameters.sigma[INPUTS][rows.columns]
+        projected = rows.project(mu, sigma, noise[INPUTS])
+        features = projected.transpose(0, 1).contiguous().requires_grad_()
+    else:
+        assert rows.matrix is not None
+        features = rows.matrix
+    return DrawnBatch(features, theta, point | fixed, batch.y, batch.weight, batch.level)
+
+
 def marginal_slopes(
     model: MonteCarlo, parameters: ModelParameters, batch: DeviceBatch, noise: Mapping[str, Tensor]
 ) -> MarginalSlopes:
@@ -122,25 +163,13 @@ def marginal_slopes(
     MarginalSlopes
     """
     torch, rows, weight = model.torch(), batch.rows, batch.weight
-    dtype = weight.dtype
-    theta = {
-        name: (mu.to(dtype) + parameters.sigma[name].to(dtype) * noise[name]).requires_grad_()
-        for name, mu in parameters.mu.items()
-        if name != INPUTS
-    }
-    point = {name: p.to(dtype, copy=True).requires_grad_() for name, p in parameters.point.items()}
-    fixed = {name: value.to(dtype) for name, value in parameters.fixed.items()}
+    drawn = drawn_batch(model, parameters, batch, noise)
+    theta, point = drawn.theta, {name: drawn.point[name] for name in parameters.point}
     wanted = [*theta.values(), *point.values()]
     if has_inputs := INPUTS in parameters.mu:
-        mu, sigma = parameters.mu[INPUTS][rows.columns], parameters.sigma[INPUTS][rows.columns]
-        projected = rows.project(mu, sigma, noise[INPUTS])
-        features = projected.transpose(0, 1).contiguous().requires_grad_()
-        wanted.append(features)
-    else:
-        assert rows.matrix is not None
-        features = rows.matrix
-    F, penalty = model.log_likelihood(DrawnBatch(features, theta, point | fixed, batch.y, weight))
-    value = weight @ (torch.logsumexp(F, 0) - math.log(model.n_draws))
+        wanted.append(drawn.features)
+    F, penalty = model.log_likelihood(drawn)
+    value = weight @ log_mean(F)
     if penalty is not None:
         value = value - weight.sum() * penalty
     try:
@@ -157,6 +186,23 @@ def marginal_slopes(
         dict(zip(point, slopes[len(theta) :], strict=False)),
         list(inputs),
     )
+
+
+def log_mean(F: Tensor) -> Tensor:
+    """The log of the mean likelihood over the draws.
+
+    Parameters
+    ----------
+    F : Tensor (n_draws, n_rows)
+        Log likelihoods.
+
+    Returns
+    -------
+    Tensor (n_rows,)
+    """
+    import torch
+
+    return torch.logsumexp(F, 0) - math.log(len(F))
 
 
 def first_line(error: BaseException) -> str:

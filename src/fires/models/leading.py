@@ -11,8 +11,8 @@ do to an interval. So each row is also kept as what it said: a normal observatio
     \eta = \sum_b \gamma^{\text{age}_b} \tau_b r_b z_b
 
 and the posterior has covariance :math:`(\Lambda + I)^{-1}` and mean
-:math:`(\Lambda + I)^{-1} \eta`. The other columns enter through their mean. A batch is only put
-aside; the sums are made for many rows at once, and the inverse when somebody asks.
+:math:`(\Lambda + I)^{-1} \eta`. The other columns enter through their mean. The inverse
+is made when somebody asks.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
+from fires.kernels.information import add_information
 
 MOST = 100
 """How many features lead, at most."""
 
-_ROWS = 1000  # that are put aside before they are summed up
+_ROWS = 1000.0  # between two looks at who leads
 _HOME = 1.1  # a column that leads is replaced by one that is better by this factor
 _PRIOR = 1.0  # the variance of a coefficient before any row
 
@@ -44,104 +45,65 @@ class Leading:
         Columns of a batch.
     n_rows : int
         Rows of parameters.
-    bounded : bool
-        Whether values are small and about 0, as those of standardised columns. Then they are summed
-        up in single precision, which is enough for intervals.
     """
 
     learnt: ClassVar[Declared] = {
         "columns": Array("C", dtype="int64", low=0, high="J"),
         "information": Array("R", "C1", "C1"),
         "pull": Array("R", "C1"),
-        # What was put aside: rows, what they observed and how precisely, and their weights.
-        "rows": Array("N", "C"),
-        "values": Array("R", "N"),
-        "precisions": Array("R", "N", low=0.0),
-        "weights": Array("N", low=0.0),
+        "waited": Array(low=0.0),
     }
 
-    def __init__(self, n_features: int, n_rows: int, *, bounded: bool = True) -> None:
+    def __init__(self, n_features: int, n_rows: int) -> None:
         size = min(n_features, MOST)
         self.n_features = n_features
-        self._precision = np.float32 if bounded else np.float64
         self.columns: Columns = np.arange(size)
         self.information = np.zeros((n_rows, size + 1, size + 1))
         self.pull = np.zeros((n_rows, size + 1))
-        self._clear()
-
-    def _clear(self) -> None:
-        """Nothing is put aside."""
-        n_rows, size = len(self.pull), len(self.columns)
-        self.rows, self.weights = np.empty((0, size)), np.empty(0)
-        self.values, self.precisions = np.empty((2, n_rows, 0))
-        self._more: list[tuple[Floats, Floats, Floats, Floats]] = []
-        self._n_aside = 0
+        self.waited = 0.0  # rows since the last look at who leads
 
     @property
     def holds_all(self) -> bool:
         """Whether every feature leads."""
         return len(self.columns) == self.n_features
 
-    def add(self, Z: Floats, said: Floats, weight: Floats, others: Floats | None) -> None:
-        """Put a batch aside.
+    def add(
+        self,
+        Z: Floats,
+        said: Floats,
+        weight: Floats,
+        others: Floats | None,
+        *,
+        gamma: float,
+    ) -> None:
+        """Take in what the rows of a batch said.
 
         Parameters
         ----------
         Z : ndarray (n_rows, n_leading)
-            Standardised rows of the leading columns; nobody changes this array any more.
+            Standardised rows of the leading columns.
         said : ndarray (n_parameter_rows, 4, n_rows)
             See :func:`fires.kernels.assimilate.assimilate_plain`.
         weight : ndarray (n_rows,)
             How often each row counts.
         others : ndarray (n_parameter_rows, n_rows), optional
             What all other columns add to the predictions.
+        gamma : float
+            The share of its evidence that a belief keeps from row to row.
         """
         value = said[:, 0] + said[:, 3]
         if others is not None:
             value -= others
-        self._more.append((Z, value, said[:, 2], weight))
-        self._n_aside += len(weight)
+        rows = np.ascontiguousarray(Z, dtype=np.float64)
+        for k in range(len(self.pull)):
+            told = said[k, 2], value[k], weight, gamma
+            add_information(rows, *told, self.information[k], self.pull[k])
+        self.waited += float(len(weight))
 
     @property
     def is_due(self) -> bool:
-        """Whether enough rows are put aside to sum them up."""
-        return self._n_aside >= _ROWS
-
-    def join(self) -> None:
-        """Hold what was put aside as one batch, for saving. The sums to come stay the same."""
-        if self._more:
-            rows, values, precisions, weights = zip(*self._more, strict=True)
-            self.rows = np.concatenate([self.rows, *rows])
-            self.values = np.concatenate([self.values, *values], axis=1)
-            self.precisions = np.concatenate([self.precisions, *precisions], axis=1)
-            self.weights = np.concatenate([self.weights, *weights])
-            self._more = []
-        self._n_aside = len(self.weights)
-
-    def sum_up(self, gamma: float) -> None:
-        """Add what was put aside to the sums.
-
-        Parameters
-        ----------
-        gamma : float
-            The share of its evidence that a belief keeps from row to row.
-        """
-        self.join()
-        n, size, weight = self._n_aside, len(self.columns), self.weights
-        if not n:
-            return
-        rows = np.ones((n, size + 2), dtype=self._precision)
-        rows[:, :size] = self.rows
-        age = np.cumsum(weight[::-1])[::-1] - weight
-        kept, whole = gamma**age, gamma ** float(weight.sum())
-        for k in range(len(self.pull)):
-            rows[:, -1] = self.values[k]
-            root = np.sqrt(self.precisions[k] * kept).astype(self._precision)
-            weighted = rows * root[:, None]
-            sums = weighted.T @ weighted
-            self.information[k] = self.information[k] * whole + sums[:-1, :-1]
-            self.pull[k] = self.pull[k] * whole + sums[:-1, -1]
-        self._clear()
+        """Whether enough rows have come since the last look at who leads."""
+        return self.waited >= _ROWS
 
     def follow(self, score: Floats, mu: Floats, var: Floats, prior: float) -> None:
         """Let the best features lead; newcomers bring what the diagonal belief knows of them.
@@ -155,6 +117,7 @@ class Leading:
         prior : float
             Its variance before any row.
         """
+        self.waited = 0.0
         size = len(self.columns)
         favoured = score.copy()
         favoured[self.columns] *= _HOME

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def log_likelihood_of(outputs: Tensor, point: Mapping[str, Tensor], y: Tensor) -> Tensor:
+def log_likelihood_of(
+    outputs: Tensor, point: Mapping[str, Tensor], y: Tensor, level: Tensor | None = None
+) -> Tensor:
     """The log likelihood: a softmax for classes, a normal distribution for numbers.
 
     Parameters
@@ -26,6 +28,8 @@ def log_likelihood_of(outputs: Tensor, point: Mapping[str, Tensor], y: Tensor) -
         Holds the learnt log variance, if the target is numeric.
     y : Tensor (n_rows,)
         Class codes, or numbers.
+    level : Tensor (n_classes,), optional
+        What is added to the outputs of each class.
 
     Returns
     -------
@@ -33,7 +37,24 @@ def log_likelihood_of(outputs: Tensor, point: Mapping[str, Tensor], y: Tensor) -
     """
     if LOG_NOISE in point:
         return log_normal(y, outputs.squeeze(2), point[LOG_NOISE])
-    return log_softmax(y, outputs)
+    return log_softmax(y, levelled(outputs, level))
+
+
+def levelled(outputs: Tensor, level: Tensor | None) -> Tensor:
+    """Outputs added to the level of each class.
+
+    Parameters
+    ----------
+    outputs : Tensor (..., n_classes)
+        One number per class.
+    level : Tensor (n_classes,) or None
+        Where outputs start from, if they do not start from 0.
+
+    Returns
+    -------
+    Tensor (..., n_classes)
+    """
+    return outputs if level is None else outputs + level
 
 
 def log_softmax(y: Tensor, outputs: Tensor) -> Tensor:

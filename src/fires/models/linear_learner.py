@@ -29,7 +29,8 @@ from fires.kernels.steps import TOO_LONG
 from fires.models.base import Rates
 from fires.models.families import FAMILIES
 from fires.models.linear import over_classes
-from fires.models.target import target_of
+from fires.models.surprise import surprise_of_classes, surprise_of_numbers
+from fires.models.target import start, target_of
 from fires.scaling import Scaler
 from fires.scaling.sparse import SPARSE
 
@@ -354,6 +355,62 @@ class LinearLearner:
             pulls = other.scaler.sparse.pulls
             other.pulled, other.pull_squares = other.mu @ pulls, float(pulls @ pulls)
         return other
+
+    # --- drift ------------------------------------------------------------------------------
+
+    def surprise(self, batch: CheckedBatch, y: npt.NDArray[Any]) -> tuple[float, float]:
+        """How much worse a batch is predicted than expected. Nothing is learnt.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            Dense rows.
+        y : ndarray (n_rows,)
+            Class codes, or numbers.
+
+        Returns
+        -------
+        surprise, variance : float
+            See :mod:`fires.models.surprise`.
+        """
+        if self.in_sparse_terms or not isinstance(batch.X, np.ndarray):
+            raise ValueError(
+                "With the gradient update, alarms need dense rows; use update='bayes'."
+            )
+        rows, Z = self._look(batch, y), batch.X
+        if batch.scale is None or batch.scale != self.scale:
+            Z, _ = self.scaler.scaled(batch.X, rows.weight, batch.n_missing > 0)
+        a, v = project(Z, self.mu, self.sigma**2)
+        v += self.noise
+        if self.fit_intercept:
+            a, v = a + self.intercept.mu[:, None], v + self.intercept.sigma[:, None] ** 2
+        a = a + start(self.family.start_width, rows.level[:, None], v)[0]
+        if self.family.kind == "numbers":
+            return surprise_of_numbers(((rows.target - a) ** 2 / v)[0], rows.weight)
+        if self.family.kind == "counts":
+            # Counts of a rate with a spread of its own: their mean and variance.
+            mean = np.exp(np.minimum(a + 0.5 * v, 50.0))
+            variance = mean + mean**2 * np.expm1(np.minimum(v, 50.0))
+            return surprise_of_numbers(((rows.target - mean) ** 2 / variance)[0], rows.weight)
+        p = np.exp(self.family.scores(a, v, 1.0)[0])
+        sums = [
+            surprise_of_classes(np.array([1.0 - one, one]), (signs > 0.0).astype(int), rows.weight)
+            for one, signs in zip(p, rows.target, strict=True)
+        ]
+        return sum(one for one, _ in sums), sum(width for _, width in sums)
+
+    def forget(self, keep: float) -> None:
+        """Let the evidence so far count less: the belief goes back towards its start.
+
+        Parameters
+        ----------
+        keep : float
+            The share of the evidence that is kept, from 0 (none) to 1 (all).
+        """
+        mu, sigma = self.init
+        self.mu += (1.0 - keep) * (np.asarray(mu) - self.mu)
+        self.sigma += (1.0 - keep) * (np.asarray(sigma) - self.sigma)
+        self.least_sigma = float(self.sigma.min())
 
     # --- the belief -------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ from fires.core.classes import Labels
 from fires.core.errors import Diverged, StateError
 from fires.core.state import Arrays, part_of, under
 from fires.models.base import BaseModel, Rates, Rng, Values
+from fires.models.surprise import surprise_of_classes
 from fires.scaling import Scaler
 
 
@@ -43,7 +45,7 @@ class ModelLearner:
         scale: str | None,
         rng: Rng,
     ) -> None:
-        self.model, self.rng = model, rng
+        self.model, self.rng, self.size = model, rng, (n_features, n_classes)
         self.scaler = Scaler(scale, n_features)
         self._start(n_features, n_classes)
 
@@ -74,6 +76,56 @@ class ModelLearner:
         if batch.scale is not None and batch.scale == self.scaler.scale:
             return X, lambda: None
         return self.scaler.scaled(X, w, batch.n_missing > 0)
+
+    def surprise(self, batch: CheckedBatch, y: Values) -> tuple[float, float]:
+        """How much worse a batch is predicted than expected. Nothing is learnt.
+
+        It needs the model's ``log_marginal``, and calls it for every row and class.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            The rows.
+        y : ndarray of int (n_rows,)
+            Class codes.
+
+        Returns
+        -------
+        surprise, variance : float
+            See :mod:`fires.models.surprise`.
+        """
+        n_classes, log_marginal = self.size[1], getattr(self.model, "log_marginal", None)
+        if not n_classes or log_marginal is None:
+            lacks = "no method log_marginal" if n_classes else "a numeric target"
+            raise ValueError(
+                f"{type(self.model).__name__} has {lacks}: how likely it finds a batch, compared "
+                "with others, is not known."
+            )
+        w = np.ones(batch.n_rows) if batch.weight is None else batch.weight
+        scaled, _ = self._scaled(batch.X, w, batch)
+        log_p = np.empty((n_classes, batch.n_rows))
+        for k, row in np.ndindex(log_p.shape):
+            one, code = scaled[row : row + 1], np.full(1, k)
+            log_p[k, row] = log_marginal(self.belief, one, code, None, copy.deepcopy(self.rng))
+        return surprise_of_classes(np.exp(log_p), y, w)
+
+    def forget(self, keep: float) -> None:
+        """Let the evidence so far count less, as after a drift.
+
+        The whole belief goes back towards a fresh start; point parameters stay.
+
+        Parameters
+        ----------
+        keep : float
+            The share of the evidence that is kept, from 0 (none) to 1 (all).
+        """
+        fresh = self.model.init(*self.size, copy.deepcopy(self.rng))
+        now = self.belief
+        self.belief = Belief(
+            fresh.mu + keep * (now.mu - fresh.mu),
+            fresh.sigma + keep * (now.sigma - fresh.sigma),
+            now.point,
+        )
 
     def with_classes(self, before: Labels, after: Labels) -> Self:
         """An error: a user's model keeps its first classes.

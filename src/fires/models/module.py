@@ -15,7 +15,13 @@ from fires.core.settings import check_number
 from fires.models.base import Values, Weights
 from fires.models.device_rows import DeviceBatch
 from fires.models.draws import DrawnBatch, first_line
-from fires.models.likelihoods import aggregated, log_likelihood_limit, log_normal, log_softmax
+from fires.models.likelihoods import (
+    aggregated,
+    levelled,
+    log_likelihood_limit,
+    log_normal,
+    log_softmax,
+)
 from fires.models.monte_carlo import MonteCarlo
 from fires.models.parameters import BUFFER, CLASS_ORDER, LOG_NOISE, ModelParameters
 
@@ -60,6 +66,9 @@ class TorchModel(MonteCarlo):
         ``to_features(mu, sigma)`` takes dictionaries of arrays by parameter name and gives one mu
         and one sigma per feature. By default they come from the first random matrix with one
         column per feature, as ``aggregate`` says.
+    balance : bool, default=True
+        As in :class:`fires.models.NeuralNet`. With a ``likelihood`` of your own, rows count as they
+        are, in any case.
     aggregate, task, device, dtype
         As in :class:`fires.models.NeuralNet`.
 
@@ -93,6 +102,7 @@ class TorchModel(MonteCarlo):
         rate: float = 1.0,
         to_features: ToFeatures | None = None,
         aggregate: str = "rms",
+        balance: bool = True,
         task: str = "auto",
         device: str = "cpu",
         dtype: str = "float32",
@@ -101,8 +111,9 @@ class TorchModel(MonteCarlo):
             raise TypeError(f"module must be a torch.nn.Module; got {module!r}.")
         self.n_draws, self.rate, self.sigma_init = n_draws, rate, sigma_init
         self.aggregate, self.task, self.device, self.dtype = aggregate, task, device, dtype
-        self.likelihood, self.own_to_features = likelihood, to_features
+        self.likelihood, self.own_to_features, self.balance = likelihood, to_features, balance
         self.check()
+        self.balance = balance and likelihood is None
         check_number("sigma_init", sigma_init, wanted="a positive number")
         for what, function in (("likelihood", likelihood), ("to_features", to_features)):
             if function is not None and not callable(function):
@@ -172,9 +183,19 @@ class TorchModel(MonteCarlo):
         """
         return math.inf if self.likelihood is not None else log_likelihood_limit(point)
 
-    def on_device(self, X: Any, y: Values, weight: Weights) -> DeviceBatch:
+    @property
+    def predicts(self) -> bool:
+        """Whether the likelihood is one of those above, and not the user's.
+
+        See :class:`fires.models.monte_carlo.MonteCarlo`.
+        """
+        return self.likelihood is None
+
+    def on_device(
+        self, X: Any, y: Values, weight: Weights, level: Floats | None = None
+    ) -> DeviceBatch:
         """A batch as dense tensors. See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        return super().on_device(X.toarray() if sp.issparse(X) else X, y, weight)
+        return super().on_device(X.toarray() if sp.issparse(X) else X, y, weight, level)
 
     # --- from outputs to a likelihood -------------------------------------------------------
 
@@ -184,8 +205,11 @@ class TorchModel(MonteCarlo):
         See :class:`fires.models.monte_carlo.MonteCarlo`.
         """
         torch, X, point, y = self.torch(), batch.features, batch.point, batch.y
+        level = batch.level
         if CLASS_ORDER in point:
-            y = point[CLASS_ORDER].long()[y]
+            order = point[CLASS_ORDER].long()
+            y = order[y]
+            level = None if level is None else level[order.argsort()]
         try:
             outputs = self._outputs(X, batch.theta, point)
             if self.likelihood is not None:
@@ -196,7 +220,7 @@ class TorchModel(MonteCarlo):
         except Exception as error:
             where = f"on {len(X)} rows of {X.shape[1]} features"
             raise ValueError(f"{self.name} failed {where}: {first_line(error)}") from error
-        return self._by_outputs(outputs, point, y), None
+        return self._by_outputs(outputs, point, y, level), None
 
     def _outputs(
         self, X: Tensor, theta: Mapping[str, Tensor], point: Mapping[str, Tensor]
@@ -225,7 +249,9 @@ class TorchModel(MonteCarlo):
             raise ValueError("its outputs do not follow from its parameters")
         return outputs
 
-    def _by_outputs(self, outputs: Tensor, point: Mapping[str, Tensor], y: Tensor) -> Tensor:
+    def _by_outputs(
+        self, outputs: Tensor, point: Mapping[str, Tensor], y: Tensor, level: Tensor | None
+    ) -> Tensor:
         shape, n_rows = tuple(outputs.shape[1:]), len(y)
         given = f"{self.name} gives outputs of shape {shape} for {n_rows} rows"
         single = shape in ((n_rows,), (n_rows, 1)) or (shape == () and n_rows == 1)
@@ -235,7 +261,8 @@ class TorchModel(MonteCarlo):
             return log_normal(y, outputs.reshape(-1, n_rows), point[LOG_NOISE])
         n_classes = len(point[CLASS_ORDER])
         if single and n_classes == 2:
-            odds = (2.0 * y.to(outputs.dtype) - 1.0) * outputs.reshape(-1, n_rows)
+            odds = levelled(outputs.reshape(-1, n_rows), None if level is None else level.diff())
+            odds = (2.0 * y.to(outputs.dtype) - 1.0) * odds
             bernoulli: Tensor = self.torch().nn.functional.logsigmoid(odds)
             return bernoulli
         if shape != (n_rows, n_classes):
@@ -243,7 +270,7 @@ class TorchModel(MonteCarlo):
                 f"{given} and {n_classes} classes; if it knows more classes than have been met, "
                 "pass them as classes=[...]."
             )
-        return log_softmax(y, outputs)
+        return log_softmax(y, levelled(outputs, level))
 
     def with_outputs(
         self, parameters: ModelParameters, sources: list[int | None], generator: Generator
@@ -275,6 +302,16 @@ class TorchModel(MonteCarlo):
         first = self._first_layer(parameters.mu, n_features)
         mu, sigma = parameters.mu[first].T, parameters.sigma[first].T
         return aggregated(mu[columns], sigma[columns], self.aggregate)
+
+    def input_weights(self, parameters: ModelParameters) -> Tensor | None:
+        """Of the first layer; None with a function of the user's.
+
+        See :class:`fires.models.monte_carlo.MonteCarlo`.
+        """
+        if self.own_to_features is not None:
+            return None
+        n_features = int(parameters.fixed[_N_FEATURES])
+        return parameters.mu[self._first_layer(parameters.mu, n_features)].T
 
     def _first_layer(self, mu: Mapping[str, Tensor], n_features: int) -> str:
         for name, value in mu.items():

@@ -17,17 +17,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from fires.core.belief import Belief
+from fires.core.belief import Belief, Floats
 from fires.core.optional import require
 from fires.core.settings import check_choice, check_count, check_number
 from fires.models.base import Rng, Values, Weights
 from fires.models.device_rows import AT_ONCE, DenseRows, DeviceBatch, DeviceRows, SparseRows
-from fires.models.draws import DrawnBatch, MarginalSlopes, draw_noise, marginal_slopes
+from fires.models.draws import (
+    DrawnBatch,
+    MarginalSlopes,
+    draw_noise,
+    drawn_batch,
+    log_mean,
+    marginal_slopes,
+)
 from fires.models.likelihoods import AGGREGATES
 from fires.models.parameters import INPUTS, LOG_NOISE, ModelParameters
 
@@ -57,12 +65,15 @@ class MonteCarlo(ABC):
         How many models are drawn for each batch.
     rate : float
         What the selector's learning rates are multiplied by.
+    balance : bool
+        Whether every class counts as much as the others.
     aggregate, task, device, dtype : str
         See :class:`fires.models.NeuralNet`.
     """
 
     n_draws: int
     rate: float
+    balance: bool
     aggregate: str
     task: str
     device: str
@@ -165,6 +176,21 @@ class MonteCarlo(ABC):
         -------
         float
             Infinite if it is not known, or if steps have no cap.
+        """
+
+    @abstractmethod
+    def input_weights(self, parameters: ModelParameters) -> Tensor | None:
+        """The means of the weights that meet the features, one row per feature.
+
+        Parameters
+        ----------
+        parameters : ModelParameters
+            The belief.
+
+        Returns
+        -------
+        Tensor (n_features, n_weights) or None
+            A view of them; None if it is not known which they are.
         """
 
     def common_offset(self, parameters: ModelParameters) -> tuple[float, float]:
@@ -274,6 +300,41 @@ class MonteCarlo(ABC):
         noise = draw_noise(self, parameters, batch, generator, scratch)
         return marginal_slopes(self, parameters, batch, noise)
 
+    def log_marginals(
+        self,
+        parameters: ModelParameters,
+        batch: DeviceBatch,
+        targets: list[Tensor],
+        generator: Generator,
+    ) -> Floats:
+        """The log marginal likelihood of each row, had it these targets.
+
+        Parameters
+        ----------
+        parameters : ModelParameters
+            The belief.
+        batch : DeviceBatch
+            The rows; their own targets do not matter.
+        targets : list of Tensor (n_rows,)
+            The targets to try.
+        generator : torch.Generator
+            Where the draws come from, the same for all targets.
+
+        Returns
+        -------
+        ndarray (n_targets, n_rows)
+        """
+        noise = draw_noise(self, parameters, batch, generator)
+        drawn = drawn_batch(self, parameters, batch, noise)
+        rows = [log_mean(self.log_likelihood(replace(drawn, y=y))[0]) for y in targets]
+        found: Floats = self.torch().stack(rows).detach().double().cpu().numpy()
+        return found
+
+    @property
+    def predicts(self) -> bool:
+        """Whether the likelihood of classes adds up to 1, and that of numbers is normal."""
+        return True
+
     def with_offset(self, parameters: ModelParameters, features: tuple[Tensor, Tensor]) -> Belief:
         """The result of :meth:`per_feature` for all features, plus the common offset.
 
@@ -306,7 +367,9 @@ class MonteCarlo(ABC):
         """
         return ModelParameters.from_belief(belief, self.shapes(belief), self.device)
 
-    def on_device(self, X: Any, y: Values, weight: Weights) -> DeviceBatch:
+    def on_device(
+        self, X: Any, y: Values, weight: Weights, level: Floats | None = None
+    ) -> DeviceBatch:
         """A batch as tensors, ready to meet the parameters.
 
         Parameters
@@ -317,6 +380,8 @@ class MonteCarlo(ABC):
             Class codes, which are integers, or numbers.
         weight : ndarray (n_rows,), optional
             How often each row counts.
+        level : ndarray (n_classes,), optional
+            What is added to the outputs of each class.
 
         Returns
         -------
@@ -339,7 +404,9 @@ class MonteCarlo(ABC):
             rows = DenseRows(tensor(X, dtype))
         codes = np.asarray(y).dtype.kind in "biu"
         weight = np.ones(len(y)) if weight is None else weight
-        return DeviceBatch(rows, tensor(y, torch.int64 if codes else dtype), tensor(weight, dtype))
+        target = tensor(y, torch.int64 if codes else dtype)
+        start = None if level is None else tensor(level, dtype)
+        return DeviceBatch(rows, target, tensor(weight, dtype), start)
 
     def generator(self, rng: Rng) -> Generator:
         """A torch generator on the model's device, seeded from a NumPy generator.
@@ -410,5 +477,6 @@ class MonteCarlo(ABC):
         check_number("rate", self.rate, wanted="a positive number")
         for name, known in _CHOICES.items():
             check_choice(name, getattr(self, name), known)
+        check_choice("balance", self.balance, (True, False))
         if self.device == "cuda" and not torch.cuda.is_available():
             raise ValueError("device='cuda', but torch sees no GPU on this machine.")

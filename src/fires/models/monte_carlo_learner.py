@@ -12,16 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Belief
+from fires.core.belief import Belief, Floats
 from fires.core.classes import Labels
 from fires.core.errors import Diverged, StateError
 from fires.core.state import Arrays, part_of, under
+from fires.models.balance import ClassBalance
 from fires.models.base import Rates, Values
 from fires.models.draws import MarginalSlopes
+from fires.models.likelihoods import log_likelihood_limit
 from fires.models.model_learner import ModelLearner, check_saved
 from fires.models.monte_carlo import MonteCarlo
 from fires.models.parameters import BUFFER, CLASS_ORDER, INPUTS, ModelParameters
-from fires.models.target import NumberTarget
+from fires.models.surprise import surprise_of_classes, surprise_of_numbers
+from fires.models.target import NumberTarget, ScoredTarget
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 _POINT_RATE = 300.0
 # The groups of parameters, and the least number that each may hold.
 _HALVES = {"mu": -math.inf, "sigma": 0.0, "point": -math.inf, "fixed": -math.inf}
+_TINY = 1e-30
 _REMEMBERED = 100  # how many batches back it is known which features changed
 
 
@@ -55,8 +59,14 @@ class MonteCarloLearner(ModelLearner):
         self.generator = self.model.generator(self.rng)
         with self.model.default_mode():
             self.parameters = self.model.start(n_features, n_classes, self.generator)
-        self.target = NumberTarget(scaled=self.scaler.scale is not None)
+        scaled = self.scaler.scale is not None
+        # Normal scores are for the defaults: a user's own likelihood may want the numbers.
+        bounded = math.isfinite(self.model.greatest_log_likelihood(self.parameters.point))
+        target: Any = ScoredTarget if bounded else NumberTarget
+        self.target = target(scaled=scaled)
         self._numeric = n_classes == 0
+        balanced = n_classes > 0 and self.model.balance
+        self.balance = ClassBalance(n_classes) if balanced else None
         self._scratch: dict[str, Tensor] = {}
         # The last result of features(), and the features that have changed since.
         self._known: tuple[Tensor, Tensor] | None = None
@@ -74,16 +84,16 @@ class MonteCarloLearner(ModelLearner):
         rates : Rates
             The learning rates.
         """
-        X, weight = batch.X, batch.weight
-        if weight is not None and not weight.all():  # leave out rows of weight 0
-            X, y, weight = X[weight > 0.0], y[weight > 0.0], weight[weight > 0.0]
+        X, y, w = _counted(batch, y)
         before = self.generator.get_state()
-        w = np.ones(X.shape[0]) if weight is None else weight
-        target = self.target.look(y, w)[0][0] if self._numeric else y
+        target, weight, level = self._target(y, w), w, None
+        if self.balance is not None:
+            counts, level = self.balance.look(y, w)
+            weight = counts[y] * w
         with self.model.default_mode():
             try:
                 scaled, learn_scale = self._scaled(X, w, batch)
-                shown = self.model.on_device(scaled, target, weight)
+                shown = self.model.on_device(scaled, target, weight, level)
                 found = self.model.differentiate(
                     self.parameters, shown, self.generator, self._scratch
                 )
@@ -96,6 +106,11 @@ class MonteCarloLearner(ModelLearner):
         learn_scale()
         if self._numeric:
             self.target.count(y, w)
+        if self.balance is not None:
+            self.balance.count(y, w)
+
+    def _target(self, y: Values, w: Floats) -> Values:
+        return self.target.look(y, w)[0][0] if self._numeric else y
 
     def _factors(
         self, found: MarginalSlopes, rates: Rates, share: float
@@ -112,12 +127,15 @@ class MonteCarloLearner(ModelLearner):
         greatest = model.greatest_log_likelihood(self.parameters.point)
         lacking = greatest / share - float(found.value)
         if not math.isfinite(promised) or math.isnan(lacking):
-            raise Diverged(
-                f"The gradient of {model.name} is not finite on this batch: X or y holds values "
-                f"too large for {model.dtype}, or the learning rate is too high."
-            )
+            raise self._diverged("gradient")
         cap = min(1.0, max(lacking, 0.0) / promised) if promised > 0.0 else 1.0
         return cap * mu, cap * sigma, cap * point
+
+    def _diverged(self, what: str) -> Diverged:
+        return Diverged(
+            f"The {what} of {self.model.name} is not finite on this batch: X or y holds values "
+            f"too large for {self.model.dtype}, or the learning rate is too high."
+        )
 
     def _move(self, found: MarginalSlopes, by_mu: float, by_sigma: float, by_point: float) -> None:
         mu, sigma, point = self.parameters.mu, self.parameters.sigma, self.parameters.point
@@ -130,6 +148,74 @@ class MonteCarloLearner(ModelLearner):
             sigma[name].add_(found.sigma[name], alpha=by_sigma).clamp_(min=0.0)
         for name, slope in found.point.items():
             point[name].add_((slope * by_point).clamp_(-1.0, 1.0))
+
+    # --- drift ------------------------------------------------------------------------------
+
+    def surprise(self, batch: CheckedBatch, y: Values) -> tuple[float, float]:
+        """How much worse a batch is predicted than expected. Nothing is learnt, nothing is drawn.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            The rows.
+        y : ndarray (n_rows,)
+            Class codes, or numbers.
+
+        Returns
+        -------
+        surprise, variance : float
+            See :mod:`fires.models.surprise`. With ``balance``, a prediction is that of a model
+            whose classes have their shares, not equal ones.
+        """
+        if not self.model.predicts:
+            raise ValueError(
+                f"{self.model.name} has a likelihood of your own: it says no probabilities that a "
+                "batch could be compared with."
+            )
+        X, y, w = _counted(batch, y)
+        level = None if self.balance is None else np.log(self.balance.shares(y, w))
+        with self.model.default_mode():
+            scaled, _ = self._scaled(X, w, batch)
+            shown = self.model.on_device(scaled, self._target(y, w), None, level)
+            tried = [shown.y]
+            if not self._numeric:  # the last class has what is left by the others
+                tried = [shown.y.new_full(shown.y.shape, k) for k in range(self.size[1] - 1)]
+            found = self.model.log_marginals(
+                self.parameters, shown, tried, self.generator.clone_state()
+            )
+        if np.isnan(found).any():
+            raise self._diverged("prediction")
+        if self._numeric:
+            most = log_likelihood_limit(self.parameters.point)
+            return surprise_of_numbers(2.0 * (most - found[0]), w)
+        p = np.exp(found)
+        return surprise_of_classes(np.vstack([p, 1.0 - p.sum(axis=0)]), y, w)
+
+    def forget(self, keep: float) -> None:
+        """Let the evidence so far count less, as after a drift.
+
+        Standard deviations go back towards their start. The weights of each feature go back to the
+        size they had at the start, but keep their directions: the model still knows what shapes to
+        look for, and no feature is ahead of the others.
+
+        Parameters
+        ----------
+        keep : float
+            The share of the evidence that is kept, from 0 (none) to 1 (all).
+        """
+        model, parameters = self.model, self.parameters
+        with model.default_mode():
+            fresh = model.start(*self.size, self.generator.clone_state())
+            for name, sigma in parameters.sigma.items():
+                sigma.mul_(keep).add_(fresh.sigma[name], alpha=1.0 - keep)
+            now, then = model.input_weights(parameters), model.input_weights(fresh)
+            if now is not None and then is not None:
+                size = now.square().mean(1, keepdim=True).sqrt()
+                back = then.square().mean().sqrt() / size.clamp(min=_TINY)
+                now.mul_(keep + (1.0 - keep) * back.clamp(max=1.0))
+        if self.balance is not None:
+            self.balance.forget(keep)
+        self._known, self._moved_since = None, []
 
     def with_classes(self, before: Labels, after: Labels) -> Self:
         """A copy with one output for each class known now.
@@ -153,6 +239,9 @@ class MonteCarloLearner(ModelLearner):
         other.generator = self.generator.clone_state()
         with self.model.default_mode():
             other.parameters = self.model.with_outputs(self.parameters, sources, other.generator)
+        other.size = self.size[0], len(sources)
+        if self.balance is not None:
+            other.balance = self.balance.with_classes(sources)
         other._known, other._moved_since = None, []
         return other
 
@@ -188,6 +277,8 @@ class MonteCarloLearner(ModelLearner):
         for half in _HALVES:
             tensors = getattr(self.parameters, half).items()
             arrays |= under(half, {name: value.cpu().numpy() for name, value in tensors})
+        if self.balance is not None:
+            arrays |= under("balance", self.balance.state())
         return arrays | under("target", self.target.state()) | self.scaler.state()
 
     def restore(self, arrays: Arrays) -> None:
@@ -202,6 +293,8 @@ class MonteCarloLearner(ModelLearner):
         self._restore_generator(arrays["generator"])
         self.scaler.restore(arrays)
         self.target.restore(part_of("target", arrays))
+        if self.balance is not None:
+            self.balance.restore(part_of("balance", arrays))
         self._known, self._moved_since = None, []
 
     def _tensor(self, saved: npt.NDArray[Any], like: Tensor) -> Tensor:
@@ -226,6 +319,16 @@ class MonteCarloLearner(ModelLearner):
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_scratch": {}}
+
+
+def _counted(batch: CheckedBatch, y: Values) -> tuple[Any, Values, Floats]:
+    """X, y and weights of a batch, without rows of weight 0."""
+    if batch.weight is None:
+        return batch.X, y, np.ones(batch.n_rows)
+    if batch.weight.all():
+        return batch.X, y, batch.weight
+    there = batch.weight > 0.0
+    return batch.X[there], y[there], batch.weight[there]
 
 
 def _square(tensors: list[Tensor]) -> float:

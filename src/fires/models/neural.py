@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # The standard deviations of mu at the start of the scaled form. Input weights start small, so that
 # learning soon outgrows the random start. Later layers start at 2, since softplus has slope 1/2.
 _INPUTS, _LAYERS = 0.2, 2.0
+_INTERCEPT = "intercept"  # the name of the point parameter
 _LOG_2 = math.log(2.0)
 
 
@@ -38,8 +39,8 @@ class NeuralNet(PaperModel):
         :math:`L`, how many nets are drawn for each batch.
     form : {"scaled", "paper"}, default="scaled"
         ``"paper"``: softplus of plain sums, mu = 0 and sigma = 1 at the start. ``"scaled"``: sums
-        over n nodes are divided by :math:`\sqrt{n}`, softplus is shifted to be 0 at 0, and mu
-        starts at random. Such a net learns equally well at any width.
+        over n nodes are divided by :math:`\sqrt{n}`, softplus is shifted to be 0 at 0, mu starts at
+        random, and each output has an intercept. Such a net learns equally well at any width.
     rate : float, default=1000.0
         Multiplies the selector's learning rates. The default rate 0.01 suits a linear model; the
         many small weights of the scaled form need a rate of 10. The paper has 1.
@@ -49,6 +50,9 @@ class NeuralNet(PaperModel):
         opposite sign cancel, and the common summand changes the order, since it is squared. On
         three streams of known truth (docs/models.md), the first two find every relevant feature,
         the last one half of them.
+    balance : bool, default=True
+        Let every class count as much as the others, however rare it is: see
+        :class:`fires.models.balance.ClassBalance`. The paper lets every row count the same.
     task : {"auto", "classes", "numbers"}, default="auto"
         What the target is. ``"auto"`` means numbers if the first batch holds fractions.
     device : {"cpu", "cuda"}, default="cpu"
@@ -75,6 +79,7 @@ class NeuralNet(PaperModel):
     form: str = "scaled"
     rate: float = 1000.0
     aggregate: str = "rms"
+    balance: bool = True
     task: str = "auto"
     device: str = "cpu"
     dtype: str = "float32"
@@ -95,7 +100,13 @@ class NeuralNet(PaperModel):
             shape = (n_in, n_out) if name == INPUTS else (n_out, n_in)
             spread = _INPUTS if name == INPUTS and self.hidden else _LAYERS
             mu[name], sigma[name] = self.fresh_weights(shape, spread, generator)
-        return ModelParameters(mu, sigma, self.start_of_noise(n_classes), {"sizes": sizes})
+        point = self._fresh_intercept(max(n_classes, 1)) | self.start_of_noise(n_classes)
+        return ModelParameters(mu, sigma, point, {"sizes": sizes})
+
+    def _fresh_intercept(self, n_outputs: int) -> dict[str, Tensor]:
+        # Without it, only large weights of all features together could shift an output.
+        scaled = self.form == "scaled"
+        return {_INTERCEPT: self.torch().zeros(n_outputs, **self.place)} if scaled else {}
 
     def _layers(self, n_features: int, n_outputs: int) -> dict[str, tuple[int, int]]:
         nodes = (n_features, *self.hidden, n_outputs)
@@ -120,7 +131,9 @@ class NeuralNet(PaperModel):
             if scaled:
                 nodes = (nodes - _LOG_2) * W.shape[2] ** -0.5
             sums = torch.bmm(nodes, W.transpose(1, 2))
-        return log_likelihood_of(sums, batch.point, batch.y), None
+        if scaled:
+            sums = sums + batch.point[_INTERCEPT]
+        return log_likelihood_of(sums, batch.point, batch.y, batch.level), None
 
     def common_offset(self, parameters: ModelParameters) -> tuple[float, float]:
         """In the paper's aggregation: the means of all layers but the first.
@@ -151,9 +164,12 @@ class NeuralNet(PaperModel):
             copy_outputs(new.movedim(axis, 0), old.movedim(axis, 0), sources)
         sizes = parameters.fixed["sizes"].clone()
         sizes[1] = len(sources)
+        point = parameters.point | self._fresh_intercept(len(sources))
+        if _INTERCEPT in point:
+            copy_outputs(point[_INTERCEPT], parameters.point[_INTERCEPT], sources)
         return ModelParameters(
             parameters.mu | {last: mu},
             parameters.sigma | {last: sigma},
-            parameters.point,
+            point,
             {"sizes": sizes},
         )

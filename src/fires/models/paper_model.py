@@ -34,6 +34,8 @@ class PaperModel(MonteCarlo):
     def as_published(cls, **changes: Any) -> Self:
         """The paper's model: mu = 0, sigma = 1, the selector's own rates, its aggregation.
 
+        Every row counts the same, whatever its class.
+
         Parameters
         ----------
         **changes
@@ -49,7 +51,12 @@ class PaperModel(MonteCarlo):
         >>> NeuralNet.as_published().aggregate
         'paper'
         """
-        paper: dict[str, Any] = {"form": "paper", "rate": 1.0, "aggregate": "paper"}
+        paper: dict[str, Any] = {
+            "form": "paper",
+            "rate": 1.0,
+            "aggregate": "paper",
+            "balance": False,
+        }
         return cls(**(paper | changes))
 
     def fresh_weights(
@@ -83,6 +90,10 @@ class PaperModel(MonteCarlo):
         """
         mu, sigma = parameters.mu[INPUTS][columns], parameters.sigma[INPUTS][columns]
         return aggregated(mu, sigma, self.aggregate)
+
+    def input_weights(self, parameters: ModelParameters) -> Tensor:
+        """See :class:`fires.models.monte_carlo.MonteCarlo`."""
+        return parameters.mu[INPUTS]
 
     def greatest_log_likelihood(self, point: Mapping[str, Tensor]) -> float:
         """That of a row predicted without error; infinite in the published form.

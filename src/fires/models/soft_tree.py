@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fires.core.belief import Belief
 from fires.core.settings import check_choice, check_number, is_count
 from fires.models.draws import DrawnBatch
-from fires.models.likelihoods import log_likelihood_of, log_normal
+from fires.models.likelihoods import levelled, log_likelihood_of, log_normal
 from fires.models.paper_model import PaperModel, copy_outputs
 from fires.models.parameters import INPUTS, LOG_NOISE, ModelParameters
 
@@ -61,7 +61,7 @@ class SoftTree(PaperModel):
         absolute value, or their plain mean, in which opposite signs cancel. On three streams of
         known truth (docs/models.md), the first two find all or nearly all relevant features, the
         last one three quarters.
-    task, device, dtype
+    balance, task, device, dtype
         As in :class:`fires.models.NeuralNet`.
 
     Examples
@@ -85,6 +85,7 @@ class SoftTree(PaperModel):
     form: str = "scaled"
     rate: float = 3000.0
     aggregate: str = "rms"
+    balance: bool = True
     task: str = "auto"
     device: str = "cpu"
     dtype: str = "float32"
@@ -146,11 +147,11 @@ class SoftTree(PaperModel):
         torch, point, y = self.torch(), batch.point, batch.y
         leaves = point["leaves"]
         if self.leaves == "logit":
-            return log_likelihood_of(reached.exp() @ leaves, point, y)
+            return log_likelihood_of(reached.exp() @ leaves, point, y, batch.level)
         if LOG_NOISE in point:
             by_leaf = log_normal(y[:, None], leaves[:, 0], point[LOG_NOISE])
         else:
-            by_leaf = torch.log_softmax(leaves, 1).T[y]
+            by_leaf = torch.log_softmax(levelled(leaves, batch.level), 1).T[y]
         mixture: Tensor = torch.logsumexp(reached + by_leaf, dim=2)
         return mixture
 

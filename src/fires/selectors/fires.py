@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from statistics import NormalDist
 from types import SimpleNamespace
 from typing import Any, Self
@@ -13,16 +14,18 @@ from fires import models
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief, Floats
 from fires.core.classes import are_numbers, has_fractions
-from fires.core.declared import Array, Random, Value, collect, restore
+from fires.core.declared import Array, Declared, Random, Value, collect, restore
 from fires.core.errors import StateError
 from fires.core.randomness import check_seed, generator, generator_state
 from fires.core.settings import check_choice, check_number, plain
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.validation import as_numbers
 from fires.drift.alarms import Alarm, alarms_from_array, alarms_to_array
+from fires.drift.features import FeatureAlarms
+from fires.drift.surprise import SurpriseAlarm
 from fires.kernels.features import weigh
 from fires.models.base import BaseModel, Learner, Rates
-from fires.models.bayes_learner import BayesLearner
+from fires.models.bayes_learner import KEPT_ROWS, BayesLearner
 from fires.models.families import FAMILIES
 from fires.models.learners import start_learner
 from fires.models.linear import Linear
@@ -85,8 +88,14 @@ class FIRES(OnlineSelector):
     score : {"auto", "omega"}, default="auto"
         What features are ranked by. ``"auto"``: by the running mean of the absolute importance
         (Bayesian update), or by omega (gradient update). ``"omega"``: by omega in any case.
-    drift : {"auto", None}, default="auto"
-        Bayesian update: ``"auto"`` raises alarms, None does not.
+    drift : {"auto", "alarm", None} or detector, default="auto"
+        Which changes raise an alarm; after one about all features, most of the evidence is
+        dropped. ``"auto"``: with the Bayesian update, :mod:`fires.drift.likelihood` watches all
+        features together and :mod:`fires.drift.features` each of them; with the gradient update,
+        nothing does. ``"alarm"``: the gradient update is watched too, by
+        :mod:`fires.drift.surprise`. None: no alarms. A detector with ``update(x)`` and
+        ``drift_detected``, as River's have, is told losses and takes the place of the watch over
+        all features.
     learning_rate : float, default=0.01
         Gradient update: :math:`\alpha_\mu`.
     learning_rate_sigma : float, optional
@@ -338,21 +347,65 @@ class FIRES(OnlineSelector):
         self._learner_ = self._learner_.ready_for(batch.X)
         sigma_rate = self.learning_rate_sigma
         rates = Rates(self.learning_rate, self.learning_rate if sigma_rate is None else sigma_rate)
+        self._count_batch()
+        if not isinstance(self._learner_, BayesLearner):
+            self._watch_surprise(batch, target)
         self._learner_.step(batch, target, rates)
         if isinstance(self._learner_, BayesLearner):
             self._renew(self._learner_, batch)
 
+    def _count_batch(self) -> None:
+        if not hasattr(self, "_n_batches_"):
+            self._n_batches_, self._alarms_ = 0, []
+            self._rows_since_alarm_ = 0.0
+            self._surprise_ = SurpriseAlarm()
+            self._feature_alarms_ = FeatureAlarms(max(0.5 * float(self.memory), 1.0))
+            self._detector_ = None if _is_plain(self.drift) else copy.deepcopy(self.drift)
+        self._n_batches_ += 1
+
+    def _raise_alarm(self, batch: CheckedBatch, strength: float, feature: int | None) -> None:
+        row = getattr(self, "n_samples_seen_", 0) + batch.n_rows
+        alarm = Alarm(row, self._n_batches_ - 1, feature, strength)
+        self._alarms_ = [*self._alarms_, alarm]
+
+    def _watch_surprise(self, batch: CheckedBatch, target: npt.NDArray[Any]) -> None:
+        """For models that learn by gradient: forget before the batch if it is a surprise."""
+        if self.drift is None or (isinstance(self.drift, str) and self.drift == "auto"):
+            return
+        learner: Any = self._learner_
+        surprise, variance = learner.surprise(batch, target)
+        if self._detector_ is None:
+            strength = self._surprise_.update(surprise, variance)
+            found = strength > self._surprise_.limit
+        else:
+            strength = surprise / batch.n_rows
+            found = _detects(self._detector_, [strength])
+        if found:
+            learner.forget(KEPT_ROWS / max(self._rows_since_alarm_, 2.0 * KEPT_ROWS))
+            self._raise_alarm(batch, strength, None)
+            self._surprise_.restart()
+            self._rows_since_alarm_ = 0.0
+        self._rows_since_alarm_ += batch.n_rows
+
     def _renew(self, learner: BayesLearner, batch: CheckedBatch) -> None:
         """Take note of alarms, and choose the members."""
         n_rows = float(batch.n_rows if batch.weight is None else batch.weight.sum())
-        self._n_batches_ = getattr(self, "_n_batches_", 0) + 1
         if not hasattr(self, "_members_"):
-            self._members_, self._alarms_ = Membership(self.n_features_in_), []
-        if learner.strengths:
-            row = getattr(self, "n_samples_seen_", 0) + batch.n_rows
-            found = [Alarm(row, self._n_batches_ - 1, None, one) for one in learner.strengths]
-            self._alarms_ = [*self._alarms_, *found]
+            self._members_ = Membership(self.n_features_in_)
+        strengths = learner.strengths
+        if self._detector_ is not None and _detects(self._detector_, learner.losses.tolist()):
+            learner.forget_most()
+            strengths = [float(learner.losses.mean())]
+        for strength in strengths:
+            self._raise_alarm(batch, strength, None)
+        if strengths:
             self._members_.restart()
+            self._feature_alarms_.restart()
+        elif self.drift is not None and self._feature_alarms_.is_due(n_rows):
+            belief = learner.features()
+            moved = self._feature_alarms_.update(belief.mu, belief.sigma)
+            for feature, strength in moved.items():
+                self._raise_alarm(batch, strength, feature)
         var = learner.variances()
         self._members_.renew(learner.scores(), var, learner.prior, self._resolve_k(), n_rows)
 
@@ -422,7 +475,7 @@ class FIRES(OnlineSelector):
             scale=self.scale,
             starts=(self.mu_init, self.sigma_init),
             memory=float(self.memory) if self.update == "bayes" else None,
-            watches=self.drift is not None,
+            watches=isinstance(self.drift, str),
             rng=lambda: generator(self.random_state, "fires"),
         )
 
@@ -440,7 +493,14 @@ class FIRES(OnlineSelector):
         if hasattr(self, "_learner_"):
             return
         check_choice("update", self.update, ("bayes", "gradient"), "'bayes' or 'gradient'")
-        check_choice("drift", self.drift, ("auto", None), "'auto' or None")
+        if _is_plain(self.drift):
+            known = "'auto', 'alarm', None or a detector"
+            check_choice("drift", self.drift, ("auto", "alarm", None), known)
+        elif not (hasattr(self.drift, "update") and hasattr(self.drift, "drift_detected")):
+            raise ValueError(
+                "drift must be 'auto', 'alarm', None, or a detector with the method update and the "
+                f"attribute drift_detected, as River's have; got {self.drift!r}."
+            )
         check_number("memory", self.memory, low=1.0, wanted="a number of rows above 1")
         check_choice("scale", self.scale, SCALES, "'standard', 'minmax' or None")
         check_choice("fit_intercept", self.fit_intercept, (True, False), "True or False")
@@ -499,10 +559,11 @@ class FIRES(OnlineSelector):
         if type(self._learner_) is ModelLearner:
             header["rng"] = generator_state(self._learner_.rng)
         arrays = self._learner_.state()
-        if hasattr(self, "_members_"):
-            header["n_batches"] = self._n_batches_
-            arrays |= under("members", collect(self._members_, Membership.learnt)[1])
-            arrays |= {"alarms": alarms_to_array(self._alarms_)}
+        header["n_batches"] = self._n_batches_
+        header["rows_since_alarm"] = self._rows_since_alarm_
+        arrays |= {"alarms": alarms_to_array(self._alarms_)}
+        for name, part in self._parts().items():
+            arrays |= under(name, collect(part, part.learnt)[1])
         return header, arrays
 
     def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
@@ -519,17 +580,51 @@ class FIRES(OnlineSelector):
         self._check_starts()
         self._start(0 if facts.numeric_target else len(self._book_))
         self._learner_.restore(arrays)
-        if isinstance(self._learner_, BayesLearner):
-            self._members_ = Membership(self.n_features_in_)
-            members = part_of("members", arrays)
-            sizes = {"J": self.n_features_in_}
-            restore(self._members_, Membership.learnt, {}, members, sizes)
-            self._members_.refresh()
-            restore(facts, {"n_batches": Value(int, low=0)}, header, arrays, {})
-            restore(facts, {"alarms": Array("*", 4)}, {}, arrays, {})
-            self._n_batches_, self._alarms_ = facts.n_batches, alarms_from_array(facts.alarms)
+        self._restore_alarms(header, arrays)
         if type(self._learner_) is ModelLearner:
             self._learner_.rng = Random().read("rng", header, arrays, {})
+
+    def _parts(self) -> dict[str, Any]:
+        """What has learnt besides the learner, by its name in a file."""
+        parts: dict[str, Any] = {"surprise": self._surprise_, "moved": self._feature_alarms_}
+        return parts | ({"members": self._members_} if hasattr(self, "_members_") else {})
+
+    def _restore_alarms(self, header: dict[str, Any], arrays: Arrays) -> None:
+        by_bayes = isinstance(self._learner_, BayesLearner)
+        if not by_bayes and "alarms" not in arrays:  # a file from before there were alarms
+            return
+        self._count_batch()
+        if by_bayes:
+            self._members_ = Membership(self.n_features_in_)
+        found, sizes = SimpleNamespace(), {"J": self.n_features_in_}
+        restore(found, _ALARMS, header, arrays, sizes)
+        for name, part in self._parts().items():
+            restore(part, part.learnt, {}, part_of(name, arrays), sizes)
+        if by_bayes:
+            self._members_.refresh()
+        self._n_batches_, self._rows_since_alarm_ = found.n_batches, found.rows_since_alarm
+        self._alarms_ = alarms_from_array(found.alarms)
+
+
+_ALARMS: Declared = {
+    "alarms": Array("*", 4),
+    "n_batches": Value(int, low=0),
+    "rows_since_alarm": Value(float, low=0.0),
+}
+
+
+def _is_plain(drift: Any) -> bool:
+    """Whether it is a setting, not a detector."""
+    return drift is None or isinstance(drift, str)
+
+
+def _detects(detector: Any, losses: list[float]) -> bool:
+    """Whether a detector finds a drift when it is told how badly rows were predicted."""
+    found = False
+    for loss in losses:
+        detector.update(loss)
+        found = found or bool(detector.drift_detected)
+    return found
 
 
 def _again(model: Any, wanted: str) -> Any:

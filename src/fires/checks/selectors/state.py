@@ -27,7 +27,10 @@ from fires.checks.selectors.contract import (
 from fires.loading import load
 
 # Settings that are read with the first batch only: later changes are ignored.
-_FIXED = ("batch_size", "fit_intercept", "model", "mu_init", "random_state", "scale", "sigma_init")
+_FIXED = (
+    *("batch_size", "drift", "fit_intercept", "memory", "model", "mu_init", "random_state"),
+    *("scale", "sigma_init", "update"),
+)
 # What makes no sense as any setting, or as the number of features.
 _NONSENSE = (object(), [np.nan, "?"], "nonsense")
 _NO_NUMBERS = {

@@ -1,0 +1,82 @@
+"""Alarms about single features: an importance has moved beyond its uncertainty."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from fires.core.belief import Floats
+from fires.core.declared import Array, Declared
+
+LIMIT = 5.0
+"""How many standard deviations of the difference are an alarm."""
+
+
+class FeatureAlarms:
+    """Compare importances with what they were some thousand rows ago.
+
+    Parameters
+    ----------
+    every : float
+        Rows between two looks.
+
+    Examples
+    --------
+    >>> alarms = FeatureAlarms(every=100)
+    >>> alarms.update(np.array([1.0, 0.0]), np.array([0.1, 0.1]))
+    {}
+    >>> alarms.update(np.array([0.9, 0.8]), np.array([0.1, 0.1]))
+    {1: 5.65685424949238}
+    """
+
+    learnt: ClassVar[Declared] = {
+        "mu": Array("*"),
+        "sigma": Array("*", low=0.0),
+        "rows": Array(low=0.0),
+    }
+
+    def __init__(self, every: float) -> None:
+        self.every = every
+        self.restart()
+
+    def restart(self) -> None:
+        """Start again, after an alarm about all features."""
+        self.mu: Floats = np.empty(0)
+        self.sigma: Floats = np.empty(0)
+        self.rows = 0.0
+
+    def is_due(self, n_rows: float) -> bool:
+        """Count the rows of a batch; whether it is time to look again.
+
+        Parameters
+        ----------
+        n_rows : float
+            The rows of the batch.
+
+        Returns
+        -------
+        bool
+        """
+        self.rows += n_rows
+        return self.rows >= self.every
+
+    def update(self, mu: Floats, sigma: Floats) -> dict[int, float]:
+        """Look at the importances of now.
+
+        Parameters
+        ----------
+        mu, sigma : ndarray (n_features,)
+            The importances and their standard deviations.
+
+        Returns
+        -------
+        dict of int to float
+            The features whose importance has moved, and by how many standard deviations.
+        """
+        found: dict[int, float] = {}
+        if len(self.mu) == len(mu):
+            moved = np.abs(mu - self.mu) / np.maximum(np.hypot(sigma, self.sigma), 1e-300)
+            found = {int(j): float(moved[j]) for j in np.flatnonzero(moved > LIMIT)}
+        self.mu, self.sigma, self.rows = mu.copy(), sigma.copy(), 0.0
+        return found
