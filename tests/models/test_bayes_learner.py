@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
 
 from fires.core.batch import CheckedBatch
+from fires.kernels.assimilate import ALONG, ROWS
 from fires.models.bayes_learner import BayesLearner
 from fires.models.families import FAMILIES
 
@@ -185,6 +186,8 @@ def test_to_forget_is_to_take_the_likelihood_to_a_power(form):
     assert_allclose(one._variances()[[0, 2]], var[[0, 2]])
     assert_array_equal(one.own_mu, own)
     assert_allclose(one.evidence_rows, rows * [1.0, 0.2, 1.0])
+    assert not one.facts[1, [ALONG, ROWS]].any()  # the stretch starts again
+    assert one.facts[[0, 2]][:, [ALONG, ROWS]].all()
 
 
 @pytest.mark.parametrize("memory", [200.0, 1e6])
@@ -286,7 +289,7 @@ def test_to_save_changes_nothing(n_features):
         saved.state()
     assert_array_equal(saved.leading.columns, one.leading.columns)
     for found, expected in zip(beliefs(saved), beliefs(one), strict=True):
-        assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+        assert_array_equal(found, expected)
 
 
 # --- Classes that come later -------------------------------------------------------------------
@@ -339,6 +342,22 @@ def test_rows_that_overflow_are_refused_and_change_nothing(form, scale, family, 
     with pytest.raises(ValueError, match="large"):
         learn(one, bad, y[:20], form=form)
     assert_same_state(one, before)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("n_features", [6, 130])
+@pytest.mark.parametrize("size", [1e20, 1e100, 1e300])
+def test_counts_that_overflow_are_borne_or_refused(form, n_features, size):
+    one = learner("poisson", 0, n_features)
+    for X, y, _ in batches(18, "poisson", 0, n=3, n_features=n_features):
+        one = learn(one, X, y, form=form)
+    before = copy.deepcopy(one)
+    try:
+        one = learn(one, X, size * y, form=form)
+    except ValueError:
+        assert_same_state(one, before)
+    one = learn(one, X, y, form=form)
+    assert all(np.isfinite(part).all() for part in beliefs(one))
 
 
 @pytest.mark.parametrize(("family", "n_classes"), CASES)
