@@ -235,7 +235,7 @@ def test_without_watching_there_is_no_alarm():
 
 
 def test_for_numbers_the_belief_is_that_of_least_squares():
-    """Scores of normal numbers are standardised numbers: the right answer is known."""
+    """Scores of normal numbers are standardised numbers, with known coefficients and errors."""
     rng = np.random.default_rng(9)
     X = rng.normal(size=(6000, 3)) @ np.array([[1.0, 0.7, 0.0], [0.0, 0.7, 0.0], [0.0, 0.0, 1.0]])
     X /= X.std(axis=0)

@@ -92,7 +92,8 @@ CASES = [
     Case(FIRES(K, model="logistic", fit_intercept=False), skip=BAYES),
     Case(FIRES(K, score="omega", drift=None), "many classes", skip=BAYES),
     Case(FIRES(K, scale="minmax"), "many classes", skip=BAYES),
-    Case(FIRES(K, model="gaussian"), "numbers", skip=BAYES),
+    # The last 2,000 numbers are kept, to rank others among them.
+    Case(FIRES(K, model="gaussian"), "numbers", skip=(*BAYES, "the_state_does_not_grow")),
     Case(FIRES(K, model="poisson", scale=None), "counts", skip=BAYES),
     Case(FIRES(K, model="poisson"), "counts", skip=BAYES),
     Case(FIRES(K, **GRADIENT), skip=SCALED),

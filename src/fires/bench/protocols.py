@@ -64,7 +64,8 @@ PROTOCOLS: Mapping[str, Protocol] = {
         make_model=lambda kind: kind(),
         about="Honest: scaled to [0, 1] by what the batches before have shown, and each batch "
         "tested before anything is learnt from it. FIRES learns by gradient, as in the paper, but "
-        "standardises and learns an intercept, and its nets and trees are in the scaled form of docs/models.md.",
+        "standardises and learns an intercept, and its nets and trees are in the scaled form of "
+        "docs/models.md.",
     ),
 }
 WINDOW = 10  # sets that make up a stability, as in the paper

@@ -50,8 +50,8 @@ class BayesLearner:
 
     **Prior.** Each coefficient starts at mean 0 and variance :math:`s_0 = c / \max(J, 10)`, so that
     all J together explain about as much as there is to explain, however many they are: c = 3 for
-    classes and counts, 1 for standardised numbers. The intercept starts at the level of the first
-    batch with variance 1.
+    classes and counts, 1 for standardised numbers. The intercept starts at 0, that of
+    counts at the logarithm of the first batch's mean, with variance 1.
 
     **Forgetting.** After ``memory`` rows, evidence has faded to 1/e.
 
@@ -151,15 +151,13 @@ class BayesLearner:
             Not used: Bayes' rule has no learning rate.
         """
         weight = _ones(batch.n_rows) if batch.weight is None else batch.weight
-        target, _ = self.target.look(y, weight)
+        target, level = self.target.look(y, weight)
         log_level = self.target.log_level(target)
         on_the_way = self._scales_on_the_way(batch)
         Z, learn_scale = (batch.X, _nothing) if on_the_way else self._scaled(batch, weight)
         before = None if self.leading.holds_all else self._means()[:, self.leading.columns]
-        if self.fit_intercept and not self.evidence_rows[0]:
-            level = self.target.first_level(y, weight)
-            if level is not None:
-                self.own_mu = level * math.sqrt(1.0 + 3.0 * self.family.start_width)
+        if level is not None and self.fit_intercept and not self.evidence_rows[0]:
+            self.own_mu = level
         said = np.empty((self.n_rows, 4, len(weight)))
         if on_the_way:
             rows = self._assimilate_unscaled(Z, target, weight, said)

@@ -86,20 +86,6 @@ class ClassTarget:
             return likelihood
         return np.where(target > 0.0, table[:, 1:], table[:, :1])
 
-    def first_level(self, y: Values, weight: Floats) -> Floats:
-        """The level that predictions start from, by the first batch itself.
-
-        Parameters
-        ----------
-        y, weight
-            As in :meth:`look`.
-
-        Returns
-        -------
-        ndarray (n_rows_of_parameters,)
-        """
-        return self._level(y, weight)
-
     def count(self, y: Values, weight: Floats) -> None:
         """Learn from a batch, after :meth:`look`.
 
@@ -223,16 +209,12 @@ class CountTarget(NumberTarget):
         target, scale = _row(y), self.scale
         if (target < 0.0).any():
             raise TargetError("{y} must not be negative: it is taken for counts.")
-        level = self.first_level(y, weight) if self.levelled and scale is not None else None
-        return target, level
-
-    def first_level(self, y: Values, weight: Floats) -> Floats | None:
-        """The logarithm of the mean, for the first batch of its own. See :class:`ClassTarget`."""
-        scale = self.scale
-        if scale is not None and not scale.ready:
+        if scale is None or not self.levelled:
+            return target, None
+        if not scale.ready:
             scale = copy.deepcopy(scale)
-            scale.scaled(_row(y).T, weight)[1]()
-        return None if scale is None else _log_mean(scale)
+            scale.scaled(target.T, weight)[1]()
+        return target, _log_mean(scale)
 
     def log_level(self, target: Floats) -> Floats | None:
         """The log likelihood of each row if only the mean is known. See :class:`ClassTarget`."""
@@ -258,10 +240,6 @@ class ScoredTarget:
     def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
         """See :class:`ClassTarget`."""
         return (_row(y) if self.scores is None else self.scores.of(_row(y)[0], weight)[None]), None
-
-    def first_level(self, y: Values, weight: Floats) -> Floats | None:
-        """Scores are centred. See :class:`ClassTarget`."""
-        return None
 
     def log_level(self, target: Floats) -> Floats | None:
         """The log likelihood of each row if nothing is known. See :class:`ClassTarget`."""
@@ -300,7 +278,7 @@ def bayes_target_of(family: Family, n_rows: int, *, scaled: bool) -> Any:
     """
     if family.kind == "numbers":
         return ScoredTarget(scaled=scaled)
-    return target_of(family, n_rows, scaled=True, levelled=False)
+    return target_of(family, n_rows, scaled=True, levelled=family.kind == "counts")
 
 
 def target_of(family: Family, n_rows: int, *, scaled: bool, levelled: bool) -> Any:
