@@ -26,8 +26,9 @@ class FeatureAlarms:
     >>> alarms = FeatureAlarms(every=100)
     >>> alarms.update(np.array([1.0, 0.0]), np.array([0.1, 0.1]))
     {}
-    >>> alarms.update(np.array([0.9, 0.8]), np.array([0.1, 0.1]))
-    {1: 5.65685424949238}
+    >>> moved = alarms.update(np.array([0.9, 0.8]), np.array([0.1, 0.1]))
+    >>> list(moved), round(moved[1], 2)
+    ([1], 5.66)
     """
 
     learnt: ClassVar[Declared] = {
@@ -66,17 +67,20 @@ class FeatureAlarms:
 
         Parameters
         ----------
-        mu, sigma : ndarray (n_features,)
-            The importances and their standard deviations.
+        mu, sigma : ndarray (n_features,) or (n_classes, n_features)
+            The importances and their standard deviations, or those for every class.
 
         Returns
         -------
         dict of int to float
-            The features whose importance has moved, and by how many standard deviations.
+            The features whose importance has moved, and by how many standard deviations: for the
+            class for which it has moved most.
         """
         found: dict[int, float] = {}
+        n_features, mu, sigma = mu.shape[-1], mu.ravel(), sigma.ravel()
         if len(self.mu) == len(mu):
             moved = np.abs(mu - self.mu) / np.maximum(np.hypot(sigma, self.sigma), 1e-300)
+            moved = moved.reshape(-1, n_features).max(axis=0)
             found = {int(j): float(moved[j]) for j in np.flatnonzero(moved > LIMIT)}
         self.mu, self.sigma, self.rows = mu.copy(), sigma.copy(), 0.0
         return found

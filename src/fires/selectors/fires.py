@@ -402,8 +402,8 @@ class FIRES(OnlineSelector):
             self._members_.restart()
             self._feature_alarms_.restart()
         elif self.drift is not None and self._feature_alarms_.is_due(n_rows):
-            belief = learner.features()
-            moved = self._feature_alarms_.update(belief.mu, belief.sigma)
+            # Class by class: which class a feature matters most for may change without any drift.
+            moved = self._feature_alarms_.update(*learner.by_class())
             for feature, strength in moved.items():
                 self._raise_alarm(batch, strength, feature)
         var = learner.variances()
