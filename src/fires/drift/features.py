@@ -1,4 +1,8 @@
-"""Alarms about single features: an importance has moved beyond its uncertainty."""
+"""Alarms about single features: an importance has moved beyond its uncertainty.
+
+It must also have moved by half of its size: where classes are told without an error, importances
+go on growing, and that is no change of the world.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from fires.core.declared import Array, Declared
 
 LIMIT = 5.0
 """How many standard deviations of the difference are an alarm."""
+
+_SHARE = 0.5  # of its size that an importance must have moved by
 
 
 class FeatureAlarms:
@@ -79,7 +85,9 @@ class FeatureAlarms:
         found: dict[int, float] = {}
         n_features, mu, sigma = mu.shape[-1], mu.ravel(), sigma.ravel()
         if len(self.mu) == len(mu):
-            moved = np.abs(mu - self.mu) / np.maximum(np.hypot(sigma, self.sigma), 1e-300)
+            change = np.abs(mu - self.mu)
+            moved = change / np.maximum(np.hypot(sigma, self.sigma), 1e-300)
+            moved[change < _SHARE * np.maximum(np.abs(mu), np.abs(self.mu))] = 0.0
             moved = moved.reshape(-1, n_features).max(axis=0)
             found = {int(j): float(moved[j]) for j in np.flatnonzero(moved > LIMIT)}
         self.mu, self.sigma, self.rows = mu.copy(), sigma.copy(), 0.0

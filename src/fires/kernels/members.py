@@ -15,27 +15,6 @@ Indices = npt.NDArray[np.int64]
 
 
 @compiled
-def _in_order(
-    score: Floats, inside: npt.NDArray[np.bool_], members: bool, least: float, greatest: float
-) -> Indices:
-    """Members below ``greatest``, weakest first; or others above ``least``, best first."""
-    found = np.empty(len(score), dtype=np.int64)
-    size = 0
-    for j in range(len(score)):
-        s = score[j]
-        if inside[j] != members or (s >= greatest if members else s <= least):
-            continue
-        # Insertion: mostly there are few. Of equal ones, the lower index is the better.
-        i = size
-        while i > 0 and (score[found[i - 1]] >= s if members else score[found[i - 1]] < s):
-            found[i] = found[i - 1]
-            i -= 1
-        found[i] = j
-        size += 1
-    return found[:size]
-
-
-@compiled
 def renew(
     score: Floats,
     now: Floats,
@@ -57,8 +36,11 @@ def renew(
             greatest = max(greatest, s)
     if greatest <= least:
         return 0
-    newcomers = _in_order(score, inside, False, least, greatest)
-    leavers = _in_order(score, inside, True, least, greatest)
+    # The best newcomer and the weakest member first; of equal ones, the lower index is better.
+    newcomers = np.flatnonzero(~inside & (score > least))
+    leavers = np.flatnonzero(inside & (score < greatest))[::-1]
+    newcomers = newcomers[np.argsort(-score[newcomers], kind="mergesort")]
+    leavers = leavers[np.argsort(score[leavers], kind="mergesort")]
     came = 0
     for i in range(min(len(newcomers), len(leavers))):
         new, old = newcomers[i], leavers[i]
