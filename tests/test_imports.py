@@ -54,6 +54,7 @@ def test_compiled_loops_work_where_no_cache_can_be_written():
     assert run(code).strip() == "1"
 
 
+@pytest.mark.xfail(reason="FIRES has a setting named score, which the check takes for a method")
 def test_scikit_learn_s_array_api_check_passes_where_it_is_switched_on():
     """It is skipped elsewhere, as it must be switched on before SciPy is imported."""
     code = (

@@ -261,9 +261,7 @@ class BayesLearner:
 
     def _assimilate_sparse(self, Z: MixedRows, *rest: Any) -> None:
         assert self.sparse is not None
-        if self.family.assimilations is None:
-            name = type(self.family).__name__
-            raise ValueError(f"{name} has no compiled moments, which sparse rows need; use dense.")
+        assert self.family.assimilations is not None
         entries = read_only(Z.data, Z.indices, Z.indptr)
         unit, now, seen_at = self.sparse
         self.family.assimilations.sparse(*entries, Z.full, Z.columns, *rest, unit, now[0], seen_at)
@@ -402,9 +400,11 @@ class BayesLearner:
     def ready_for(self, X: Any) -> BayesLearner:
         """The learner itself; the first batch decides between dense and sparse rows.
 
-        Later batches are taken as the first one was. See :class:`fires.models.base.Learner`.
+        Later batches are taken as the first one was. A family without compiled moments takes all
+        rows as dense ones. See :class:`fires.models.base.Learner`.
         """
-        if isinstance(X, np.ndarray) or self.sparse is not None or self.evidence_rows.any():
+        begun = self.sparse is not None or self.evidence_rows.any()
+        if isinstance(X, np.ndarray) or begun or self.family.assimilations is None:
             return self
         other = copy.copy(self)
         other.sparse = np.ones(self.n_rows), np.zeros(1), np.zeros_like(self.mu)
