@@ -12,16 +12,27 @@ import json
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from benchmarks.answer.figures import Bench, Maker, workers
 
-VARIANTS: dict[str, dict[str, Any]] = {
-    "default": {},
+_OURS = "benchmarks.answer.variants"
+VARIANTS: dict[str, Maker] = {
+    "default": Maker(),
+    "update: gradient, rate 0.01": Maker(settings={"update": "gradient"}),
+    "update: gradient, rate 1": Maker(settings={"update": "gradient", "learning_rate": 1.0}),
+    "memory: 1,000 rows": Maker(settings={"memory": 1_000.0}),
+    "memory: 3,333 rows": Maker(settings={"memory": 3_333.0}),
+    "memory: 30,000 rows": Maker(settings={"memory": 30_000.0}),
+    "no alarm": Maker(settings={"drift": None}),
+    "score: omega": Maker(settings={"score": "omega"}),
+    "no bond": Maker(f"{_OURS}:WithoutBond"),
+    "no smoothing": Maker(f"{_OURS}:WithoutSmoothing"),
+    "no stretch": Maker(f"{_OURS}:WithoutStretch"),
+    "no covariance": Maker(f"{_OURS}:WithoutCovariance"),
 }
-"""What is compared: the name of a variant, and its settings."""
+"""What is compared: the name of a variant, and what makes its selectors."""
 
 PARTS = ("datasets", "drift", "coverage", "numbers", "robust", "imbalance")
 N_SEEDS = 5
@@ -84,7 +95,7 @@ def main() -> None:
     found: Found = {name: before.get(name, {}) for name in VARIANTS}
     with workers(asked.jobs) as pool:
         for name in asked.variant or VARIANTS:
-            bench = Bench(Maker(settings=VARIANTS[name]), N_SEEDS, pool)
+            bench = Bench(VARIANTS[name], N_SEEDS, pool)
             for part in asked.part or PARTS:
                 found[name][part] = headlines(bench, part)
                 print(f"{name}: {part}", flush=True)

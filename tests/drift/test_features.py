@@ -8,7 +8,7 @@ from fires.drift.features import FeatureAlarms
 
 def test_a_feature_is_named_if_it_has_moved_for_any_class():
     alarms, sigma = FeatureAlarms(every=100.0), np.full((3, 4), 0.1)
-    mu = np.arange(12.0).reshape(3, 4)
+    mu = np.arange(12.0).reshape(3, 4) / 12.0
     assert alarms.update(mu, sigma) == {}
     moved = mu.copy()
     moved[2, 1] += 1.0
@@ -18,6 +18,12 @@ def test_a_feature_is_named_if_it_has_moved_for_any_class():
     assert list(found) == [1]
     np.testing.assert_allclose(found[1], 1.0 / np.hypot(0.1, 0.1))
     assert alarms.update(moved, sigma) == {}
+
+
+def test_an_importance_that_goes_on_growing_has_not_changed():
+    alarms, sigma = FeatureAlarms(every=100.0), np.full(2, 0.01)
+    assert alarms.update(np.array([1.0, 1.0]), sigma) == {}
+    assert list(alarms.update(np.array([1.9, 2.1]), sigma)) == [1]
 
 
 def test_another_number_of_classes_starts_again():

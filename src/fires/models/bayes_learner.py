@@ -100,6 +100,8 @@ class BayesLearner:
         self.family, self.fit_intercept, self.scale = FAMILIES[family], fit_intercept, scale
         self.family_name = family
         self.n_features, self.memory, self.watches = n_features, memory, watches
+        # The likelihood of a class bends less along mu than across it; that of a number does not.
+        self.stretches = self.family.kind == "classes"
         n_rows = n_classes if n_classes > 2 else 1
         self.prior = (1.0 if self.family.kind == "numbers" else 3.0) / max(n_features, 10)
         self.own_prior = 1.0 if fit_intercept else 0.0
@@ -189,8 +191,7 @@ class BayesLearner:
 
     def _facts(self, said: Floats) -> tuple[Any, ...]:
         """What a loop over rows takes besides the rows: see :mod:`fires.kernels.assimilate`."""
-        # The likelihood of a class bends less along mu than across it; that of a number does not.
-        after = 2.0 * self.n_features if self.family.kind == "classes" else math.inf
+        after = 2.0 * self.n_features if self.stretches else math.inf
         return (
             *(self.gamma, self.prior, self.own_prior, self.family.noise > 0.0, after),
             *(self.mu, self.var, self.own_mu, self.own_var, self.facts, said),

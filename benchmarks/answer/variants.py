@@ -1,0 +1,53 @@
+"""FIRES with one choice undone, for the page of ablations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fires import FIRES
+from fires.core.batch import CheckedBatch
+from fires.core.belief import Belief
+from fires.kernels import top_k
+from fires.models.bayes_learner import BayesLearner
+
+
+class WithoutBond(FIRES):
+    """The k best scores are selected; no member is kept."""
+
+    def _renew(self, learner: BayesLearner, batch: CheckedBatch) -> None:
+        super()._renew(learner, batch)
+        members = self._members_
+        members._enter(top_k(members.score, self._resolve_k()))
+
+
+class WithoutSmoothing(FIRES):
+    """Scores are those of the last batch."""
+
+    def _renew(self, learner: BayesLearner, batch: CheckedBatch) -> None:
+        if hasattr(self, "_members_"):
+            self._members_.restart()
+        super()._renew(learner, batch)
+
+
+class WithoutStretch(FIRES):
+    """No Newton step along mu."""
+
+    def _start(self, n_classes: int) -> None:
+        super()._start(n_classes)
+        learner: Any = self._learner_
+        learner.stretches = False
+
+
+class WithoutCovariance(FIRES):
+    """Importances and uncertainties come from the diagonal belief."""
+
+    def _belief(self) -> Belief:
+        learner: Any = self._learner_
+        leader = learner._leader()
+        mu, var = learner._means(), learner._variances()
+        if leader is None:
+            return Belief(mu[0], np.sqrt(var[0]))
+        picked = (np.take_along_axis(one, leader[None], axis=0)[0] for one in (mu, np.sqrt(var)))
+        return Belief(*picked)
