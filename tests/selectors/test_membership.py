@@ -13,7 +13,8 @@ PRIOR = 0.1
 def renewed(members, now, *, var=0.01, k=1, n_rows=100.0):
     """The members after one more batch."""
     now = np.array(now, float)
-    members.renew(now, np.broadcast_to(np.asarray(var, float), now.shape).copy(), PRIOR, k, n_rows)
+    var = np.broadcast_to(np.asarray(var, float), now.shape).copy()
+    members.renew(now.__getitem__, var.__getitem__, PRIOR, k, n_rows)
     return members.columns.tolist()
 
 
@@ -195,7 +196,7 @@ def test_the_scores_handed_over_are_not_changed():
     var = np.full(3, 0.01)
     now.flags.writeable = var.flags.writeable = False
     for _ in range(3):
-        members.renew(now, var, PRIOR, 1, 50.0)
+        members.renew(now.__getitem__, var.__getitem__, PRIOR, 1, 50.0)
 
 
 def test_what_was_saved_goes_on():
@@ -210,3 +211,33 @@ def test_what_was_saved_goes_on():
         now = rng.random(20)
         assert renewed(other, now, k=4) == renewed(members, now, k=4)
         assert_array_equal(other.score, members.score)
+
+
+def test_columns_that_are_not_touched_are_made_up_for_later():
+    """The means are the same; a feature can enter only when it is touched."""
+    rng = np.random.default_rng(4)
+    eager, lazy = Membership(30), Membership(30)
+    now = rng.random(30)
+    for batch in range(40):
+        touched = np.flatnonzero(rng.random(30) < 0.3)
+        now = now.copy()
+        if batch:  # until it is touched again, a score stays what it is
+            now[touched] += 0.05 * rng.normal(size=len(touched))
+        var = np.full(30, 1e-4)
+        rest = var.__getitem__, PRIOR, 5, 50.0
+        eager.renew(now.__getitem__, *rest)
+        lazy.renew(now.__getitem__, *rest, touched=touched)
+        np.testing.assert_allclose(lazy.means(), eager.score, rtol=1e-9)
+        assert len(np.intersect1d(lazy.columns, eager.columns)) >= 4
+
+
+def test_if_all_columns_are_touched_nothing_is_late():
+    rng = np.random.default_rng(5)
+    eager, lazy = Membership(12), Membership(12)
+    for _ in range(30):
+        now, var = rng.random(12), np.full(12, 0.003)
+        rest = var.__getitem__, PRIOR, 4, 100.0
+        eager.renew(now.__getitem__, *rest)
+        lazy.renew(now.__getitem__, *rest, touched=np.arange(12))
+        np.testing.assert_array_equal(lazy.columns, eager.columns)
+        np.testing.assert_allclose(lazy.means(), eager.score, rtol=1e-9)

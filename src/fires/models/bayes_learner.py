@@ -118,6 +118,7 @@ class BayesLearner:
         self.strengths: list[float] = []  # of the alarms of the last batch
         self._said = np.empty((n_rows, 4, 0))  # what the rows of the last batch said
         self.mixed = Mixed(0)
+        self.touched: Any = None  # the columns that the last batch has moved; None for all
         self._buffer = np.empty((0, 0))  # for a few scaled rows
         # For sparse rows: the unit of mu, the rows so far, and at which of them a column was last.
         self.sparse: tuple[Floats, Floats, Floats] | None = None
@@ -157,7 +158,7 @@ class BayesLearner:
         log_level = self.target.log_level(target)
         on_the_way = self._scales_on_the_way(batch)
         Z, learn_scale = (batch.X, _nothing) if on_the_way else self._scaled(batch, weight)
-        before = None if self.leading.holds_all else self._means()[:, self.leading.columns]
+        before = None if self.leading.holds_all else self._means(self.leading.columns)
         if level is not None and self.fit_intercept and not self.evidence_rows[0]:
             self.own_mu = level
         said = np.empty((self.n_rows, 4, len(weight)))
@@ -171,6 +172,7 @@ class BayesLearner:
         self.evidence_rows += float(weight.sum()) if batch.weight is not None else len(weight)
         self._tell_leading(rows, said, weight, before)
         self._said, self.strengths = said, []
+        self.touched = None if self.sparse is None else np.union1d(Z.columns, Z.indices)
         if self.watches and log_level is not None:
             self._watch(said[:, 1], log_level, weight)
 
@@ -273,16 +275,18 @@ class BayesLearner:
             self.own_mu *= unit
             unit[:] = 1.0
 
-    def _means(self) -> Floats:
-        """The mean of every coefficient."""
-        return self.mu if self.sparse is None else self.mu * self.sparse[0][:, None]
+    def _means(self, columns: Any = slice(None)) -> Floats:
+        """The mean of the coefficients of some columns."""
+        mu: Floats = self.mu[:, columns]
+        return mu if self.sparse is None else mu * self.sparse[0][:, None]
 
-    def _variances(self) -> Floats:
-        """The variance of every coefficient, forgetting included."""
+    def _variances(self, columns: Any = slice(None)) -> Floats:
+        """The variance of the coefficients of some columns, forgetting included."""
+        var: Floats = self.var[:, columns]
         if self.sparse is None:
-            return self.var
+            return var
         _, now, seen_at = self.sparse
-        return np.minimum(self.var * self.gamma ** (seen_at - now), self.prior)
+        return np.minimum(var * self.gamma ** (seen_at[:, columns] - now), self.prior)
 
     def _tell_leading(
         self, rows: Floats, said: Floats, weight: Floats, before: Floats | None
@@ -290,7 +294,7 @@ class BayesLearner:
         leading, others = self.leading, None
         if before is not None:
             # In the middle of a batch, a coefficient was between its values before and after.
-            after = self._means()[:, leading.columns]
+            after = self._means(leading.columns)
             mine = 0.5 * (before + after) @ rows.T
             own = self.own_mu if self.sparse is None else self.own_mu * self.sparse[0]
             others = said[:, 0] - mine - own[:, None]
@@ -304,14 +308,12 @@ class BayesLearner:
         if self.sparse is None:
             rows: Floats = Z if self.leading.holds_all else Z[:, columns]
             return rows
-        n_rows, place = len(Z.full), np.full(self.n_features, -1)
-        place[columns] = np.arange(len(columns))
-        rows = np.zeros((n_rows, len(columns)))
-        led = place[Z.columns]
-        rows[:, led[led >= 0]] = Z.full[:, led >= 0]
-        led = place[Z.indices]
-        row = np.repeat(np.arange(n_rows), np.diff(Z.indptr))
-        rows[row[led >= 0], led[led >= 0]] = Z.data[led >= 0]
+        rows = np.zeros((len(Z.full), len(columns)))
+        place, leads = _places(columns, Z.columns)
+        rows[:, place[leads]] = Z.full[:, leads]
+        place, leads = _places(columns, Z.indices)
+        row = np.repeat(np.arange(len(rows)), np.diff(Z.indptr))
+        rows[row[leads], place[leads]] = Z.data[leads]
         return rows
 
     # --- change -----------------------------------------------------------------------------
@@ -414,22 +416,42 @@ class BayesLearner:
 
     # --- the belief -------------------------------------------------------------------------
 
-    def scores(self) -> Floats:
-        """How much each feature matters; greater for better."""
-        mu = np.abs(self._means())
+    def scores(self, columns: Any = slice(None)) -> Floats:
+        """How much features matter; greater for better.
+
+        Parameters
+        ----------
+        columns : ndarray of int, optional
+            Which features; all of them by default.
+
+        Returns
+        -------
+        ndarray
+        """
+        mu = np.abs(self._means(columns))
         if self.n_rows == 1:
             one: Floats = mu[0]
             return one
-        return np.asarray(np.maximum(mu - self._spread(), 0.0).max(axis=0))
+        return np.asarray(np.maximum(mu - self._spread(columns), 0.0).max(axis=0))
 
-    def _spread(self) -> Floats:
+    def _spread(self, columns: Any = slice(None)) -> Floats:
         """The standard deviation of the means over other streams of the same kind."""
-        var = self._variances()
+        var = self._variances(columns)
         return np.sqrt(var * np.maximum(1.0 - var / self.prior, 0.0))
 
-    def variances(self) -> Floats:
-        """The variance of the coefficient that each feature is ranked by."""
-        return _pick(self._variances(), self._leader())
+    def variances(self, columns: Any = slice(None)) -> Floats:
+        """The variance of the coefficient that each feature is ranked by.
+
+        Parameters
+        ----------
+        columns : ndarray of int, optional
+            Which features; all of them by default.
+
+        Returns
+        -------
+        ndarray
+        """
+        return _pick(self._variances(columns), self._leader(columns))
 
     def features(self) -> Belief:
         """Posterior mean and standard deviation. See :class:`fires.models.base.Learner`.
@@ -451,11 +473,12 @@ class BayesLearner:
         mu[:, known] = mean / (1.0 + wide[:, None])
         return mu, sigma
 
-    def _leader(self) -> npt.NDArray[np.intp] | None:
+    def _leader(self, columns: Any = slice(None)) -> npt.NDArray[np.intp] | None:
         """The row of parameters that each feature matters most for."""
         if self.n_rows == 1:
             return None
-        leader: npt.NDArray[np.intp] = (np.abs(self._means()) - self._spread()).argmax(axis=0)
+        sure = np.abs(self._means(columns)) - self._spread(columns)
+        leader: npt.NDArray[np.intp] = sure.argmax(axis=0)
         return leader
 
     def state(self) -> Arrays:
@@ -490,6 +513,12 @@ class BayesLearner:
             self.sparse = found.unit, found.now, found.seen_at
             self.mixed = Mixed(self.n_features)
             self.mixed.restore(part_of("mixed", arrays))
+
+
+def _places(columns: Any, wanted: Any) -> tuple[Any, Any]:
+    """Where each wanted column is among sorted columns, and whether it is there."""
+    place = np.searchsorted(columns, wanted).clip(max=len(columns) - 1)
+    return place, columns[place] == wanted
 
 
 def _pick(rows: Floats, leader: npt.NDArray[np.intp] | None) -> Floats:

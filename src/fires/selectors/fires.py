@@ -328,7 +328,7 @@ class FIRES(OnlineSelector):
 
     def _weights(self) -> Floats:
         if self._by_rule:
-            return self._members_.score.copy()
+            return self._members_.means()
         belief = self._belief()
         weights = np.empty(len(belief.mu))
         scale = 2.0 * self.weight_penalty
@@ -406,8 +406,10 @@ class FIRES(OnlineSelector):
             moved = self._feature_alarms_.update(*learner.by_class())
             for feature, strength in moved.items():
                 self._raise_alarm(batch, strength, feature)
-        var = learner.variances()
-        self._members_.renew(learner.scores(), var, learner.prior, self._resolve_k(), n_rows)
+        self._members_.renew(
+            *(learner.scores, learner.variances, learner.prior, self._resolve_k(), n_rows),
+            learner.touched,
+        )
 
     def _target(self, batch: CheckedBatch) -> npt.NDArray[Any]:
         """The target in the form the model takes. Starts the learner, or adds new classes."""

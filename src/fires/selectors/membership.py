@@ -15,7 +15,8 @@ member only if
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from fires.core.declared import Array, Declared
 from fires.kernels import top_k
 from fires.kernels.members import renew
 
+_LEAST = 1e-300  # nothing, nearly: its logarithm is finite
 _ROWS = 4000.0  # that the mean of the scores reaches back
 
 Columns = npt.NDArray[np.intp]
@@ -41,9 +43,9 @@ class Membership:
     Examples
     --------
     >>> members = Membership(3)
-    >>> prior = 0.1
-    >>> members.renew(np.array([0.5, 0.1, 0.0]), np.full(3, 0.04), prior, 1, 100.0)
-    >>> members.renew(np.array([0.4, 0.45, 0.0]), np.full(3, 0.04), prior, 1, 100.0)
+    >>> for scores in ([0.5, 0.1, 0.0], [0.4, 0.45, 0.0]):
+    ...     now, var = np.array(scores), np.full(3, 0.04)
+    ...     members.renew(now.__getitem__, var.__getitem__, prior=0.1, k=1, n_rows=100.0)
     >>> members.columns
     array([0])
     """
@@ -52,12 +54,21 @@ class Membership:
         "score": Array("J"),
         "columns": Array("*", dtype="int64", low=0, high="J"),
         "rows": Array(low=0.0),
+        "kept": Array(),
+        "since": Array("0|J"),
+        "last": Array("0|J"),
     }
 
     def __init__(self, n_features: int) -> None:
         self.score = np.zeros(n_features)
         self.columns: Columns = np.empty(0, dtype=np.int64)
         self.rows = 0.0
+        # Columns that a batch does not touch are not looked at, but made up for later. For this:
+        # the logarithm of the share that batches leave of an old mean, all together; for each
+        # column, that of the batches it has taken in; and its score then.
+        self.kept = 0.0
+        self.since: Floats = np.empty(0)
+        self.last: Floats = np.empty(0)
         self._inside = np.zeros(n_features, dtype=np.bool_)
         self._limit = math.sqrt(2.0 * math.log(max(n_features, 2)))
 
@@ -65,29 +76,75 @@ class Membership:
         """Forget the scores so far; the members stay until others are better."""
         self.rows = 0.0
 
-    def renew(self, now: Floats, var: Floats, prior: float, k: int, n_rows: float) -> None:
+    def renew(
+        self,
+        scores: Callable[[Any], Floats],
+        variances: Callable[[Any], Floats],
+        prior: float,
+        k: int,
+        n_rows: float,
+        touched: Columns | None = None,
+    ) -> None:
         """Take in the scores after a batch, and let newcomers in.
 
         Parameters
         ----------
-        now : ndarray (n_features,)
-            The scores after this batch.
-        var : ndarray (n_features,)
-            The variance of each mean.
+        scores, variances : callable (columns) -> ndarray
+            The scores after this batch, and the variances of the means they come from.
         prior : float
             The variance before any row.
         k : int
             How many are selected.
         n_rows : float
             The rows of the batch.
+        touched : ndarray of int, optional
+            The only columns whose scores have changed, sorted. Others are not looked at.
         """
         self.rows += n_rows
         share = min(n_rows / min(self.rows, _ROWS), 1.0)
+        if touched is not None and not len(self.since):
+            self.since, self.last = np.full(len(self.score), self.kept), self.score.copy()
+        if touched is None or len(self.columns) != k:
+            columns: Any = slice(None)
+        else:
+            columns = np.union1d(touched, self.columns)
+        now = scores(columns)
+        score = self._caught_up(columns)
+        self.kept += math.log(max(1.0 - share, _LEAST))
         if len(self.columns) != k:
-            self.score += share * (now - self.score)
+            self._note(columns, score + share * (now - score), now)
             self._enter(top_k(self.score, k))
-        elif renew(self.score, now, var, prior, share, self._limit, self._inside):
-            self.columns = np.flatnonzero(self._inside)
+            return
+        inside = self._inside[columns]
+        came = renew(score, now, variances(columns), prior, share, self._limit, inside)
+        self._note(columns, score, now)
+        if came:
+            self._inside[columns] = inside
+            self.columns = np.flatnonzero(inside) if touched is None else columns[inside]
+
+    def _caught_up(self, columns: Any) -> Floats:
+        """The mean scores of columns, with all batches that did not touch them."""
+        score: Floats = self.score[columns]
+        if not len(self.since):
+            return score
+        last = self.last[columns]
+        kept = np.exp(np.maximum(self.kept - self.since[columns], -700.0))
+        return np.asarray(last + (score - last) * kept)
+
+    def _note(self, columns: Any, score: Floats, now: Floats) -> None:
+        """Keep mean scores that are up to date."""
+        self.score[columns] = score
+        if len(self.since):
+            self.since[columns], self.last[columns] = self.kept, now
+
+    def means(self) -> Floats:
+        """The mean score of every feature.
+
+        Returns
+        -------
+        ndarray (n_features,)
+        """
+        return self._caught_up(slice(None)).copy()
 
     def _enter(self, columns: Columns) -> None:
         """Make these the members."""
