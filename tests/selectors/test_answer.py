@@ -554,3 +554,23 @@ def test_batches_of_one_row_are_learnt_from(kind, n_rows):
         )
     assert_array_equal(selector.get_support(indices=True), range(3))
     assert np.isfinite(selector.uncertainties_).all()
+
+
+def test_a_state_from_before_there_was_a_choice_goes_on_by_gradient(tmp_path):
+    selector = FIRES(3, update="gradient", score="omega", drift=None)
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 6))
+    selector.partial_fit(X[:100], X[:100, 1] > 0)
+    header, arrays = selector.saved()
+    for name in ("update", "memory", "score", "drift"):
+        del header["params"][name]
+    for name in ("n_batches", "rows_since_alarm"):
+        del header[name]
+    news = ("alarms", "surprise", "moved")
+    arrays = {name: one for name, one in arrays.items() if not name.startswith(news)}
+    again = FIRES().restore(header, arrays)
+    assert (again.update, again.score, again.drift) == ("gradient", "omega", None)
+    for one in (selector, again):
+        one.partial_fit(X[100:], X[100:, 1] > 0)
+    np.testing.assert_array_equal(again.weights_, selector.weights_)
+    assert again.alarms_ == selector.alarms_ == []

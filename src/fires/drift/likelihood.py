@@ -7,8 +7,8 @@ zero (Page's CUSUM). While the model is right, :math:`q / p` is 1 on average. So
 alarm comes at most once in :math:`e^{\text{limit}}` rows, whatever the data look like (Lorden,
 1971). One row adds at most 3: a few outliers do not raise an alarm.
 
-A model may be wrong all the time, a little. So the usual increment, if it is above zero, is taken
-off.
+A model may be wrong all the time, so that the level alone would do better. Then it is measured
+against itself: the usual increment, if it is above zero, is taken off. The bound does not hold then.
 """
 
 from __future__ import annotations

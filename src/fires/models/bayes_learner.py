@@ -469,7 +469,7 @@ class BayesLearner:
         mean, sigma[:, known] = self.leading.estimate()
         # What a row said was read off at the prediction of its time, which was off by chance, with
         # variance v. For a class, that makes all coefficients too large: by v / 3, as measured.
-        wide = self.family.start_width * self._variances().sum(axis=1) / 3.0
+        wide = self.family.start_width * (self._spread() ** 2).sum(axis=1) / 3.0
         mu[:, known] = mean / (1.0 + wide[:, None])
         return mu, sigma
 

@@ -568,6 +568,11 @@ class FIRES(OnlineSelector):
             arrays |= under(name, collect(part, part.learnt)[1])
         return header, arrays
 
+    def restore(self, header: dict[str, Any], arrays: Arrays, model: Any = None) -> Self:
+        """See :meth:`OnlineSelector.restore`. Before there was a choice, the paper's was taken."""
+        params = _ONLY_CHOICE | header["params"]
+        return super().restore(header | {"params": params}, arrays, model)
+
     def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         self.model_ = self._from_plain(header["model"], model)
         facts = SimpleNamespace()
@@ -608,6 +613,7 @@ class FIRES(OnlineSelector):
         self._alarms_ = alarms_from_array(found.alarms)
 
 
+_ONLY_CHOICE = {"update": "gradient", "score": "omega", "drift": None}
 _ALARMS: Declared = {
     "alarms": Array("*", 4),
     "n_batches": Value(int, low=0),
