@@ -567,7 +567,7 @@ def test_a_state_from_before_there_was_a_choice_goes_on_by_gradient(tmp_path):
     for name in ("n_batches", "rows_since_alarm"):
         del header[name]
     news = ("alarms", "surprise", "moved")
-    arrays = {name: one for name, one in arrays.items() if not name.startswith(news)}
+    arrays = {name: one.copy() for name, one in arrays.items() if not name.startswith(news)}
     again = FIRES().restore(header, arrays)
     assert (again.update, again.score, again.drift) == ("gradient", "omega", None)
     for one in (selector, again):

@@ -8,7 +8,7 @@ alarm comes at most once in :math:`e^{\text{limit}}` rows, whatever the data loo
 1971). One row adds at most 3: a few outliers do not raise an alarm.
 
 A model may be wrong all the time, so that the level alone would do better. Then it is measured
-against itself: the usual increment, if it is above zero, is taken off. The bound does not hold then.
+against itself: the usual increment, if it is above zero, is taken off. Then there is no bound.
 """
 
 from __future__ import annotations
