@@ -24,7 +24,7 @@ from fires.models.model_learner import ModelLearner, check_saved
 from fires.models.monte_carlo import MonteCarlo
 from fires.models.parameters import BUFFER, CLASS_ORDER, INPUTS, ModelParameters
 from fires.models.surprise import surprise_of_classes, surprise_of_numbers
-from fires.models.target import NumberTarget, ScoredTarget
+from fires.models.target import NumberTarget
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -59,11 +59,7 @@ class MonteCarloLearner(ModelLearner):
         self.generator = self.model.generator(self.rng)
         with self.model.default_mode():
             self.parameters = self.model.start(n_features, n_classes, self.generator)
-        scaled = self.scaler.scale is not None
-        # Normal scores are for the defaults: a user's own likelihood may want the numbers.
-        bounded = math.isfinite(self.model.greatest_log_likelihood(self.parameters.point))
-        target: Any = ScoredTarget if bounded else NumberTarget
-        self.target = target(scaled=scaled)
+        self.target = NumberTarget(scaled=self.scaler.scale is not None)
         self._numeric = n_classes == 0
         balanced = n_classes > 0 and self.model.balance
         self.balance = ClassBalance(n_classes) if balanced else None

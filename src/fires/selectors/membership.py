@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
+from fires.core.errors import StateError
 from fires.kernels import top_k
 from fires.kernels.members import renew
 
@@ -153,5 +154,7 @@ class Membership:
         self._inside[columns] = True
 
     def refresh(self) -> None:
-        """Note who is a member after the columns were loaded."""
+        """Note who is a member after the columns were loaded; StateError if parts do not fit."""
+        if len(self.last) != len(self.since):
+            raise StateError("last and since are not of one length")
         self._enter(np.unique(self.columns))
