@@ -10,7 +10,18 @@ from multiprocessing import get_context
 
 from benchmarks import run
 
-PARTS = ("step", "kernels", "sparse", "imports", "reader", "command", "rivals", "models", "harness")
+PARTS = (
+    "step",
+    "bayes",
+    "kernels",
+    "sparse",
+    "imports",
+    "reader",
+    "command",
+    "rivals",
+    "models",
+    "harness",
+)
 
 
 def main() -> None:
