@@ -29,13 +29,13 @@ def test_the_score_is_the_mean_over_the_rows_so_far():
     assert_allclose(members.score, expected)
 
 
-def test_the_mean_reaches_back_4000_rows():
+def test_the_mean_reaches_back_1000_rows():
     members = Membership(1)
     for _ in range(100):
         renewed(members, [1.0])
     assert_allclose(members.score, 1.0)
     renewed(members, [2.0])
-    assert_allclose(members.score, 1.0 + 100.0 / 4000.0)
+    assert_allclose(members.score, 1.0 + 100.0 / 1000.0)
 
 
 def test_a_batch_of_more_rows_than_that_is_all_that_counts():

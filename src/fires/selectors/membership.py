@@ -1,6 +1,6 @@
 r"""Who is selected: members stay unless a newcomer is better beyond doubt.
 
-The score of a feature is the mean of its scores since the start or the last alarm, over 4,000 rows
+The score of a feature is the mean of its scores since the start or the last alarm, over 1,000 rows
 at most. The k best would be selected, but among features that matter equally, or not at all, that
 choice would change with every batch. So a newcomer among the best takes the place of the weakest
 member only if
@@ -28,7 +28,7 @@ from fires.kernels import top_k
 from fires.kernels.members import renew
 
 _LEAST = 1e-300  # nothing, nearly: its logarithm is finite
-_ROWS = 4000.0  # that the mean of the scores reaches back
+_ROWS = 1000.0  # that the mean of the scores reaches back
 
 Columns = npt.NDArray[np.intp]
 
