@@ -10,6 +10,8 @@ member only if
 2. its score is greater by more than one standard deviation of the difference. This bond grows with
    the evidence: the variance :math:`s` of each side counts with
    :math:`\sqrt{1 - s / s_0}`, which is 0 while nothing is known.
+
+With sparse rows, only the columns that a batch touches can enter with it.
 """
 
 from __future__ import annotations
