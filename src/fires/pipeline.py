@@ -29,7 +29,7 @@ from fires.scaling import SCALES, Scaler
 from fires.selectors.base import OnlineSelector
 from fires.selectors.gate import Gate
 
-_COLUMNS = ("n_features_in_", "feature_names_in_", "_named_apart_")
+_COLUMNS = ("n_features_in_", "feature_names_in_", "_named_apart_", "columns_")
 _FACTS: Declared = {"n_missing": Value(int, low=0)}
 
 
@@ -165,7 +165,12 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         self._trained_ = hasattr(wrapped, "classes_")  # here, or before it came here
 
     def admit(
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        classes: Any = None,
+        sample_weight: Any = None,
+        columns: Any = None,
     ) -> tuple[CheckedBatch, Callable[[], None]]:
         """Check a batch, and scale it by the batches before it.
 
@@ -173,6 +178,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         ----------
         X, y, classes, sample_weight
             As in :meth:`partial_fit`.
+        columns : Columns, optional
+            What X was encoded with, if a stream has done that.
 
         Returns
         -------
@@ -183,25 +190,28 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         """
         self.start()
         if self.has_learnt:
-            raw, scaler = self._admit(X, y, classes, sample_weight), self._scaler_
-            columns: dict[str, Any] = {}
+            raw = self._admit(X, y, classes, sample_weight, learn=True)
+            scaler = self._scaler_
+            found: dict[str, Any] = {}
             names = getattr(self, "feature_names_in_", None)
         else:
-            raw, columns = self._admit_first(X, y, classes, sample_weight)
-            scaler = Scaler(self.preprocess, columns["n_features_in_"])
-            names = columns.get("feature_names_in_")
+            raw, found = self._admit_first(X, y, classes, sample_weight)
+            scaler = Scaler(self.preprocess, found["n_features_in_"])
+            names = found.get("feature_names_in_")
+        if columns is not None:
+            found = found | {"columns_": columns}
+            raw.columns = columns
         w = _ones(raw.n_rows) if raw.weight is None else raw.weight
         scaled, learn = scaler.scaled(raw.X, w, raw.n_missing > 0)
 
         def learn_scale() -> None:
             learn()
-            if columns:  # of the first batch
-                self.__dict__.update(columns, _scaler_=scaler)
+            self.__dict__.update(found, _scaler_=scaler)
             self.n_missing_ = getattr(self, "n_missing_", 0) + raw.n_missing
 
         # Sparse rows are not centred. A selector that wants them centred does so itself.
         scale = self.preprocess if isinstance(scaled, np.ndarray) else None
-        batch = CheckedBatch(scaled, raw.y, raw.weight, 0, classes, scale, names)
+        batch = CheckedBatch(scaled, raw.y, raw.weight, 0, classes, scale, names, raw.columns)
         return batch, learn_scale
 
     def _admit_first(self, *batch: Any) -> tuple[CheckedBatch, dict[str, Any]]:
@@ -209,7 +219,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         known, self.__dict__ = self.__dict__, self.__dict__.copy()
         try:
             self._know_columns()
-            raw = self._admit(*batch)
+            raw = self._admit(*batch, learn=True)
             return raw, {name: self.__dict__[name] for name in _COLUMNS if name in self.__dict__}
         finally:
             self.__dict__ = known
@@ -243,6 +253,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             self._named_apart_ = getattr(self.selector, "_named_apart_", False)
         if hasattr(self.selector, "n_features_in_"):
             self.n_features_in_ = self.selector.n_features_in_
+        if hasattr(self.selector, "columns_"):
+            self.columns_ = self.selector.columns_
 
     def check(self, batch: CheckedBatch) -> None:
         """Raise an error if the predictor would refuse the batch, before the selector learns.
@@ -455,6 +467,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             "n_missing": self.n_missing_,
             "feature_names": None if names is None else names.tolist(),
             "named_apart": getattr(self, "_named_apart_", False),
+            "columns": self._columns_state(),
             "predictor": None,
         }
         arrays = under("scaler", self._scaler_.state())
@@ -506,6 +519,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         pipeline._trained_ = True
         if header["feature_names"] is not None:
             pipeline._restore_names(np.array(header["feature_names"], dtype=object))
+        pipeline._restore_columns(header["columns"])
         if Value(bool).read("named_apart", header, arrays, {}):
             pipeline._named_apart_ = True
         return pipeline

@@ -195,7 +195,7 @@ class _Evaluation:
 
     def step(self, batch: Batch) -> tuple[dict[str, float], float, float]:
         """Test and learn: the scores, and the seconds that selector and predictor took to learn."""
-        rows, learn_scale = self.pipeline.admit(batch.X)
+        rows, learn_scale = self.pipeline.admit(batch.X, columns=batch.columns)
         tested = _labelled(rows, batch.y, self._classes)
         if self._totals is not None and tested.y is not None and not self.has_learnt:
             self._totals.check_target(tested.y)
@@ -272,4 +272,4 @@ def _labelled(
     if there is not None and not there.all():
         X, y = X[there], y[there]
     target = as_target(y, X.shape[0], "prequential") if len(y) else y
-    return CheckedBatch(X, target, None, 0, classes, rows.scale, rows.names)
+    return CheckedBatch(X, target, None, 0, classes, rows.scale, rows.names, rows.columns)

@@ -133,6 +133,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
             self.n_features_in_ = batch.X.shape[1]
         if batch.names is not None and not hasattr(self, "feature_names_in_"):
             self.feature_names_in_, self._named_apart_ = batch.names, True
+        if batch.columns is not None:
+            self.columns_ = batch.columns
         self._take(batch)
 
     def _take_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
@@ -155,7 +157,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
             # Check X first; then raise the message that scikit-learn's checks look for.
             self._admit(X)
             validation.as_target(None, 0, type(self).__name__)
-        return self._admit(X, y if self._supervised else None, classes, sample_weight)
+        target = y if self._supervised else None
+        return self._admit(X, target, classes, sample_weight, learn=True)
 
     def _take(self, batch: CheckedBatch) -> None:
         """Learn from a batch that has passed the gate."""
