@@ -233,7 +233,7 @@ def test_features_may_start_anew_in_all_parts(preprocess):
         model.partial_fit(X, y)
     assert model.selector.ranking_[2] == 1
     if preprocess is not None:
-        assert (model.predict(X) == y).mean() > 0.9
+        assert (model.predict(X) == y).mean() > 0.8
 
 
 def test_a_feature_that_starts_anew_is_scaled_by_its_first_batch(spy):

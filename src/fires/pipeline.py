@@ -475,7 +475,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
                 "batch first."
             )
         kind = type(self.selector)
-        if getattr(selectors, kind.__name__, None) is not kind:
+        if not selectors.is_registered(kind):
             raise ValueError(f"{kind.__name__} cannot be saved: it is no selector of fires itself.")
         names = getattr(self, "feature_names_in_", None)
         header: dict[str, Any] = {

@@ -422,8 +422,8 @@ class FIRES(OnlineSelector):
         Its belief is that of the start: the prior (Bayesian update), or ``mu_init`` and
         ``sigma_init`` (gradient update). In nets and trees, the weights that meet the feature are
         drawn anew. A module of torch, or a model of your own, keeps its belief, and only the scale
-        starts anew. A selected feature stays so until others are better. How it
-        differs from what it was raises no alarm.
+        starts anew. A selected feature stays so until others are better. That it is not what it
+        was raises no alarm.
 
         Parameters
         ----------
