@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from fires import selectors
+from fires.core import validation
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, KnowsClasses
@@ -213,6 +214,35 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         scale = self.preprocess if isinstance(scaled, np.ndarray) else None
         batch = CheckedBatch(scaled, raw.y, raw.weight, 0, classes, scale, names, raw.columns)
         return batch, learn_scale
+
+    def restart_features(self, columns: Sequence[int | str]) -> Self:
+        """Forget what was learnt about some features; everything else stays.
+
+        Scale, selector and predictor forget them, each as far as it can tell them apart: see
+        :meth:`fires.FIRES.restart_features`. The built-in predictors set their coefficients to 0;
+        estimators of others stay as they are. Before the first batch there is nothing to forget.
+
+        Parameters
+        ----------
+        columns : sequence of int or str
+            Which features: indices, or names where columns have names.
+
+        Returns
+        -------
+        self
+        """
+        self.start()
+        known = self if self.has_learnt else self.selector
+        if not hasattr(known, "n_features_in_"):
+            return self
+        facts = known.n_features_in_, getattr(known, "feature_names_in_", None)
+        found = validation.as_columns(columns, *facts, type(self).__name__)
+        for part in (self.selector, self._predictor_):
+            if hasattr(part, "restart_features"):
+                part.restart_features(found)
+        if self.has_learnt and len(found):
+            self._scaler_.restart(found)
+        return self
 
     def _admit_first(self, *batch: Any) -> tuple[CheckedBatch, dict[str, Any]]:
         """Check a batch, and say what it shows of the columns; nothing of that is kept yet."""
@@ -457,7 +487,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
                 "batch first."
             )
         kind = type(self.selector)
-        if getattr(selectors, kind.__name__, None) is not kind:
+        if not selectors.is_registered(kind):
             raise ValueError(f"{kind.__name__} cannot be saved: it is no selector of fires itself.")
         names = getattr(self, "feature_names_in_", None)
         header: dict[str, Any] = {

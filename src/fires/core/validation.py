@@ -572,3 +572,44 @@ def repeated(X: Any, y: Any, weight: Floats | None, owner: str) -> tuple[Any, An
         )
     rows = np.repeat(np.arange(len(weight)), times)
     return X[rows], None if y is None else y[rows]
+
+
+def as_columns(columns: Any, n_features: int, names: Any, owner: str) -> npt.NDArray[np.intp]:
+    """Columns that a user means, as ascending indices; ValueError if there is no such column.
+
+    Parameters
+    ----------
+    columns : sequence of int or str
+        Indices, or names where columns have names.
+    n_features : int
+        How many columns there are.
+    names : ndarray of str or None
+        What they are called.
+    owner : str
+        Whose columns they are, for error messages.
+
+    Returns
+    -------
+    ndarray of int
+
+    Examples
+    --------
+    >>> as_columns(["size", 0], 3, np.array(["age", "size", "price"]), "FIRES")
+    array([0, 1])
+    """
+    if isinstance(columns, (str, int, np.integer)):
+        raise ValueError(f"columns must be a list of indices or names; got {columns!r}.")
+    place = {} if names is None else {name: j for j, name in enumerate(names)}
+    found = set()
+    for column in columns:
+        if isinstance(column, str):
+            if column not in place:
+                raise ValueError(f"This {owner} has no column {column!r}.")
+            found.add(place[column])
+        elif isinstance(column, (bool, np.bool_)) or not isinstance(column, (int, np.integer)):
+            raise ValueError(f"columns must hold indices or names; got {column!r}.")
+        elif not 0 <= column < n_features:
+            raise ValueError(f"There is no column {column}: this {owner} has {n_features} columns.")
+        else:
+            found.add(int(column))
+    return np.array(sorted(found), dtype=np.intp)
