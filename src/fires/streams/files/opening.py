@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -15,9 +14,14 @@ from fires.columns.schema import Kind
 from fires.core.errors import InputError, closest
 from fires.streams.base import Position
 from fires.streams.files.byte_sources import File, Pipe, plain_errors
-from fires.streams.files.parquet_table import ParquetTable
+from fires.streams.files.header import not_text
+from fires.streams.files.options import FOUND_OUT, TextOptions
+from fires.streams.files.packing import ADVICE, kind_of
 from fires.streams.files.records import NOT_UTF8
+from fires.streams.files.scanned_table import ScannedTable
 from fires.streams.files.table import FileTable, unreadable
+from fires.streams.files.text_blocks import BLOCK
+from fires.streams.files.text_source import TextSource
 from fires.streams.files.text_table import TextTable
 
 Source = str | os.PathLike[str] | BinaryIO
@@ -27,17 +31,23 @@ SAMPLE_ROWS = 10_000
 LEAST_ROWS = 100
 """How many rows decide it where a pipe has no more to give for the moment."""
 _SAMPLE_CELLS = 2_000_000
+_MOST_NOT_TEXT = 0.05
+"""A text of which more rows of the sample are not UTF-8 was written in another way."""
+_ENDINGS = {".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow"}
+_NO_PIPE = ("Parquet", "Arrow", "Arrow stream", "zip")
 
 
-def open_table(source: Source, delimiter: str | None, block_size: int) -> FileTable:
+def open_table(
+    source: Source, options: TextOptions = FOUND_OUT, block_size: int = BLOCK
+) -> FileTable:
     r"""Find out what a file holds by its first bytes.
 
     Parameters
     ----------
     source : path, "-" for standard input, or binary file
         The file.
-    delimiter : str or None
-        What separates the fields of text; found out if it is not given.
+    options : TextOptions
+        What the user says about a text.
     block_size : int
         Bytes of text to parse at once.
 
@@ -49,25 +59,44 @@ def open_table(source: Source, delimiter: str | None, block_size: int) -> FileTa
     Examples
     --------
     >>> import io
-    >>> open_table(io.BytesIO(b"a;b\n1;2\n"), None, 100).column_names
+    >>> open_table(io.BytesIO(b"a;b\n1;2\n")).column_names
     ('a', 'b')
     """
+    standard_input = getattr(sys.stdin, "buffer", None)
     if source == "-":
-        source = sys.stdin.buffer
+        if standard_input is None:  # a program can be started without
+            raise InputError("standard input is closed")
+        source = standard_input
     if not isinstance(source, (str, os.PathLike)):
-        name = "standard input" if source is sys.stdin.buffer else "the stream"
+        name = "standard input" if source is standard_input else "the stream"
         with plain_errors(name):
-            return TextTable(name, Pipe(source), delimiter, block_size)
+            return _text_table(_piped(name, Pipe(source), options), options, block_size)
     path, name = Path(source), str(source)
     with plain_errors(name):
         if path.is_fifo() or path.is_char_device():
-            return TextTable(name, Pipe(path.open("rb"), close=True), delimiter, block_size)
+            pipe = Pipe(path.open("rb"), close=True)
+            return _text_table(_piped(name, pipe, options), options, block_size)
         file = File(path)
-        if file.magic == b"PAR1":
-            return ParquetTable(path)
-        if file.magic and path.suffix.lower() in (".parquet", ".pq"):
-            raise InputError(f"{name} is not a Parquet file")
-        return TextTable(name, file, delimiter, block_size)
+        kind = kind_of(file.magic)
+        if kind in ("Parquet", "Arrow"):
+            return ScannedTable(path, kind)
+        wanted = _ENDINGS.get(path.suffix.lower())
+        if wanted and file.magic and kind not in ADVICE:
+            raise InputError(f"{name} is not {'an' if wanted == 'Arrow' else 'a'} {wanted} file")
+        return _text_table(TextSource(name, file, options.encoding), options, block_size)
+
+
+def _piped(name: str, pipe: Pipe, options: TextOptions) -> TextSource:
+    kind = kind_of(pipe.magic)
+    if kind in _NO_PIPE:
+        raise InputError(
+            f"{name}: {kind} cannot be read from a stream; save it to a file, and give its name"
+        )
+    return TextSource(name, pipe, options.encoding)
+
+
+def _text_table(text: TextSource, options: TextOptions, block_size: int) -> FileTable:
+    return TextTable(text, options, block_size)
 
 
 def choose_columns(table: FileTable, target: str, exclude: Sequence[str]) -> list[str]:
@@ -88,15 +117,14 @@ def choose_columns(table: FileTable, target: str, exclude: Sequence[str]) -> lis
         The columns to read, in the order of the table.
     """
     names = table.column_names
-    name, count = Counter(names).most_common(1)[0]
-    if count > 1:
-        raise InputError(f'{table.name} has {count} columns of the name "{name}"')
+    known = set(names)
     for name in [target, *exclude]:
-        if name not in names:
+        if name not in known:
             raise InputError(f'no column "{name}" in {table.name}', hint=_hint(name, names))
     if target in exclude:
         raise InputError(f'the target column "{target}" cannot be excluded')
-    used = [name for name in names if name not in exclude]
+    left_out = set(exclude)
+    used = [name for name in names if name not in left_out]
     if len(used) < 2:
         raise InputError(f'{table.name} has no column besides the target "{target}"')
     return used
@@ -125,19 +153,26 @@ def read_sample(table: FileTable, names: Sequence[str]) -> pl.DataFrame:
     """
     n_rows = min(SAMPLE_ROWS, max(LEAST_ROWS, _SAMPLE_CELLS // len(names)))
     kinds: dict[str, Kind] = dict.fromkeys(names, "category")
-    frames, n_read, first_fault = [], 0, None
-    for chunk in table.chunks(kinds, Position(), n_rows=n_rows):
-        last_lines = chunk.lines[n_rows - n_read - 1 :][:1]
-        for line, reason in chunk.faults:
-            if reason == NOT_UTF8 and not (last_lines < line).any():
-                raise InputError(f"{table.name} is {NOT_UTF8}: line {line}")
-            first_fault = first_fault or (line, reason)
-        frames.append(chunk.frame)
-        n_read += len(chunk.frame)
-        if n_read >= (LEAST_ROWS if chunk.short else n_rows):
-            break
-    if n_read == 0 and first_fault:
-        raise unreadable(table, *first_fault)
+    frames: list[pl.DataFrame] = []
+    faults: list[tuple[int, str]] = []
+    n_read = 0
+    try:
+        for chunk in table.chunks(kinds, Position(), n_rows=n_rows):
+            last_lines = chunk.lines[n_rows - n_read - 1 :][:1]
+            faults += [fault for fault in chunk.faults if not (last_lines < fault[0]).any()]
+            frames.append(chunk.frame)
+            n_read += len(chunk.frame)
+            if n_read >= (LEAST_ROWS if chunk.short else n_rows):
+                break
+    except InputError:
+        if n_read == 0:
+            raise
+        # What was read before the damage is read again, and then the error is met again.
+    no_text = [line for line, reason in faults if reason == NOT_UTF8]
+    if len(no_text) > _MOST_NOT_TEXT * (len(no_text) + min(n_read, n_rows)):
+        raise not_text(table.name, no_text[0], table.head)
+    if n_read == 0 and faults:
+        raise unreadable(table, *faults[0])
     if n_read == 0:
         raise InputError(f"{table.name} has a header but no rows")
     return pl.concat(frames).head(n_rows)

@@ -47,6 +47,9 @@ def from_file(
     max_categories: int = 1000,
     numeric_target: bool = False,
     delimiter: str | None = None,
+    encoding: str | None = None,
+    header: bool = True,
+    comment: str | None = None,
     columns: Sequence[Column] | None = None,
     start: Position | None = None,
     block_size: int = BLOCK,
@@ -76,6 +79,12 @@ def from_file(
         Read the target as float64 even if the first rows hold whole numbers only.
     delimiter : str, optional
         What separates the fields, where it should not be guessed.
+    encoding : str, optional
+        How the text was written, where neither a byte order mark tells nor it is UTF-8.
+    header : bool
+        The first record holds the names of the columns.
+    comment : str, optional
+        Lines that begin with it are skipped.
     columns : sequence of Column, optional
         The ``columns`` of an earlier stream of this table: kinds and codes go on as they were.
     start : Position, optional
@@ -106,8 +115,10 @@ def from_file(
     # Here and not above, because polars takes a while to load.
     from fires.columns.kinds import find_kinds
     from fires.streams.files.opening import choose_columns, open_table, read_sample
+    from fires.streams.files.options import TextOptions
 
-    table = open_table(path, delimiter, block_size)
+    options = TextOptions(delimiter, encoding, header, comment)
+    table = open_table(path, options, block_size)
     used = choose_columns(table, target, [exclude] if isinstance(exclude, str) else exclude)
     if columns is None:
         columns = find_kinds(read_sample(table, used), target, numeric_target=numeric_target)

@@ -43,12 +43,30 @@ class Chunk:
 
 
 class FileTable(Protocol):
-    """A file that holds a table. What it calls a record is its ``unit``: a line, or a row."""
+    """A file that holds a table.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    unit : str
+        What it calls a record: a line, or a row.
+    n_bytes : int or None
+        Its size; None if it is not known.
+    column_names : tuple of str
+        All different.
+    renamed : tuple of (str, str)
+        Names that more than one column has in the file, and what the later ones are called here.
+    head : bytes
+        Some of the first bytes of a text.
+    """
 
     name: str
     unit: str
     n_bytes: int | None
     column_names: tuple[str, ...]
+    renamed: tuple[tuple[str, str], ...]
+    head: bytes
 
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None

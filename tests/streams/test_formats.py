@@ -1,0 +1,385 @@
+"""The same table comes out of every format; what cannot be read is said in one line."""
+
+import bz2
+import gzip
+import io
+import lzma
+import tracemalloc
+import zipfile
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fires.streams.base import InputError, Position
+from fires.streams.files import from_file
+from fires.streams.files.header import unique_names
+from fires.streams.files.opening import open_table, read_sample
+from fires.streams.files.options import TextOptions
+from fires.streams.files.packing import Damaged, Unpacked
+
+zstandard = pytest.importorskip("zstandard")
+
+
+def packed(data, packing, name="table.csv"):
+    """Bytes packed in some way."""
+    if packing == "zip":
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(name, data)
+        return file.getvalue()
+    pack = {
+        "gzip": gzip.compress,
+        "bz2": bz2.compress,
+        "xz": lzma.compress,
+        "zstd": zstandard.ZstdCompressor().compress,
+    }
+    return pack[packing](data)
+
+
+STREAMED = ["gzip", "bz2", "xz", "zstd"]
+
+
+def table(n=300, seed=0):
+    """Numbers, text with everything that needs quotes, and gaps."""
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "count": rng.integers(-5, 100, n),
+            "size": [None if x < -1 else x for x in rng.normal(size=n)],
+            "town": rng.choice(['Bonn, "Rhein"', "Köln", "a\nb", "ü"], n),
+            "label": rng.choice(["spam", "ham"], n),
+        }
+    )
+
+
+START = Position()
+
+
+def rows_of(opened, start=START, **options):
+    """All rows of a table as text, its faults, and the place behind each row."""
+    if not hasattr(opened, "chunks"):
+        opened = open_table(opened, TextOptions(**options))
+    names = opened.column_names
+    rows, faults, places = [], [], []
+    for chunk in opened.chunks(dict.fromkeys(names, "category"), start):
+        frame = chunk.frame.select(names).cast(pl.String)
+        rows += [tuple(value or "" for value in row) for row in frame.iter_rows()]
+        faults += chunk.faults
+        places += chunk.places.tolist()
+    return rows, faults, places
+
+
+def text_rows(text, **options):
+    data = text if isinstance(text, bytes) else text.encode()
+    return rows_of(io.BytesIO(data), **options)
+
+
+def columns_of(text, **options):
+    data = text if isinstance(text, bytes) else text.encode()
+    return open_table(io.BytesIO(data), TextOptions(**options)).column_names
+
+
+def saved(folder, data, name="x.csv"):
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def fault_of(path, **options):
+    """The one line that says why a file cannot be read."""
+
+    def sample():
+        opened = open_table(path, TextOptions(**options))
+        return read_sample(opened, opened.column_names)
+
+    with pytest.raises(InputError) as caught:
+        sample()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# Options of text
+
+
+def test_the_first_line_of_a_spreadsheet_tells_the_delimiter_and_is_no_header():
+    text = "sep=;\r\na;b,c\r\n1;2,5\r\n"
+    assert columns_of(text) == ("a", "b,c")
+    assert text_rows(text)[0] == [("1", "2,5")]
+    assert columns_of(text, delimiter=",") == ("a;b", "c")
+
+
+def test_a_text_without_a_header_numbers_its_columns_and_loses_no_row():
+    assert columns_of("1,2\n3,4\n", header=False) == ("column_1", "column_2")
+    rows, _, places = text_rows("\n1,2\n3,4\n", header=False)
+    assert rows == [("1", "2"), ("3", "4")]
+    assert places == [[5, 5, 2], [9, 9, 3]]
+    assert text_rows("\ufeff1,2\n", header=False)[0] == [("1", "2")]
+
+
+def test_comments_are_neither_rows_nor_faults_but_lines():
+    text = '# it\'s "odd\n\n#\na,b\n# one\n1,2\n#x,y\n3,"4\n# within"\n5\n6,7\n# end'
+    rows, faults, places = text_rows(text, comment="#")
+    assert rows == [("1", "2"), ("3", "4\n# within"), ("6", "7")]
+    assert faults == [(10, "1 field, the header has 2")]
+    assert [line for *_, line in places] == [6, 9, 11]
+    assert columns_of("//\na,b\n1,2\n", comment="//") == ("a", "b")
+    assert columns_of('"#a",b\n1,2\n', comment="#") == ("#a", "b")
+
+
+@settings(deadline=None)
+@given(
+    lines=st.lists(st.text(st.sampled_from('ab,,"#'), max_size=8), max_size=12),
+    block_size=st.integers(1, 40),
+)
+def test_comments_are_skipped_whatever_the_size_of_the_blocks(lines, block_size):
+    data = "\n".join(["a,b", *lines]).encode()
+    options = TextOptions(delimiter=",", comment="#")
+    one = open_table(io.BytesIO(data), options, block_size)
+    other = open_table(io.BytesIO(data), options)
+    assert rows_of(one) == rows_of(other)
+
+
+def test_columns_of_one_name_get_numbers():
+    opened = open_table(io.BytesIO(b"x,y, x ,x_2,x,,column_6\n1,2,3,4,5,6,7\n"))
+    assert opened.column_names == ("x", "y", "x_3", "x_2", "x_4", "column_6_2", "column_6")
+    assert opened.renamed == (("x", "x_3"), ("x", "x_4"))
+    assert rows_of(opened)[0] == [tuple("1234567")]
+
+
+@given(st.lists(st.sampled_from(["x", "x_2", "x_3", "x_2_2", "", "column_2", "column_2_2"])))
+def test_names_are_unique_and_the_first_of_each_stays(names):
+    given, renamed = unique_names(names)
+    assert len(set(given)) == len(names)
+    for i, name in enumerate(names):
+        if name and name not in names[:i]:
+            assert given[i] == name
+    assert len(renamed) == sum(1 for name in names if name) - len(set(names) - {""})
+
+
+def test_many_columns_of_one_name_take_no_time():
+    assert unique_names(["x"] * 100_000)[0][-1] == "x_100000"
+
+
+# Bytes and encodings
+
+
+@pytest.mark.parametrize(
+    ("encoding", "given"),
+    [
+        ("utf-8-sig", None),
+        ("utf-16", None),
+        ("utf-32", None),
+        ("latin-1", "latin-1"),
+        ("cp1252", "windows-1252"),
+        ("utf-16-le", "utf-16-le"),
+        ("utf-16-be", "UTF-16BE"),
+        ("utf-8", "utf8"),
+    ],
+)
+@pytest.mark.parametrize("packing", [None, "gzip"])
+def test_a_text_is_read_whatever_it_was_written_in(tmp_path, encoding, given, packing):
+    text = table().write_csv()
+    data = text.encode(encoding)
+    path = saved(tmp_path, packed(data, packing) if packing else data)
+    opened = open_table(path, TextOptions(encoding=given), 1000)
+    expected, _, places = text_rows(text)
+    rows, faults, found = rows_of(opened)
+    assert rows == expected
+    assert not faults
+    shift = 3 if encoding == "utf-8-sig" else 0
+    assert [offset for _, offset, _ in found] == [offset + shift for _, offset, _ in places]
+    assert found[-1][0] == path.stat().st_size
+    start = Position(100, *found[99])
+    assert rows_of(opened, start)[0] == rows[100:]
+
+
+@pytest.mark.parametrize("order", ["little", "big"])
+def test_both_orders_of_utf_16_and_32_are_found_by_their_marks(order):
+    for width in ("16", "32"):
+        text = "\ufeffä,b\n1,2\n".encode(f"utf-{width}-{order[0]}e")
+        assert columns_of(text) == ("ä", "b")
+
+
+def test_utf_16_without_a_mark_is_named(tmp_path):
+    for encoding in ("utf-16-le", "utf-16-be"):
+        path = saved(tmp_path, table().write_csv().encode(encoding))
+        assert fault_of(path).endswith(f"looks like UTF-16; try --encoding {encoding}")
+
+
+def test_what_is_no_text_in_its_encoding_costs_its_row():
+    rows = [b"1,a\n"] * 30
+    data = b"".join([b"x,y\n", *rows, b"2,\x81b\n", *rows])
+    rows, faults, _ = text_rows(data, encoding="cp1252")
+    assert len(rows) == 60
+    assert faults == [(32, "not UTF-8 text")]
+    wide = "x,y\n1,2\n".encode("utf-16-le") + b"3\0,\0\0\xd8\n\0" + "5,6\n".encode("utf-16-le")
+    rows, faults, _ = text_rows(wide, encoding="utf-16-le")
+    assert rows == [("1", "2"), ("5", "6")]
+    assert [line for line, _ in faults] == [3]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"encoding": "klingon"},
+        {"encoding": "hex"},
+        {"encoding": ""},
+        {"comment": ""},
+        {"comment": "\n"},
+        {"delimiter": ";;"},
+    ],
+)
+def test_an_option_that_cannot_be_meant_is_refused_in_one_line(options):
+    with pytest.raises(InputError) as caught:
+        TextOptions(**options)
+    assert "\n" not in str(caught.value)
+
+
+def test_charset_normalizer_may_suggest_an_encoding():
+    pytest.importorskip("charset_normalizer")
+    words = "сколько стоит молоко в деревне,хорошая погода сегодня\n" * 20
+    with pytest.raises(InputError, match=r"--encoding (cp1251|mac_cyrillic|koi8_r)"):
+        columns_of(words.encode("cp1251"))
+
+
+# Packed text
+
+
+@pytest.mark.parametrize("packing", [*STREAMED, "zip"])
+def test_packed_text_gives_the_same_batches(tmp_path, packing):
+    text = table(2000).write_csv().encode()
+    path = saved(tmp_path, packed(text, packing), "x.data")
+    expected = list(from_file(saved(tmp_path, text), "label").batches(50))
+    found = list(from_file(path, "label", block_size=5000).batches(50))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one.X, other.X)
+        np.testing.assert_array_equal(one.y, other.y)
+        assert one.position.offset == other.position.offset
+        assert one.position.bytes <= path.stat().st_size
+    opened = open_table(path)
+    start = found[7].position
+    assert rows_of(opened, start)[0] == text_rows(text)[0][400:]
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    members=st.lists(st.binary(max_size=300), min_size=1, max_size=4),
+    sizes=st.lists(st.integers(1, 200), min_size=1),
+    packing=st.sampled_from(STREAMED),
+)
+def test_packed_members_behind_one_another_are_one_text(members, sizes, packing):
+    data = b"".join(packed(member, packing) for member in members)
+    text, found, turn = Unpacked(io.BytesIO(data), packing), b"", 0
+    while more := text.read(size := sizes[turn % len(sizes)]):
+        assert len(more) <= size
+        found += more
+        turn += 1
+    assert found == b"".join(members)
+    assert text.read(1) == b""
+
+
+@pytest.mark.parametrize("packing", STREAMED)
+def test_packed_text_without_its_end_is_damaged_and_stays_so(packing):
+    data = packed(table().write_csv().encode(), packing)
+    for n_bytes in (15, len(data) // 2, len(data) - 1):
+        text = Unpacked(io.BytesIO(data[:n_bytes]), packing)
+        for _ in range(2):
+            with pytest.raises(Damaged, match="its end is missing"):
+                list(iter(lambda text=text: text.read(1000), b""))
+
+
+@pytest.mark.parametrize("packing", STREAMED)
+def test_all_whole_records_before_damage_come_first(tmp_path, packing):
+    rng = np.random.default_rng(0)
+    lines = [f"{x},{i},{i % 2}\n" for i, x in enumerate(rng.integers(0, 2**62, 60_000))]
+    data = packed(("x,i,y\n" + "".join(lines)).encode(), packing)
+    path = saved(tmp_path, data[: 2 * len(data) // 3])
+    numbers = []
+    batches = (numbers.extend(batch.X[:, 1]) for batch in from_file(path, "y").batches(700))
+    with pytest.raises(InputError, match=r"x.csv is damaged after line \d+: its end") as caught:
+        list(batches)
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) > 20_000
+    assert f"after line {len(numbers) + 1}:" in str(caught.value)
+    spoilt = bytearray(data)
+    spoilt[len(data) // 2 : len(data) // 2 + 50] = bytes(50)
+    path.write_bytes(spoilt)
+    with pytest.raises(InputError, match=r"x.csv is damaged"):
+        list(from_file(path, "y").batches(700))
+
+
+def test_damage_within_the_sample_still_gives_the_rows_before_it(tmp_path):
+    text = "x,y\n" + "".join(f"{i * 7919 % 1009},{i % 2}\n" for i in range(5000))
+    data = packed(text.encode(), "gzip")
+    batches = from_file(saved(tmp_path, data[: len(data) // 2]), "y").batches(100)
+    assert next(batches).n_rows == 100
+    with pytest.raises(InputError, match="is damaged after line"):
+        list(batches)
+
+
+def test_unpacking_takes_little_memory_however_well_it_was_packed():
+    for packing in STREAMED:
+        data = packed(bytes(1 << 27), packing)
+        tracemalloc.start()
+        text, n = Unpacked(io.BytesIO(data), packing), 0
+        while more := text.read(1 << 16):
+            n += len(more)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert n == 1 << 27
+        assert peak < 1 << 26
+
+
+@pytest.mark.parametrize("packing", STREAMED)
+def test_packed_text_comes_from_pipes_too(packing):
+    text = table().write_csv().encode()
+    assert rows_of(io.BytesIO(packed(text, packing)))[0] == text_rows(text)[0]
+
+
+def zipped(*names):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in names:
+            archive.writestr(name, "a,b\n1,2\n")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (zipped("a.csv", "b.csv"), r"holds 2 files \(a.csv, b.csv\); unpack it"),
+        (zipped(*[f"{i}.csv" for i in range(9)]), r"holds 9 files \(0.csv, .*, \.\.\.\)"),
+        (zipped(), "holds 0 files"),
+        (zipped("[Content_Types].xml", "xl/workbook.xml"), "is an Excel workbook; save it as CSV"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "is an Excel workbook; save it as CSV"),
+        (packed(b"PAR1" + bytes(99), "gzip"), "holds a file of type Parquet; unpack it first"),
+        (packed(packed(b"a,b\n1,2\n", "bz2"), "xz"), "holds a file of type bz2; unpack it first"),
+        (packed(b"x.csv".ljust(257, b"\0") + b"ustar" + bytes(300), "gzip"), "is a tar archive"),
+        (b"7z\xbc\xaf\x27\x1c" + bytes(99), "is packed with 7z; unpack it first"),
+        (b"\xff\xff\xff\xff" + bytes(99), "is an Arrow stream; write it as an Arrow file"),
+        (b"FEA1" + bytes(99), "is a feather file of version 1; write it again"),
+    ],
+)
+def test_what_else_a_file_may_be_is_said_with_what_to_do(tmp_path, data, words):
+    path = saved(tmp_path, data)
+    with pytest.raises(InputError, match=words):
+        open_table(path)
+    assert fault_of(path).startswith(str(path))
+
+
+def test_an_archive_with_the_junk_of_a_desktop_holds_one_file(tmp_path):
+    path = saved(tmp_path, zipped("folder/", "folder/a.csv", "__MACOSX/folder/._a.csv"))
+    assert rows_of(path)[0] == [("1", "2")]
+
+
+def test_zip_parquet_and_arrow_cannot_come_from_a_pipe():
+    parquet, arrow = io.BytesIO(), io.BytesIO()
+    table().write_parquet(parquet)
+    table().write_ipc(arrow)
+    for data, kind in ((parquet, "Parquet"), (arrow, "Arrow"), (io.BytesIO(zipped("a")), "zip")):
+        data.seek(0)
+        with pytest.raises(InputError, match=f"{kind} cannot be read from a stream; save it to"):
+            open_table(data)
