@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import tracemalloc
 import zipfile
 
@@ -19,6 +20,7 @@ from fires.streams.files.header import unique_names
 from fires.streams.files.opening import open_table, read_sample
 from fires.streams.files.options import TextOptions
 from fires.streams.files.packing import Damaged, Unpacked
+from fires.streams.files.scanned_table import _without_panics
 
 zstandard = pytest.importorskip("zstandard")
 
@@ -383,3 +385,172 @@ def test_zip_parquet_and_arrow_cannot_come_from_a_pipe():
         data.seek(0)
         with pytest.raises(InputError, match=f"{kind} cannot be read from a stream; save it to"):
             open_table(data)
+
+
+# Parquet and Arrow
+
+
+def written(frame, folder, kind):
+    """The table in a file of some kind."""
+    path = folder / f"table.{kind}"
+    if kind == "parquet":
+        frame.write_parquet(path, row_group_size=64)
+    elif kind in ("arrow", "feather"):
+        frame.write_ipc(path, compression="zstd" if kind == "feather" else "uncompressed")
+    elif kind == "ndjson":
+        frame.write_ndjson(path)
+    else:
+        frame.write_csv(path)
+    return path
+
+
+FILES = ["parquet", "arrow", "feather", "ndjson"]
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file_of_each_kind_gives_the_batches_of_the_plain_text(tmp_path, kind):
+    frame = table(2000)
+    expected = list(from_file(written(frame, tmp_path, "csv"), "label").batches(60))
+    found = list(from_file(written(frame, tmp_path, kind), "label").batches(60))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one.X, other.X)
+        np.testing.assert_array_equal(one.y, other.y)
+        assert one.position.rows == other.position.rows
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_reading_goes_on_at_any_place_of_each_kind(tmp_path, kind):
+    opened = open_table(written(table(), tmp_path, kind))
+    rows, _, places = rows_of(opened)
+    for at in (1, 150, 299, 300):
+        assert rows_of(opened, Position(at, *places[at - 1]))[0] == rows[at:]
+    assert places[-1][0] == opened.n_bytes
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "feather"])
+def test_whatever_is_damaged_is_said_in_one_line_and_nothing_else(tmp_path, kind, capfd):
+    path = written(table(), tmp_path, kind)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    messages = []
+    for trial in range(150):
+        data = bytearray(whole)
+        first = 8 if trial % 2 else len(data) - 500
+        data[int(rng.integers(first, len(data)))] ^= int(rng.integers(1, 256))
+        path.write_bytes(data[: int(rng.integers(20, len(data)))] if trial % 10 == 0 else data)
+        try:
+            rows_of(path)
+        except InputError as error:
+            messages.append(str(error))
+    assert len(messages) > 20
+    assert all("\n" not in message and str(path) in message for message in messages)
+    assert capfd.readouterr().err == ""
+
+
+def test_what_others_write_to_standard_error_meanwhile_is_not_lost(capfd):
+    with _without_panics():
+        os.write(2, b"progress")
+    assert capfd.readouterr().err == "progress"
+
+
+def test_an_ending_that_does_not_fit_is_said(tmp_path):
+    for name in ("x.arrow", "x.feather", "x.parquet"):
+        kind = "a Parquet" if name == "x.parquet" else "an Arrow"
+        assert f"is not {kind} file" in fault_of(saved(tmp_path, b"a,b\n1,2\n", name))
+
+
+# NDJSON
+
+
+def json_rows(*lines, **options):
+    return text_rows("\n".join(lines), **options)
+
+
+def test_keys_become_columns_and_what_is_not_there_is_missing():
+    opened = open_table(io.BytesIO(b'{"b": 1, "a": "x"}\n\n{"c": true, "b": 2}\n'))
+    assert opened.column_names == ("b", "a", "c")
+    assert rows_of(opened) == (
+        [("1", "x", ""), ("2", "", "true")],
+        [],
+        [[19, 19, 1], [40, 40, 3]],
+    )
+
+
+@pytest.mark.parametrize("bad", ["", '{"bad": }'])
+def test_values_are_what_they_were_whether_a_line_is_bad_or_not(bad):
+    values = ["1", "1.5", '"1"', "18446744073709551615", "9007199254740993", "true", "null"]
+    values += ["-3", "1.0", "1e5", "1e-5", '"x \\u00fc"', '"tab\\t"', "0.30000000000000004"]
+    lines = [f'{{"x": {value}}}' for value in values]
+    rows, faults, _ = json_rows(*lines, bad)
+    found = [row[0] for row in rows]
+    assert found[:7] == ["1", "1.5", "1", "18446744073709551615", "9007199254740993", "true", ""]
+    assert found[7:] == ["-3", "1", "100000", "0.00001", "x ü", "tab\t", "0.30000000000000004"]
+    assert faults == ([(15, "not a JSON object")] if bad else [])
+
+
+def test_a_bad_line_costs_itself_wherever_it_stands():
+    lines = [f'{{"i": {i}, "y": {i % 2}}}' for i in range(40_000)]
+    for at, bad in {3: "[1]", 20_000: '{"i": 1', 20_001: "7", 39_999: "{'i': 1}"}.items():
+        lines[at] = bad
+    rows, faults, _ = json_rows(*lines)
+    assert [line for line, _ in faults] == [4, 20_001, 20_002, 40_000]
+    assert len(rows) == 39_996
+    data = "\n".join(lines[:100]).encode() + b'\n{"i": "\xff"}\n'
+    assert text_rows(data)[1] == [(4, "not a JSON object"), (101, "not UTF-8 text")]
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    lines=st.lists(st.sampled_from(['{"a":1}', '{"a":"x","b":2}', "", "{", "[]"]), max_size=12),
+    block_size=st.integers(1, 60),
+)
+def test_lines_of_json_are_the_same_whatever_the_size_of_the_blocks(lines, block_size):
+    data = "\n".join(['{"a": 0, "b": null}', *lines]).encode()
+    one = open_table(io.BytesIO(data), TextOptions(), block_size)
+    assert rows_of(one) == rows_of(open_table(io.BytesIO(data)))
+
+
+def test_numbers_in_quotes_are_read_as_numbers():
+    lines = ['{"x": 1.5, "y": 0}'] * 50 + ['{"x": "2.5", "y": 1}'] * 50
+    X = np.concatenate(
+        [b.X for b in from_file(io.BytesIO("\n".join(lines).encode()), "y").batches(9)]
+    )
+    assert X[:, 0].tolist() == [1.5] * 50 + [2.5] * 50
+
+
+def test_nested_values_come_as_lists():
+    opened = open_table(io.BytesIO(b'{"a": {"b": 1}, "y": 1}\n{"a": null, "y": 2}\n'))
+    frame = read_sample(opened, opened.column_names)
+    assert frame["a"].dtype == pl.List(pl.String)
+    assert frame["a"].to_list() == [['{"b": 1}'], None]
+    assert frame["y"].to_list() == ["1", "2"]
+
+
+def test_keys_that_come_after_the_sample_are_noted_and_not_used():
+    lines = ['{"a": 1, "y": 0}'] * 200_000
+    lines[150_000:] = ['{"a": 1, "new": 3, "y": 0}'] * 50_000
+    opened = open_table(io.BytesIO("\n".join(lines).encode()))
+    assert opened.column_names == ("a", "y")
+    assert len(rows_of(opened)[0]) == 200_000
+    assert opened.new_fields == {"new": 150_001}
+
+
+def test_what_is_not_one_object_per_line_is_said(tmp_path):
+    for text in ('[{"a": 1}]', '[\n{"a": 1}]', '\ufeff [ { "a": 1 } ]'):
+        assert "is a JSON array; write one object per line" in fault_of(
+            saved(tmp_path, text.encode())
+        )
+    path = saved(tmp_path, b'{\n  "a": 1\n}\n')
+    assert "no readable rows; first problem: line 1: not a JSON object" in fault_of(path)
+    assert fault_of(saved(tmp_path, b"\n", "x.ndjson")).endswith("is empty")
+    assert "no columns" in fault_of(saved(tmp_path, b"{}\n{}\n"))
+    assert "[id]" in open_table(saved(tmp_path, b"[id],[b]\n1,2\n")).column_names
+
+
+@pytest.mark.parametrize("packing", [*STREAMED, "zip"])
+def test_json_may_be_packed_and_in_any_encoding(tmp_path, packing):
+    text = '{"ä": 1}\n{"ä": 2}\n'
+    path = saved(tmp_path, packed(text.encode("utf-16"), packing, "x.ndjson"))
+    opened = open_table(path)
+    assert opened.column_names == ("ä",)
+    assert rows_of(opened)[0] == [("1",), ("2",)]

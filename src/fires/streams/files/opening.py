@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,10 +16,13 @@ from fires.core.errors import InputError, closest
 from fires.streams.base import Position
 from fires.streams.files.byte_sources import File, Pipe, plain_errors
 from fires.streams.files.header import not_text
+from fires.streams.files.json_table import JsonTable
 from fires.streams.files.options import FOUND_OUT, TextOptions
 from fires.streams.files.packing import ADVICE, kind_of
 from fires.streams.files.records import NOT_UTF8
 from fires.streams.files.scanned_table import ScannedTable
+from fires.streams.files.table import LEAST_ROWS as LEAST_ROWS
+from fires.streams.files.table import SAMPLE_ROWS as SAMPLE_ROWS
 from fires.streams.files.table import FileTable, unreadable
 from fires.streams.files.text_blocks import BLOCK
 from fires.streams.files.text_source import TextSource
@@ -26,14 +30,12 @@ from fires.streams.files.text_table import TextTable
 
 Source = str | os.PathLike[str] | BinaryIO
 
-SAMPLE_ROWS = 10_000
-"""How many rows at most decide what the columns hold."""
-LEAST_ROWS = 100
-"""How many rows decide it where a pipe has no more to give for the moment."""
 _SAMPLE_CELLS = 2_000_000
 _MOST_NOT_TEXT = 0.05
 """A text of which more rows of the sample are not UTF-8 was written in another way."""
 _ENDINGS = {".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow"}
+_ARRAY = re.compile(rb"\s*\[\s*([\[{]|$)")
+_OBJECT = re.compile(rb'\s*\{\s*(["}]|$)')
 _NO_PIPE = ("Parquet", "Arrow", "Arrow stream", "zip")
 
 
@@ -96,6 +98,15 @@ def _piped(name: str, pipe: Pipe, options: TextOptions) -> TextSource:
 
 
 def _text_table(text: TextSource, options: TextOptions, block_size: int) -> FileTable:
+    """Find out what a text holds by its ending and its first line."""
+    endings = set(Path(text.name.lower()).suffixes)
+    first = text.first_line()
+    if _ARRAY.match(first):
+        raise InputError(
+            f"{text.name} is a JSON array; write one object per line, for instance with jq -c '.[]'"
+        )
+    if endings & {".ndjson", ".jsonl"} or _OBJECT.match(first):
+        return JsonTable(text, block_size)
     return TextTable(text, options, block_size)
 
 

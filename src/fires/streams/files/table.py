@@ -16,6 +16,11 @@ from fires.streams.base import Position
 if TYPE_CHECKING:
     import polars as pl
 
+SAMPLE_ROWS = 10_000
+"""How many rows at most decide what the columns hold."""
+LEAST_ROWS = 100
+"""How many rows decide it where a pipe has no more to give for the moment."""
+
 
 @dataclass(frozen=True, eq=False)
 class Chunk:

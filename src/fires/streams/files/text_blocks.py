@@ -59,17 +59,13 @@ class Block:
     regular: bool
     short: bool = False
 
-    def pieces(self, delimiter: str, width: int, comment: str | None = None) -> Iterator[Block]:
+    def pieces(self, is_regular: Callable[[bytes, int], bool]) -> Iterator[Block]:
         """Cut the block further.
 
         Parameters
         ----------
-        delimiter : str
-            What stands between two fields.
-        width : int
-            How many fields a record should have.
-        comment : str, optional
-            What a line to be skipped begins with.
+        is_regular : callable
+            Called with the text of a piece and the number of its records.
 
         Returns
         -------
@@ -82,10 +78,8 @@ class Block:
             last = max(int(np.searchsorted(self.ends, start + PIECE, side="right")), first + 1)
             stop = int(self.ends[last - 1])
             data = self.data[start - offset : stop - offset]
-            ends, regular = _regular_ends(data, _line_ends(data), delimiter, width, comment)
-            regular = regular and ends is not None and len(ends) == last - first
             ends, lines = self.ends[first:last], self.lines[first : last + 1]
-            yield Block(data, ends, lines, regular, self.short)
+            yield Block(data, ends, lines, is_regular(data, last - first), self.short)
             first, start = last, stop
 
 
@@ -241,6 +235,33 @@ def cut_into_lines(
         return newlines + 1, True
 
     return _cut(read, find, offset=offset, line=line, block_size=block_size, ready=ready)
+
+
+def looks_regular(
+    data: bytes, n_records: int, delimiter: str, width: int, comment: str | None
+) -> bool:
+    """Tell whether a piece of a text can be taken whole by a parser.
+
+    Parameters
+    ----------
+    data : bytes
+        Whole records.
+    n_records : int
+        How many.
+    delimiter : str
+        What stands between two fields.
+    width : int
+        How many fields a record should have.
+    comment : str, optional
+        What a line to be skipped begins with.
+
+    Returns
+    -------
+    bool
+        As in a :class:`Block`.
+    """
+    ends, regular = _regular_ends(data, _line_ends(data), delimiter, width, comment)
+    return regular and ends is not None and len(ends) == n_records
 
 
 def _cut(

@@ -20,7 +20,7 @@ from fires.streams.files.packing import (
     Unzipped,
     kind_of,
 )
-from fires.streams.files.text_blocks import Block, Read
+from fires.streams.files.text_blocks import PIECE, Block, Read, fill
 
 Cut = Callable[..., Iterator[Block]]
 _HEAD = 4096
@@ -88,6 +88,21 @@ class TextSource:
                 text = Decoded(text, self.encoding)
             skip(text, offset)
             yield text.read, (lambda: None) if self._is_direct else file.tell
+
+    def first_line(self) -> bytes:
+        """Read the first line that is not blank.
+
+        Returns
+        -------
+        bytes
+            In UTF-8 without a byte order mark; the beginning, if the line is very long.
+        """
+        line, ended = b"", False
+        with self.open(again=True) as (read, _):
+            while not ended and b"\n" not in line and len(line) <= PIECE:
+                pieces, ended = fill(read, self.ready, _HEAD)
+                line = b"".join([line, *pieces]).removeprefix(codecs.BOM_UTF8).lstrip()
+        return line.partition(b"\n")[0]
 
     def blocks(
         self, cut: Cut, start: Position, *, again: bool

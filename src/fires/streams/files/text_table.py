@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from fires.streams.files.options import TextOptions
 from fires.streams.files.read_ahead import read_ahead
 from fires.streams.files.records import is_utf8, walk
 from fires.streams.files.table import Chunk
-from fires.streams.files.text_blocks import PIECE, Block, cut_into_blocks
+from fires.streams.files.text_blocks import PIECE, Block, cut_into_blocks, looks_regular
 from fires.streams.files.text_source import TextSource
 
 
@@ -51,13 +52,13 @@ class TextTable:
         self._delimiter = header.delimiter
         self._comment = options.comment
         self._body = Position(offset=header.n_bytes, line=header.n_lines)
-        self._cut = partial(
-            cut_into_blocks,
-            delimiter=header.delimiter,
-            width=len(header.names),
-            comment=options.comment,
-            block_size=block_size,
-        )
+        form: dict[str, Any] = {
+            "delimiter": header.delimiter,
+            "width": len(header.names),
+            "comment": options.comment,
+        }
+        self._cut = partial(cut_into_blocks, block_size=block_size, **form)
+        self._looks_regular = partial(looks_regular, **form)
 
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
@@ -84,7 +85,7 @@ class TextTable:
         if frame is not None:
             yield Chunk(frame, block.lines[:-1], places_of(block, used), short=block.short)
         elif len(block.data) > PIECE and len(block.ends) > 1:
-            for piece in block.pieces(self._delimiter, len(self.column_names), self._comment):
+            for piece in block.pieces(self._looks_regular):
                 yield from self._parsed(piece, kinds, used)
         else:
             yield self._slow(block, kinds, used)
