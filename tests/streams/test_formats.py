@@ -5,22 +5,28 @@ import gzip
 import io
 import lzma
 import os
+import tempfile
 import tracemalloc
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_svmlight_file
 
 from fires.streams.base import InputError, Position
 from fires.streams.files import from_file
+from fires.streams.files.byte_sources import File
 from fires.streams.files.header import unique_names
 from fires.streams.files.opening import open_table, read_sample
 from fires.streams.files.options import TextOptions
 from fires.streams.files.packing import Damaged, Unpacked
 from fires.streams.files.scanned_table import _without_panics
+from fires.streams.files.svmlight import SvmlightFile
+from fires.streams.files.text_source import TextSource
 
 zstandard = pytest.importorskip("zstandard")
 
@@ -554,3 +560,204 @@ def test_json_may_be_packed_and_in_any_encoding(tmp_path, packing):
     opened = open_table(path)
     assert opened.column_names == ("ä",)
     assert rows_of(opened)[0] == [("1",), ("2",)]
+
+
+# Several files
+
+
+def days(folder):
+    """A table in three files: plain, packed with its columns in another order, and Parquet."""
+    frame = table()
+    frame[:100].write_csv(folder / "day1.csv")
+    second = frame[100:180].select("town", "label", "size", "count").write_csv().encode()
+    saved(folder, packed(second, "zstd"), "day2.csv.zst")
+    frame[180:].with_columns(extra=pl.lit(1)).drop("size").write_parquet(folder / "day3.parquet")
+    return [folder / name for name in ("day1.csv", "day2.csv.zst", "day3.parquet")], frame
+
+
+def test_several_files_are_one_table_whatever_their_kinds_and_order_of_columns(tmp_path):
+    paths, frame = days(tmp_path)
+    opened = open_table(paths)
+    assert opened.column_names == ("count", "size", "town", "label")
+    assert opened.n_bytes == sum(path.stat().st_size for path in paths)
+    rows, faults, places = rows_of(opened)
+    expected = frame.with_columns(
+        size=pl.when(pl.int_range(len(frame)) < 180).then("size").otherwise(None)
+    )
+    assert rows == text_rows(expected.write_csv())[0]
+    assert not faults
+    assert [file for *_, file in places] == [0] * 100 + [1] * 80 + [2] * 120
+    assert [n_bytes for n_bytes, *_ in places] == sorted(n_bytes for n_bytes, *_ in places)
+    assert places[-1][0] == opened.n_bytes
+    assert opened.differences == [
+        f'{paths[2]} lacks the column "size": missing there',
+        f'column "extra" only in {paths[2]}: not used',
+    ]
+
+
+def test_reading_goes_on_in_the_middle_of_any_file(tmp_path):
+    paths, _ = days(tmp_path)
+    opened = open_table(paths)
+    rows, _, places = rows_of(opened)
+    for at in (50, 100, 101, 150, 180, 299, 300):
+        assert rows_of(opened, Position(at, *places[at - 1]))[0] == rows[at:]
+    whole = list(from_file(paths, "label").batches(70))
+    stream = from_file(paths, "label")
+    first = next(stream.batches(140))
+    assert first.position.file == 1
+    later = from_file(paths, "label", columns=stream.columns, start=first.position)
+    for one, other in zip(later.batches(70), whole[2:], strict=True):
+        np.testing.assert_array_equal(one.X, other.X)
+        assert one.position == other.position
+
+
+def test_faults_come_with_the_file_they_are_in(tmp_path):
+    paths = [saved(tmp_path, b"a,y\n1,2\n3\n4,5\n", name) for name in ("one.csv", "two.csv")]
+    opened = open_table(paths)
+    chunks = list(opened.chunks({"a": "category", "y": "category"}, Position()))
+    assert [(chunk.source, chunk.faults) for chunk in chunks] == [
+        (str(path), [(3, "1 field, the header has 2")]) for path in paths
+    ]
+
+
+def test_a_file_without_the_target_is_named_before_anything_is_read(tmp_path):
+    good = saved(tmp_path, b"a,y\n1,2\n", "one.csv")
+    bad = saved(tmp_path, b"a,Y\n1,2\n", "two.csv")
+    with pytest.raises(InputError, match=r'no column "y" in .*two.csv; did you mean "Y"\?'):
+        from_file([good, bad], "y")
+    other = saved(tmp_path, b"b,c\n1,2\n", "three.csv")
+    with pytest.raises(InputError, match=r"three.csv has no column of those in .*one.csv"):
+        open_table([good, other])
+    with pytest.raises(InputError, match="there is no file"):
+        open_table([])
+    assert from_file([good], "y").schema.feature_names == ("a",)
+
+
+def test_files_that_differ_in_the_same_way_share_a_line(tmp_path):
+    first = saved(tmp_path, b"a,b,y\n1,2,3\n", "0.csv")
+    later = [saved(tmp_path, b"a,y,c,d\n1,2,3,4\n", f"{i}.csv") for i in (1, 2, 3)]
+    assert open_table([first, *later]).differences == [
+        f'{later[0]} and 2 more files lack the column "b": missing there',
+        f'columns "c", "d" only in {later[0]} and 2 more files: not used',
+    ]
+
+
+# svmlight
+
+
+def sparse_lines(n=500, width=40, seed=0):
+    rng = np.random.default_rng(seed)
+    lines = []
+    for i in range(n):
+        indices = np.sort(rng.choice(width, 5, replace=False)) + 1
+        pairs = " ".join(f"{j}:{x:.4f}" for j, x in zip(indices, rng.normal(size=5), strict=True))
+        lines.append(f"{'+1' if i % 3 else '-1'} {pairs}")
+    lines[7] += f" {width + 1}:2.5"
+    return lines
+
+
+def sparse_batches(path, size=64, **options):
+    stream = from_file(path, **options)
+    batches = list(stream.batches(size))
+    assert all(batch.n_rows == size for batch in batches[:-1])
+    return stream, batches
+
+
+@pytest.mark.parametrize("packing", [None, *STREAMED, "zip"])
+def test_sparse_rows_stay_sparse(tmp_path, packing):
+    data = ("# a comment 99:1\n" + "\n".join(sparse_lines()) + "\n").encode()
+    X, y = load_svmlight_file(io.BytesIO(data))
+    path = saved(tmp_path, packed(data, packing) if packing else data, "x")
+    stream, batches = sparse_batches(path, block_size=3000)
+    assert stream.schema.feature_names == tuple(str(i) for i in range(1, 42))
+    assert (stream.schema.target, stream.columns, stream.surprises()) == ("target", None, [])
+    assert all(batch.X.format == "csr" for batch in batches)
+    np.testing.assert_array_equal(np.vstack([b.X.toarray() for b in batches]), X.toarray())
+    labels = np.concatenate([batch.y for batch in batches])
+    np.testing.assert_array_equal(labels, y)
+    assert labels.dtype == np.int64
+    assert batches[-1].position.line == 501
+    assert batches[-1].position.offset == len(data)
+    for at in (0, 3, 6):
+        _, later = sparse_batches(path, start=batches[at].position)
+        np.testing.assert_array_equal(
+            np.concatenate([batch.y for batch in later]), labels[64 * (at + 1) :]
+        )
+        assert later[-1].position.rows == 500
+
+
+def test_what_is_wrong_in_a_sparse_file_costs_its_line(tmp_path):
+    lines = sparse_lines()
+    bad = {20: "1 3:1 2:1", 100: "x 1:1", 101: "1 2:", 300: "1 5", 301: "1,2 3:4", 302: "1 0:3"}
+    bad |= {400: "1 3:inf", 401: "nan 3:1"}
+    for at, line in bad.items():
+        lines[at] = line
+    lines[410:410] = ["", "# nothing", "   "]
+    text = "\n".join(lines).replace("1 0:3", "1 :3")
+    stream, batches = sparse_batches(saved(tmp_path, text.encode(), "x.svm"))
+    assert sum(batch.n_rows for batch in batches) == 500 - len(bad)
+    assert stream.rejected.count == len(bad)
+    assert sorted(line for line, _ in stream.rejected.examples) == [at + 1 for at in bad]
+    assert batches[-1].position.line == 503
+
+
+def test_indices_may_start_at_zero_and_labels_may_be_fractions(tmp_path):
+    path = saved(tmp_path, b"1.5 qid:2 0:1 3:2 # x:9\n2 qid:2 1:5\r\n-.5 2:1e-3\n", "x")
+    stream, (batch,) = sparse_batches(path)
+    assert stream.schema.feature_names == ("0", "1", "2", "3")
+    assert batch.X.toarray().tolist() == [[1, 0, 0, 2], [0, 5, 0, 0], [0, 0, 1e-3, 0]]
+    assert batch.y.tolist() == [1.5, 2, -0.5]
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.integers(-3, 3),
+            st.lists(st.integers(0, 10**6), unique=True, max_size=4),
+            st.sampled_from(["", " #c 5:5", "\n# 77:7", "\n"]),
+        ),
+        min_size=1,
+        max_size=20,
+    ),
+    block_size=st.integers(1, 200),
+)
+def test_the_greatest_index_is_found_whatever_the_size_of_the_blocks(rows, block_size):
+    lines = [
+        f"{label} {' '.join(f'{i}:1' for i in sorted(found))}{after}"
+        for label, found, after in [*rows, (1, [4], "")]
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = saved(Path(folder), "\n".join(lines).encode())
+        file = SvmlightFile(TextSource("x", File(path)), block_size)
+    indices = [4, *(i for _, found, _ in rows for i in found)]
+    assert file.zero_based == (0 in indices)
+    assert file.n_features == max(indices) + file.zero_based
+    assert file.whole_labels
+
+
+def test_what_cannot_be_read_of_svmlight_is_said_in_one_line(tmp_path):
+    many = saved(tmp_path, b"1,2 3:1\n2 4:1\n", "x")
+    with pytest.raises(InputError, match="several labels in a row"):
+        from_file(many)
+    with pytest.raises(InputError, match="svmlight cannot be read from a stream; save it"):
+        from_file(io.BytesIO(b"1 2:3\n"))
+    huge = saved(tmp_path, b"1 2:3\n1 99999999999:1\n", "y")
+    with pytest.raises(InputError, match="index 99999999999 in line 2 is too great"):
+        from_file(huge)
+    empty = saved(tmp_path, b"1\n2\n", "z.svm")
+    with pytest.raises(InputError, match="no row with an entry"):
+        from_file(empty)
+    wrong = saved(tmp_path, b"1 2:x\n1 3:y\n", "w.svm")
+    with pytest.raises(InputError, match="no readable rows; first problem: line 1: not a label"):
+        list(from_file(wrong).batches(10))
+
+
+def test_rows_before_the_damage_of_a_packed_sparse_file_come_first(tmp_path):
+    data = packed("\n".join(sparse_lines(20_000)).encode(), "gzip")
+    path = saved(tmp_path, data[: len(data) // 2], "x.svm.gz")
+    found = []
+    batches = (found.append(batch.n_rows) for batch in from_file(path).batches(100))
+    with pytest.raises(InputError, match=r"is damaged after line \d+"):
+        list(batches)
+    assert sum(found) > 8000

@@ -17,10 +17,9 @@ from fires.streams.base import Position
 from fires.streams.files.byte_sources import plain_errors
 from fires.streams.files.read_ahead import read_ahead
 from fires.streams.files.records import NOT_UTF8, is_utf8
-from fires.streams.files.table import LEAST_ROWS, SAMPLE_ROWS, Chunk, unreadable
+from fires.streams.files.table import LEAST_ROWS, SAMPLE_ROWS, Chunk, places_of, unreadable
 from fires.streams.files.text_blocks import BLOCK, PIECE, Block, cut_into_lines
 from fires.streams.files.text_source import TextSource
-from fires.streams.files.text_table import places_of
 
 NOT_AN_OBJECT = "not a JSON object"
 

@@ -17,10 +17,13 @@ from fires.streams.base import Position
 from fires.streams.files.byte_sources import File, Pipe, plain_errors
 from fires.streams.files.header import not_text
 from fires.streams.files.json_table import JsonTable
+from fires.streams.files.many_tables import ManyTables
 from fires.streams.files.options import FOUND_OUT, TextOptions
 from fires.streams.files.packing import ADVICE, kind_of
 from fires.streams.files.records import NOT_UTF8
 from fires.streams.files.scanned_table import ScannedTable
+from fires.streams.files.svmlight import ENDINGS as SVMLIGHT_ENDINGS
+from fires.streams.files.svmlight import SvmlightFile, looks_like_svmlight
 from fires.streams.files.table import LEAST_ROWS as LEAST_ROWS
 from fires.streams.files.table import SAMPLE_ROWS as SAMPLE_ROWS
 from fires.streams.files.table import FileTable, unreadable
@@ -40,14 +43,14 @@ _NO_PIPE = ("Parquet", "Arrow", "Arrow stream", "zip")
 
 
 def open_table(
-    source: Source, options: TextOptions = FOUND_OUT, block_size: int = BLOCK
-) -> FileTable:
-    r"""Find out what a file holds by its first bytes.
+    sources: Source | Sequence[Source], options: TextOptions = FOUND_OUT, block_size: int = BLOCK
+) -> FileTable | SvmlightFile:
+    r"""Find out what files hold by their first bytes.
 
     Parameters
     ----------
-    source : path, "-" for standard input, or binary file
-        The file.
+    sources : path, "-" for standard input, or binary file; or a sequence of them
+        The file, or several that hold one table in order.
     options : TextOptions
         What the user says about a text.
     block_size : int
@@ -55,8 +58,8 @@ def open_table(
 
     Returns
     -------
-    FileTable
-        The table in it.
+    FileTable or SvmlightFile
+        What is in it.
 
     Examples
     --------
@@ -64,6 +67,21 @@ def open_table(
     >>> open_table(io.BytesIO(b"a;b\n1;2\n")).column_names
     ('a', 'b')
     """
+    if isinstance(sources, str) or not isinstance(sources, Sequence):
+        return _open(sources, options, block_size)
+    if not sources:
+        raise InputError("there is no file to read")
+    opened = [_open(source, options, block_size) for source in sources]
+    if len(opened) == 1:
+        return opened[0]
+    tables = [table for table in opened if not isinstance(table, SvmlightFile)]
+    if len(tables) < len(opened):
+        raise InputError("only one svmlight file can be read at a time; join them into one")
+    return ManyTables(tables)
+
+
+def _open(source: Source, options: TextOptions, block_size: int) -> FileTable | SvmlightFile:
+    """Find out what one file holds."""
     standard_input = getattr(sys.stdin, "buffer", None)
     if source == "-":
         if standard_input is None:  # a program can be started without
@@ -97,16 +115,20 @@ def _piped(name: str, pipe: Pipe, options: TextOptions) -> TextSource:
     return TextSource(name, pipe, options.encoding)
 
 
-def _text_table(text: TextSource, options: TextOptions, block_size: int) -> FileTable:
+def _text_table(
+    text: TextSource, options: TextOptions, block_size: int
+) -> FileTable | SvmlightFile:
     """Find out what a text holds by its ending and its first line."""
     endings = set(Path(text.name.lower()).suffixes)
-    first = text.first_line()
+    first = text.first_line(options.comment or "#")
     if _ARRAY.match(first):
         raise InputError(
             f"{text.name} is a JSON array; write one object per line, for instance with jq -c '.[]'"
         )
     if endings & {".ndjson", ".jsonl"} or _OBJECT.match(first):
         return JsonTable(text, block_size)
+    if endings & SVMLIGHT_ENDINGS or looks_like_svmlight(first):
+        return SvmlightFile(text, block_size)
     return TextTable(text, options, block_size)
 
 
@@ -128,8 +150,13 @@ def choose_columns(table: FileTable, target: str, exclude: Sequence[str]) -> lis
         The columns to read, in the order of the table.
     """
     names = table.column_names
-    known = set(names)
-    for name in [target, *exclude]:
+    parts = table.tables if isinstance(table, ManyTables) else (table,)
+    for part in parts:
+        if target not in part.column_names:
+            hint = _hint(target, part.column_names)
+            raise InputError(f'no column "{target}" in {part.name}', hint=hint)
+    known = {name for part in parts for name in part.column_names}
+    for name in exclude:
         if name not in known:
             raise InputError(f'no column "{name}" in {table.name}', hint=_hint(name, names))
     if target in exclude:
@@ -186,4 +213,24 @@ def read_sample(table: FileTable, names: Sequence[str]) -> pl.DataFrame:
         raise unreadable(table, *faults[0])
     if n_read == 0:
         raise InputError(f"{table.name} has a header but no rows")
-    return pl.concat(frames).head(n_rows)
+    return _joined(frames).head(n_rows)
+
+
+def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """Rows under one another; files of different kinds may give a column different types."""
+    types: dict[str, pl.DataType] = {}
+    for frame in frames:
+        for name, kind in frame.schema.items():
+            if types.setdefault(name, kind) != kind:
+                nested = next((t for t in (types[name], kind) if t.is_nested()), None)
+                types[name] = nested or pl.String()
+    return pl.concat(
+        frame.with_columns(
+            pl.lit(None, types[name]).alias(name)
+            if types[name].is_nested()
+            else pl.col(name).cast(types[name], strict=False)
+            for name, kind in frame.schema.items()
+            if kind != types[name]
+        )
+        for frame in frames
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fires.columns.schema import N_EXAMPLES, Column
 from fires.core.errors import InputError
@@ -40,8 +40,8 @@ class Rejected:
 
 
 def from_file(
-    path: Source,
-    target: str,
+    path: Source | Sequence[Source],
+    target: str | None = None,
     *,
     exclude: Sequence[str] = (),
     max_categories: int = 1000,
@@ -65,7 +65,7 @@ def from_file(
 
     Parameters
     ----------
-    path : path, "-" for standard input, or binary file
+    path : path, "-" for standard input, or binary file; or a sequence of them
         What it holds is found out from its first bytes: Parquet, or text in UTF-8 with a header,
         its fields separated by a comma, semicolon, tab or bar; packed with gzip or not.
     target : str
@@ -116,9 +116,14 @@ def from_file(
     from fires.columns.kinds import find_kinds
     from fires.streams.files.opening import choose_columns, open_table, read_sample
     from fires.streams.files.options import TextOptions
+    from fires.streams.files.svmlight import SvmlightFile, SvmlightStream
 
     options = TextOptions(delimiter, encoding, header, comment)
     table = open_table(path, options, block_size)
+    if isinstance(table, SvmlightFile):
+        return cast("FileStream", SvmlightStream(table, start))  # it can do the same
+    if target is None:
+        raise InputError(f"{table.name}: say which column to predict")
     used = choose_columns(table, target, [exclude] if isinstance(exclude, str) else exclude)
     if columns is None:
         columns = find_kinds(read_sample(table, used), target, numeric_target=numeric_target)

@@ -89,20 +89,29 @@ class TextSource:
             skip(text, offset)
             yield text.read, (lambda: None) if self._is_direct else file.tell
 
-    def first_line(self) -> bytes:
-        """Read the first line that is not blank.
+    def first_line(self, comment: str) -> bytes:
+        """Read the first line that is neither blank nor a comment.
+
+        Parameters
+        ----------
+        comment : str
+            What a comment begins with.
 
         Returns
         -------
         bytes
             In UTF-8 without a byte order mark; the beginning, if the line is very long.
         """
-        line, ended = b"", False
+        rest, ended = b"", False
         with self.open(again=True) as (read, _):
-            while not ended and b"\n" not in line and len(line) <= PIECE:
+            while not ended and len(rest) <= PIECE:
                 pieces, ended = fill(read, self.ready, _HEAD)
-                line = b"".join([line, *pieces]).removeprefix(codecs.BOM_UTF8).lstrip()
-        return line.partition(b"\n")[0]
+                rest = b"".join([rest, *pieces]).removeprefix(codecs.BOM_UTF8)
+                *lines, rest = rest.split(b"\n")
+                for line in [*lines, rest] if ended else lines:
+                    if line.strip() and not line.startswith(comment.encode()):
+                        return line
+        return rest
 
     def blocks(
         self, cut: Cut, start: Position, *, again: bool

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from fires.columns.schema import Kind
@@ -19,7 +18,7 @@ from fires.streams.files.header import read_header
 from fires.streams.files.options import TextOptions
 from fires.streams.files.read_ahead import read_ahead
 from fires.streams.files.records import is_utf8, walk
-from fires.streams.files.table import Chunk
+from fires.streams.files.table import Chunk, places_of
 from fires.streams.files.text_blocks import PIECE, Block, cut_into_blocks, looks_regular
 from fires.streams.files.text_source import TextSource
 
@@ -130,22 +129,3 @@ class TextTable:
         frame = pl.DataFrame([pl.Series(n, columns.get(n, ()), dtype=pl.String) for n in names])
         keep = np.array(good, dtype=np.int64)
         return Chunk(frame, block.lines[keep], places_of(block, used)[keep], faults, block.short)
-
-
-def places_of(block: Block, used: int | None) -> npt.NDArray[np.int64]:
-    """Tell where each record of a block ends.
-
-    Parameters
-    ----------
-    block : Block
-        The records.
-    used : int or None
-        How many bytes of the source have been used, unless that is where the block ends.
-
-    Returns
-    -------
-    ndarray, shape (n_records, 3)
-        Bytes of the file, offset in the text, line.
-    """
-    n_bytes = block.ends if used is None else np.full_like(block.ends, used)
-    return np.column_stack([n_bytes, block.ends, block.lines[1:] - 1])
