@@ -11,7 +11,7 @@ setup: $(READY)
 $(READY): pyproject.toml constraints.txt Makefile
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,check,torch,river,plot,lightgbm]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,check,torch,river,plot,lightgbm,zstd]'
 	touch $@
 
 demo: setup  ## stream an embedded example with a drift in it, print the ranked features, save the state
