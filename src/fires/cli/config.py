@@ -57,11 +57,13 @@ def _as_typed(option: click.Parameter, value: Any) -> Any:
             raise TypeError(f"true or false is wanted, and not {value!r}")
         return value
     if option.nargs == -1 or option.multiple:
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise TypeError(f"a list of texts is wanted, and not {value!r}")
-        return value
+        return [_text(item) for item in (value if isinstance(value, list) else [value])]
+    return _text(value)
+
+
+def _text(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise TypeError(f"one text or number is wanted, and not {value!r}")
+        raise TypeError(f"a text or a number is wanted, and not {value!r}")
     return str(value)
 
 
@@ -80,7 +82,7 @@ def as_toml(ctx: click.Context, **known: Any) -> str:
     str
         TOML, one option in a line; those that are not given are there as comments.
     """
-    head = f"# {ctx.command_path} --config FILE, with this file, runs this again."
+    head = f"# fires {ctx.info_name} --config FILE, with this file, runs this again."
     lines = [f"{head} Options of the command line win.", ""]
     values = ctx.params | known
     for option in _options(ctx):

@@ -42,8 +42,8 @@ def command(out: Path, seed: int) -> None:
         from rich.console import Console
 
         from fires.cli.tables import alarm_lines, feature_table
-        from fires.evaluation.prequential import prequential
         from fires.evaluation.out_folder import naming
+        from fires.evaluation.prequential import prequential
         from fires.evaluation.run_folder import alarm_rows, feature_rows
         from fires.evaluation.totals import RunTotals
         from fires.pipeline import OnlinePipeline

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -133,10 +134,12 @@ class Reading:
 
 def _matching(given: str) -> list[str]:
     """The files that a name or a pattern stands for."""
+    if not given:
+        raise InputError("the name of a file is empty")
     path = Path(given)
     if given == "-" or path.exists() or not glob.has_magic(given):
         if path.is_dir():
-            example = path / "*.csv"
+            example = os.path.join(given, "*.csv")
             raise InputError(f"{given} is a directory", hint=f'name its files: "{example}"')
         return [given]
     files = sorted(file for file in glob.glob(given, recursive=True) if not Path(file).is_dir())
