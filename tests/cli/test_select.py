@@ -588,6 +588,43 @@ def test_a_terminal_shows_a_bar_that_fits_its_width_in_colours_that_are_wanted(
     assert bool(coloured) != bool(env)
 
 
+def shown_lines(sent):
+    """What stands in the lines of a terminal in the end, without colours."""
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sent)
+    return [line.rstrip() for line in re.split(r"[\r\n]+", plain) if line.strip()]
+
+
+@pytest.mark.parametrize(
+    ("columns", "titles"),
+    [
+        (80, ["rank", "feature", "weight", "[95% interval]", "selected"]),
+        (60, ["rank", "feature", "[95% interval]", "selected"]),
+        (50, ["rank", "feature", "[95% interval]"]),
+        (40, ["rank", "feature", "importance"]),
+        (24, ["feature", "importance"]),
+    ],
+)
+def test_a_narrow_terminal_has_room_for_the_names(tmp_path, columns, titles):
+    name = "n2_and_a_rather_long_name"
+    path = tmp_path / "x.csv"
+    table_of("label").rename({"n2": name}).write_csv(path)
+    lines = shown_lines(in_terminal(columns, "select", path, "-t", "label", "-k", 2, "--quiet"))
+    (head,) = [place for place, line in enumerate(lines) if set(line) == {"─"}]
+    assert re.split(r" {2,}", lines[head - 1].strip()) == titles
+    assert len(lines[head]) <= columns
+    folded = "".join(part for line in lines[head:] for part in line.split() if part in name)
+    assert name in folded
+    assert not any("rows/s" in line for line in lines)  # quiet
+
+
+def test_a_narrow_terminal_has_room_for_the_selectors(csv_file):
+    options = ("-t", "label", "-s", "fires", "--seeds", 1, "-k", 2)
+    lines = shown_lines(in_terminal(40, "compare", csv_file, *options))
+    (head,) = [place for place, line in enumerate(lines) if set(line) == {"─"}]
+    assert lines[head - 1].split()[:2] == ["selector", "accuracy"]
+    assert {line.split()[0] for line in lines[head + 1 : head + 4]} == {"fires", "all", "random"}
+
+
 def test_a_pipe_gets_plain_text_and_no_bar(csv_file, run):
     child = process("select", "-", "-t", "label", "-k", 3, stdin=subprocess.PIPE)
     output, errors = child.communicate(csv_file.read_text(encoding="utf-8"), timeout=60)

@@ -93,7 +93,7 @@ _READING = [
     click.option(
         "--no-header",
         is_flag=True,
-        help="The first line is a row; the columns are called c1, c2, ...",
+        help="The first line is a row; the columns are called column_1, column_2, ...",
     ),
     click.option("--comment", metavar="CHAR", help="Lines that begin with it are left out."),
     click.option(
