@@ -70,6 +70,13 @@ def test_a_bad_target_in_the_middle(tmp_path):
     assert (out / "features.csv").read_bytes() == (again / "features.csv").read_bytes()
 
 
+def test_a_number_too_large_to_learn_from(tmp_path):
+    good = lines_of(1_000)
+    path = write(tmp_path / "x.csv", [*good, "1e300,1,1,1,0", *good])
+    out = tmp_path / "out"
+    assert_saved(select(path, "-t", "y", "--out", out), out, 1_000, "so large that a step would")
+
+
 def test_an_error_of_the_learning(tmp_path):
     lines = [re.sub(r"\d$", str(place % 3), line) for place, line in enumerate(lines_of(500))]
     path = write(tmp_path / "x.csv", [*lines, "1,1,1,1,-5"])

@@ -98,7 +98,7 @@ class Interruptible:
         """Why the run has ended early, if it has."""
         if self.signal is not None:
             return "interrupted"
-        return None if self.error is None else message(self.error)
+        return None if self.error is None else message(self.error).rstrip(".")
 
     def first(self) -> Batch:
         """Read the first batch; :meth:`batches` begins with it all the same.

@@ -208,7 +208,7 @@ def _end(source: Interruptible, n_rows: int, out: Path | None, unsaved: OSError 
     if not isinstance(source.error, EXPECTED):
         click.echo(printable(f"{learnt}; what ended the run is our fault:"), err=True)
         raise source.error
-    raise InputError(f"{message(source.error)}; {learnt}") from source.error
+    raise InputError(f"{source.reason}; {learnt}") from source.error
 
 
 def _refuse_one_class(selector: FIRES, file: str, target: str) -> None:
