@@ -68,14 +68,14 @@ class Interruptible:
         The names of the columns.
     signal : int or None
         The signal that has come.
-    error : Exception or None
+    error : BaseException or None
         What else has ended it.
     """
 
     def __init__(self, stream: FileStream, batch_size: int, totals: RunTotals) -> None:
         self.schema = stream.schema
         self.signal: int | None = None
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self._batches = stream.batches(batch_size)
         self._totals = totals
         self._first: Batch | None = None
@@ -88,10 +88,10 @@ class Interruptible:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         del self._batches  # nothing more is read ahead
-        if isinstance(error, Exception) and self._totals.n_rows:
-            self.error = error
-            return True
-        return False
+        if error is None or isinstance(error, KeyboardInterrupt) or not self._totals.n_rows:
+            return False
+        self.error = error
+        return True
 
     @property
     def reason(self) -> str | None:

@@ -237,9 +237,9 @@ def column_table(rows: Sequence[Mapping[str, Any]], width: int | None = None) ->
     columns = {
         "name": [printable(str(row["name"])) for row in rows],
         "kind": [str(row["kind"]) for row in rows],
-        "missing": [f"{row['missing']:.1%}" for row in rows],
-        "distinct": [f"{row['distinct']:,}" for row in rows],
-        "example": [_short(printable(str(row["example"]))) for row in rows],
+        "missing": [_if_known("{:.1%}", row["missing"]) for row in rows],
+        "distinct": [_if_known("{:,}", row["distinct"]) for row in rows],
+        "example": [_if_known("{}", row["example"]) for row in rows],
         "what is done": [printable(str(row["done"])) for row in rows],
     }
     words = ("name", "kind", "example", "what is done")
@@ -257,5 +257,6 @@ def column_table(rows: Sequence[Mapping[str, Any]], width: int | None = None) ->
     return narrowed(make, ["example", "distinct", "missing"], width, texts)
 
 
-def _short(text: str, most: int = 24) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _if_known(text: str, value: Any) -> str:
+    """The text with the value in it, safe to show."""
+    return "" if value is None else printable(text.format(value))
