@@ -111,9 +111,8 @@ def command(
         folder = None
         if out is not None:
             folder = stack.enter_context(RunFolder(out, overwrite=overwrite))
-        stream = reading.open(
-            target, max_categories=max_categories, numeric_target=model in _NUMERIC
-        )
+        holds = "numbers" if model in _NUMERIC else "auto" if model == "auto" else "classes"
+        stream = reading.open(target, max_categories=max_categories, holds=holds)
         notices = Notices(stream, quiet)
         settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
         if as_published:
