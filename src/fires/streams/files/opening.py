@@ -149,23 +149,42 @@ def choose_columns(table: FileTable, target: str, exclude: Sequence[str]) -> lis
     list of str
         The columns to read, in the order of the table.
     """
-    names = table.column_names
     parts = table.tables if isinstance(table, ManyTables) else (table,)
     for part in parts:
         if target not in part.column_names:
             hint = _hint(target, part.column_names)
             raise InputError(f'no column "{target}" in {part.name}', hint=hint)
-    known = {name for part in parts for name in part.column_names}
-    for name in exclude:
-        if name not in known:
-            raise InputError(f'no column "{name}" in {table.name}', hint=_hint(name, names))
     if target in exclude:
         raise InputError(f'the target column "{target}" cannot be excluded')
-    left_out = set(exclude)
-    used = [name for name in names if name not in left_out]
+    used = exclude_columns(table, exclude)
     if len(used) < 2:
         raise InputError(f'{table.name} has no column besides the target "{target}"')
     return used
+
+
+def exclude_columns(table: FileTable, exclude: Sequence[str]) -> list[str]:
+    """Leave out columns.
+
+    Parameters
+    ----------
+    table : FileTable
+        The table.
+    exclude : sequence of str
+        Columns to leave out.
+
+    Returns
+    -------
+    list of str
+        The other columns, in the order of the table.
+    """
+    parts = table.tables if isinstance(table, ManyTables) else (table,)
+    known = {name for part in parts for name in part.column_names}
+    for name in exclude:
+        if name not in known:
+            hint = _hint(name, table.column_names)
+            raise InputError(f'no column "{name}" in {table.name}', hint=hint)
+    left_out = set(exclude)
+    return [name for name in table.column_names if name not in left_out]
 
 
 def _hint(name: str, names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
-from fires.columns.schema import N_EXAMPLES, Hints
+from fires.columns.schema import N_EXAMPLES, NO_HINTS, Column, Hints
 from fires.core.errors import InputError
 from fires.streams.base import Batch, Position, Schema, check_batch_size
 from fires.streams.cutting import PlacedRows, cut
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fires.columns.schema import Kind
     from fires.columns.target import Target
     from fires.streams.files.opening import Source
+    from fires.streams.files.options import TextOptions
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,52 @@ def from_file(
     if not columns.names:
         raise InputError(f"{table.name} has no column that can be used besides the target")
     return FileStream(table, columns, target, start or Position())
+
+
+def look_at(
+    path: Source | Sequence[Source],
+    *,
+    exclude: Sequence[str] = (),
+    hints: Hints = NO_HINTS,
+    options: TextOptions | None = None,
+) -> FileStream:
+    r"""Find out what the columns of a table hold, by its first rows. Nothing is to be predicted.
+
+    Parameters
+    ----------
+    path : path, "-" for standard input, or binary file; or a sequence of them
+        As in :func:`from_file`.
+    exclude : sequence of str
+        Columns to leave out.
+    hints : Hints
+        What the user says about the columns.
+    options : TextOptions, optional
+        What the user says about a text.
+
+    Returns
+    -------
+    FileStream
+        Its ``columns`` and its ``surprises`` are of use, its batches are not.
+
+    Examples
+    --------
+    >>> import io
+    >>> look = look_at(io.BytesIO(b"price,town\n$3,Ulm\n$4.50,Bonn\n"))
+    >>> [(column["name"], column["kind"]) for column in look.columns.describe()]
+    [('price', 'number'), ('town', 'category')]
+    """
+    from fires.columns import Columns
+    from fires.columns.target import Target
+    from fires.streams.files.opening import exclude_columns, open_table, read_sample
+    from fires.streams.files.options import TextOptions
+    from fires.streams.files.svmlight import SvmlightFile
+
+    table = open_table(path, options or TextOptions())
+    if isinstance(table, SvmlightFile):
+        raise InputError(f"{table.text.name} is svmlight: {table.n_features:,} columns of numbers")
+    sample = read_sample(table, exclude_columns(table, exclude))
+    _, columns = Columns.learn(sample, hints).encode(sample)
+    return FileStream(table, columns, Target(Column("", "empty")), Position())
 
 
 class FileStream:
