@@ -183,7 +183,22 @@ def log(folder):
     """A log: times that grow, with an offset; durations, levels, and messages of free text."""
     t = make_truth(6, 8, 3)
     start = datetime(2024, 5, 1, tzinfo=UTC)
-    words = np.array("the a of job worker queue failed started while waiting for retry".split())
+    words = np.array(
+        [
+            "the",
+            "a",
+            "of",
+            "job",
+            "worker",
+            "queue",
+            "failed",
+            "started",
+            "while",
+            "waiting",
+            "for",
+            "retry",
+        ]
+    )
     seconds = np.maximum(np.round(3_600 + 900 * t.Z[:, 0]), 0).astype(int)
     columns = {
         "time": [(start + timedelta(seconds=7 * i)).isoformat() for i in range(N_ROWS)],
