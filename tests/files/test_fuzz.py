@@ -400,7 +400,7 @@ def check_table(number, folder):
         return  # no exception, no hang: that is all there is to know
     header, rows = plain_rows(case.data, case.sep, case.labels)
     n_good = sum(row.good is True for row in rows)
-    if header is None or sorted(set(header)) != sorted(header) or "y" not in header:
+    if header is None or "" in header or len(set(header)) < len(header) or "y" not in header:
         return
     seen = {row.cells[header.index("y")].strip() for row in rows if row.good}
     if error is not None:
