@@ -10,6 +10,7 @@ import bz2
 import csv
 import gzip
 import io
+import json
 import lzma
 import math
 import os
@@ -31,7 +32,6 @@ from fires.streams.files import from_file
 
 N_CASES = int(os.environ.get("FIRES_FUZZ_CASES", "100000"))
 N_CHUNKS = 20
-SHARE_OF_CELLS = 5  # one case in so many is about cells, the others are about tables
 
 MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "#N/A", r"\N", "-")
 BAD = ("oops", "x1", "1.2.3", "--", "true", "0x1f", "twelve", "1 2", "e5", "+-3", "ä", "2024-01-02")
@@ -586,8 +586,73 @@ def check_cells(number):
     assert stream.rejected.count == 0, stream.rejected.examples
 
 
+# Lines of JSON, against the json module
+
+
+def json_lines(rng):
+    """Objects, one a line, some keys missing; some lines are no objects."""
+    lines = []
+    for i in range(int(rng.integers(2, 30))):
+        value = rng.normal() * 10.0 ** rng.integers(-3, 9)
+        row = {
+            "id": 10_000 + i,
+            "a": [float(value), round(value), None][rng.integers(3)],
+            "b": bool(value > 0),
+            "town": str(rng.choice(["Bonn", "Köln", 'a "b"', "x,y", "a\nb"])),
+            "y": ("yes", "no")[i % 2],
+        }
+        for name in ("a", "b", "town"):
+            if rng.random() < 0.1:
+                del row[name]
+        lines.append(json.dumps(row, ensure_ascii=bool(rng.random() < 0.5)))
+        if rng.random() < 0.05:
+            bad = ("oops", "{}", '{"id": 1', "[1, 2]", "", "5", '{"id": 1, "y": null}')
+            lines.append(str(rng.choice(bad)))
+    end = "\r\n" if rng.random() < 0.2 else "\n"
+    return (end.join(lines) + end * bool(rng.random() < 0.7)).encode()
+
+
+def json_row(line):
+    """The object of a line; None if there is none, or if opinions may differ."""
+    if b"\\u" in line or b"\0" in line:
+        return None
+    try:
+        row = json.loads(line.decode(), parse_constant=lambda word: word)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) and row.get("y") in ("yes", "no") else None
+
+
+def check_json(number):
+    """Each good object is there, in order, with its numbers."""
+    rng = np.random.default_rng(number)
+    data = json_lines(rng)
+    intact = bool(rng.random() < 0.6)
+    if not intact:
+        data = break_bytes(rng, data)
+    with not_for_ever():
+        X, y, stream, error = read(io.BytesIO(data))
+    rows = [row for row in map(json_row, data.split(b"\n")) if row]
+    if error is not None:
+        assert not (intact and len(rows) >= 8), f"refused: {error}"
+        if stream is None:
+            return
+    names, kinds, at = stream.schema.feature_names, kinds_of(stream), 0
+    for values, label in zip(X, y, strict=True):
+        got = dict(zip(names, values, strict=True))
+        if at < len(rows) and label == rows[at]["y"] and got.get("id") == rows[at].get("id"):
+            for name in ("id", "a"):
+                cell = rows[at].get(name)
+                if isinstance(cell, int | float) and kinds.get(name) == "number":
+                    assert got[name] == float(cell), f"{cell} read as {got[name]}"
+            at += 1
+    assert error is not None or at == len(rows) or not intact, f"row {rows[at]} is not there"
+
+
 def check(number, folder):
-    if number % SHARE_OF_CELLS == 0:
+    if number % 10 == 0:
+        check_json(number)
+    elif number % 5 == 0:
         check_cells(number)
     else:
         check_table(number, folder)
