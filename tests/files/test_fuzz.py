@@ -24,6 +24,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 
 import numpy as np
+import polars as pl
 import pytest
 import zstandard
 
@@ -649,8 +650,68 @@ def check_json(number):
     assert error is not None or at == len(rows) or not intact, f"row {rows[at]} is not there"
 
 
+# Columns with types, against the Python values they were made of
+
+
+def typed_column(rng, n):
+    """A column of some type, and what its values are as numbers; categories as they are."""
+    whole = rng.integers(-(10**9), 10**9, size=n).tolist()
+    start = datetime(1970, 1, 1)
+    moments = [start + timedelta(seconds=w) for w in whole]
+    money = [Decimal(w).scaleb(-int(rng.integers(0, 4))) for w in whole]
+    towns = rng.choice(["Bonn", "Ulm", "Köln"], size=n).tolist()
+    big = [2**64 - 1 - abs(w) for w in whole]
+    makers = [
+        lambda: (pl.Series(money, dtype=pl.Decimal(20, 4)), [float(m) for m in money]),
+        lambda: (pl.Series([m.date() for m in moments]), [w // 86_400 * 86_400.0 for w in whole]),
+        lambda: (pl.Series(moments), [float(w) for w in whole]),
+        lambda: (pl.Series(moments).dt.replace_time_zone("UTC"), [float(w) for w in whole]),
+        lambda: (pl.Series(moments).cast(pl.Datetime("ms")), [float(w) for w in whole]),
+        lambda: (pl.Series([timedelta(seconds=w) for w in whole]), [float(w) for w in whole]),
+        lambda: (pl.Series([w > 0 for w in whole]), [float(w > 0) for w in whole]),
+        lambda: (pl.Series(big, dtype=pl.UInt64), [float(b) for b in big]),
+        lambda: (pl.Series(whole, dtype=pl.Int32), [float(w) for w in whole]),
+        lambda: (pl.Series([w / 7 for w in whole]), [w / 7 for w in whole]),
+        lambda: (pl.Series(towns, dtype=pl.Enum(["Köln", "Ulm", "Bonn"])), towns),
+        lambda: (pl.Series(towns, dtype=pl.Categorical), towns),
+        lambda: (pl.Series(towns), towns),
+    ]
+    series, values = makers[rng.integers(len(makers))]()
+    gaps = rng.random(n) < rng.choice([0.0, 0.2])
+    gaps[0] = False
+    holes = pl.Series(gaps)
+    values = [math.nan if gap else value for gap, value in zip(gaps, values, strict=True)]
+    return pl.select(pl.when(~holes).then(series)).to_series(), values
+
+
+def check_typed(number, folder):
+    """Parquet and Arrow: a value in a type of its own is that value."""
+    rng = np.random.default_rng(number)
+    n = int(rng.integers(8, 60))
+    columns, expected = {}, {}
+    for j in range(int(rng.integers(1, 6))):
+        columns[f"c{j}"], expected[f"c{j}"] = typed_column(rng, n)
+    frame = pl.DataFrame(columns).with_columns(y=pl.Series(["yes", "no"] * n).head(n))
+    path = folder / "case.parquet"
+    frame.write_parquet(path, row_group_size=16) if rng.random() < 0.7 else frame.write_ipc(path)
+    with not_for_ever():
+        X, y, stream, error = read(path)
+    assert error is None, error
+    assert (len(y), stream.rejected.count) == (n, 0)
+    for name, values in expected.items():
+        read_as = [row[stream.schema.feature_names.index(name)] for row in X]
+        if any(isinstance(value, str) for value in values):
+            pairs = {(str(value), str(code)) for value, code in zip(values, read_as, strict=True)}
+            codes = {code for _, code in pairs}
+            assert len(pairs) == len(codes) == len(set(map(str, values))), (frame[name], read_as)
+        else:
+            np.testing.assert_array_equal(read_as, values, err_msg=str(frame[name]))
+
+
 def check(number, folder):
-    if number % 10 == 0:
+    if number % 50 == 5:
+        check_typed(number, folder)
+    elif number % 10 == 0:
         check_json(number)
     elif number % 5 == 0:
         check_cells(number)
