@@ -145,7 +145,7 @@ def plain_rows(data, sep, labels):
     at = header.index("y")
     for row in rows:
         if row.good and row.cells[at].strip() not in labels:
-            row.good = None if row.cells[at].strip() else False
+            row.good = None if row.cells[at].strip(" \t\r") else False
     return header, rows
 
 
@@ -475,7 +475,9 @@ def differs(row, numbers, at_y, values, label):
     for j, at, how in numbers:
         if not fits(values[j], row.cells[at], how):
             return f"{row.cells[at]!r} read as {values[j]!r}"
-    text = row.cells[at_y].strip().rstrip("\0")  # which NumPy leaves out at the end of a text
+    text = row.cells[at_y].strip()
+    if not text.isprintable():  # what is a blank and what is not, opinions differ
+        return None
     if str(label) != text and (plain(text) is None or plain(str(label)) != plain(text)):
         return f"target {text!r} read as {label!r}"
     return None
