@@ -31,6 +31,18 @@ def test_using_fires_does_not_load_polars():
     assert run(code).strip() == "False"
 
 
+def test_saving_does_not_load_what_only_isinstance_needs(tmp_path):
+    """scikit-learn's feature selection takes 50 MB, and as long as all of a small run."""
+    code = (
+        "import sys; from fires.pipeline import OnlinePipeline\n"
+        "from fires.selectors.fires import FIRES\n"
+        "model = OnlinePipeline(FIRES(1)).partial_fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])\n"
+        f"model.save({str(tmp_path / 'state')!r})\n"
+        "print('sklearn.feature_selection' in sys.modules)\n"
+    )
+    assert run(code).strip() == "False"
+
+
 @pytest.mark.parametrize("name", fires.__all__)
 def test_every_public_name_is_there(name):
     assert getattr(fires, name) is not None

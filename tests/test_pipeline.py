@@ -213,3 +213,65 @@ def test_a_selector_that_does_more_in_partial_fit_is_asked_through_it():
     for X, y in batches(3):
         model.partial_fit(X, y)
     assert model.selector.calls_ == 3
+
+
+@pytest.mark.parametrize("preprocess", ["standard", "minmax", None])
+def test_features_may_start_anew_in_all_parts(preprocess):
+    model = OnlinePipeline(FIRES(2), Perceptron(), preprocess)
+    assert model.restart_features([2]) is model  # nothing was learnt yet
+    for X, y in batches():
+        model.partial_fit(X, y)
+    coef, weights = model.predictor.coef_.copy(), model.selector.weights_
+    assert coef[0, 2] != 0.0
+    model.restart_features([2])
+    assert model.predictor.coef_[0, 2] == model.selector.weights_[2] == 0.0
+    others = np.delete(np.arange(6), 2)
+    np.testing.assert_array_equal(model.predictor.coef_[:, others], coef[:, others])
+    np.testing.assert_array_equal(model.selector.weights_[others], weights[others])
+    for X, y in batches(30, seed=2):
+        X[:, 2] = -1000.0 * X[:, 2]
+        model.partial_fit(X, y)
+    assert model.selector.ranking_[2] == 1
+    if preprocess is not None:
+        assert (model.predict(X) == y).mean() > 0.8
+
+
+def test_a_feature_that_starts_anew_is_scaled_by_its_first_batch(spy):
+    model = OnlinePipeline(AllFeatures(), spy)
+    for X, y in batches(3):
+        model.partial_fit(X, y)
+    X, y = next(batches(1, seed=5))
+    X[:, 1] *= 1e6
+    model.restart_features([1]).partial_fit(X, y)
+    shown = spy.trained[-1][0][:, 1]
+    np.testing.assert_allclose(shown, (X[:, 1] - X[:, 1].mean()) / X[:, 1].std(), atol=1e-9)
+
+
+def test_a_wrong_feature_cannot_start_anew_and_nothing_changes():
+    model = OnlinePipeline(FIRES(2), Perceptron())
+    for X, y in batches(3):
+        model.partial_fit(pd.DataFrame(X, columns=list("abcdef")), y)
+    before = model.selector.weights_, model.predictor.coef_.copy()
+    for wrong in ([2, 6], [-1], ["c", "z"]):
+        with pytest.raises(ValueError, match=r"^(There is|This OnlinePipeline has) no column"):
+            model.restart_features(wrong)
+    assert model.selector.weights_ is before[0]
+    np.testing.assert_array_equal(model.predictor.coef_, before[1])
+    assert model.restart_features(["c"]).selector.weights_[2] == 0.0
+
+
+def test_a_selector_that_has_learnt_before_starts_anew_too():
+    selector = FIRES(2)
+    for X, y in batches(3):
+        selector.partial_fit(X, y)
+    OnlinePipeline(selector).restart_features([2])
+    assert selector.weights_[2] == 0.0
+
+
+def test_estimators_of_others_stay_as_they_are():
+    model = OnlinePipeline(FIRES(2), SGDClassifier(random_state=0))
+    for X, y in batches(3):
+        model.partial_fit(X, y)
+    before = model.predictor.coef_.copy()
+    model.restart_features([2])
+    np.testing.assert_array_equal(model.predictor.coef_, before)

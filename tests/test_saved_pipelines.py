@@ -540,6 +540,7 @@ def test_a_file_that_lacks_any_part_is_refused(saved, name):
         write_state(path, header, {n: array for n, array in arrays.items() if n != lost})
         fault(path, predictor=given)
     needed = {"selector", "predictor", "preprocess", "feature_names", "named_apart", "n_missing"}
+    needed |= {"columns"}
     assert needed == set(header) - {"class", "fires"}
     for lost in needed:
         write_state(path, {n: value for n, value in header.items() if n != lost}, arrays)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from fires import selectors
+from fires.core import validation
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, KnowsClasses
@@ -29,7 +30,7 @@ from fires.scaling import SCALES, Scaler
 from fires.selectors.base import OnlineSelector
 from fires.selectors.gate import Gate
 
-_COLUMNS = ("n_features_in_", "feature_names_in_", "_named_apart_")
+_COLUMNS = ("n_features_in_", "feature_names_in_", "_named_apart_", "columns_")
 _FACTS: Declared = {"n_missing": Value(int, low=0)}
 
 
@@ -165,7 +166,12 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         self._trained_ = hasattr(wrapped, "classes_")  # here, or before it came here
 
     def admit(
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        classes: Any = None,
+        sample_weight: Any = None,
+        columns: Any = None,
     ) -> tuple[CheckedBatch, Callable[[], None]]:
         """Check a batch, and scale it by the batches before it.
 
@@ -173,6 +179,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         ----------
         X, y, classes, sample_weight
             As in :meth:`partial_fit`.
+        columns : Columns, optional
+            What X was encoded with, if a stream has done that.
 
         Returns
         -------
@@ -183,33 +191,65 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         """
         self.start()
         if self.has_learnt:
-            raw, scaler = self._admit(X, y, classes, sample_weight), self._scaler_
-            columns: dict[str, Any] = {}
+            raw = self._admit(X, y, classes, sample_weight, learn=True)
+            scaler = self._scaler_
+            found: dict[str, Any] = {}
             names = getattr(self, "feature_names_in_", None)
         else:
-            raw, columns = self._admit_first(X, y, classes, sample_weight)
-            scaler = Scaler(self.preprocess, columns["n_features_in_"])
-            names = columns.get("feature_names_in_")
+            raw, found = self._admit_first(X, y, classes, sample_weight)
+            scaler = Scaler(self.preprocess, found["n_features_in_"])
+            names = found.get("feature_names_in_")
+        if columns is not None:
+            found = found | {"columns_": columns}
+            raw.columns = columns
         w = _ones(raw.n_rows) if raw.weight is None else raw.weight
         scaled, learn = scaler.scaled(raw.X, w, raw.n_missing > 0)
 
         def learn_scale() -> None:
             learn()
-            if columns:  # of the first batch
-                self.__dict__.update(columns, _scaler_=scaler)
+            self.__dict__.update(found, _scaler_=scaler)
             self.n_missing_ = getattr(self, "n_missing_", 0) + raw.n_missing
 
         # Sparse rows are not centred. A selector that wants them centred does so itself.
         scale = self.preprocess if isinstance(scaled, np.ndarray) else None
-        batch = CheckedBatch(scaled, raw.y, raw.weight, 0, classes, scale, names)
+        batch = CheckedBatch(scaled, raw.y, raw.weight, 0, classes, scale, names, raw.columns)
         return batch, learn_scale
+
+    def restart_features(self, columns: Sequence[int | str]) -> Self:
+        """Forget what was learnt about some features; everything else stays.
+
+        Scale, selector and predictor forget them, each as far as it can tell them apart: see
+        :meth:`fires.FIRES.restart_features`. The built-in predictors set their coefficients to 0;
+        estimators of others stay as they are. Before the first batch there is nothing to forget.
+
+        Parameters
+        ----------
+        columns : sequence of int or str
+            Which features: indices, or names where columns have names.
+
+        Returns
+        -------
+        self
+        """
+        self.start()
+        known = self if self.has_learnt else self.selector
+        if not hasattr(known, "n_features_in_"):
+            return self
+        facts = known.n_features_in_, getattr(known, "feature_names_in_", None)
+        found = validation.as_columns(columns, *facts, type(self).__name__)
+        for part in (self.selector, self._predictor_):
+            if hasattr(part, "restart_features"):
+                part.restart_features(found)
+        if self.has_learnt and len(found):
+            self._scaler_.restart(found)
+        return self
 
     def _admit_first(self, *batch: Any) -> tuple[CheckedBatch, dict[str, Any]]:
         """Check a batch, and say what it shows of the columns; nothing of that is kept yet."""
         known, self.__dict__ = self.__dict__, self.__dict__.copy()
         try:
             self._know_columns()
-            raw = self._admit(*batch)
+            raw = self._admit(*batch, learn=True)
             return raw, {name: self.__dict__[name] for name in _COLUMNS if name in self.__dict__}
         finally:
             self.__dict__ = known
@@ -243,6 +283,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             self._named_apart_ = getattr(self.selector, "_named_apart_", False)
         if hasattr(self.selector, "n_features_in_"):
             self.n_features_in_ = self.selector.n_features_in_
+        if hasattr(self.selector, "columns_"):
+            self.columns_ = self.selector.columns_
 
     def check(self, batch: CheckedBatch) -> None:
         """Raise an error if the predictor would refuse the batch, before the selector learns.
@@ -445,7 +487,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
                 "batch first."
             )
         kind = type(self.selector)
-        if getattr(selectors, kind.__name__, None) is not kind:
+        if not selectors.is_registered(kind):
             raise ValueError(f"{kind.__name__} cannot be saved: it is no selector of fires itself.")
         names = getattr(self, "feature_names_in_", None)
         header: dict[str, Any] = {
@@ -455,6 +497,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             "n_missing": self.n_missing_,
             "feature_names": None if names is None else names.tolist(),
             "named_apart": getattr(self, "_named_apart_", False),
+            "columns": self._columns_state(),
             "predictor": None,
         }
         arrays = under("scaler", self._scaler_.state())
@@ -506,6 +549,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         pipeline._trained_ = True
         if header["feature_names"] is not None:
             pipeline._restore_names(np.array(header["feature_names"], dtype=object))
+        pipeline._restore_columns(header["columns"])
         if Value(bool).read("named_apart", header, arrays, {}):
             pipeline._named_apart_ = True
         return pipeline

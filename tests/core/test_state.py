@@ -236,7 +236,7 @@ def test_a_newer_format_asks_for_an_upgrade(tmp_path):
     path = tmp_path / "state"
     path.write_bytes(save({"new": np.zeros(1)}, {"format": "fires-state", "version": "12"}))
     assert fault(path) == (
-        "was written by a newer fires, in state format 12; this one reads format 2: upgrade fires."
+        "was written by a newer fires, in state format 12; this one reads format 3: upgrade fires."
     )
 
 

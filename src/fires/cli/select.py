@@ -111,7 +111,7 @@ def command(
         target,
         exclude=[name for name in exclude.split(",") if name],
         max_categories=max_categories,
-        numeric_target=model in _NUMERIC,
+        holds="numbers" if model in _NUMERIC else "auto" if model == "auto" else "classes",
     )
     settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
     if as_published:

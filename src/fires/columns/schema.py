@@ -1,39 +1,182 @@
-"""What a column of a table is: its name, its kind, and the categories met in it."""
+"""What a column of a table is: its name, its kind, and how its values are written."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
 
-N_EXAMPLES = 10
-"""How many unusable rows are shown to the user."""
+from fires.core.errors import StateError
 
-Kind = Literal["number", "integer", "flag", "date", "category"]
+Kind = Literal["number", "integer", "flag", "date", "duration", "category", "empty", "left out"]
+DateOrder = Literal["year-first", "day-first", "month-first"]
+
+
+@dataclass(frozen=True)
+class NumberForm:
+    """How numbers are written, where it is not simply as 1234.5.
+
+    Parameters
+    ----------
+    unit : str
+        What stands before or behind each number: "%", "$", "kg". Only 0 can stand without it.
+    decimal : str
+        What stands before the decimals: a point or a comma.
+    thousands : str
+        What separates groups of three digits; empty if nothing does.
+
+    Examples
+    --------
+    >>> NumberForm("$", thousands=",")
+    NumberForm(unit='$', decimal='.', thousands=',')
+    """
+
+    unit: str = ""
+    decimal: str = "."
+    thousands: str = ""
+
+
+@dataclass(frozen=True)
+class DateForm:
+    """How dates are written.
+
+    Parameters
+    ----------
+    order : {"year-first", "day-first", "month-first"}
+        What comes first in a date of three numbers.
+    """
+
+    order: DateOrder = "year-first"
 
 
 @dataclass(frozen=True)
 class Column:
     """A column, its kind and, in order of their codes, the categories met so far.
 
-    The kinds ``number``, ``flag`` (true is 1) and ``date`` (seconds since 1970 in UTC) become
-    numbers; ``category`` becomes 0, 1, 2, ... in order of first appearance. Only a target can
-    be ``integer``; its integers, flags and categories stay the labels they are.
+    Numbers, flags (true is 1), dates (seconds since 1970 in UTC) and durations (seconds) become
+    numbers. A category becomes 0, 1, 2, ... in order of first appearance. A column is ``empty``
+    until its first value decides what it is. Only a target can be ``integer``: its integers, flags
+    and categories stay the labels they are.
 
     Parameters
     ----------
     name : str
         The name of the column.
-    kind : {"number", "integer", "flag", "date", "category"}
+    kind : str
         What most of its values are.
+    form : NumberForm or DateForm, optional
+        How its numbers or dates are written.
     categories : tuple of str
         The category of code 0, of code 1, and so on.
+    why : str
+        Why it is left out, or what is unusual about it; in words that follow its name.
 
     Examples
     --------
-    >>> Column("town", "category", ("Bonn", "Ulm")).categories.index("Ulm")
+    >>> Column("town", "category", categories=("Bonn", "Ulm")).categories.index("Ulm")
     1
     """
 
     name: str
     kind: Kind
+    form: NumberForm | DateForm | None = None
     categories: tuple[str, ...] = ()
+    why: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its text is a number as any parser reads it."""
+        return self.kind == "number" and self.form is None
+
+    def as_json(self) -> list[Any]:
+        """The column as JSON values, for a state file.
+
+        Returns
+        -------
+        list
+            Without the empty fields at its end.
+        """
+        form = None if self.form is None else asdict(self.form)
+        values = [self.name, self.kind, form, list(self.categories), self.why]
+        while not values[-1]:
+            values.pop()
+        return values
+
+    @classmethod
+    def from_json(cls, values: Any) -> Column:
+        """The column that :meth:`as_json` wrote down.
+
+        Parameters
+        ----------
+        values : list
+            JSON values.
+
+        Returns
+        -------
+        Column
+
+        Raises
+        ------
+        StateError
+            If they are something else.
+        """
+        if not isinstance(values, list) or not 2 <= len(values) <= 5:
+            raise StateError("a column is not what it should be")
+        name, kind, form, categories, why = values + [None, [], ""][len(values) - 2 :]
+        if not (isinstance(name, str) and kind in get_args(Kind) and isinstance(why, str)):
+            raise StateError(f"the column {name!r} is not what it should be")
+        if not isinstance(categories, list) or not all(isinstance(c, str) for c in categories):
+            raise StateError(f"the categories of {name!r} are not what they should be")
+        return cls(name, kind, _form(name, form), tuple(categories), why)
+
+
+def _form(name: str, form: Any) -> NumberForm | DateForm | None:
+    """The form that a state file describes."""
+    if form is None:
+        return None
+    if isinstance(form, Mapping) and all(isinstance(value, str) for value in form.values()):
+        if set(form) == {"unit", "decimal", "thousands"}:
+            return NumberForm(**form)
+        if set(form) == {"order"} and form["order"] in get_args(DateOrder):
+            return DateForm(form["order"])
+    raise StateError(f"the form of {name!r} is not what it should be")
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What the user says about the columns, where it should not be found out.
+
+    Parameters
+    ----------
+    categorical, numeric : sequence of str
+        Columns that hold categories, and columns that hold numbers.
+    na_values : sequence of str
+        More words for a missing value.
+    decimal, thousands : str, optional
+        What stands before decimals, and between groups of three digits.
+    dates : {"day-first", "month-first"}, optional
+        How 02/01/2024 is to be read.
+    max_categories : int
+        How many categories of a column get a code of their own. All later ones share the next.
+    """
+
+    categorical: Sequence[str] = ()
+    numeric: Sequence[str] = ()
+    na_values: Sequence[str] = ()
+    decimal: str | None = None
+    thousands: str | None = None
+    dates: DateOrder | None = None
+    max_categories: int = 1000
+
+    @property
+    def na_numbers(self) -> list[float]:
+        """The words for a missing value that are numbers, such as -999."""
+        numbers = []
+        for word in self.na_values:
+            with suppress(ValueError):
+                numbers.append(float(word))
+        return numbers
+
+
+NO_HINTS = Hints()

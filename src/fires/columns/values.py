@@ -1,136 +1,185 @@
-"""How the values of a column are read, given its kind.
+"""How the cells of a column are read, given what the column is.
 
-Text that looks like numbers counts as numbers, in whatever file it stands, so that the same table
-gives the same batches from CSV and from Parquet.
+Text that looks like numbers counts as numbers, in whatever file or frame it stands, so that the
+same table gives the same batches from CSV, from Parquet and from a frame.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from typing import NamedTuple
 
 import polars as pl
 
-from fires.columns.schema import Kind
+from fires.columns.date_forms import as_seconds, read_dates, read_durations
+from fires.columns.number_forms import plain_numbers, read_numbers, usable
+from fires.columns.schema import NO_HINTS, Column, DateForm, Hints, Kind, NumberForm
+from fires.columns.text import drop_words, tidy
 
-MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL")
-"""What a missing value may be written as."""
+_KINDS_OF_TYPES: dict[type[pl.DataType], Kind] = {
+    pl.Boolean: "flag",
+    pl.Date: "date",
+    pl.Datetime: "date",
+    pl.Time: "duration",
+    pl.Duration: "duration",
+    pl.String: "category",
+    pl.Categorical: "category",
+    pl.Enum: "category",
+    pl.Null: "empty",
+}
+_WHOLE = 2.0**53  # above it, not every whole number is a float64
 
-_DATE_FORMATS = (
-    "%Y-%m-%d",
-    "%Y-%m-%d %H:%M:%S%.f",
-    "%Y-%m-%d %H:%M:%S%.f%#z",
-    "%Y-%m-%d %H:%M",
-)
-_TYPES: Mapping[Kind, type[pl.DataType]] = {"integer": pl.Int64, "flag": pl.Boolean}
+
+class Cells(NamedTuple):
+    """The cells of a column.
+
+    Parameters
+    ----------
+    values : polars.Series
+        Numbers (float64, int64, uint64), flags, or categories as text. Null where a cell is missing
+        or cannot be read.
+    source : polars.Series
+        What they were read from. Null only where a cell is missing.
+    """
+
+    values: pl.Series
+    source: pl.Series
+
+    @property
+    def n_unreadable(self) -> int:
+        """How many cells hold something that cannot be read."""
+        return self.values.null_count() - self.source.null_count()
+
+    @property
+    def unreadable(self) -> pl.Series:
+        """Which cells hold something that cannot be read."""
+        return self.values.is_null() & self.source.is_not_null()
 
 
-def read_values(series: pl.Series, kind: Kind) -> tuple[pl.Series, pl.Series]:
-    """Read a column of text, or of values in any other type.
+def kind_of_type(dtype: pl.DataType) -> Kind | None:
+    """The kind of a column that has a type.
+
+    Parameters
+    ----------
+    dtype : polars.DataType
+        The type.
+
+    Returns
+    -------
+    str or None
+        "category" for text, whose kind has to be found out; None if such a column cannot be used.
+
+    Examples
+    --------
+    >>> kind_of_type(pl.Decimal(10, 2)), kind_of_type(pl.List(pl.Int8))
+    ('number', None)
+    """
+    return "number" if dtype.is_numeric() else _KINDS_OF_TYPES.get(dtype.base_type())
+
+
+def read_cells(series: pl.Series, column: Column, hints: Hints = NO_HINTS) -> Cells:
+    """Read a column of text, or of values of any other type.
 
     Parameters
     ----------
     series : polars.Series
-        The column as it stands in its file.
-    kind : str
-        The kind of the column.
+        The column as it stands in its file or frame.
+    column : Column
+        What it holds.
+    hints : Hints
+        What the user says of missing values.
 
     Returns
     -------
-    values : polars.Series
-        The values, in the type of their kind; null where one is missing or does not fit.
-    source : polars.Series
-        What they were read from; null only where a value is missing.
+    Cells
+        Null where a cell is missing; also where it does not fit, and then its source is not.
 
     Examples
     --------
-    >>> values, _ = read_values(pl.Series(["1.5", "?", "old"]), "number")
-    >>> values.to_list()
-    [1.5, None, None]
+    >>> cells = read_cells(pl.Series(["1.5", "?", "old"]), Column("age", "number"))
+    >>> cells.values.to_list(), cells.source.to_list()
+    ([1.5, None, None], ['1.5', None, 'old'])
     """
+    if series.dtype in (pl.Categorical, pl.Enum):
+        series = series.cast(pl.String)
     if series.dtype != pl.String:
-        values = _cast(series, kind)
-        return values, values
-    if kind != "category":
-        values = parse(series, kind)
+        return _read_typed(series, column, hints)
+    if column.is_plain and not hints.na_values:
+        values = plain_numbers(series)
         if values.null_count() == series.null_count():  # There is nothing to tidy up.
-            return values, series
-    text = tidy(series)
-    return parse(text, kind), text
+            return Cells(values, series)
+    text = tidy(series, hints.na_values)
+    if column.kind == "category":
+        return Cells(text, text)
+    return Cells(_READERS[column.kind](text, column), drop_words(text))
 
 
-def tidy(text: pl.Series) -> pl.Series:
-    """Take away blanks around values, and whatever stands for a missing one.
-
-    Parameters
-    ----------
-    text : polars.Series
-        Strings.
-
-    Returns
-    -------
-    polars.Series
-        Strings; null where a value is missing.
-
-    Examples
-    --------
-    >>> tidy(pl.Series([" 1 ", "NA"])).to_list()
-    ['1', None]
-    """
-    text = text.str.strip_chars()
-    return text.set(text.is_in(MISSING), None)
-
-
-def parse(text: pl.Series, kind: Kind) -> pl.Series:
-    """Read text as values of a kind.
-
-    Parameters
-    ----------
-    text : polars.Series
-        Strings.
-    kind : str
-        The kind.
-
-    Returns
-    -------
-    polars.Series
-        The values; null where the text does not fit.
-
-    Examples
-    --------
-    >>> parse(pl.Series(["TRUE", "no"]), "flag").to_list()
-    [True, None]
-    """
-    return _PARSERS[kind](text)
+def _read_typed(series: pl.Series, column: Column, hints: Hints) -> Cells:
+    """Values that are not text, in the type of their kind."""
+    if column.kind == "category":
+        return read_cells(series.cast(pl.String), column, hints)
+    kind = kind_of_type(series.dtype)
+    if kind == "empty":
+        return Cells(series.cast(pl.Float64), series)
+    if kind == "flag" and column.kind in ("flag", "integer"):
+        return Cells(series, series)
+    if kind in ("date", "duration"):
+        values = as_seconds(series)
+        return Cells(values if column.kind == kind else values.clear(len(values)), series)
+    if series.dtype.is_float():
+        series = series.fill_nan(None)
+    if hints.na_values and series.dtype.is_numeric():
+        series = series.set(series.cast(pl.Float64).is_in(hints.na_numbers), None)
+    if column.kind == "integer":
+        return Cells(_whole(series), series)
+    if column.kind in ("date", "duration"):
+        return Cells(pl.Series(series.name, [None] * len(series), pl.Float64), series)
+    values = series.cast(pl.Float64, strict=False)
+    return Cells(usable(values), series)
 
 
-def _parse_flags(text: pl.Series) -> pl.Series:
+def _whole(series: pl.Series) -> pl.Series:
+    """Whole numbers exactly; null where one has a fraction."""
+    if series.dtype.is_integer():
+        return series if series.dtype == pl.UInt64 else series.cast(pl.Int64, strict=False)
+    values = series.cast(pl.Float64, strict=False)
+    fits = (values == values.round()) & (values.abs() <= _WHOLE)
+    return values.set(~fits.fill_null(True), None).cast(pl.Int64, strict=False)
+
+
+def _read_flags(text: pl.Series, column: Column) -> pl.Series:
     lower = text.str.to_lowercase()
     return (lower == "true").set(~lower.is_in(["true", "false"]), None)
 
 
-def _parse_dates(text: pl.Series) -> pl.Series:
-    """Seconds since 1970; a time without a zone is taken as UTC."""
-    text = text.set(~text.str.contains(r"^\d{4}-\d\d-\d\d"), None).str.replace("T", " ")
-    seconds = pl.Series(text.name, [None], dtype=pl.Float64).extend_constant(None, len(text))[1:]
-    for form in _DATE_FORMATS:
-        if seconds.null_count() == text.null_count():
-            break
-        found = text.str.to_datetime(form, time_unit="us", strict=False)
-        seconds = seconds.zip_with(seconds.is_not_null(), _cast(found, "date"))
-    return seconds
+def _read_numbers(text: pl.Series, column: Column) -> pl.Series:
+    form = column.form
+    return read_numbers(text, form) if isinstance(form, NumberForm) else plain_numbers(text)
 
 
-_PARSERS: Mapping[Kind, Callable[[pl.Series], pl.Series]] = {
-    "number": lambda text: text.cast(pl.Float64, strict=False),
-    "integer": lambda text: text.cast(pl.Int64, strict=False),
-    "flag": _parse_flags,
-    "date": _parse_dates,
-    "category": lambda text: text,
+def _read_whole(text: pl.Series, column: Column) -> pl.Series:
+    """Whole numbers; beyond the range of int64 where the column was found to need it."""
+    if column.why == "unsigned":
+        return text.cast(pl.UInt64, strict=False)
+    values = text.cast(pl.Int64, strict=False)
+    if values.null_count() == text.null_count():
+        return values
+    return values.zip_with(values.is_not_null(), _whole(plain_numbers(text)))
+
+
+def _read_dates(text: pl.Series, column: Column) -> pl.Series:
+    return read_dates(text, column.form if isinstance(column.form, DateForm) else DateForm())
+
+
+def _read_nothing(text: pl.Series, column: Column) -> pl.Series:
+    return pl.Series(text.name, [None] * len(text), pl.Float64)
+
+
+_READERS: dict[Kind, Callable[[pl.Series, Column], pl.Series]] = {
+    "number": _read_numbers,
+    "integer": _read_whole,
+    "flag": _read_flags,
+    "date": _read_dates,
+    "duration": lambda text, column: read_durations(text),
+    "empty": _read_nothing,
 }
-
-
-def _cast(values: pl.Series, kind: Kind) -> pl.Series:
-    """Values that are not text, in the type of their kind."""
-    if kind == "date":
-        return values.dt.epoch("us") / 1e6
-    return values.cast(_TYPES.get(kind, pl.Float64), strict=False)

@@ -36,6 +36,8 @@ class CheckedBatch:
         The scale that X already has; None if it was not scaled.
     names : ndarray of str, optional
         What the columns are called, for those who do not know it yet.
+    columns : Columns, optional
+        What the rows were encoded with, where they were not numbers.
 
     Examples
     --------
@@ -52,6 +54,7 @@ class CheckedBatch:
     announced: Any = None
     scale: str | None = None
     names: Any = None
+    columns: Any = None
     _encoded: tuple[Classes, Classes, Codes] | None = field(default=None, repr=False)
 
     @property
@@ -94,7 +97,7 @@ class CheckedBatch:
         -------
         CheckedBatch
         """
-        facts = self.announced, self.scale, self.names, self._encoded
+        facts = self.announced, self.scale, self.names, self.columns, self._encoded
         return CheckedBatch(X, self.y, self.weight, 0, *facts)
 
     def part(self, rows: Any) -> CheckedBatch:
@@ -115,4 +118,5 @@ class CheckedBatch:
             n_missing = int(np.isnan(X.data if not isinstance(X, np.ndarray) else X).sum())
         y = None if self.y is None else self.y[rows]
         weight = None if self.weight is None else self.weight[rows]
-        return CheckedBatch(X, y, weight, n_missing, self.announced, self.scale, self.names)
+        facts = self.announced, self.scale, self.names, self.columns
+        return CheckedBatch(X, y, weight, n_missing, *facts)

@@ -110,6 +110,12 @@ class Array:
         if value is not None:
             arrays[name] = np.array(value)
 
+    @property
+    def feature_axis(self) -> int | None:
+        """The axis with one entry for each feature, ``"J"``; None if there is none."""
+        per_feature = ["J" in str(length).split("|") for length in self.shape]
+        return per_feature.index(True) if any(per_feature) else None
+
     def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
         """The array; StateError unless it is as declared. See :class:`Part`."""
         value = arrays.get(name)
@@ -270,3 +276,52 @@ def restore(
     for name, value in found.items():
         if value is not None:
             setattr(owner, attribute.format(name), value)
+
+
+def restart(
+    owner: Any,
+    declared: Declared,
+    columns: npt.NDArray[np.intp],
+    n_features: int,
+    attribute: str = "{}",
+    fresh: Any = None,
+) -> None:
+    """Put what an object has learnt of some features back to what it knew before the first row.
+
+    Arrays without an axis for the features stay. One that holds a single number for all features
+    gets one for each of them.
+
+    Parameters
+    ----------
+    owner : object
+        Whose arrays are replaced.
+    declared : mapping
+        As in :func:`collect`.
+    columns : ndarray of int
+        Which features.
+    n_features : int
+        How many features there are.
+    attribute : str
+        As in :func:`collect`.
+    fresh : object, optional
+        An object of the same size that has learnt nothing. Without it, everything starts at 0.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> learnt = SimpleNamespace(sums=np.array([1.0, 2.0, 3.0]), count=np.array([7.0]))
+    >>> restart(learnt, {"sums": Array("J"), "count": Array("1|J")}, np.array([1]), 3)
+    >>> learnt
+    namespace(sums=array([1., 0., 3.]), count=array([7., 0., 7.]))
+    """
+    for name, part in declared.items():
+        name = attribute.format(name)
+        axis = part.feature_axis if isinstance(part, Array) else None
+        value = getattr(owner, name, None)
+        if axis is None or value is None or not value.shape[axis]:  # "0|J" may have none yet
+            continue
+        places: tuple[Any, ...] = (slice(None),) * axis + (columns,)
+        value = np.repeat(value, n_features // value.shape[axis], axis)  # a copy in any case
+        start = np.broadcast_to(getattr(fresh, name, 0.0), value.shape)
+        value[places] = start[places]
+        setattr(owner, name, value)

@@ -25,7 +25,7 @@ class Wording(NamedTuple):
 
 LIBRARY = Wording()
 COMMAND = Wording("the target", "--{name} {value}")
-_LEFT_OPEN = re.compile(r"\{(?:y|(?P<name>\w+)=(?P<value>\w+))\}")
+_LEFT_OPEN = re.compile(r"\{(?:y|(?P<name>\w+)=(?P<value>[\w-]+))\}")
 
 
 class UserError(ValueError):
@@ -90,6 +90,34 @@ class InputError(UserError):
     """A file, a name or an option cannot be used. Library and command show the same text."""
 
 
+class Question(InputError):  # noqa: N818 - it asks
+    """Something that the user has to decide. The hint names the settings that do.
+
+    Only the hint holds placeholders such as ``{dates=day-first}``: the rest quotes the user's data.
+
+    Examples
+    --------
+    >>> error = Question("may be January or February", hint="say {dates=day-first}")
+    >>> error.said(COMMAND)
+    'may be January or February; say --dates day-first'
+    """
+
+    def said(self, wording: Wording) -> str:
+        """The message in one line.
+
+        Parameters
+        ----------
+        wording : Wording
+            Whose words to use.
+
+        Returns
+        -------
+        str
+            ``where: what; hint``, without the parts that are empty.
+        """
+        return InputError(self.what, self.where, _worded(self.hint, wording)).said(wording)
+
+
 class TargetError(UserError):
     """The target does not fit the model or method.
 
@@ -118,11 +146,16 @@ class TargetError(UserError):
         str
             ``where: what; hint``, without the parts that are empty.
         """
+        return _worded(super().said(wording), wording)
 
-        def word(found: re.Match[str]) -> str:
-            return wording.setting.format(**found.groupdict()) if found["name"] else wording.y
 
-        return _LEFT_OPEN.sub(word, super().said(wording))
+def _worded(text: str, wording: Wording) -> str:
+    """The text with the words for what it leaves open."""
+
+    def word(found: re.Match[str]) -> str:
+        return wording.setting.format(**found.groupdict()) if found["name"] else wording.y
+
+    return _LEFT_OPEN.sub(word, text)
 
 
 class StateError(ValueError):

@@ -29,7 +29,7 @@ State = tuple[dict[str, Any], Arrays]
 """What was learnt, as JSON values and arrays."""
 
 _FORMAT = "fires-state"
-_VERSION = 2
+_VERSION = 3
 _HEADER = "__header__"
 _METADATA = "__metadata__"  # safetensors uses this name itself; no tensor can have it
 _LONGEST_INDEX = 100_000_000  # the limit of safetensors
@@ -69,7 +69,8 @@ def write_state(
     """
     tensors = {name: _storable(name, value) for name, value in arrays.items()}
     tensors[_HEADER] = np.frombuffer(_encode(header), dtype=np.uint8)
-    metadata = {"format": _FORMAT, "version": str(_VERSION), "checksum": _checksum(tensors)}
+    checksum = _checksum(tensors, _VERSION)
+    metadata = {"format": _FORMAT, "version": str(_VERSION), "checksum": checksum}
     replace_file(path, save(tensors, metadata))
 
 
@@ -133,7 +134,7 @@ def _read(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
         )
     try:
         tensors = load(start + index + file.read())
-        intact = version >= 1 and metadata["checksum"] == _checksum(tensors)
+        intact = version >= 1 and metadata["checksum"] == _checksum(tensors, version)
         header = json.loads(tensors.pop(_HEADER).tobytes())
     except (SafetensorError, KeyError, ValueError, RecursionError):
         intact = False
@@ -141,6 +142,10 @@ def _read(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
         raise StateError("is truncated or altered: its content does not match its checksum.")
     if version == 1 and "class" in header:
         _add_what_format_1_left_out(header, set(tensors))
+    if version < 3 and "class" in header:  # before it told what the columns hold
+        for part in (header, header.get("selector")):
+            if isinstance(part, dict):
+                part.setdefault("columns", None)
     return header, {name: tensors[name].copy() for name in sorted(tensors)}
 
 
@@ -191,9 +196,12 @@ def _storable(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
     return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
 
 
-def _checksum(tensors: Arrays) -> str:
-    """SHA-256 over the name, dtype, shape and bytes of every tensor, in the order of names."""
-    digest = hashlib.sha256()
+def _checksum(tensors: Arrays, version: int) -> str:
+    """SHA-256 over the name, dtype, shape and bytes of every tensor, in the order of names.
+
+    From format 3 on, the version is part of it: an altered one must not make it another format.
+    """
+    digest = hashlib.sha256(b"" if version < 3 else str(version).encode())
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(json.dumps([name, tensor.dtype.name, tensor.shape]).encode())

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from numbers import Number, Real
 from types import FrameType
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -178,12 +178,7 @@ def match_columns(
         missing = [name for name in known if name not in here]
         new = [name for name in names if name not in before]
         if missing or new:
-            parts = [f"missing {_listed(missing)}"] * bool(missing)
-            parts += [f"new {_listed(new)}"] * bool(new)
-            raise ValueError(
-                "The feature names should match those that were passed during fit: "
-                f"{'; '.join(parts)}."
-            )
+            refuse_names(missing, new)
         place = {name: i for i, name in enumerate(names)}
         return np.array([place[name] for name in known], dtype=np.intp)
     if n_columns != n_known:
@@ -203,6 +198,21 @@ def match_columns(
             stacklevel=_frames_of_ours(),
         )
     return None
+
+
+def refuse_names(missing: Sequence[Any], new: Sequence[Any]) -> NoReturn:
+    """Raise the error that columns are missing or new.
+
+    Parameters
+    ----------
+    missing, new : sequence of str
+        Their names.
+    """
+    parts = [f"missing {_listed(missing)}"] * bool(missing)
+    parts += [f"new {_listed(new)}"] * bool(new)
+    raise ValueError(
+        f"The feature names should match those that were passed during fit: {'; '.join(parts)}."
+    )
 
 
 def _frames_of_ours() -> int:
@@ -290,34 +300,76 @@ def _pandas_values(X: Any, owner: str) -> Any:
     kinds = set(X.dtypes)
     if len(kinds) == 1 and next(iter(kinds)) in _FLOATS:
         return X.to_numpy()
-    is_numeric = sys.modules["pandas"].api.types.is_numeric_dtype  # flags count as numbers
-    for place, dtype in enumerate(X.dtypes):
-        kind = getattr(dtype, "kind", "O")
-        if kind == "O" and not is_numeric(dtype):
-            # An object column may hold numbers; text that looks like numbers is still text.
-            values = X.iloc[:, place].to_numpy(dtype=object, na_value=None)
-            numeric = all(value is None or isinstance(value, Number) for value in values)
-        else:
-            numeric = is_numeric(dtype) and kind != "c"
-        if not numeric:
-            raise _not_a_number(X.columns[place], dtype)
+    _refuse_raw(X)
     return X.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _polars_values(X: Any) -> Any:
     polars = sys.modules["polars"]
-    for name, dtype in X.schema.items():
-        if not (dtype.is_numeric() or dtype in (polars.Boolean, polars.Null)):
-            raise _not_a_number(name, dtype)
+    _refuse_raw(X)
     if set(X.dtypes) == {polars.Float32}:
         return X.fill_null(np.nan).to_numpy()
     return X.cast(polars.Float64).fill_null(np.nan).to_numpy()
 
 
-def _not_a_number(name: Any, dtype: Any) -> ValueError:
-    return ValueError(
-        f"Column {name!r} does not hold numbers but {dtype}; encode or leave out such columns."
-    )
+def is_table(X: Any) -> bool:
+    """Whether X is a frame or a list of dicts.
+
+    Parameters
+    ----------
+    X : object
+        What the user passed.
+
+    Returns
+    -------
+    bool
+    """
+    records = isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], Mapping)
+    return records or is_frame(X, "pandas") or is_frame(X, "polars")
+
+
+def raw_columns(X: Any) -> Iterator[tuple[Any, Any]]:
+    """The columns of a table that are not simply numbers, such as text and dates.
+
+    Parameters
+    ----------
+    X : frame or list of dicts
+        Of dicts, all columns count as raw.
+
+    Yields
+    ------
+    name, dtype
+        The columns, and their types.
+    """
+    if is_frame(X, "polars"):
+        polars = sys.modules["polars"]
+        for name, dtype in X.schema.items():
+            if not (dtype.is_numeric() or dtype in (polars.Boolean, polars.Null)):
+                yield name, dtype
+    elif is_frame(X, "pandas"):
+        for place, dtype in enumerate(X.dtypes):
+            if not _is_numeric(X, place, dtype):
+                yield X.columns[place], dtype
+    else:
+        yield from ((name, "a dict") for name in X[0])
+
+
+def _is_numeric(X: Any, place: int, dtype: Any) -> bool:
+    """Whether a column of pandas holds numbers; flags count as numbers."""
+    is_numeric = sys.modules["pandas"].api.types.is_numeric_dtype(dtype)
+    kind = getattr(dtype, "kind", "O")
+    if kind == "O" and not is_numeric:
+        # An object column may hold numbers; text that looks like numbers is still text.
+        values = X.iloc[:, place].to_numpy(dtype=object, na_value=None)
+        return all(value is None or isinstance(value, Number) for value in values)
+    return bool(is_numeric and kind != "c")
+
+
+def _refuse_raw(X: Any) -> None:
+    for name, dtype in raw_columns(X):
+        raise ValueError(
+            f"Column {name!r} does not hold numbers but {dtype}, which the batches before did."
+        )
 
 
 def _listed(names: Sequence[Any]) -> str:
@@ -520,3 +572,44 @@ def repeated(X: Any, y: Any, weight: Floats | None, owner: str) -> tuple[Any, An
         )
     rows = np.repeat(np.arange(len(weight)), times)
     return X[rows], None if y is None else y[rows]
+
+
+def as_columns(columns: Any, n_features: int, names: Any, owner: str) -> npt.NDArray[np.intp]:
+    """Columns that a user means, as ascending indices; ValueError if there is no such column.
+
+    Parameters
+    ----------
+    columns : sequence of int or str
+        Indices, or names where columns have names.
+    n_features : int
+        How many columns there are.
+    names : ndarray of str or None
+        What they are called.
+    owner : str
+        Whose columns they are, for error messages.
+
+    Returns
+    -------
+    ndarray of int
+
+    Examples
+    --------
+    >>> as_columns(["size", 0], 3, np.array(["age", "size", "price"]), "FIRES")
+    array([0, 1])
+    """
+    if isinstance(columns, (str, int, np.integer)):
+        raise ValueError(f"columns must be a list of indices or names; got {columns!r}.")
+    place = {} if names is None else {name: j for j, name in enumerate(names)}
+    found = set()
+    for column in columns:
+        if isinstance(column, str):
+            if column not in place:
+                raise ValueError(f"This {owner} has no column {column!r}.")
+            found.add(place[column])
+        elif isinstance(column, (bool, np.bool_)) or not isinstance(column, (int, np.integer)):
+            raise ValueError(f"columns must hold indices or names; got {column!r}.")
+        elif not 0 <= column < n_features:
+            raise ValueError(f"There is no column {column}: this {owner} has {n_features} columns.")
+        else:
+            found.add(int(column))
+    return np.array(sorted(found), dtype=np.intp)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
@@ -16,6 +17,7 @@ from fires.core.declared import Array, Declared
 LIMIT = 5.0
 """How many standard deviations of the difference are an alarm."""
 
+_UNKNOWN = 1e150  # the standard deviation of an importance that nothing is known of
 _SHARE = 0.5  # of its size that an importance must have moved by
 
 
@@ -52,6 +54,19 @@ class FeatureAlarms:
         self.mu: Floats = np.empty(0)
         self.sigma: Floats = np.empty(0)
         self.rows = 0.0
+
+    def restart_features(self, columns: npt.NDArray[np.intp], n_features: int) -> None:
+        """Forget what some features were: no change of theirs is an alarm at the next look.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which features.
+        n_features : int
+            How many features there are.
+        """
+        if len(self.sigma):
+            self.sigma.reshape(-1, n_features)[:, columns] = _UNKNOWN
 
     def is_due(self, n_rows: float) -> bool:
         """Count the rows of a batch; whether it is time to look again.

@@ -140,14 +140,17 @@ class OnePass:
         if self._seed is None:
             yield from self._stream.batches(batch_size)
             return
-        for X, y, places in cut(self._kept(batch_size), batch_size):
-            yield Batch(X, y, places[-1])
+        restarted: list[int] = []
+        for X, y, places, columns in cut(self._kept(batch_size, restarted), batch_size):
+            yield Batch(X, y, places[-1], tuple(restarted), columns)
+            restarted.clear()
 
-    def _kept(self, batch_size: int) -> Iterator[PlacedRows]:
-        """Nine of every ten rows, as they are read."""
+    def _kept(self, batch_size: int, restarted: list[int]) -> Iterator[PlacedRows]:
+        """Nine of every ten rows, as they are read; also notes the features that start anew."""
         rng = generator(self._seed, "compare")
         for batch in self._stream.batches(10 * math.ceil(batch_size / 9)):  # whole tens
             tens = 10 * np.arange(batch.n_rows // 10)
             kept = np.delete(np.arange(batch.n_rows), tens + rng.integers(10, size=len(tens)))
             places = np.full(len(kept), batch.position, dtype=object)
-            yield PlacedRows(batch.X[kept], batch.y[kept], places)
+            restarted += batch.restarted
+            yield PlacedRows(batch.X[kept], batch.y[kept], places, batch.columns)

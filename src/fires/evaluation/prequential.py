@@ -44,7 +44,8 @@ def prequential(
 
     What is evaluated is an :class:`fires.OnlinePipeline`: one scale feeds selector and predictor.
     Each batch is predicted with the set, the model and the scale learnt before it, and then learnt
-    from. Rows without a label (None or NaN) are neither scored nor learnt from.
+    from. Rows without a label (None or NaN) are neither scored nor learnt from. Where a batch says
+    that features have another meaning (``restarted``), they start anew before it is predicted.
 
     Parameters
     ----------
@@ -195,7 +196,9 @@ class _Evaluation:
 
     def step(self, batch: Batch) -> tuple[dict[str, float], float, float]:
         """Test and learn: the scores, and the seconds that selector and predictor took to learn."""
-        rows, learn_scale = self.pipeline.admit(batch.X)
+        if batch.restarted:
+            self._restart_features(batch.restarted)
+        rows, learn_scale = self.pipeline.admit(batch.X, columns=batch.columns)
         tested = _labelled(rows, batch.y, self._classes)
         if self._totals is not None and tested.y is not None and not self.has_learnt:
             self._totals.check_target(tested.y)
@@ -217,6 +220,13 @@ class _Evaluation:
             self._stabilities = StabilityWindow(self._window, now.X.shape[1])
         self.stability = self._stabilities.update(self.selected)
         return scores, seconds, seconds_train
+
+    def _restart_features(self, columns: tuple[int, ...]) -> None:
+        """Forget features whose meaning changes, and what rows without labels say of them."""
+        self.pipeline.restart_features(columns)
+        for place, rows in enumerate(self._waiting):
+            others = np.setdiff1d(np.arange(rows.X.shape[1]), columns)
+            self._waiting[place] = rows.with_rows(keep_columns(rows.X, others))
 
     def _test_and_select(
         self, tested: CheckedBatch, now: CheckedBatch
@@ -272,4 +282,4 @@ def _labelled(
     if there is not None and not there.all():
         X, y = X[there], y[there]
     target = as_target(y, X.shape[0], "prequential") if len(y) else y
-    return CheckedBatch(X, target, None, 0, classes, rows.scale, rows.names)
+    return CheckedBatch(X, target, None, 0, classes, rows.scale, rows.names, rows.columns)

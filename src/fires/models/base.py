@@ -157,6 +157,15 @@ class Learner(Protocol):
         Learner
         """
 
+    def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        """Forget some features and their scale; everything else stays.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which features.
+        """
+
     def features(self) -> Belief:
         """One mean and one standard deviation per feature.
 

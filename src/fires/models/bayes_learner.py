@@ -361,6 +361,15 @@ class BayesLearner:
         self.evidence_rows[row] *= keep
         self.leading.forget(row, keep)
 
+    def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        """Forget some features: they are at the prior. See :class:`fires.models.base.Learner`."""
+        self.mu[:, columns], self.var[:, columns] = 0.0, self.prior
+        if self.sparse is not None:
+            self.sparse[2][:, columns] = self.sparse[1]
+            self.mixed.restart(columns)
+        self.leading.restart(columns)
+        self.scaler.restart(columns)
+
     # --- classes and storage ----------------------------------------------------------------
 
     def with_classes(self, before: Labels, after: Labels) -> BayesLearner:

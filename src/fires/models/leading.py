@@ -138,6 +138,26 @@ class Leading:
             self.pull[k, fresh] = mu[k, new] / var[k, new]
         self.columns = leading
 
+    def restart(self, columns: Columns) -> None:
+        """Forget some columns; what is known of the others stays exactly the same.
+
+        Their coefficients are integrated out: rows spoke of all coefficients together.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which columns.
+        """
+        gone = np.flatnonzero(np.isin(self.columns, columns))
+        stay = np.setdiff1d(np.arange(self.pull.shape[1]), gone)
+        for information, pull in zip(self.information, self.pull, strict=True):
+            shared = information[np.ix_(stay, gone)]
+            own = information[np.ix_(gone, gone)] + np.eye(len(gone)) / _PRIOR
+            explained = np.linalg.solve(own, np.column_stack([shared.T, pull[gone]]))
+            information[np.ix_(stay, stay)] -= shared @ explained[:, :-1]
+            pull[stay] -= shared @ explained[:, -1]
+            information[gone] = information[:, gone] = pull[gone] = 0.0
+
     def forget(self, row: int | slice, keep: float) -> None:
         """Let the evidence so far count as a share of itself.
 

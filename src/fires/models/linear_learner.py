@@ -412,6 +412,16 @@ class LinearLearner:
         self.sigma += (1.0 - keep) * (np.asarray(sigma) - self.sigma)
         self.least_sigma = float(self.sigma.min())
 
+    def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        """Forget some features: they start anew. See :class:`fires.models.base.Learner`."""
+        for values, first in zip((self.mu, self.sigma), self.init, strict=True):
+            values[:, columns] = np.broadcast_to(first, self.n_features)[columns]
+        self.least_sigma = float(self.sigma.min())
+        self.scaler.restart(columns)
+        if self.in_sparse_terms and self.scaler.sparse.ready:
+            pulls = self.scaler.sparse.pulls  # that of a feature never seen is 0
+            self.pulled, self.pull_squares = self.mu @ pulls, float(pulls @ pulls)
+
     # --- the belief -------------------------------------------------------------------------
 
     def features(self) -> Belief:

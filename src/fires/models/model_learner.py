@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief, Floats
@@ -126,6 +127,14 @@ class ModelLearner:
             fresh.sigma + keep * (now.sigma - fresh.sigma),
             now.point,
         )
+
+    def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        """Forget the scale of some features; the belief stays.
+
+        Which of its parameters belong to a feature, only the model knows. See
+        :class:`fires.models.base.Learner`.
+        """
+        self.scaler.restart(columns)
 
     def with_classes(self, before: Labels, after: Labels) -> Self:
         """An error: a user's model keeps its first classes.

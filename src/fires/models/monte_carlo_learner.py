@@ -213,6 +213,20 @@ class MonteCarloLearner(ModelLearner):
             self.balance.forget(keep)
         self._known, self._moved_since = None, []
 
+    def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        """Forget some features: the weights that meet them start anew, in nets and trees.
+
+        Of a module, the belief stays. See :class:`fires.models.base.Learner`.
+        """
+        super().restart_features(columns)
+        if INPUTS in self.parameters.mu:
+            with self.model.default_mode():
+                fresh = self.model.start(*self.size, self.generator.clone_state())
+                for half in ("mu", "sigma"):
+                    now, then = (getattr(p, half)[INPUTS] for p in (self.parameters, fresh))
+                    now[columns] = then[columns]
+        self._known, self._moved_since = None, []
+
     def with_classes(self, before: Labels, after: Labels) -> Self:
         """A copy with one output for each class known now.
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
+import numpy as np
+import numpy.typing as npt
+
 from fires.core.batch import CheckedBatch
 from fires.core.classes import NO_CLASSES, Classes, Codes, KnowsClasses, Labels
 from fires.core.validation import as_weights
@@ -71,6 +74,17 @@ class Predictor(KnowsClasses, ABC):
             As in :meth:`learn`.
         """
         batch.labels(self._known(expected))
+
+    def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        """Forget what was learnt about some features, where the predictor can tell it apart.
+
+        Nothing is forgotten here: estimators of others stay as they are.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which features.
+        """
 
     def _known(self, expected: Classes) -> Classes:
         """The labels known before a batch."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
@@ -102,6 +103,11 @@ class Perceptron(Predictor):
             return np.zeros(len(X), dtype=np.intp)
         best: Codes = (X @ self.coef_.T + self.intercept_).argmax(axis=1)
         return best
+
+    def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        """Set the coefficients of some features to 0. See :class:`Predictor`."""
+        if hasattr(self, "coef_"):
+            self.coef_[..., columns] = 0.0
 
     def state(self) -> State:
         """Everything there is to save: a header of JSON values, and arrays.

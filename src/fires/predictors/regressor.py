@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
@@ -90,6 +91,11 @@ class LinearRegressor(Predictor):
         """
         prediction: Floats = X @ self.coef_ + self.own_[0]
         return prediction
+
+    def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        """Set the coefficients of some features to 0. See :class:`Predictor`."""
+        if hasattr(self, "coef_"):
+            self.coef_[..., columns] = 0.0
 
     def state(self) -> State:
         """Everything there is to save: a header of JSON values, and arrays.

@@ -12,14 +12,16 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from fires.core.belief import Floats
-from fires.core.declared import Array, Declared
+from fires.core.declared import Array, Declared, restart
 from fires.core.state import Arrays
 from fires.kernels import accumulate
 from fires.kernels.running import PATIENCE, PROPORTION, ROUNDING, YOUNG, learn, standardise
 from fires.kernels.scaled import widen
 
+Columns = npt.NDArray[np.intp]
 _TINY = np.finfo(np.float64).tiny
 _OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
@@ -38,6 +40,9 @@ class Unscaled:
 
     def refresh(self) -> None:
         """Nothing to compute."""
+
+    def restart(self, columns: Columns) -> None:
+        """Nothing to forget. See :class:`Standard`."""
 
 
 class Standard:
@@ -168,6 +173,20 @@ class Standard:
         )
         self.ready = self.ready or bool(self.count.any())
 
+    def restart(self, columns: Columns) -> None:
+        """Forget some columns: the next batch in which one varies gives it its scale.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which columns.
+        """
+        restart(self, self.learnt, columns, len(self.shift), fresh=Standard(len(self.shift)))
+        self.gain[columns] = 0.0
+        # Whatever is wider than nothing is a new scale, taken from the batch itself.
+        self.narrow[columns] = self.patience[columns]
+        self.ready = bool(self.count.any())
+
     def joined(self, other: Standard) -> Standard:
         """The scale of these columns and then of those of another one.
 
@@ -258,6 +277,11 @@ class MinMax:
         # Sums of huge values overflow; the mean stays within the range all the same.
         seen = np.isfinite(self.low)
         self.mean = np.where(seen, np.fmin(np.fmax(mean, self.low), self.high), 0.0)
+        self.refresh()
+
+    def restart(self, columns: Columns) -> None:
+        """Forget some columns. See :class:`Standard`."""
+        restart(self, self.learnt, columns, len(self.low), fresh=MinMax(len(self.low)))
         self.refresh()
 
     def filled(self, X: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
-from fires.core.declared import Array, Declared, collect, restore
+from fires.core.declared import Array, Declared, collect, restart, restore
 from fires.core.state import Arrays, part_of, under
 from fires.kernels.running import CLIP
 from fires.scaling.dense import Standard
@@ -166,6 +166,20 @@ class Mixed:
         self.full = self.full.joined(known)
         self.columns = np.concatenate([self.columns, new])
         self._place[self.columns] = np.arange(len(self.columns))
+
+    def restart(self, columns: npt.NDArray[np.intp]) -> None:
+        """Forget some columns.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which columns.
+        """
+        restart(self, self.learnt, columns, self.n_features)
+        # As if missing in all rows so far; whether such a column is full, later rows decide alone.
+        self.absent[columns], self.entries[columns] = self.count, FULL * self.count
+        full = self._place[columns]
+        self.full.restart(full[full >= 0])
 
     def state(self) -> Arrays:
         """Everything needed to go on, as arrays.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Floats
@@ -162,6 +163,21 @@ class Scaler:
         if self.dense.ready and self.scale is not None:
             other.sparse.take_over(self.dense)
         return other
+
+    def restart(self, columns: npt.NDArray[np.intp]) -> None:
+        """Forget the scale of some columns.
+
+        The next dense batch is standardised by its own values there, as a first batch is. On other
+        scales, and in sparse rows, a column never seen becomes 0 until the batch after.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which columns.
+        """
+        for half in (self.dense, self.sparse):
+            if half.ready:
+                half.restart(columns)
 
     def state(self) -> Arrays:
         """Everything needed to go on, as arrays.

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Floats
-from fires.core.declared import Array, Declared
+from fires.core.declared import Array, Declared, restart
 from fires.kernels import read_only, sparse, touched_columns
 from fires.scaling.dense import MinMax, Standard
 
@@ -174,6 +174,9 @@ class SparseUnscaled:
     def refresh(self) -> None:
         """Nothing to compute."""
 
+    def restart(self, columns: Columns) -> None:
+        """Nothing to forget. See :class:`SparseStandard`."""
+
 
 class SparseStandard:
     r"""Root mean square 1, and a pull with which a linear model centres.
@@ -310,6 +313,20 @@ class SparseStandard:
             squares *= self.observed[columns]
         self.pulls[columns] = self.sums[columns] / np.sqrt(squares)
 
+    def restart(self, columns: Columns) -> None:
+        """Forget some columns: they are then as if missing in all rows so far.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which columns.
+        """
+        restart(self, self.learnt, columns, len(self.sums))
+        if not len(self.absent):
+            self.absent, self.observed = np.zeros_like(self.sums), np.ones_like(self.sums)
+        self.absent[columns], self.observed[columns] = self.count[0], np.finfo(float).eps
+        self.refresh(columns)
+
     def take_over(self, dense: Standard) -> None:
         """Go on from the sums of a dense scaler.
 
@@ -404,6 +421,14 @@ class SparseMinMax:
     def refresh(self, columns: Any = slice(None)) -> None:
         """Compute the pull from the range. See :class:`SparseStandard`."""
         self.pulls[columns] = self.low[columns] * self.gain(columns)
+
+    def restart(self, columns: Columns) -> None:
+        """Forget some columns. See :class:`SparseStandard`."""
+        restart(self, self.learnt, columns, len(self.low))
+        if not len(self.absent):
+            self.absent = np.zeros_like(self.sums)
+        self.absent[columns] = self.count[0]
+        self.refresh(columns)
 
     def take_over(self, dense: MinMax) -> None:
         """Go on from the range of a dense scaler. See :class:`SparseStandard`."""

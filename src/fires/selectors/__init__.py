@@ -62,6 +62,29 @@ def _register() -> None:
     SelectorMixin.register(OnlineSelector)
 
 
+def is_registered(kind: type) -> bool:
+    """Whether a class is one of ours, which a file names and ``fires.load`` finds again.
+
+    To ask for the class itself would load a large part of scikit-learn.
+
+    Parameters
+    ----------
+    kind : type
+        The class of a selector.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from fires import AROW
+    >>> is_registered(AROW), is_registered(type("AROW", (AROW,), {}))
+    (True, False)
+    """
+    return kind.__module__ == f"fires.selectors.{REGISTRY.get(kind.__name__)}"
+
+
 def from_state(header: dict[str, Any], arrays: Arrays, model: Any = None) -> Any:
     """Make a selector from what :meth:`Selector.saved` gave.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from operator import attrgetter, is_not
 from typing import Any, ClassVar, Self
@@ -17,7 +17,7 @@ from fires.core import validation
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.classes import Codes, KnowsClasses, Labels, class_rows, has_fractions
-from fires.core.declared import Declared, Value
+from fires.core.declared import Declared, Value, restart
 from fires.core.errors import StateError, TargetError
 from fires.core.settings import check_choice, check_count, how_many
 from fires.core.state import Arrays, State
@@ -126,6 +126,46 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         self._all_or_nothing(self._take_all, X, y, sample_weight)
         return self
 
+    def restart_features(self, columns: Sequence[int | str]) -> Self:
+        """Forget what was learnt about some features; everything else stays.
+
+        Call it where a column has got another meaning: what was learnt of the old one would be
+        wrong. The next batch gives such a feature its scale. The features that are selected may
+        stay so until others are better. Before the first batch there is nothing to forget.
+
+        How much can be told apart depends on the method. Those with numbers for each feature
+        forget all about it. Kept rows and sketches lose their values of the feature; weights of
+        other features may change with that. Estimators of others, and models of your own, keep
+        what they have learnt.
+
+        Parameters
+        ----------
+        columns : sequence of int or str
+            Which features: indices, or names where columns have names.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from fires import AROW
+        >>> X, y = np.array([[1.0, 2.0], [3.0, 1.0], [0.0, 2.0]]), [1, 0, 1]
+        >>> AROW(1).partial_fit(X, y).restart_features([0]).importances_.round(2)
+        array([0. , 0.4])
+        """
+        if "n_samples_seen_" in self.__dict__:
+            names, owner = getattr(self, "feature_names_in_", None), type(self).__name__
+            found = validation.as_columns(columns, self.n_features_in_, names, owner)
+            if len(found):
+                self._all_or_nothing(self._restart_features, found)
+                self._seen_.clear()
+        return self
+
+    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        """Forget some features: here, what is declared to have one number for each of them."""
+        restart(self, self._learnt, columns, self.n_features_in_, "_{}_")
+
     def _take_checked(self, batch: CheckedBatch) -> None:
         if self._supervised and batch.y is None:
             validation.as_target(None, 0, type(self).__name__)
@@ -133,6 +173,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
             self.n_features_in_ = batch.X.shape[1]
         if batch.names is not None and not hasattr(self, "feature_names_in_"):
             self.feature_names_in_, self._named_apart_ = batch.names, True
+        if batch.columns is not None:
+            self.columns_ = batch.columns
         self._take(batch)
 
     def _take_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
@@ -155,7 +197,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
             # Check X first; then raise the message that scikit-learn's checks look for.
             self._admit(X)
             validation.as_target(None, 0, type(self).__name__)
-        return self._admit(X, y if self._supervised else None, classes, sample_weight)
+        target = y if self._supervised else None
+        return self._admit(X, target, classes, sample_weight, learn=True)
 
     def _take(self, batch: CheckedBatch) -> None:
         """Learn from a batch that has passed the gate."""

@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
@@ -25,6 +26,9 @@ class _Baseline(OnlineSelector):
 
     def _weights(self) -> Floats:
         return self._weights_.copy()
+
+    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        """Nothing was learnt."""
 
 
 class AllFeatures(_Baseline):

@@ -231,6 +231,19 @@ class CancelOut(OnlineSelector):
         if self._numeric_:
             self._target_.count(y, w)
 
+    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        net, device = self._net_, self.device
+        widths = [net.theta[f"bias {layer}"].shape[0] for layer in range(_n_layers(net.theta))]
+        sizes, rng = (self.n_features_in_, *widths), np.random.default_rng(net.n_steps)
+        new = fresh(sizes, self.gate_init, self._numeric_, rng, device)
+        parts = {}
+        for part in _PARTS:
+            tensors = {name: tensor.clone() for name, tensor in getattr(net, part).items()}
+            for name in ("gates", "layer 0"):  # those with a row for each feature
+                tensors[name][columns] = getattr(new, part)[name][columns].to(tensors[name].device)
+            parts[part] = tensors
+        self._net_ = Net(**parts, n_steps=net.n_steps)
+
     @contextmanager
     def _started(self, n_outputs: int) -> Iterator[Net]:
         """The net so far, or a fresh one. On an error, the random numbers it used are put back."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
@@ -145,6 +146,10 @@ class ChiSquared(OnlineSelector):
         _add(self._present_, self._unit_ * present)
         if missing is not None:
             _add(self._missing_, self._unit_ * missing)
+
+    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        super()._restart_features(columns)
+        self._missing_[:, columns] = self._rows_[:, None]  # as if missing in all rows so far
 
     def _check_parameters(self) -> None:
         check_choice("aggregate", self.aggregate, ("max", "mean"), "'max' or 'mean'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from statistics import NormalDist
 from types import SimpleNamespace
 from typing import Any, Self
@@ -410,6 +411,44 @@ class FIRES(OnlineSelector):
             *(learner.scores, learner.variances, learner.prior, self._resolve_k(), n_rows),
             learner.touched,
         )
+
+    def restart_features(self, columns: Sequence[int | str]) -> Self:
+        """Forget what was learnt about some features; everything else stays.
+
+        Call it where a column has got another meaning: what was learnt of the old one would be
+        wrong. The next batch gives such a feature its scale. Before the first batch there is
+        nothing to forget.
+
+        Its belief is that of the start: the prior (Bayesian update), or ``mu_init`` and
+        ``sigma_init`` (gradient update). In nets and trees, the weights that meet the feature are
+        drawn anew. A module of torch, or a model of your own, keeps its belief, and only the scale
+        starts anew. A selected feature stays so until others are better. That it is not what it
+        was raises no alarm.
+
+        Parameters
+        ----------
+        columns : sequence of int or str
+            Which features: indices, or names where columns have names.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(1000, 3))
+        >>> selector = FIRES(1).fit(X, X[:, 1] > 0)
+        >>> selector.restart_features([1]).importances_[1]
+        np.float64(0.0)
+        """
+        return super().restart_features(columns)
+
+    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        self._learner_.restart_features(columns)
+        if hasattr(self, "_members_"):
+            self._members_.restart_features(columns)
+            self._feature_alarms_.restart_features(columns, self.n_features_in_)
 
     def _target(self, batch: CheckedBatch) -> npt.NDArray[Any]:
         """The target in the form the model takes. Starts the learner, or adds new classes."""

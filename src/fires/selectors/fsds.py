@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
@@ -149,6 +150,13 @@ class FSDS(OnlineSelector):
         if not np.isfinite(lengths).all():
             raise ValueError("Input X holds values so large that the sketch overflows; rescale it.")
         self._sketch_, self._singular_values_ = sketch, lengths
+
+    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        super()._restart_features(columns)  # zeros in the sketch: its directions are others then
+        nothing, n = np.zeros((0, self.n_features_in_)), len(self._sketch_)
+        found = directions_plain(self._sketch_, nothing, n)
+        self._singular_values_, self._sketch_ = _shrunk(*found, n + 1)
+        self._sketch_[:, columns] = 0.0  # rounding has left a little
 
     def _size(self) -> int:
         least = max(int(self.n_features_in_**0.5), int(self.n_directions) + 1)

@@ -23,6 +23,7 @@ class Gate:
     missing: str = "ignore"
     n_features_in_: int
     feature_names_in_: Any
+    columns_: Any
 
     def _all_or_nothing(self, learn: Callable[..., None], *batch: Any) -> None:
         """Learn; on any error, put the attributes back to what they were before."""
@@ -34,10 +35,16 @@ class Gate:
             raise
 
     def _admit(
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        learn: bool = False,
     ) -> CheckedBatch:
-        """Check a batch. The first one fixes the number of columns."""
-        names = validation.column_names(X)
+        """Check a batch. The first one fixes the number of columns, and what they hold."""
+        X, names = self._as_numbers(X, learn=learn)
         matrix = validation.as_matrix(X, type(self).__name__)
         if "n_features_in_" not in self.__dict__:
             known = getattr(self, "feature_names_in_", names)
@@ -49,7 +56,56 @@ class Gate:
         n_rows = matrix.shape[0]
         target = None if y is None else validation.as_target(y, n_rows, type(self).__name__)
         weight = validation.as_weights(sample_weight, n_rows)
-        return CheckedBatch(matrix, target, weight, n_missing, classes)
+        columns = getattr(self, "columns_", None)
+        return CheckedBatch(matrix, target, weight, n_missing, classes, columns=columns)
+
+    def _as_numbers(self, X: Any, *, learn: bool = False) -> tuple[Any, Any]:
+        """The rows and the names of their columns, with numbers for text, categories and dates."""
+        known = getattr(self, "columns_", None)
+        is_first = learn and known is None and "n_features_in_" not in self.__dict__
+        if type(X) is np.ndarray or not (known or is_first) or not validation.is_table(X):
+            return X, validation.column_names(X)
+        if known is None and next(validation.raw_columns(X), None) is None:
+            return X, validation.column_names(X)
+        # Here and not above, because polars takes a while to load.
+        from fires.columns import Columns
+        from fires.columns.frames import as_polars
+
+        frame = as_polars(X)
+        if known is None:
+            known = Columns.learn(frame)
+            for column in known.left_out:
+                raise ValueError(f"Column {column.name!r} {column.why}; leave it out.")
+        else:
+            frame = known.completed(frame, absent=isinstance(X, (list, tuple)))
+        if learn:
+            n_before = known.tallies.n_rows
+            matrix, known = known.encode(frame)
+            self._restart_changed(known.restarted(n_before, known.tallies.n_rows))
+            self.columns_ = known
+        else:
+            matrix = known.transform(frame)
+        return matrix, np.array(known.names, dtype=object)
+
+    def _restart_changed(self, features: tuple[int, ...]) -> None:
+        if features:
+            self.restart_features(features)  # type: ignore[attr-defined]
+
+    def _columns_state(self) -> dict[str, Any] | None:
+        """What the columns hold, for a state file."""
+        columns = getattr(self, "columns_", None)
+        return None if columns is None else columns.as_json()
+
+    def _restore_columns(self, saved: Any) -> None:
+        """Take over what :meth:`_columns_state` gave."""
+        if saved is None:
+            return
+        from fires.columns import Columns
+
+        columns = Columns.from_json(saved)
+        if list(columns.names) != list(getattr(self, "feature_names_in_", ())):
+            raise StateError("the columns are not those that the features are named after")
+        self.columns_ = columns
 
     def _in_order(self, matrix: Any, names: Any) -> Any:
         """The columns in the order learnt from."""

@@ -79,6 +79,17 @@ class Membership:
         """Forget the scores so far; the members stay until others are better."""
         self.rows = 0.0
 
+    def restart_features(self, columns: Columns) -> None:
+        """Forget the scores of some features; members stay until others are better.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which features.
+        """
+        nothing = np.zeros(len(columns))
+        self._note(columns, nothing, nothing)
+
     def renew(
         self,
         scores: Callable[[Any], Floats],

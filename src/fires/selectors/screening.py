@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.classes import are_numbers
-from fires.core.declared import Declared, Value, collect
+from fires.core.declared import Declared, Value, collect, restart
 from fires.core.settings import check_choice
 from fires.core.state import Arrays, State
 from fires.core.validation import as_numbers
@@ -150,6 +152,11 @@ class Screening(OnlineSelector):
         if not all(np.isfinite(part).all() for part in merged):
             raise ValueError("Input X or y holds values so large that sums overflow; rescale them.")
         self._moments_ = merged
+
+    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        found = SimpleNamespace(**self._moments_._asdict())
+        restart(found, MOMENTS, columns, self.n_features_in_)
+        self._moments_ = Moments(**vars(found))
 
     def _check_parameters(self) -> None:
         check_choice("measure", self.measure, ("correlation", "f"))

@@ -116,9 +116,8 @@ class Selector(Gate, BaseEstimator, ABC):  # type: ignore[misc]
     def _checked(self, X: Any) -> Any:
         """X with its columns in the order learnt from."""
         self._check_fitted()
-        matrix = self._in_order(
-            validation.as_matrix(X, type(self).__name__), validation.column_names(X)
-        )
+        X, names = self._as_numbers(X)
+        matrix = self._in_order(validation.as_matrix(X, type(self).__name__), names)
         if self.missing == "error":
             self._refuse_strange(matrix)
         return matrix
@@ -163,6 +162,7 @@ class Selector(Gate, BaseEstimator, ABC):  # type: ignore[misc]
             "n_features": self.n_features_in_,
             "named_apart": getattr(self, "_named_apart_", False),
             "feature_names": None if names is None else names.tolist(),
+            "columns": self._columns_state(),
         }
         return header, arrays | more
 
@@ -194,6 +194,7 @@ class Selector(Gate, BaseEstimator, ABC):  # type: ignore[misc]
         names = header["feature_names"]
         if names is not None:
             self._restore_names(np.array(names, dtype=object))
+        self._restore_columns(header["columns"])
         restore(self, self._counted, header, arrays, self._sizes(), "{}_")
         try:
             self._check_parameters()

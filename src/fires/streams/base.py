@@ -52,6 +52,11 @@ class Batch:
         Labels as the source has them (text, integers, booleans), or float64 numbers.
     position : Position
         Where the batch ends in the source.
+    restarted : tuple of int
+        Features that mean something else from this batch on; what was learnt about them starts
+        anew.
+    columns : Columns, optional
+        What the rows were encoded with.
 
     Examples
     --------
@@ -62,6 +67,8 @@ class Batch:
     X: Any
     y: npt.NDArray[Any]
     position: Position = field(default_factory=Position)
+    restarted: tuple[int, ...] = ()
+    columns: Any = None
 
     @property
     def n_rows(self) -> int:

@@ -11,11 +11,15 @@ from scipy import sparse
 
 
 class PlacedRows(NamedTuple):
-    """Rows as a matrix, their labels, and the place in the source at which each of them ends."""
+    """Rows as a matrix, their labels, and the place in the source at which each of them ends.
+
+    ``columns`` is what they were encoded with, if anything.
+    """
 
     X: Any
     y: npt.NDArray[Any]
     places: npt.NDArray[Any]
+    columns: Any = None
 
 
 def cut(blocks: Iterable[PlacedRows], size: int) -> Iterator[PlacedRows]:
@@ -41,14 +45,14 @@ def cut(blocks: Iterable[PlacedRows], size: int) -> Iterator[PlacedRows]:
     """
     held: list[PlacedRows] = []  # rows that are too few for a batch
     n_held = 0
-    for X, y, places in blocks:
+    for X, y, places, columns in blocks:
         start = 0
         for stop in range(size - n_held, len(y) + 1, size):
-            held.append(PlacedRows(X[start:stop], y[start:stop], places[start:stop]))
+            held.append(PlacedRows(X[start:stop], y[start:stop], places[start:stop], columns))
             yield _joined(held)
             held, n_held, start = [], 0, stop
         if start < len(y):
-            held.append(PlacedRows(X[start:], y[start:], places[start:]))
+            held.append(PlacedRows(X[start:], y[start:], places[start:], columns))
             n_held += len(y) - start
     if held:
         yield _joined(held)
@@ -57,8 +61,8 @@ def cut(blocks: Iterable[PlacedRows], size: int) -> Iterator[PlacedRows]:
 def _joined(parts: list[PlacedRows]) -> PlacedRows:
     if len(parts) == 1:
         return parts[0]
-    Xs, ys, places = zip(*parts, strict=True)
-    return PlacedRows(stacked(Xs), np.concatenate(ys), np.concatenate(places))
+    Xs, ys, places, columns = zip(*parts, strict=True)
+    return PlacedRows(stacked(Xs), np.concatenate(ys), np.concatenate(places), columns[-1])
 
 
 def stacked(parts: Sequence[Any]) -> Any:

@@ -61,7 +61,8 @@ def selector_checks(
     skip : collection of str
         The names of checks that this method does not keep. Candidates are
         ``dense_and_sparse_are_learnt_alike``, ``a_row_of_weight_w_is_w_rows``,
-        ``new_labels_are_taken_up`` and ``the_greatest_weights_are_selected``.
+        ``new_labels_are_taken_up``, ``the_greatest_weights_are_selected`` and
+        ``a_feature_that_starts_anew_is_as_before_the_first_row``.
 
     Returns
     -------
@@ -78,6 +79,7 @@ def selector_checks(
         selection.SelectionContract: True,
         selection.CountContract: "n_features_to_select" in settings,
         state.StateContract: True,
+        state.RestartContract: is_known,
         state.FileContract: is_known,
         state.RandomContract: is_known and "random_state" in settings,
     }

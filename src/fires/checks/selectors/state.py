@@ -115,6 +115,22 @@ class StateContract(SelectorContract):
                 self._learn(self._batches(2, seed=8), form, one)
             expect_same_state(selector, twin, "after refused batches")
 
+    def features_may_start_anew(self) -> None:
+        """``restart_features`` takes indices or names, refuses others, and learning goes on."""
+        expect(not learnt_names(self._new().restart_features([1])), "nothing was learnt before")
+        for form in BOTH_FORMS:
+            selector, named = (self._learn(form=form) for _ in range(2))
+            before, kept = saved_state(selector), selector.weights_
+            for wrong in ([len(NAMES)], [1, -1], ["no such column"], [1.5], [True], 1, "a"):
+                expect_refusal("column", selector.restart_features, wrong)
+            selector.restart_features([])
+            expect(saved_state(selector) == before, "a refused restart has left a trace")
+            selector.restart_features([4, 1])
+            named.name_features(NAMES).restart_features([NAMES[1], NAMES[4]])
+            expect_alike(named, selector, "features by their names", rtol=0.0)
+            expect(not kept.flags.writeable, "weights that were handed out are not read-only")
+            expect_finite(self._learn(self._batches(seed=6), form, selector), "after a restart")
+
     def a_setting_that_makes_no_sense_is_named(self) -> None:
         """The error begins with the name of the setting, and nothing is learnt."""
         X, y = next(self._batches())
@@ -130,6 +146,20 @@ class StateContract(SelectorContract):
                 expect_refusal(rf"^{name}\b", selector.partial_fit, X, y)
                 selector.set_params(**{name: good})
                 expect(saved_state(selector) == before, f"a refused {name} has left a trace")
+
+
+class RestartContract(SelectorContract):
+    """What holds for methods that know what belongs to one feature, and have said so."""
+
+    def a_feature_that_starts_anew_is_as_before_the_first_row(self) -> None:
+        """Its weight is that of a feature of which nothing is known; others keep theirs."""
+        for form in BOTH_FORMS:
+            nothing = self._learn([(np.zeros_like(X), y) for X, y in self._batches(1)], form)
+            selector = self._learn(form=form)
+            before = selector.weights_
+            after = selector.restart_features([1]).weights_
+            assert_array_equal(after[1], nothing.weights_[1])
+            assert_array_equal(np.delete(after, 1), np.delete(before, 1))
 
 
 class FileContract(SelectorContract):
@@ -152,6 +182,13 @@ class FileContract(SelectorContract):
                 first = [(X[y == label], y[y == label])]
                 selector = self._learn(first, form, classes=self._classes)
                 self._goes_on(selector, list(self._batches()), form)
+
+    def it_may_be_saved_after_a_feature_has_started_anew(self) -> None:
+        """What starts anew does so in a file, too."""
+        for form in BOTH_FORMS:
+            batches = list(self._batches(6))
+            selector = self._learn(batches[:3], form).restart_features([1])
+            self._goes_on(selector, batches[3:], form)
 
     def _goes_on(self, selector: Any, batches: Any, form: Form = np.asarray) -> Any:
         """Save, load, let both learn on, and compare them."""

@@ -27,8 +27,9 @@ RowArrays = tuple[npt.NDArray[Any], ...]
 class RowByRowSelector(OnlineSelector):
     """A linear learner of two classes, with a few numbers for every feature.
 
-    A subclass writes :meth:`_start` and :meth:`_run`, and names its two loops. The result does not
-    depend on how the rows are cut into batches, to the last bit. A missing entry counts as 0.
+    A subclass writes :meth:`_run`, names its two loops, and says what the numbers start at. The
+    result does not depend on how the rows are cut into batches, to the last bit. A missing entry
+    counts as 0.
     """
 
     _loops: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]]  # over an array, and over CSR
@@ -37,12 +38,19 @@ class RowByRowSelector(OnlineSelector):
         "kept": Array("*", dtype="int64", low=0, high="J"),
     }
 
+    _starts: ClassVar[tuple[float, ...]]  # of the numbers of a feature, the coefficient first
+
     _theta_: Floats
     _kept_: npt.NDArray[np.int64]
 
-    @abstractmethod
     def _start(self) -> Floats:
-        """The start: a few numbers per feature, the coefficient first."""
+        """The start: a few numbers per feature."""
+        return np.repeat(np.array(self._starts)[:, None], self.n_features_in_, axis=1)
+
+    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        self._theta_ = _aligned(self._theta_)
+        self._theta_[:, columns] = np.resize(self._starts, (len(self._theta_), 1))
+        self._kept_ = np.setdiff1d(self._kept_, columns)
 
     @abstractmethod
     def _run(self, rows: RowArrays, signs: Floats) -> bool:

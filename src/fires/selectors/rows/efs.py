@@ -13,8 +13,6 @@ from fires.core.settings import check_number
 from fires.kernels import top_k, winnow
 from fires.selectors.rows.base import RowArrays, RowByRowSelector
 
-_START = (2.0, 1.0)  # of u and v, the authors' choice
-
 
 class EFS(RowByRowSelector):
     r"""Extremal feature selection with the modified balanced Winnow (Carvalho and Cohen, 2006).
@@ -89,6 +87,8 @@ class EFS(RowByRowSelector):
         "bias": Array("M"),
     }
 
+    _starts = (2.0, 1.0)  # of u and v, the authors' choice
+
     _bias_: Floats
 
     def __init__(
@@ -120,7 +120,7 @@ class EFS(RowByRowSelector):
     def _start(self) -> Floats:
         # The two sides of a Winnow are not mirror images. While only one class is known, it may
         # still become either side. So two pairs of models learn, one for each case.
-        self._bias_ = np.tile(_START, self._sizes()["M"] // 2)
+        self._bias_ = np.tile(self._starts, self._sizes()["M"] // 2)
         return np.repeat(self._bias_[:, None], self.n_features_in_, axis=1)
 
     def _take_sides(self, turned: bool) -> None:
@@ -148,7 +148,7 @@ class EFS(RowByRowSelector):
 
     def _moved(self) -> npt.NDArray[np.bool_]:
         u, v = self._theta_[:2]
-        moved: npt.NDArray[np.bool_] = (u != _START[0]) | (v != _START[1])
+        moved: npt.NDArray[np.bool_] = (u != self._starts[0]) | (v != self._starts[1])
         return moved
 
     def _weights(self) -> Floats:

@@ -77,6 +77,8 @@ class FTRL(RowByRowSelector):
     _loops = (ftrl.ftrl_rows, ftrl.ftrl_csr)
     _learnt: ClassVar[Declared] = {**RowByRowSelector._learnt, "bias": Array(2)}
 
+    _starts = (0.0, 0.0)  # z and the root of n
+
     _bias_: Floats
 
     def __init__(
@@ -111,7 +113,7 @@ class FTRL(RowByRowSelector):
 
     def _start(self) -> Floats:
         self._bias_ = np.zeros(2)
-        return np.zeros((2, self.n_features_in_))  # z and the root of n
+        return super()._start()
 
     def _take_sides(self, turned: bool) -> None:
         super()._take_sides(turned)

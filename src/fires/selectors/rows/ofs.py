@@ -24,8 +24,7 @@ class _Truncated(RowByRowSelector):
     _loops = (sequential.ofs_rows, sequential.ofs_csr)
     _learnt: ClassVar[Declared] = {**RowByRowSelector._learnt, "theta": Array(1, "J")}
 
-    def _start(self) -> Floats:
-        return np.zeros((1, self.n_features_in_))
+    _starts = (0.0,)
 
     def _perceive(
         self,

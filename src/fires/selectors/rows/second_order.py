@@ -25,6 +25,8 @@ class _SecondOrder(RowByRowSelector):
 
     _loops = (second_order.second_order_rows, second_order.second_order_csr)
 
+    _starts = (0.0, 1.0)
+
     uncertainty_penalty: float
     truncate: str | None
     diagonal: str
@@ -51,9 +53,6 @@ class _SecondOrder(RowByRowSelector):
         check_number("uncertainty_penalty", self.uncertainty_penalty, ends="[)")
         check_choice("truncate", self.truncate, tuple(_KEPT))
         check_choice("diagonal", self.diagonal, ("drop", "inverse"))
-
-    def _start(self) -> Floats:
-        return np.repeat([[0.0], [1.0]], self.n_features_in_, axis=1)
 
     def _take_sides(self, turned: bool) -> None:
         super()._take_sides(turned)

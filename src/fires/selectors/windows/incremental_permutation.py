@@ -29,7 +29,7 @@ from fires.scaling import SCALES, Scaler
 from fires.selectors.base import OnlineSelector
 from fires.selectors.counting import check_forgetting, faded
 from fires.selectors.selector import same_kind
-from fires.selectors.windows.kept_rows import KeptRows, Parts, kept, stacked
+from fires.selectors.windows.kept_rows import KeptRows, Parts, kept, stacked, without
 
 # A probability of 0 would make a loss infinite.
 _LEAST_PROBABILITY = 1e-6
@@ -413,6 +413,13 @@ class IncrementalPermutation(OnlineSelector):
         mass, keep = faded(np.full(n_rows, n_all / n_rows), n_rows, float(self.forgetting))
         sums = np.array([mass @ more, mass @ more**2])
         return self._sums_ * keep + sums, self._masses(mass, keep)
+
+    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        super()._restart_features(columns)
+        self._stored_ = without(self._stored_, columns, 0.0)
+        self._scaler_.restart(columns)
+        if isinstance(getattr(self, "_model_", None), Predictor):
+            self._model_.restart_features(columns)
 
     # --- settings and state -----------------------------------------------------------------
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.declared import Array
 from fires.core.errors import StateError
 from fires.core.state import Arrays, part_of, under
+from fires.kernels.scaled import keep_columns
 
 Parts = tuple[Any, ...]
 """Kept rows, the oldest first: arrays and CSR matrices, which nobody changes."""
@@ -134,3 +136,34 @@ def stacked(parts: Parts) -> Any:
     if all(map(sp.issparse, parts)):
         return kept(sp.vstack(parts, format="csr"))
     return np.vstack([part.toarray() if sp.issparse(part) else part for part in parts])
+
+
+def without(parts: Parts, columns: npt.NDArray[np.intp], instead: float) -> Parts:
+    """The rows without their entries in some columns.
+
+    Parameters
+    ----------
+    parts : tuple of ndarray or CSR array
+        Kept rows; they stay as they are.
+    columns : ndarray of int
+        Which columns.
+    instead : float
+        What dense rows have there: 0, or NaN for a missing entry. CSR rows have no entry.
+
+    Returns
+    -------
+    tuple of ndarray or CSR array
+
+    Examples
+    --------
+    >>> without((np.ones((1, 3)),), np.array([1]), 0.0)
+    (array([[1., 0., 1.]]),)
+    """
+    found = []
+    for part in parts:
+        others = np.setdiff1d(np.arange(part.shape[1]), columns)
+        rows = keep_columns(part, others) if len(columns) else part
+        if len(columns) and not sp.issparse(rows):
+            rows[:, columns] = instead
+        found.append(rows)
+    return tuple(found)

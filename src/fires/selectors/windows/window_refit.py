@@ -22,7 +22,7 @@ from fires.core.settings import check_choice, check_count
 from fires.core.state import Arrays
 from fires.core.validation import as_numbers, repeated
 from fires.selectors.from_model import TakesEstimator, weights_of
-from fires.selectors.windows.kept_rows import KeptRows, Parts, kept, last, stacked
+from fires.selectors.windows.kept_rows import KeptRows, Parts, kept, last, stacked, without
 
 # Sparse columns with at least this share of entries are centred.
 _FULL = 0.2
@@ -231,6 +231,10 @@ class WindowRefit(TakesEstimator):
             fixed = {"n_jobs": 1, "deterministic": True, "force_row_wise": True}
             return kind(importance_type="gain", verbosity=-1, **fixed)
         return self.estimator
+
+    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        super()._restart_features(columns)
+        self._rows_ = without(self._rows_, columns, np.nan)
 
     def _check_parameters(self) -> None:
         check_count("window", self.window)

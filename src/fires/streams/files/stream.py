@@ -1,13 +1,13 @@
-"""A stream over a file: CSV and TSV, plain or packed with gzip, Parquet, or standard input."""
+"""A stream over the table in a file, or in several."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from fires.columns.schema import N_EXAMPLES, Column
+from fires.columns.schema import Hints
 from fires.core.errors import InputError
 from fires.streams.base import Batch, Position, Schema, check_batch_size
 from fires.streams.cutting import PlacedRows, cut
@@ -16,8 +16,15 @@ from fires.streams.files.table import Chunk, FileTable, unreadable
 from fires.streams.files.text_blocks import BLOCK
 
 if TYPE_CHECKING:
-    from fires.columns.encoders import Encoder
+    import polars as pl
+
+    from fires.columns import Columns
+    from fires.columns.schema import Kind
+    from fires.columns.target import Target
     from fires.streams.files.opening import Source
+
+N_EXAMPLES = 10
+"""How many unusable rows are shown to the user."""
 
 
 @dataclass(frozen=True)
@@ -41,43 +48,61 @@ class Rejected:
 
 def from_file(
     path: Source,
-    target: str,
+    target: str | Target,
     *,
     exclude: Sequence[str] = (),
+    holds: Literal["auto", "classes", "numbers"] = "auto",
     max_categories: int = 1000,
-    numeric_target: bool = False,
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    na_values: Sequence[str] = (),
+    decimal: str | None = None,
+    thousands: str | None = None,
+    dates: Literal["day-first", "month-first"] | None = None,
     delimiter: str | None = None,
-    columns: Sequence[Column] | None = None,
+    columns: Columns | None = None,
     start: Position | None = None,
     block_size: int = BLOCK,
 ) -> FileStream:
     r"""Make a stream of a table in a file, in bounded memory however long the file is.
 
-    The kind of each column is fixed by the first rows, 10,000 at most; what does not fit later
-    makes its row unusable. A pipe is read as it fills: its rows are handed out as soon as there
-    are enough for a batch, and 100 of them fix the kinds if no more come within a tenth of a
-    second. Unusable rows are counted and left out. Numbers, dates (as seconds
-    since 1970) and true and false (1 and 0) become numbers; other text becomes categories with
-    the codes 0, 1, 2, ... in order of first appearance.
+    What each column holds is found out from the first rows, 10,000 at most; see
+    :class:`fires.columns.Columns`. A pipe is read as it fills: its rows are handed out as soon as
+    there are enough for a batch, and 100 of them are looked at if no more come within a tenth of a
+    second. A cell that cannot be read is a missing value, counted for its column. A row is left out
+    only if its target cannot be read, if it has too many or too few fields, or bytes that are no
+    text; such rows are counted and shown.
 
     Parameters
     ----------
     path : path, "-" for standard input, or binary file
         What it holds is found out from its first bytes: Parquet, or text in UTF-8 with a header,
         its fields separated by a comma, semicolon, tab or bar; packed with gzip or not.
-    target : str
+    target : str, or Target
         The column to predict. Its labels stay what they are: whole numbers, true and false,
-        text; other numbers, and dates, are float64.
+        text; other numbers, and dates, are float64. The ``target`` of an earlier stream is read as
+        it was there.
     exclude : sequence of str
         Columns to leave out.
+    holds : {"auto", "classes", "numbers"}
+        What the target holds. "auto": text, whole numbers, true and false are classes; all else is
+        numbers.
     max_categories : int
         How many categories of a column get a code of their own. All later ones share the next.
-    numeric_target : bool
-        Read the target as float64 even if the first rows hold whole numbers only.
+    categorical, numeric : sequence of str
+        Columns that hold categories, and columns that hold numbers, whatever they look like.
+    na_values : sequence of str
+        More words for a missing value.
+    decimal, thousands : str, optional
+        What stands before decimals, and between groups of three digits, where it should not be
+        found out.
+    dates : {"day-first", "month-first"}, optional
+        How 02/01/2024 is read, where the sample does not tell.
     delimiter : str, optional
         What separates the fields, where it should not be guessed.
-    columns : sequence of Column, optional
+    columns : Columns, optional
         The ``columns`` of an earlier stream of this table: kinds and codes go on as they were.
+        If its ``target`` is given too, nothing is found out from the first rows.
     start : Position, optional
         The position of the last batch of an earlier stream: reading goes on after it.
     block_size : int
@@ -96,24 +121,36 @@ def from_file(
     Examples
     --------
     >>> import io
-    >>> text = b"age,town,bought\n31,Bonn,yes\n?,Ulm,no\nold,Ulm,no\n45,Ulm,yes\n"
-    >>> stream = from_file(io.BytesIO(text), "bought")
-    >>> [(batch.X.tolist(), batch.y.tolist()) for batch in stream.batches(2)]
-    [([[31.0, 0.0], [nan, 1.0]], ['yes', 'no']), ([[45.0, 1.0]], ['yes'])]
+    >>> text = b"age,town,paid\n31,Bonn,yes\n52,Ulm,no\nold,Ulm,no\n45,Ulm\n?,Ulm,yes\n27,Ulm,no\n"
+    >>> stream = from_file(io.BytesIO(text), "paid")
+    >>> [(batch.X.tolist(), batch.y.tolist()) for batch in stream.batches(3)]
+    [([[31.0, 0.0], [52.0, 1.0], [nan, 1.0]], ['yes', 'no', 'no']),
+     ([[nan, 1.0], [27.0, 1.0]], ['yes', 'no'])]
     >>> stream.rejected.examples
-    ((4, '"old" in column "age" is not a number'),)
+    ((5, '2 fields, the header has 3'),)
+    >>> [(column["name"], column["unreadable"]) for column in stream.columns.describe()]
+    [('age', 1), ('town', 0)]
     """
     # Here and not above, because polars takes a while to load.
-    from fires.columns.kinds import find_kinds
+    from fires.columns import Columns
+    from fires.columns.target import Target
     from fires.streams.files.opening import choose_columns, open_table, read_sample
 
+    hints = Hints(categorical, numeric, na_values, decimal, thousands, dates, max_categories)
     table = open_table(path, delimiter, block_size)
-    used = choose_columns(table, target, [exclude] if isinstance(exclude, str) else exclude)
-    if columns is None:
-        columns = find_kinds(read_sample(table, used), target, numeric_target=numeric_target)
-    elif {column.name for column in columns} != set(used):
+    name = target.column.name if isinstance(target, Target) else target
+    used = choose_columns(table, name, [exclude] if isinstance(exclude, str) else exclude)
+    if columns is not None and {*columns.names, name} - set(used):
         raise InputError(f"{table.name} does not have the columns of the earlier run")
-    return FileStream(table, tuple(columns), target, max_categories, start or Position())
+    if columns is None or isinstance(target, str):
+        sample = read_sample(table, used)
+        if isinstance(target, str):
+            target = Target.learn(sample[target], hints, holds)
+        if columns is None:
+            columns = Columns.learn(sample.drop(name), hints)
+    if not columns.names:
+        raise InputError(f"{table.name} has no column that can be used besides the target")
+    return FileStream(table, columns, target, start or Position())
 
 
 class FileStream:
@@ -127,35 +164,31 @@ class FileStream:
         The size of the source; None if it is not known.
     rejected : Rejected
         The rows left out so far; reading is a few blocks ahead of the batches.
+    columns : Columns
+        What is known of the columns after the last batch.
+    target : Target
+        What the target holds.
     """
 
-    def __init__(
-        self,
-        table: FileTable,
-        columns: tuple[Column, ...],
-        target: str,
-        max_categories: int,
-        start: Position,
-    ) -> None:
-        self.schema = Schema(tuple(c.name for c in columns if c.name != target), target)
+    def __init__(self, table: FileTable, columns: Columns, target: Target, start: Position) -> None:
+        self.schema = Schema(columns.names, target.column.name)
         self.n_bytes = table.n_bytes
         self.rejected = Rejected(unit=table.unit)
+        self.columns, self.target = columns, target
         self._table = table
         self._known = columns
-        self._max_categories = max_categories
         self._start = start
-        self._encoder = self._new_encoder()
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Describe the columns, so that a later stream can go on with their kinds and codes.
+    def surprises(self) -> list[str]:
+        """What a user should know about the columns, in one line each.
 
         Returns
         -------
-        tuple of Column
-            With the categories met so far; the target is the last.
+        list of str
+            Empty if everything is as it seems.
         """
-        return self._encoder.columns
+        lines: list[str] = self.columns.surprises()
+        return lines
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Hand out the rows in order.
@@ -172,42 +205,67 @@ class FileStream:
         """
         batch_size = check_batch_size(batch_size)
         self.rejected = Rejected(unit=self._table.unit)
-        n_rows = self._start.rows
+        n_rows, n_encoded = self._start.rows, self._known.tallies.n_rows
         with closing(self._encoded()) as blocks:
-            for X, y, places in cut(blocks, batch_size):
-                n_rows += len(y)
-                yield Batch(X, y, Position(n_rows, *places[-1].tolist()))
+            for X, y, places, columns in cut(blocks, batch_size):
+                restarted = columns.restarted(n_encoded, n_encoded + len(y))
+                n_rows, n_encoded = n_rows + len(y), n_encoded + len(y)
+                self.columns = columns
+                position = Position(n_rows, *places[-1].tolist())
+                yield Batch(X, y, position, restarted=restarted, columns=columns)
         if n_rows == 0 and self.rejected.examples:
             raise unreadable(self._table, *self.rejected.examples[0])
 
-    def _new_encoder(self) -> Encoder:
-        from fires.columns.encoders import Encoder
-
-        return Encoder(self._known, self.schema.target, max_categories=self._max_categories)
-
     def _encoded(self) -> Generator[PlacedRows, None, None]:
         """Read, parse and encode the table, block by block."""
-        encoder = self._encoder = self._new_encoder()
-        chunks = self._table.chunks({c.name: c.kind for c in self._known}, self._start)
+        kinds: dict[str, Kind] = {
+            column.name: "number" if column.is_plain else "category" for column in self._known.used
+        }
+        target = self.target.column
+        kinds[target.name] = (
+            target.kind if target.kind == "integer" or target.is_plain else "category"
+        )
+        if target.why:  # beyond the range of the usual whole numbers
+            kinds[target.name] = "category"
+        chunks = self._table.chunks(kinds, self._start)
         if self.n_bytes is None:  # reading may wait for others, and then Ctrl-C would wait for it
-            return self._encode(chunks, encoder)
-        return read_ahead(self._encode(read_ahead(chunks), encoder))
+            return self._encode(chunks, kinds)
+        return read_ahead(self._encode(read_ahead(chunks), kinds))
 
     def _encode(
-        self, chunks: Generator[Chunk, None, None], encoder: Encoder
+        self, chunks: Generator[Chunk, None, None], kinds: dict[str, Kind]
     ) -> Generator[PlacedRows, None, None]:
         """Turn chunks into arrays, and keep account of the rows that cannot be used."""
+        columns, name = self._known, self.schema.target
         with closing(chunks):
             for chunk in chunks:
-                encoded = encoder.encode(chunk.frame)
-                n_unusable = len(chunk.lines) - len(encoded.y)
-                if chunk.faults or n_unusable:
-                    self._reject(chunk, encoded.reasons, n_unusable)
-                places = chunk.places[encoded.usable] if n_unusable else chunk.places
-                yield PlacedRows(encoded.X, encoded.y, places)
+                frame, places = chunk.frame, chunk.places
+                labels = self.target.read(frame[name])
+                if labels.usable is not None:
+                    frame, places = frame.filter(labels.usable), places[labels.usable]
+                if chunk.faults or labels.usable is not None:
+                    self._reject(chunk, labels.reasons, len(chunk.lines) - len(places))
+                _take_as_text(kinds, frame)
+                X, columns = columns.encode(frame.drop(name))
+                yield PlacedRows(X, labels.y, places, columns)
 
     def _reject(self, chunk: Chunk, reasons: Mapping[int, str], n_unusable: int) -> None:
         unusable = [(int(chunk.lines[row]), why) for row, why in reasons.items()]
         examples = [*self.rejected.examples, *sorted([*chunk.faults, *unusable])]
         count = self.rejected.count + len(chunk.faults) + n_unusable
         self.rejected = Rejected(count, tuple(examples[:N_EXAMPLES]), self._table.unit)
+
+
+def _take_as_text(kinds: dict[str, Kind], frame: pl.DataFrame) -> None:
+    """Let columns come as text from now on if some of their cells are no numbers for a parser.
+
+    A block in which one such cell is met is parsed again, all of it as text.
+    """
+    import polars as pl
+
+    for column, dtype in frame.schema.items():
+        if dtype == pl.String and kinds[column] in ("number", "integer"):
+            text = frame[column]
+            wanted = pl.Float64 if kinds[column] == "number" else pl.Int64
+            if text.cast(wanted, strict=False).null_count() > text.null_count():
+                kinds[column] = "category"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from fires.columns.schema import Kind
-from fires.columns.values import MISSING
+from fires.columns.text import MISSING
 from fires.core.errors import InputError
 from fires.streams.base import Position
 from fires.streams.files.byte_sources import File, Pipe, Unpacked, plain_errors, skip

@@ -1,0 +1,233 @@
+"""What is told about the columns of a table: a table of them, and a line for each surprise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from fires.columns.schema import Column, DateForm, NumberForm
+from fires.columns.values import read_cells
+
+if TYPE_CHECKING:
+    from fires.columns.columns import Columns
+
+_MANY_UNREADABLE = 0.05
+_LONGEST = 40
+_PLURALS = {
+    "number": "numbers",
+    "flag": "true and false",
+    "date": "dates",
+    "duration": "durations",
+    "category": "categories",
+    "empty": "nothing",
+}
+
+
+class Facts(NamedTuple):
+    """Something about a column of a sample.
+
+    Parameters
+    ----------
+    distinct : int
+        How many different values it has.
+    example : str or None
+        The first of them.
+    """
+
+    distinct: int
+    example: str | None
+
+
+def facts_of(sample: pl.DataFrame) -> dict[str, Facts]:
+    """The number of different values of each column, and an example.
+
+    Parameters
+    ----------
+    sample : polars.DataFrame
+        Rows of a table.
+
+    Returns
+    -------
+    dict of str to Facts
+    """
+    facts = {}
+    for series in sample.iter_columns():
+        values = series.drop_nulls()
+        nested = series.dtype.is_nested() or series.dtype in (pl.Object, pl.Binary)
+        distinct = 0 if nested else values.n_unique()
+        example = str(values[0]) if len(values) and not nested else None
+        if series.dtype == pl.String and example is not None and not example.strip():
+            filled = values.filter(values.str.strip_chars() != "").head(1)
+            example = filled[0] if len(filled) else None
+        facts[series.name] = Facts(distinct, example)
+    return facts
+
+
+def describe(columns: Columns) -> list[dict[str, Any]]:
+    """What each column holds, and what was done with it.
+
+    Parameters
+    ----------
+    columns : Columns
+        What is known of them.
+
+    Returns
+    -------
+    list of dict
+        See :meth:`fires.columns.Columns.describe`.
+    """
+    places = {column.name: place for place, column in enumerate(columns.used)}
+    tallies, rows = columns.tallies, []
+    for column in columns.all:
+        place, facts = places.get(column.name), columns.facts.get(column.name)
+        counted = place is not None and tallies.n_rows > 0
+        rows.append(
+            {
+                "name": column.name,
+                "kind": column.kind,
+                "missing": float(tallies.missing[place]) / tallies.n_rows if counted else None,
+                "unreadable": int(tallies.unreadable[place]) if counted else None,
+                "distinct": None if facts is None else facts.distinct,
+                "example": None if facts is None or facts.example is None else short(facts.example),
+                "done": _done(column, facts),
+            }
+        )
+    return rows
+
+
+def _done(column: Column, facts: Facts | None) -> str:
+    """What was done with a column."""
+    if column.kind == "left out":
+        return f"left out: {column.why}"
+    if column.kind == "category":
+        return f"{len(column.categories):,} categories, numbered as they appear"
+    seen = _read_as(column, facts)
+    done = {
+        "number": "used as it is",
+        "flag": "true is 1, false is 0",
+        "date": "seconds since 1970",
+        "duration": "seconds",
+        "empty": "waits for its first value",
+    }
+    return seen or done[column.kind]
+
+
+def _read_as(column: Column, facts: Facts | None) -> str:
+    """What an example is read as, where that is not obvious."""
+    if column.form is None or facts is None or facts.example is None:
+        return ""
+    text = facts.example.strip()
+    value = read_cells(pl.Series([text]), column).values[0]
+    if value is None:
+        return ""
+    if isinstance(column.form, DateForm):
+        if column.form.order == "year-first":
+            return ""
+        day = datetime.fromtimestamp(value, UTC).date().isoformat()
+        return f'"{short(text)}" is read as {day}'
+    return f'"{short(text)}" is read as {value:.15g}'
+
+
+def surprises(columns: Columns) -> list[str]:
+    """What a user should know about the columns, in one line each.
+
+    Parameters
+    ----------
+    columns : Columns
+        What is known of them.
+
+    Returns
+    -------
+    list of str
+        Empty if everything is as it seems.
+    """
+    lines = [f"{_named(names)}: {said}" for said, names in _by_form(columns).items()]
+    reasons: dict[str, list[str]] = {}
+    for column in columns.all:
+        if column.kind == "left out":
+            reasons.setdefault(f"{column.why}: left out", []).append(column.name)
+        elif column.why:
+            reasons.setdefault(column.why, []).append(column.name)
+        elif column.kind == "category" and len(column.categories) >= columns.hints.max_categories:
+            most = f"{columns.hints.max_categories:,}"
+            said = f"more than {most} categories; those after the first {most} count as one"
+            reasons.setdefault(said, []).append(column.name)
+    lines += [f"{_named(names)}: {said}" for said, names in reasons.items()]
+    return lines + _unreadable(columns) + _changed(columns)
+
+
+def _by_form(columns: Columns) -> dict[str, list[str]]:
+    """The columns that share a form, by what the first example of it is read as."""
+    names: dict[NumberForm | DateForm, list[str]] = {}
+    said: dict[NumberForm | DateForm, str] = {}
+    for column in columns.used:
+        seen = _read_as(column, columns.facts.get(column.name))
+        if seen and column.form is not None:
+            names.setdefault(column.form, []).append(column.name)
+            said.setdefault(column.form, seen)
+    return {said[form]: of_form for form, of_form in names.items()}
+
+
+def _unreadable(columns: Columns) -> list[str]:
+    tallies, lines = columns.tallies, []
+    n_values = tallies.n_rows - tallies.missing
+    for place in (tallies.unreadable > _MANY_UNREADABLE * n_values).nonzero()[0].tolist():
+        column = columns.used[place]
+        if column.kind == "category":  # what could not be read was of the kind before
+            continue
+        share = tallies.unreadable[place] / n_values[place]
+        example = tallies.examples.get(column.name)
+        such = "" if example is None else f', such as "{short(example)}"'
+        what = _PLURALS[column.kind] if column.kind != "flag" else "true or false"
+        lines.append(
+            f'column "{column.name}": {share:.0%} of its values are not {what}{such}: '
+            "they count as missing"
+        )
+    return lines
+
+
+def _changed(columns: Columns) -> list[str]:
+    return [
+        f'column "{change.after.name}" holds {_held(change.after)} from row {change.row + 1:,} on, '
+        f"before that {_held(change.before)}: what was learnt about it starts anew"
+        for change in columns.changes
+    ]
+
+
+def _held(column: Column) -> str:
+    """What a column holds, and in what unit."""
+    unit = column.form.unit if isinstance(column.form, NumberForm) else ""
+    return _PLURALS[column.kind] + (f" in {unit}" if unit else "")
+
+
+def _named(names: Sequence[str]) -> str:
+    """Some names, for the begin of a line."""
+    if len(names) == 1:
+        return f'column "{names[0]}"'
+    shown = ", ".join(f'"{name}"' for name in names[:3])
+    return f"columns {shown}" + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+
+
+def short(value: str) -> str:
+    r"""Make a value fit into a message of one line.
+
+    Parameters
+    ----------
+    value : str
+        Any text.
+
+    Returns
+    -------
+    str
+        40 characters at most, without line ends.
+
+    Examples
+    --------
+    >>> short("one\ntwo")
+    'one two'
+    """
+    value = " ".join(value.split())
+    return value if len(value) <= _LONGEST else value[: _LONGEST - 3] + "..."

@@ -1,0 +1,506 @@
+"""The columns of a table: what they hold, and how their rows become numbers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fires.columns import account
+from fires.columns.account import Facts
+from fires.columns.kinds import find_column, find_columns
+from fires.columns.schema import Column, Hints
+from fires.columns.values import Cells, read_cells
+from fires.core.errors import StateError
+from fires.core.validation import LARGEST, refuse_names
+from fires.kernels.finite import scan
+
+_FOR_GOOD = 100
+"""Values in a row that do not fit, after which a column is of another kind for good."""
+_MOST_FACTS = 10_000
+"""Columns of which examples are kept."""
+
+
+class Change(NamedTuple):
+    """A column is of another kind from a row on.
+
+    Parameters
+    ----------
+    row : int
+        How many rows were encoded before.
+    feature : int
+        Which feature it is.
+    before, after : Column
+        What the column was, and what it is.
+    """
+
+    row: int
+    feature: int
+    before: Column
+    after: Column
+
+
+@dataclass(frozen=True, eq=False)
+class Tallies:
+    """What was met in the rows encoded so far.
+
+    Parameters
+    ----------
+    n_rows : int
+        How many rows there were.
+    missing, unreadable : ndarray of int
+        For each feature, how many cells were missing, and how many could not be read.
+    examples : mapping of str to str
+        By column, the first text that could not be read.
+    misfits : mapping of str to tuple of str
+        By column, the last values, all of which did not fit one after the other.
+    """
+
+    n_rows: int
+    missing: npt.NDArray[np.int64]
+    unreadable: npt.NDArray[np.int64]
+    examples: Mapping[str, str]
+    misfits: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def none(cls, n_features: int) -> Tallies:
+        """Before the first row.
+
+        Parameters
+        ----------
+        n_features : int
+            How many features there are.
+
+        Returns
+        -------
+        Tallies
+        """
+        zeros = np.zeros(n_features, dtype=np.int64)
+        return cls(0, zeros, zeros, {}, {})
+
+
+class Columns:
+    """What the columns of a table hold. Frames with such columns become arrays of numbers.
+
+    An object does not change: :meth:`encode` gives the one that knows more.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        All columns of the table.
+    hints : Hints
+        What the user said about them.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"town": ["Bonn", "Ulm", "Ulm"], "share": ["5%", "x", "7.5%"]})
+    >>> columns = Columns.learn(frame)
+    >>> X, columns = columns.encode(frame)
+    >>> X.tolist(), columns.tallies.unreadable.tolist()
+    ([[0.0, 5.0], [1.0, nan], [1.0, 7.5]], [0, 1])
+    """
+
+    def __init__(self, columns: Sequence[Column], hints: Hints | None = None) -> None:
+        self.all = tuple(columns)
+        self.hints = hints or Hints()
+        self.tallies = Tallies.none(len(self.used))
+        self.changes: tuple[Change, ...] = ()
+        self.facts: Mapping[str, Facts] = {}
+
+    @classmethod
+    def learn(cls, sample: pl.DataFrame, hints: Hints | None = None) -> Self:
+        """Find out what the columns of a sample hold.
+
+        Parameters
+        ----------
+        sample : polars.DataFrame
+            The first rows of a table.
+        hints : Hints, optional
+            What the user says about the columns.
+
+        Returns
+        -------
+        Columns
+        """
+        learnt = cls(find_columns(sample, hints), hints)
+        if sample.width <= _MOST_FACTS:
+            learnt.facts = account.facts_of(sample)
+        return learnt
+
+    @property
+    def used(self) -> tuple[Column, ...]:
+        """The columns that become features."""
+        return tuple(column for column in self.all if column.kind != "left out")
+
+    @property
+    def left_out(self) -> tuple[Column, ...]:
+        """The columns that cannot be used."""
+        return tuple(column for column in self.all if column.kind == "left out")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the features are called."""
+        return tuple(column.name for column in self.used)
+
+    # --- encoding ---------------------------------------------------------------------------
+
+    def completed(self, frame: pl.DataFrame, *, absent: bool) -> pl.DataFrame:
+        """The frame with all the features, whatever the order of its columns.
+
+        Parameters
+        ----------
+        frame : polars.DataFrame
+            Some rows.
+        absent : bool
+            Whether columns may be absent, which makes all their cells missing.
+
+        Returns
+        -------
+        polars.DataFrame
+
+        Raises
+        ------
+        ValueError
+            If columns are absent that should not be, or there are new ones.
+        """
+        here, known = set(frame.columns), {column.name for column in self.all}
+        lacking = [name for name in self.names if name not in here]
+        new = [name for name in frame.columns if name not in known]
+        if new or (lacking and not absent):
+            refuse_names(lacking, new)
+        return frame.with_columns(pl.lit(None).alias(name) for name in lacking)
+
+    def encode(self, frame: pl.DataFrame) -> tuple[npt.NDArray[np.float64], Columns]:
+        """Turn rows into numbers, and learn from them what was not known of the columns.
+
+        New categories get the next code. An empty column becomes what its first value is. A column
+        in which 100 values in a row do not fit is of another kind from there on.
+
+        Parameters
+        ----------
+        frame : polars.DataFrame
+            Has all the features, and maybe other columns.
+
+        Returns
+        -------
+        X : ndarray of float64 (n_rows, n_features)
+            NaN where a cell is missing or cannot be read.
+        columns : Columns
+            What is known now.
+        """
+        X = self._plain(frame)
+        if X is not None:
+            return X, self._counted(len(frame), X, {})
+        known = self._opened(frame)
+        cells = known._read(frame)
+        turn, misfits = known._misfits(cells)
+        if turn is not None:
+            before, after = frame[: turn + 1], frame[turn + 1 :]
+            cells = {
+                name: Cells(*(part[: turn + 1] for part in cell)) for name, cell in cells.items()
+            }
+            _, misfits = known._misfits(cells)
+            X, known = known._with_codes(before, cells, misfits)
+            if len(after) == 0:
+                return X, known
+            rest, known = known.encode(after)
+            return np.concatenate([X, rest]), known
+        return known._with_codes(frame, cells, misfits)
+
+    def transform(self, frame: pl.DataFrame) -> npt.NDArray[np.float64]:
+        """Turn rows into numbers by what is known; nothing is learnt.
+
+        Parameters
+        ----------
+        frame : polars.DataFrame
+            Has all the features, and maybe other columns.
+
+        Returns
+        -------
+        ndarray of float64 (n_rows, n_features)
+            A category without a code gets the one that all others share.
+        """
+        X = self._plain(frame)
+        if X is None:
+            X = self._assembled(frame, self._read(frame))
+        return X
+
+    def _plain(self, frame: pl.DataFrame) -> npt.NDArray[np.float64] | None:
+        """The rows at once, if all cells are good numbers already; None if not.
+
+        Each call into polars waits for the interpreter when it returns, and while a batch is
+        learnt from that takes long: column by column, reading ahead would be no gain.
+        """
+        if any(not column.is_plain for column in self.used) or self.tallies.misfits:
+            return None
+        if tuple(frame.columns) != self.names:
+            frame = frame.select(self.names)
+        if set(frame.dtypes) != {pl.Float64}:
+            return None
+        X = frame.to_numpy(order="c", writable=bool(self.hints.na_values))
+        if any(scan(X)[1:]):
+            return None
+        return self._without_words(X)
+
+    def _without_words(self, X: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Numbers that stand for a missing value are missing."""
+        if self.hints.na_values and (numbers := self.hints.na_numbers):
+            X[np.isin(X, numbers)] = np.nan
+        return X
+
+    def _opened(self, frame: pl.DataFrame) -> Columns:
+        """With the kinds of empty columns that have their first value in these rows."""
+        found = {}
+        for column in self.used:
+            if column.kind != "empty":
+                continue
+            values = read_cells(frame[column.name], column, self.hints).source
+            first = values.drop_nulls().head(1)
+            if len(first):
+                found[column.name] = self._kind_of(first)
+        return self._with(found) if found else self
+
+    def _kind_of(self, values: pl.Series) -> Column:
+        """What a column holds, by some values that came too late for a question."""
+        hints = replace(self.hints, dates=self.hints.dates or "month-first")
+        column = find_column(values, hints)
+        return Column(column.name, "category") if column.kind == "left out" else column
+
+    def _read(self, frame: pl.DataFrame) -> dict[str, Cells]:
+        """The cells of all columns that are not numbers already."""
+        return {
+            column.name: read_cells(frame[column.name], column, self.hints)
+            for column in self.used
+            if self.hints.na_values or not (column.is_plain and _is_ready(frame[column.name]))
+        }
+
+    def _misfits(self, cells: Mapping[str, Cells]) -> tuple[int | None, dict[str, tuple[str, ...]]]:
+        """Where the first column changes its kind for good, and the last misfits of each column."""
+        misfits: dict[str, tuple[str, ...]] = {}
+        turn: int | None = None
+        for name, cell in cells.items():
+            before = self.tallies.misfits.get(name, ())
+            if not cell.n_unreadable and (
+                not before or cell.source.null_count() < len(cell.source)
+            ):
+                continue
+            there = np.flatnonzero(cell.source.is_not_null().to_numpy())
+            bad = cell.unreadable.to_numpy()[there]
+            fits = np.concatenate([np.zeros(len(before), dtype=bool), ~bad])
+            place = np.arange(len(fits))
+            run = place - np.maximum.accumulate(np.where(fits, place, -1))
+            long = np.flatnonzero(run >= _FOR_GOOD)
+            if len(long):
+                row = int(there[long[0] - len(before)])
+                turn = row if turn is None else min(turn, row)
+            length = int(run[-1]) if len(run) else 0
+            texts = cell.source.gather(there[len(there) - min(length, len(there)) :])
+            last = (*before, *texts.cast(pl.String).to_list())
+            if length:
+                misfits[name] = last[-min(length, _FOR_GOOD) :]
+        return turn, misfits
+
+    def _with_codes(
+        self, frame: pl.DataFrame, cells: dict[str, Cells], misfits: dict[str, tuple[str, ...]]
+    ) -> tuple[npt.NDArray[np.float64], Columns]:
+        """Give codes to new categories, encode, count, and change the kinds that did not fit."""
+        known = self._with(
+            {
+                column.name: replace(column, categories=more)
+                for column in self.used
+                if column.kind == "category"
+                and (more := self._more_categories(column, cells[column.name].values))
+                is not column.categories
+            }
+        )
+        X = known._assembled(frame, cells)
+        known = known._counted(len(frame), X, cells)
+        changed = {
+            name: self._kind_of(pl.Series(name, texts, dtype=pl.String))
+            for name, texts in misfits.items()
+            if len(texts) == _FOR_GOOD
+        }
+        kept = {name: texts for name, texts in misfits.items() if name not in changed}
+        known.tallies = replace(known.tallies, misfits=kept)
+        if not changed:
+            return X, known
+        places = {column.name: place for place, column in enumerate(known.used)}
+        before = {column.name: column for column in known.used}
+        known = known._with(changed)
+        known.changes += tuple(
+            Change(known.tallies.n_rows, places[name], before[name], column)
+            for name, column in changed.items()
+        )
+        return X, known
+
+    def _more_categories(self, column: Column, text: pl.Series) -> tuple[str, ...]:
+        known = column.categories
+        room = self.hints.max_categories - len(known)
+        if room <= 0:
+            return known
+        met = text.drop_nulls().unique(maintain_order=True)
+        new = met.filter(~met.is_in(known)).head(room).to_list()
+        return (*known, *new) if new else known
+
+    def _assembled(
+        self, frame: pl.DataFrame, cells: Mapping[str, Cells]
+    ) -> npt.NDArray[np.float64]:
+        """All features as one array."""
+        columns = [
+            self._numbers(column, cells[column.name].values)
+            if column.name in cells
+            else frame[column.name]
+            for column in self.used
+        ]
+        return pl.DataFrame(columns).to_numpy(order="c")
+
+    def _numbers(self, column: Column, values: pl.Series) -> pl.Series:
+        if column.kind != "category":
+            return values.cast(pl.Float64).alias(column.name)
+        codes = [float(code) for code in range(len(column.categories))]
+        return values.replace_strict(
+            [*column.categories, None],
+            [*codes, None],
+            default=float(self.hints.max_categories),
+            return_dtype=pl.Float64,
+        ).alias(column.name)
+
+    # --- what is known ----------------------------------------------------------------------
+
+    def _with(self, found: Mapping[str, Column]) -> Columns:
+        other = copy.copy(self)
+        other.all = tuple(found.get(column.name, column) for column in self.all)
+        return other
+
+    def _counted(
+        self, n_rows: int, X: npt.NDArray[np.float64], cells: Mapping[str, Cells]
+    ) -> Columns:
+        """With these rows counted."""
+        other, before = copy.copy(self), self.tallies
+        missing, unreadable = before.missing, before.unreadable
+        examples = before.examples
+        if scan(X)[0]:
+            n_empty = np.isnan(X).sum(axis=0)
+            n_bad = np.zeros(len(n_empty), dtype=np.int64)
+            for place, column in enumerate(self.used):
+                cell = cells.get(column.name)
+                if cell is None:
+                    continue
+                n_bad[place] = cell.n_unreadable
+                if n_bad[place] and column.name not in examples:
+                    first = cell.source.filter(cell.unreadable)[0]
+                    examples = {**examples, column.name: str(first)}
+            missing, unreadable = missing + n_empty - n_bad, unreadable + n_bad
+        other.tallies = replace(
+            before,
+            n_rows=before.n_rows + n_rows,
+            missing=missing,
+            unreadable=unreadable,
+            examples=examples,
+        )
+        return other
+
+    def restarted(self, start: int, stop: int) -> tuple[int, ...]:
+        """Which features are of another kind from one of these rows on.
+
+        Parameters
+        ----------
+        start, stop : int
+            Rows, counted as they were encoded.
+
+        Returns
+        -------
+        tuple of int
+            The features.
+        """
+        return tuple(change.feature for change in self.changes if start <= change.row < stop)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """What each column of the table holds, and what was done with it.
+
+        Returns
+        -------
+        list of dict
+            Plain values: name, kind, missing (a share), unreadable (a count), distinct, example and
+            done. None where something is not known.
+        """
+        return account.describe(self)
+
+    def surprises(self) -> list[str]:
+        """What a user should know about the columns, in one line each.
+
+        Returns
+        -------
+        list of str
+            Empty if everything is as it seems.
+        """
+        return account.surprises(self)
+
+    # --- state ------------------------------------------------------------------------------
+
+    def as_json(self) -> dict[str, Any]:
+        """All that a state file has to hold.
+
+        Returns
+        -------
+        dict
+            JSON values.
+        """
+        tallies = self.tallies
+        return {
+            "columns": [column.as_json() for column in self.all],
+            "hints": {**asdict(self.hints), "categorical": [], "numeric": []}
+            | {"na_values": list(self.hints.na_values)},
+            "n_rows": tallies.n_rows,
+            "missing": tallies.missing.tolist(),
+            "unreadable": tallies.unreadable.tolist(),
+            "misfits": {name: list(texts) for name, texts in tallies.misfits.items()},
+        }
+
+    @classmethod
+    def from_json(cls, saved: Any) -> Self:
+        """The columns that :meth:`as_json` wrote down.
+
+        Parameters
+        ----------
+        saved : dict
+            JSON values.
+
+        Returns
+        -------
+        Columns
+
+        Raises
+        ------
+        StateError
+            If they are something else.
+        """
+        try:
+            hints = Hints(**saved["hints"])
+            columns = cls([Column.from_json(column) for column in saved["columns"]], hints)
+            known = set(columns.names)
+            counts = {
+                name: np.array(saved[name], dtype=np.int64) for name in ("missing", "unreadable")
+            }
+            misfits = {name: tuple(map(str, texts)) for name, texts in saved["misfits"].items()}
+            columns.tallies = Tallies(int(saved["n_rows"]), **counts, examples={}, misfits=misfits)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            said = str(error) if isinstance(error, StateError) else repr(error)
+            raise StateError(f"the columns are not what they should be: {said}") from error
+        shapes = {array.shape for array in counts.values()}
+        if shapes != {(len(known),)} or len(known) != len(columns.used) or set(misfits) - known:
+            raise StateError("the columns are not what they should be")
+        return columns
+
+
+def _is_ready(series: pl.Series) -> bool:
+    """Whether a column holds numbers that can be used as they are."""
+    if series.dtype != pl.Float64:
+        return False
+    largest: Any = series.abs().max()  # does not look at NaN
+    return largest is None or bool(largest <= LARGEST)
