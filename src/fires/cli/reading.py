@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli.text import printable
-from fires.core.errors import InputError
+from fires.core.errors import InputError, Question
 
 if TYPE_CHECKING:
+    from fires.columns import Columns
     from fires.streams.files import FileStream
+    from fires.streams.files.table import FileTable
 
 
 @dataclass(frozen=True)
@@ -99,37 +102,84 @@ class Reading:
         """
         from fires.streams.files import from_file
 
-        named = {"exclude": self.exclude, "categorical": self.categorical, "numeric": self.numeric}
-        names = self._known_names(named.values())
-        given: dict[str, Any] = {what: named_columns(named[what], names) for what in named}
-        given |= self._text | {"na_values": named_columns(self.na_values, ())}
-        given = {name: value for name, value in given.items() if value not in (None, [], True)}
-        return from_file(self._source, target, **given, **more)
+        if target is None:
+            raise InputError("name the column to predict", hint="--target COL says it")
+        names = self._names_with_commas()
+        exclude = named_columns(self.exclude, names)
+        said = {**self._said_of_text(), **self._said_of_columns(names)}
+        with self._named_in_questions():
+            return from_file(self._source, target, exclude=exclude, **said, **more)
+
+    def look(self, target: str | None) -> Columns:
+        """Find out what the columns hold, from the first rows alone.
+
+        Parameters
+        ----------
+        target : str or None
+            The column to predict; it must be there, and is looked at like the others.
+
+        Returns
+        -------
+        Columns
+            With all columns that are not excluded.
+        """
+        from fires.columns import Columns, Hints
+        from fires.streams.files.opening import choose_columns, read_sample
+
+        table = self._table()
+        names = table.column_names
+        exclude = named_columns(self.exclude, names)
+        some = next((name for name in names if name not in exclude), "")
+        used = choose_columns(table, some if target is None else target, exclude)
+        sample = read_sample(table, used)
+        with self._named_in_questions():
+            columns = Columns.learn(sample, Hints(**self._said_of_columns(names)))
+        return columns.encode(sample)[1]
+
+    @contextmanager
+    def _named_in_questions(self) -> Iterator[None]:
+        """Let questions name the file: who asks them sees nothing but columns."""
+        try:
+            yield
+        except Question as error:
+            raise error.at(self.name) from None
 
     @property
     def _source(self) -> Any:
         return self.files[0] if len(self.files) == 1 else list(self.files)
 
-    @property
-    def _text(self) -> dict[str, Any]:
-        return {
-            "delimiter": self.sep,
-            "decimal": self.decimal,
-            "thousands": self.thousands,
-            "encoding": self.encoding,
-            "header": not self.no_header,
-            "comment": self.comment,
-            "dates": self.dates,
-        }
-
-    def _known_names(self, given: Any) -> Sequence[str]:
-        """The names of the columns, where one of those given may have a comma in it."""
-        if self.reads_once or not any("," in value for values in given for value in values):
-            return ()
+    def _table(self) -> FileTable:
         from fires.streams.files.opening import open_table
         from fires.streams.files.text_blocks import BLOCK
 
-        return open_table(self.files[0], self.sep, BLOCK).column_names
+        return open_table(self._source, self.sep, BLOCK)
+
+    def _said_of_text(self) -> dict[str, Any]:
+        """What was said of the text, if anything."""
+        said = {"delimiter": self.sep, "encoding": self.encoding, "comment": self.comment}
+        header = {"header": False} if self.no_header else {}
+        return {name: value for name, value in said.items() if value is not None} | header
+
+    def _said_of_columns(self, names: Sequence[str]) -> dict[str, Any]:
+        """What was said of the columns."""
+        return {
+            "categorical": named_columns(self.categorical, names),
+            "numeric": named_columns(self.numeric, names),
+            "na_values": named_columns(self.na_values, ()),
+            "decimal": self.decimal,
+            "thousands": self.thousands,
+            "dates": self.dates,
+        }
+
+    def _names_with_commas(self) -> Sequence[str]:
+        """The names of the columns, if one of those given may have a comma in it.
+
+        Of what can be read only once, they are not known.
+        """
+        given = (*self.exclude, *self.categorical, *self.numeric)
+        if self.reads_once or not any("," in value for value in given):
+            return ()
+        return self._table().column_names
 
 
 def _matching(given: str) -> list[str]:
@@ -192,44 +242,7 @@ class Notices:
 
     def tell(self) -> None:
         """Tell what was found since the last time."""
-        for line in surprises(self._stream):
+        for line in self._stream.surprises():
             if line not in self._told and not self._quiet:
                 click.echo(printable(line), err=True)
             self._told.add(line)
-
-
-# The two that follow are all that commands know of the columns of a stream.
-
-
-def surprises(stream: FileStream) -> list[str]:
-    """What a user might not expect of the columns, as far as it is known by now.
-
-    Parameters
-    ----------
-    stream : FileStream
-        What is read.
-
-    Returns
-    -------
-    list of str
-        A line each.
-    """
-    return stream.surprises() if hasattr(stream, "surprises") else []
-
-
-def describe(stream: FileStream) -> list[dict[str, Any]]:
-    """Every column of the table, and what is done with it.
-
-    Parameters
-    ----------
-    stream : FileStream
-        What is read.
-
-    Returns
-    -------
-    list of dict
-        Name, kind, share of missing values, count of those that could not be read, distinct
-        values, an example, and what was done.
-    """
-    columns = stream.columns
-    return columns.describe() if hasattr(columns, "describe") else []
