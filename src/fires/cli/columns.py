@@ -10,6 +10,7 @@ import click
 from fires.cli import options
 from fires.cli.reading import Reading
 from fires.cli.text import printable
+from fires.core.errors import InputError, closest
 
 _EXAMPLES = """\b
 Examples:
@@ -31,8 +32,13 @@ def command(target: str | None, as_json: bool, **how: Any) -> None:
     becomes of it. What is wrong can be set right with the options, which fires select and fires
     compare have too.
     """
-    columns = Reading(**how).look(target)
-    rows, surprises = columns.describe(), columns.surprises()
+    reading = Reading(**how)
+    stream = reading.look()
+    rows, surprises = stream.columns.describe(), stream.surprises()
+    names = [row["name"] for row in rows]
+    if target is not None and target not in names:
+        hint = closest(target, names, f"it has {', '.join(names[:8])}", quote='"')
+        raise InputError(f'no column "{target}" in {reading.name}', hint=hint)
     for row in rows:
         if row["name"] == target:
             row["done"] = "the target"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,9 +17,7 @@ from fires.cli.text import printable
 from fires.core.errors import InputError, Question
 
 if TYPE_CHECKING:
-    from fires.columns import Columns
     from fires.streams.files import FileStream
-    from fires.streams.files.table import FileTable
 
 
 @dataclass(frozen=True)
@@ -66,8 +63,6 @@ class Reading:
         files = tuple(path for given in self.file for path in _matching(given))
         if "-" in files and len(files) > 1:
             raise InputError("standard input cannot be read together with files")
-        if files == ("-",) and (sys.stdin is None or sys.stdin.closed):
-            raise InputError("standard input is closed", hint="pipe a table into it, or name FILE")
         return files
 
     @property
@@ -102,39 +97,30 @@ class Reading:
         """
         from fires.streams.files import from_file
 
-        if target is None:
-            raise InputError("name the column to predict", hint="--target COL says it")
         names = self._names_with_commas()
         exclude = named_columns(self.exclude, names)
         said = {**self._said_of_text(), **self._said_of_columns(names)}
         with self._named_in_questions():
-            return from_file(self._source, target, exclude=exclude, **said, **more)
+            return from_file(self.files, target, exclude=exclude, **said, **more)
 
-    def look(self, target: str | None) -> Columns:
+    def look(self) -> FileStream:
         """Find out what the columns hold, from the first rows alone.
-
-        Parameters
-        ----------
-        target : str or None
-            The column to predict; it must be there, and is looked at like the others.
 
         Returns
         -------
-        Columns
-            With all columns that are not excluded.
+        FileStream
+            Of use for its ``columns`` and ``surprises``.
         """
-        from fires.columns import Columns, Hints
-        from fires.streams.files.opening import choose_columns, read_sample
+        from fires.columns import Hints
+        from fires.streams.files import look_at
+        from fires.streams.files.options import TextOptions
 
-        table = self._table()
-        names = table.column_names
+        names = self._names_with_commas()
         exclude = named_columns(self.exclude, names)
-        some = next((name for name in names if name not in exclude), "")
-        used = choose_columns(table, some if target is None else target, exclude)
-        sample = read_sample(table, used)
+        hints = Hints(**self._said_of_columns(names))
         with self._named_in_questions():
-            columns = Columns.learn(sample, Hints(**self._said_of_columns(names)))
-        return columns.encode(sample)[1]
+            text = TextOptions(**self._said_of_text())
+            return look_at(self.files, exclude=exclude, hints=hints, options=text)
 
     @contextmanager
     def _named_in_questions(self) -> Iterator[None]:
@@ -144,21 +130,14 @@ class Reading:
         except Question as error:
             raise error.at(self.name) from None
 
-    @property
-    def _source(self) -> Any:
-        return self.files[0] if len(self.files) == 1 else list(self.files)
-
-    def _table(self) -> FileTable:
-        from fires.streams.files.opening import open_table
-        from fires.streams.files.text_blocks import BLOCK
-
-        return open_table(self._source, self.sep, BLOCK)
-
     def _said_of_text(self) -> dict[str, Any]:
-        """What was said of the text, if anything."""
-        said = {"delimiter": self.sep, "encoding": self.encoding, "comment": self.comment}
-        header = {"header": False} if self.no_header else {}
-        return {name: value for name, value in said.items() if value is not None} | header
+        """What was said of the text."""
+        return {
+            "delimiter": self.sep,
+            "encoding": self.encoding,
+            "header": not self.no_header,
+            "comment": self.comment,
+        }
 
     def _said_of_columns(self, names: Sequence[str]) -> dict[str, Any]:
         """What was said of the columns."""
@@ -179,7 +158,11 @@ class Reading:
         given = (*self.exclude, *self.categorical, *self.numeric)
         if self.reads_once or not any("," in value for value in given):
             return ()
-        return self._table().column_names
+        from fires.streams.files.opening import open_table
+        from fires.streams.files.options import TextOptions
+
+        table = open_table(self.files[0], TextOptions(**self._said_of_text()))
+        return getattr(table, "column_names", ())  # svmlight has none
 
 
 def _matching(given: str) -> list[str]:
