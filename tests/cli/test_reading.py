@@ -55,9 +55,9 @@ def test_what_cannot_be_excluded_is_named(csv_file):
     assert 'no column "bb"' in line
 
 
-@pytest.mark.parametrize("sep", ["\t", "\\t", "tab", ";", "|", "semicolon"])
+@pytest.mark.parametrize("sep", ["\t", "\\t", "tab", ";", "|"])
 def test_the_separator_can_be_named(csv_file, tmp_path, sep):
-    char = {"\\t": "\t", "tab": "\t", "semicolon": ";"}.get(sep, sep)
+    char = {"\\t": "\t", "tab": "\t"}.get(sep, sep)
     head = HEAD.replace(",", char).replace(f"d{char} e", "d; e" if char != ";" else "d e")
     path = tmp_path / "x.txt"
     lines = [line.replace(",", char) for line in lines_of(400)]
@@ -68,8 +68,9 @@ def test_the_separator_can_be_named(csv_file, tmp_path, sep):
 @pytest.mark.parametrize("sep", ["", ",,", "\n", '"'])
 def test_a_separator_is_one_character(csv_file, sep):
     result = select(csv_file, "-t", "y", "--sep", sep)
-    assert result.exit_code == 2
-    assert "is not one character" in result.stderr
+    assert (result.exit_code, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    assert "cannot separate fields" in line
 
 
 # Which files
@@ -103,7 +104,7 @@ def test_what_is_no_file_is_one_line(files, line):
 def test_standard_input_that_is_closed_is_one_line():
     command = f"exec {sys.executable} -m fires.cli select - -t y <&-"
     result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
-    said = "Error: standard input is closed; pipe a table into it, or name FILE\n"
+    said = "Error: standard input is closed\n"
     assert (result.returncode, result.stdout, result.stderr) == (2, "", said)
 
 

@@ -108,7 +108,7 @@ def command(
         folder = None
         if out is not None:
             folder = stack.enter_context(OutFolder(out, "compare.json", overwrite=overwrite))
-        stream = reading.open(target)
+        stream = reading.open(target, holds="classes")
         notices = Notices(stream, quiet)
         bar = one_bar(
             "reading the labels",

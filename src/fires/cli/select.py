@@ -18,7 +18,7 @@ from fires.cli import options
 from fires.cli.config import as_toml
 from fires.cli.interrupts import Interruptible, let_signals_through
 from fires.cli.progress import Values, one_bar
-from fires.cli.reading import Notices, Reading, describe
+from fires.cli.reading import Notices, Reading
 from fires.cli.run_facts import run_facts
 from fires.cli.startup import quick_imports
 from fires.cli.text import EXPECTED, message, printable, saying_where
@@ -144,7 +144,8 @@ def command(
         if folder is not None:
             try:
                 folder.write("run.toml", as_toml(click.get_current_context(), file=reading.files))
-                folder.finish(pipeline, names, totals, run, describe(stream))
+                columns = () if stream.columns is None else stream.columns.describe()
+                folder.finish(pipeline, names, totals, run, columns)
             except OSError as error:
                 unsaved = error
     chosen = [row for row in feature_rows(selector, names, totals) if row["selected"]]
