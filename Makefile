@@ -1,20 +1,25 @@
 # Two commands on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+COMMAND := .venv/.command
 READY := .venv/.ready
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
 .PHONY: setup demo test test-slow check bench clean
 .DEFAULT_GOAL := test
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt Makefile
+$(COMMAND): pyproject.toml constraints.txt Makefile  # the command alone, without torch and the like
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,check,torch,river,plot,lightgbm]'
+	$(INSTALL) .
 	touch $@
 
-demo: setup  ## stream an embedded example with a drift in it, print the ranked features, save the state
+$(READY): $(COMMAND)
+	$(INSTALL) '.[test,check,torch,river,plot,lightgbm,zstd]'
+	touch $@
+
+demo: $(COMMAND)  ## stream an embedded example with a drift in it, print the ranked features, save the state
 	$(BIN)/fires demo
 
 test: setup  ## every test but those marked slow

@@ -118,8 +118,9 @@ def test_without_a_terminal_the_output_is_plain_and_fits(whole):
     assert all(len(line) <= 80 for line in whole[0].splitlines()[:-1])  # the last names the folder
 
 
-def test_the_folder_holds_both_files(whole):
-    assert {path.name for path in whole[1].iterdir()} == {"compare.json", "compare.md"}
+def test_the_folder_holds_all_files(whole):
+    names = {"compare.json", "compare.md", "compare.toml"}
+    assert {path.name for path in whole[1].iterdir()} == names
     page = (whole[1] / "compare.md").read_text(encoding="utf-8")
     assert page.startswith("# Selectors on ")
     assert page.count("\n| ") == 1 + 6

@@ -26,7 +26,7 @@ from fires.predictors import LinearRegressor, Perceptron
 from fires.streams.files import from_file
 
 N_ROWS, N_NUMBERS = 1_050, 8
-FILES = {"features.csv", "run.json", "state.safetensors", "steps.jsonl"}
+FILES = {"features.csv", "run.json", "run.toml", "state.safetensors", "steps.jsonl"}
 ROW = re.compile(
     r"^ *(?P<rank>\d+) +(?P<feature>\S+) +(?P<weight>\S+) +(?P<importance>\S+)"
     r" +\[ *(?P<low>\S+), +(?P<high>\S+)\] +(?P<share>\S+)%(?: +(?P<label>\S+))? *$",
@@ -228,7 +228,7 @@ def test_table_and_files_say_the_same(run):
     assert facts["stability"] == pytest.approx(np.mean([s["stability"] for s in tested]))
     assert f"stability {facts['stability']:.3f}, accuracy {accuracy:.3f}" in shown
     assert f"{N_ROWS:,} rows in " in shown
-    assert facts["interrupted"] is False
+    assert facts["ended_early"] is None
     assert facts["classes"] == ["ham", "spam"]
     assert (facts["model"], facts["settings"]["top"]) == ("probit", 3)
 
@@ -458,46 +458,15 @@ def test_an_out_that_cannot_be_a_folder_is_named(csv_file, below, tmp_path):
     assert_fails(select(csv_file, "-t", "label", "--out", out), str(out), "Not a directory")
 
 
-def whole_numbers_that_break(path):
-    """Counts, for long enough to be batches; then one that is negative."""
-    rows = [f"{j % 7},{j % 3}" for j in range(500)]
-    path.write_text("\n".join(["a,y", *rows, "1,-5"]), encoding="utf-8")
-    return path
-
-
-def test_an_error_in_the_middle_leaves_an_earlier_run_as_it_was(csv_file, tmp_path):
-    out = tmp_path / "out"
-    assert select(csv_file, "-t", "label", "--out", out).exit_code == 0
-    before = {path.name: path.read_bytes() for path in out.iterdir()}
-    path = whole_numbers_that_break(tmp_path / "x.csv")
-    result = select(path, "-t", "y", "--model", "poisson", "--out", out)
-    assert_fails(result, "after 500 rows", "negative")
-    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
-
-
 def test_a_later_run_replaces_all_of_an_earlier_one(csv_file, run, tmp_path):
     out = tmp_path / "out"
     (out / "mine").mkdir(parents=True)
     assert select(csv_file, "-t", "label", "--batch-size", 10, "--out", out).exit_code == 0
-    assert select(csv_file, "-t", "label", "-k", 3, "--out", out).exit_code == 0
+    assert select(csv_file, "-t", "label", "-k", 3, "--out", out, "--overwrite").exit_code == 0
     assert {path.name for path in out.iterdir()} == FILES | {"mine"}
     assert (out / "features.csv").read_bytes() == (run[1] / "features.csv").read_bytes()
     assert fires.load(out / "state.safetensors").selector.n_features_to_select == 3
     assert len(read_run(out)[2]) == 11
-
-
-@pytest.mark.parametrize(("limit", "batch_size"), [(4_000, 5), (1_000, 1_000)])
-def test_a_full_disk_is_one_line_and_an_earlier_run_stays(
-    run, csv_file, file_size_limit, limit, batch_size
-):
-    _, out = run
-    before = {path.name: path.read_bytes() for path in out.iterdir()}
-    with file_size_limit(limit):
-        result = select(csv_file, "-t", "label", "--batch-size", batch_size, "--out", out)
-    assert result.exit_code == 2, result.stderr
-    (line,) = result.stderr.splitlines()
-    assert re.fullmatch(rf"Error: {re.escape(str(out))}/\w+\.\w+: File too large", line)
-    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
 # Ctrl-C
@@ -508,8 +477,9 @@ def assert_interrupted(child, output, errors, out):
     (line,) = errors.splitlines()
     features, facts, steps = read_run(out)
     saved = fires.load(out / "state.safetensors")
-    assert line == f"Interrupted after {facts['rows']:,} rows; what was learnt is saved in {out}."
-    assert facts["interrupted"] is True
+    learnt = f"what was learnt from the first {facts['rows']:,} rows is shown above and saved in"
+    assert line == f"Interrupted; {learnt} {out}."
+    assert facts["ended_early"] == "interrupted"
     assert saved.selector.n_samples_seen_ == facts["rows"] == steps[-1]["rows"] > 0
     assert {path.name for path in out.iterdir()} == FILES
     assert len(ROW.findall(output)) == sum(row["selected"] == "True" for row in features)
@@ -616,6 +586,43 @@ def test_a_terminal_shows_a_bar_that_fits_its_width_in_colours_that_are_wanted(
     assert "\x1b[?25h" in sent
     coloured = re.search(r"\x1b\[[0-9;]*(?:3[0-8]|9[0-7])[0-9;]*m", sent)
     assert bool(coloured) != bool(env)
+
+
+def shown_lines(sent):
+    """What stands in the lines of a terminal in the end, without colours."""
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sent)
+    return [line.rstrip() for line in re.split(r"[\r\n]+", plain) if line.strip()]
+
+
+@pytest.mark.parametrize(
+    ("columns", "titles"),
+    [
+        (80, ["rank", "feature", "weight", "[95% interval]", "selected"]),
+        (60, ["rank", "feature", "[95% interval]", "selected"]),
+        (50, ["rank", "feature", "[95% interval]"]),
+        (40, ["rank", "feature", "importance"]),
+        (24, ["feature", "importance"]),
+    ],
+)
+def test_a_narrow_terminal_has_room_for_the_names(tmp_path, columns, titles):
+    name = "n2_and_a_rather_long_name"
+    path = tmp_path / "x.csv"
+    table_of("label").rename({"n2": name}).write_csv(path)
+    lines = shown_lines(in_terminal(columns, "select", path, "-t", "label", "-k", 2, "--quiet"))
+    (head,) = [place for place, line in enumerate(lines) if set(line) == {"─"}]
+    assert re.split(r" {2,}", lines[head - 1].strip()) == titles
+    assert len(lines[head]) <= columns
+    folded = "".join(part for line in lines[head:] for part in line.split() if part in name)
+    assert name in folded
+    assert not any("rows/s" in line for line in lines)  # quiet
+
+
+def test_a_narrow_terminal_has_room_for_the_selectors(csv_file):
+    options = ("-t", "label", "-s", "fires", "--seeds", 1, "-k", 2)
+    lines = shown_lines(in_terminal(40, "compare", csv_file, *options))
+    (head,) = [place for place, line in enumerate(lines) if set(line) == {"─"}]
+    assert lines[head - 1].split()[:2] == ["selector", "accuracy"]
+    assert {line.split()[0] for line in lines[head + 1 : head + 4]} == {"fires", "all", "random"}
 
 
 def test_a_pipe_gets_plain_text_and_no_bar(csv_file, run):

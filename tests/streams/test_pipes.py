@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fires.streams.files import from_file, text_blocks
-from fires.streams.files.byte_sources import Unpacked
 from fires.streams.files.header import read_header
 from fires.streams.files.opening import LEAST_ROWS, SAMPLE_ROWS
+from fires.streams.files.packing import Damaged, Unpacked
 from fires.streams.files.text_blocks import cut_into_blocks
 
 SECONDS = 30  # until a test that waits in vain gives up
@@ -189,7 +189,7 @@ def test_neither_cuts_nor_waits_change_the_records(lines, cuts, waits, block_siz
 )
 def test_packed_text_is_unpacked_as_the_gzip_module_does(members, n_zeros, sizes):
     packed = b"".join(map(gzip.compress, members)) + bytes(n_zeros)
-    text, found = Unpacked(io.BytesIO(packed)), b""
+    text, found = Unpacked(io.BytesIO(packed), "gzip"), b""
     for size in itertools.cycle(sizes):
         found += (more := text.read(size))
         assert len(more) <= size
@@ -201,8 +201,8 @@ def test_packed_text_is_unpacked_as_the_gzip_module_does(members, n_zeros, sizes
 
 @pytest.mark.parametrize("n_bytes", [5, 15, -9, -1])
 def test_packed_text_without_its_end_is_an_error(n_bytes):
-    source = Unpacked(io.BytesIO(gzip.compress(text(10))[:n_bytes]))
-    with pytest.raises(EOFError, match="its end is missing"):
+    source = Unpacked(io.BytesIO(gzip.compress(text(10))[:n_bytes]), "gzip")
+    with pytest.raises(Damaged, match="its end is missing"):
         list(iter(lambda: source.read(1000), b""))
 
 

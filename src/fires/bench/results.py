@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from fires.core.errors import InputError
-from fires.evaluation.run_folder import naming
+from fires.evaluation.out_folder import naming
 
 Record = dict[str, Any]
 

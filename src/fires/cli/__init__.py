@@ -10,10 +10,9 @@ from typing import Any
 
 import click
 
-from fires.cli import bench, compare, completion, data, demo, select
+from fires.cli import bench, columns, compare, completion, data, demo, select
 from fires.cli.interrupts import no_interrupt_lost
-from fires.cli.text import one_line, printable
-from fires.core.errors import MissingExtra
+from fires.cli.text import EXPECTED, message
 from fires.core.version import __version__
 
 
@@ -28,26 +27,16 @@ class _Commands(click.Group):
         try:
             with no_interrupt_lost():
                 return super().invoke(ctx)
-        except (OSError, ValueError, MemoryError, MissingExtra) as error:
+        except EXPECTED as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # whoever read the output has seen enough
             if ctx.meta.get("fires.debug"):
                 traceback.print_exc()
-            raise _Failure(_message(error)) from error
+            raise _Failure(message(error)) from error
         except KeyboardInterrupt:
             # A terminal has just shown ^C, and stays on its line.
             click.echo("\n" * sys.stderr.isatty() + "Interrupted.", err=True)
             ctx.exit(130)
-
-
-def _message(error: Exception) -> str:
-    """What went wrong, as a user of the command would say it."""
-    if isinstance(error, OSError):
-        where = "" if error.filename is None else f"{error.filename}: "
-        return printable(f"{where}{error.strerror or error}")
-    if isinstance(error, MemoryError):
-        return "not enough memory for a batch of this size; try a smaller --batch-size"
-    return one_line(error)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -59,5 +48,5 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")
 
 
-for module in (select, compare, demo, data, bench, completion):
+for module in (select, compare, columns, demo, data, bench, completion):
     main.add_command(module.command)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +13,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import contestants, options
+from fires.cli.config import as_toml
 from fires.cli.progress import one_bar
+from fires.cli.reading import Notices, Reading
 from fires.cli.run_facts import run_facts
-from fires.cli.text import printable, saying_where
+from fires.cli.text import message, printable, saying_where
+from fires.core.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from fires.evaluation.compare import Comparison
 
 _EXAMPLES = """\b
@@ -28,7 +35,6 @@ _SCORES = ("accuracy", "balanced_accuracy", "f1")
 
 
 @click.command("compare", epilog=_EXAMPLES)
-@click.argument("file", metavar="FILE")
 @options.target(": classes")
 @click.option(
     "--selectors",
@@ -58,13 +64,15 @@ _SCORES = ("accuracy", "balanced_accuracy", "f1")
     ["minmax", "standard"],
     "How columns are scaled while the stream flows, for all alike; efs needs minmax.",
 )
-@options.exclude
-@options.out("compare.json and compare.md.")
+@options.reading
+@options.out("compare.json, compare.md and compare.toml.")
+@options.overwrite
+@options.config
 @options.as_json
+@options.quiet
 @options.debug
 def command(
-    file: str,
-    target: str,
+    target: str | None,
     selectors: tuple[str, ...],
     top: int | float,
     batch_size: int,
@@ -72,9 +80,11 @@ def command(
     predictor: str,
     score: str,
     scale: str,
-    exclude: str,
     out: Path | None,
+    overwrite: bool,
     as_json: bool,
+    quiet: bool,
+    **how: Any,
 ) -> None:
     """Compare selectors on FILE: which of them to use, and whether it matters.
 
@@ -89,59 +99,75 @@ def command(
     t-test over runs and pieces of the stream, corrected for the number of comparisons.
     """
     started = time.perf_counter()
-    _refuse_pipes(file)
-    from fires.core.state import replace_file
+    reading = Reading(**how)
+    _refuse_pipes(reading)
     from fires.evaluation.compare import BASELINES, compare
-    from fires.evaluation.run_folder import make_folder, naming
-    from fires.streams.files import from_file
+    from fires.evaluation.out_folder import OutFolder
 
-    if out is not None:
-        make_folder(out)
-    stream = from_file(file, target, exclude=[name for name in exclude.split(",") if name])
-    shown = one_bar("reading the labels", "{task.percentage:.0f}%", "remaining", transient=True)
-    with saying_where(file, target), shown as show:
-        found = compare(
-            lambda: stream,
-            {
-                name: contestants.maker(name, top)
-                for name in dict.fromkeys([*selectors, *BASELINES])
-            },
-            predictor=contestants.predictor(predictor),
-            batch_size=batch_size,
-            seeds=seeds,
-            score=score,
-            preprocess=scale,
-            progress=lambda what, rows, total: show(
-                lambda: {"description": what, "completed": rows, "total": total}
-            ),
+    with ExitStack() as stack:
+        folder = None
+        if out is not None:
+            folder = stack.enter_context(OutFolder(out, "compare.json", overwrite=overwrite))
+        stream = reading.open(target)
+        notices = Notices(stream, quiet)
+        bar = one_bar(
+            "reading the labels",
+            "{task.percentage:.0f}%",
+            "remaining",
+            transient=True,
+            hidden=quiet,
         )
-    if scale != "minmax" and "efs" in selectors:
-        caution = "Caution: efs is made for columns in [0, 1], as --scale minmax gives them."
-        found = replace(found, cautions=(*found.cautions, caution))
-    facts = run_facts(stream, started)
-    document = json.dumps(facts | found.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-    if out is not None:
-        for name, content in (
-            ("compare.json", document + "\n"),
-            ("compare.md", _page(found, facts)),
-        ):
-            with naming(out / name):
-                replace_file(out / name, content.encode())
+        with saying_where(reading.name, stream.schema.target), bar as show:
+            found = compare(
+                lambda: stream,
+                {
+                    name: contestants.maker(name, top)
+                    for name in dict.fromkeys([*selectors, *BASELINES])
+                },
+                predictor=contestants.predictor(predictor),
+                batch_size=batch_size,
+                seeds=seeds,
+                score=score,
+                preprocess=scale,
+                progress=lambda what, rows, total: show(
+                    lambda: {"description": what, "completed": rows, "total": total}
+                ),
+            )
+        notices.tell()
+        if scale != "minmax" and "efs" in selectors:
+            caution = "Caution: efs is made for columns in [0, 1], as --scale minmax gives them."
+            found = replace(found, cautions=(*found.cautions, caution))
+        facts = run_facts(stream, started, file=reading.files)
+        document = json.dumps(
+            facts | found.as_dict(), indent=2, ensure_ascii=False, allow_nan=False
+        )
+        unsaved = None
+        if folder is not None:
+            try:
+                folder.write("compare.json", document + "\n")
+                folder.write("compare.md", _page(found, facts))
+                context = click.get_current_context()
+                folder.write("compare.toml", as_toml(context, file=reading.files))
+                folder.publish()
+            except OSError as error:
+                unsaved = error
     if as_json:
         click.echo(document)
-        return
-    _print_table(found, facts, stream.rejected.unit)
-    if out is not None:
-        click.echo(f"written to {out}: compare.json, compare.md")
+    else:
+        _print_table(found, facts, stream.rejected.unit)
+        if folder is not None and unsaved is None and not quiet:
+            click.echo(f"written to {out}: compare.json, compare.md, compare.toml")
+    if unsaved is not None:
+        what = f"what was found is shown above, but could not be saved: {message(unsaved)}"
+        raise InputError(what) from unsaved
 
 
-def _refuse_pipes(file: str) -> None:
+def _refuse_pipes(reading: Reading) -> None:
     """What can be read only once cannot be compared on."""
-    if file == "-" or Path(file).is_fifo() or Path(file).is_char_device():
-        name = "standard input" if file == "-" else file
+    if reading.reads_once:
         raise ValueError(
-            f"{name} can be read only once, and selectors are compared in several passes: save it "
-            "to a file first"
+            f"{reading.name} can be read only once, and selectors are compared in several passes: "
+            "save it to a file first"
         )
 
 
@@ -149,7 +175,7 @@ def _page(found: Comparison, facts: dict[str, Any]) -> str:
     settings = facts["settings"]
     top = settings["top"]
     features = f"{top} features" if isinstance(top, int) else f"{top:.0%} of the features"
-    title = f"# Selectors on {printable(settings['file'])}"
+    title = f"# Selectors on {printable(', '.join(settings['file']))}"
     about = (
         f"Target {printable(settings['target'])}, {features} selected, batches of "
         f"{found.batch_size}, predictor {settings['predictor']}, {facts['started']}, "
@@ -162,16 +188,24 @@ def _print_table(found: Comparison, facts: dict[str, Any], unit: str) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from fires.cli.tables import text_table
+    from fires.cli.tables import narrowed, text_table
     from fires.evaluation.compare import BASELINES
 
     score, against = found.score.replace("_", "\n"), f"against\n{found.reference}"
-    titles = ["selector", score, "stability", "runs\nagree", against, "pieces\nwon", "p"]
-    table = text_table([*titles, "ms per\nbatch"], left=["selector"], collapse_padding=True)
-    for row in found.rows():
-        table.add_row(*row, style="dim" if row[0] in BASELINES else "")
+    agree, won, speed = "runs\nagree", "pieces\nwon", "ms per\nbatch"
+    titles = ["selector", score, "stability", agree, against, won, "p", speed]
+
+    def make(left_out: Sequence[str]) -> Table:
+        kept = [place for place, title in enumerate(titles) if title not in left_out]
+        shown = [titles[place] for place in kept]
+        table = text_table(shown, left=["selector"], collapse_padding=True)
+        for row in found.rows():
+            style = "dim" if row[0] in BASELINES else ""
+            table.add_row(*(row[place] for place in kept), style=style)
+        return table
+
     console = Console()
-    console.print(table)
+    console.print(narrowed(make, [speed, won, agree, "stability", "p"], console.width))
     click.echo()
     for note in found.notes():
         console.print(Text(printable(note)))

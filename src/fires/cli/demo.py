@@ -42,8 +42,9 @@ def command(out: Path, seed: int) -> None:
         from rich.console import Console
 
         from fires.cli.tables import alarm_lines, feature_table
+        from fires.evaluation.out_folder import naming
         from fires.evaluation.prequential import prequential
-        from fires.evaluation.run_folder import alarm_rows, feature_rows, naming
+        from fires.evaluation.run_folder import alarm_rows, feature_rows
         from fires.evaluation.totals import RunTotals
         from fires.pipeline import OnlinePipeline
         from fires.predictors import Perceptron
@@ -71,7 +72,8 @@ def command(out: Path, seed: int) -> None:
     click.echo()
     rows = feature_rows(selector, names, totals)
     shown = [row for row in rows if row["selected"] or row["feature"] in truth]
-    Console().print(feature_table(shown, truth))
+    console = Console()
+    console.print(feature_table(shown, truth, console.width))
     click.echo()
 
     turn = stream.change // _BATCH_SIZE

@@ -1,4 +1,4 @@
-"""What Ctrl-C does: it ends a run early, and is never lost."""
+"""What ends a run early, and how nothing that was learnt is lost by it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from fires.cli.text import message
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
+    from fires.evaluation.totals import RunTotals
     from fires.streams.base import Batch
     from fires.streams.files import FileStream
 
@@ -43,10 +45,13 @@ def no_interrupt_lost() -> Iterator[None]:
 
 
 class Interruptible:
-    """A stream that Ctrl-C ends: at once while it waits for rows, else after the batch.
+    """A stream that may end early, and remembers why: nothing that was learnt is lost.
 
-    What is learnt from a batch is learnt whole, so the state can be saved and used. A second
-    Ctrl-C stops the program wherever it is.
+    Ctrl-C, or an order to end from the system, ends it: at once while it waits for rows, else
+    after the batch. What is learnt from a batch is learnt whole, so the state can be saved and
+    used. A second Ctrl-C stops the program wherever it is.
+
+    Used in a ``with`` statement, it also takes up any error within, once something was learnt.
 
     Parameters
     ----------
@@ -54,28 +59,46 @@ class Interruptible:
         Where the batches come from. It is read once.
     batch_size : int
         Rows of a batch.
+    totals : RunTotals
+        What was learnt from.
 
     Attributes
     ----------
     schema : Schema
         The names of the columns.
-    interrupted : bool
-        Whether Ctrl-C has come.
+    signal : int or None
+        The signal that has come.
+    error : BaseException or None
+        What else has ended it.
     """
 
-    def __init__(self, stream: FileStream, batch_size: int) -> None:
+    def __init__(self, stream: FileStream, batch_size: int, totals: RunTotals) -> None:
         self.schema = stream.schema
-        self.interrupted = False
+        self.signal: int | None = None
+        self.error: BaseException | None = None
         self._batches = stream.batches(batch_size)
+        self._totals = totals
         self._first: Batch | None = None
         self._waits = False
 
     def __enter__(self) -> None:
-        self._before = signal.signal(signal.SIGINT, self._stop)
+        self._before = {number: signal.signal(number, self._stop) for number in _signals()}
 
-    def __exit__(self, *error: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
         del self._batches  # nothing more is read ahead
+        if error is None or isinstance(error, KeyboardInterrupt) or not self._totals.n_rows:
+            return False
+        self.error = error
+        return True
+
+    @property
+    def reason(self) -> str | None:
+        """Why the run has ended early, if it has."""
+        if self.signal is not None:
+            return "interrupted"
+        return None if self.error is None else message(self.error).rstrip(".")
 
     def first(self) -> Batch:
         """Read the first batch; :meth:`batches` begins with it all the same.
@@ -87,7 +110,7 @@ class Interruptible:
         """
         self._first = self._next()
         if self._first is None:
-            raise KeyboardInterrupt if self.interrupted else InputError("there are no rows")
+            raise KeyboardInterrupt if self.signal is not None else InputError("there are no rows")
         return self._first
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
@@ -106,7 +129,7 @@ class Interruptible:
         batch, self._first = self._first, None
         while batch is not None:
             yield batch
-            batch = None if self.interrupted else self._next()
+            batch = None if self.signal is not None else self._next()
 
     def _next(self) -> Batch | None:
         try:
@@ -114,12 +137,29 @@ class Interruptible:
             batch = next(self._batches, None)
             self._waits = False
         except KeyboardInterrupt:
-            self.interrupted = True
             return None
         return batch
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        again, self.interrupted = self.interrupted, True
+        again, self.signal = self.signal is not None, number
         if again or self._waits:
             self._waits = False
             raise KeyboardInterrupt
+
+
+def let_signals_through() -> None:
+    """Let signals end the wait for rows.
+
+    Once loaded, polars lets system calls go on after a signal.
+    """
+    if sys.platform != "win32":
+        for number in _signals():
+            signal.siginterrupt(number, True)
+
+
+def _signals() -> list[signal.Signals]:
+    """Ctrl-C, and those by which a system or a terminal that is closed ends a program."""
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup is None or signal.getsignal(hangup) is signal.SIG_IGN:  # as nohup does
+        return [signal.SIGINT, signal.SIGTERM]
+    return [signal.SIGINT, signal.SIGTERM, hangup]

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from fires.cli.config import read_config
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -44,12 +46,85 @@ top = click.option(
     help="How many features to select: a number, or a fraction such as 0.1.",
 )
 
+_SEPARATORS = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "space": " ", "bar": "|"}
+
+
+class Separator(click.ParamType[str]):
+    r"""What stands between two fields: a character, or the name of one that shells swallow.
+
+    Examples
+    --------
+    >>> [Separator().convert(text, None, None) for text in (";", "tab", r"\t")]
+    [';', '\t', '\t']
+    """
+
+    name = "CHAR"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        """The character that a text stands for."""
+        char = _SEPARATORS.get(value, value)
+        if len(char) != 1 or char in '"\r\n':
+            self.fail(f"{value!r} is not one character; tab, space and bar have names.", param)
+        return str(char)
+
+
+def _columns(name: str, what: str) -> Callable[[Command], Command]:
+    """An option that names columns; it can be given several times."""
+    help_ = f"{what}; several with commas or one by one."
+    return click.option(name, metavar="COL", multiple=True, help=help_)
+
+
+_READING = [
+    click.argument("file", metavar="FILE...", nargs=-1, required=True),
+    _columns("--exclude", "Columns to leave out"),
+    _columns("--categorical", "Columns that hold categories, even if they look like numbers"),
+    _columns("--numeric", "Columns that hold numbers; what is none counts as missing"),
+    click.option(
+        "--na-values",
+        metavar="WORD",
+        multiple=True,
+        help="Words that stand for a missing value, besides the usual ones; several with commas "
+        "or one by one.",
+    ),
+    click.option("--sep", type=Separator(), help="What separates the fields.  [default: found]"),
+    click.option("--decimal", type=click.Choice([".", ","]), help="What begins the decimals."),
+    click.option("--thousands", metavar="CHAR", help="What stands between thousands."),
+    click.option("--encoding", metavar="NAME", help="The encoding of text, such as latin-1."),
+    click.option(
+        "--no-header",
+        is_flag=True,
+        help="The first line is a row; the columns are called column_1, column_2, ...",
+    ),
+    click.option("--comment", metavar="CHAR", help="Lines that begin with it are left out."),
+    click.option(
+        "--dates",
+        type=click.Choice(["day-first", "month-first"]),
+        help="How to read 01/02/2024 where the rows do not settle it.",
+    ),
+]
+
+
+def reading(command: Command) -> Command:
+    """FILE and how to read it: what :class:`fires.cli.reading.Reading` takes."""
+    for option in reversed(_READING):
+        command = option(command)
+    return command
+
+
+config = click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="TOML",
+    is_eager=True,
+    expose_value=False,
+    callback=lambda ctx, option, path: read_config(ctx, path),
+    help="Take FILE and options from a file as --out writes it; those given here win.",
+)
+
 
 def target(what: str = "") -> Callable[[Command], Command]:
     """The column to predict, and what it has to hold."""
-    return click.option(
-        "--target", "-t", required=True, metavar="COL", help=f"The column to predict{what}."
-    )
+    return click.option("--target", "-t", metavar="COL", help=f"The column to predict{what}.")
 
 
 def count(name: str, default: int, what: str, least: int = 1) -> Callable[[Command], Command]:
@@ -84,8 +159,11 @@ def out(what: str, *, file_okay: bool = True, **settings: Any) -> Callable[[Comm
     return click.option("--out", type=folder, metavar="DIR", help=f"Folder for {what}", **settings)
 
 
-exclude = click.option(
-    "--exclude", metavar="COL,...", help="Columns to leave out, separated by commas.", default=""
+overwrite = click.option(
+    "--overwrite", is_flag=True, help="Replace an earlier run that the folder of --out holds."
+)
+quiet = click.option(
+    "--quiet", "-q", is_flag=True, help="Nothing but the result and errors: no bar, no notices."
 )
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print the result as JSON, not as a table."

@@ -21,7 +21,7 @@ _PAUSE = 0.1  # seconds; to draw after each batch would take longer than the bat
 Values = Callable[[], Mapping[str, Any]]
 
 
-def progress(*after: str, transient: bool = False) -> Progress:
+def progress(*after: str, transient: bool = False, hidden: bool = False) -> Progress:
     """Make room for bars with a text before them and more behind them.
 
     Parameters
@@ -31,6 +31,8 @@ def progress(*after: str, transient: bool = False) -> Progress:
         rich's ``task``, such as ``"{task.percentage:.0f}%"``.
     transient : bool
         Whether the bars vanish at the end.
+    hidden : bool
+        Whether there are none.
 
     Returns
     -------
@@ -49,13 +51,17 @@ def progress(*after: str, transient: bool = False) -> Progress:
         console=status,
         expand=True,
         transient=transient,
-        disable=not status.is_terminal,
+        disable=hidden or not status.is_terminal,
     )
 
 
 @contextmanager
 def one_bar(
-    text: str, *after: str, total: float | None = None, transient: bool = False
+    text: str,
+    *after: str,
+    total: float | None = None,
+    transient: bool = False,
+    hidden: bool = False,
 ) -> Iterator[Callable[[Values], None]]:
     """Show a single bar, drawn anew ten times a second at most.
 
@@ -69,6 +75,8 @@ def one_bar(
         How much there is to do, if that is known.
     transient : bool
         Whether the bar vanishes at the end.
+    hidden : bool
+        Whether there is none.
 
     Yields
     ------
@@ -77,7 +85,7 @@ def one_bar(
         ``description`` (the text before the bar) or ``now``. It is called only if its values are
         drawn, as those of the last one are in any case.
     """
-    with progress(*after, transient=transient) as drawn:
+    with progress(*after, transient=transient, hidden=hidden) as drawn:
         task = drawn.add_task(text, total=total, now="")
         last: Values = dict
         when = time.perf_counter()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
 
 
-def run_facts(stream: FileStream, started: float) -> dict[str, Any]:
+def run_facts(stream: FileStream, started: float, **known: Any) -> dict[str, Any]:
     """When a command was run on a file, with what settings, and which rows it could not use.
 
     Parameters
@@ -27,6 +27,8 @@ def run_facts(stream: FileStream, started: float) -> dict[str, Any]:
         The rows of the file; it has come to its end.
     started : float
         What ``time.perf_counter`` said at the beginning.
+    **known
+        Settings that are known better now than when they were given.
 
     Returns
     -------
@@ -38,6 +40,7 @@ def run_facts(stream: FileStream, started: float) -> dict[str, Any]:
     began = datetime.now(UTC) - timedelta(seconds=seconds)
     context = click.get_current_context()
     settings = [option.name for option in context.command.params if option.expose_value]
+    values = context.params | known
     return {
         "fires": __version__,
         "started": began.isoformat(timespec="seconds"),
@@ -47,6 +50,8 @@ def run_facts(stream: FileStream, started: float) -> dict[str, Any]:
         "versions": {"python": platform.python_version()}
         | {library: version(library) for library in _LIBRARIES},
         "settings": {
-            name: context.params[name] for name in settings if name not in ("out", "as_json", None)
+            name: values[name]
+            for name in settings
+            if name not in ("out", "overwrite", "as_json", "quiet", None)
         },
     }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
-import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -15,17 +15,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options
-from fires.cli.interrupts import Interruptible
-from fires.cli.progress import one_bar
+from fires.cli.config import as_toml
+from fires.cli.interrupts import Interruptible, let_signals_through
+from fires.cli.progress import Values, one_bar
+from fires.cli.reading import Notices, Reading, describe
 from fires.cli.run_facts import run_facts
 from fires.cli.startup import quick_imports
-from fires.cli.text import printable, saying_where
+from fires.cli.text import EXPECTED, message, printable, saying_where
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
+    from fires.evaluation.run_folder import RunFolder
     from fires.evaluation.totals import RunTotals
-    from fires.predictors import LinearRegressor, Perceptron
+    from fires.pipeline import OnlinePipeline
+    from fires.selectors.fires import FIRES
     from fires.streams.base import Batch
 
 _EXAMPLES = """\b
@@ -39,7 +43,6 @@ _MODELS = ("auto", "probit", "logistic", *_NUMERIC)
 
 
 @click.command("select", epilog=_EXAMPLES)
-@click.argument("file", metavar="FILE")
 @options.target()
 @options.top
 @options.batch_size()
@@ -48,12 +51,9 @@ _MODELS = ("auto", "probit", "logistic", *_NUMERIC)
     _MODELS,
     "What the target is: classes (probit, logistic), numbers (gaussian) or counts (poisson).",
 )
-@options.exclude
 @options.count(
     "--max-categories", 1000, "Categories of a text column that get a code of their own."
 )
-@options.out("features.csv, state.safetensors, run.json and steps.jsonl.")
-@options.as_json
 @options.count("--seed", 0, "For models that draw random numbers; the linear ones do not.", least=0)
 @click.option(
     "--as-published",
@@ -61,119 +61,158 @@ _MODELS = ("auto", "probit", "logistic", *_NUMERIC)
     help="The paper to the letter: a probit without intercept. Nothing is scaled, for the "
     "Perceptron neither.",
 )
+@options.reading
+@options.out("features.csv, columns.csv, state.safetensors, run.json, run.toml and steps.jsonl.")
+@options.overwrite
+@options.config
+@options.as_json
+@options.quiet
 @options.debug
 def command(
-    file: str,
-    target: str,
+    target: str | None,
     top: int | float,
     batch_size: int,
     model: str,
-    exclude: str,
     max_categories: int,
-    out: Path | None,
-    as_json: bool,
     seed: int,
     as_published: bool,
+    out: Path | None,
+    overwrite: bool,
+    as_json: bool,
+    quiet: bool,
+    **how: Any,
 ) -> None:
     """Rank the features of FILE by how much they tell about a target.
 
     FILE is a CSV or TSV file with a header, packed with gzip or not, a Parquet file, or - for
     standard input. It is read once, in bounded memory, batch by batch, a pipe as it fills; text
     columns become categories, dates become numbers. Rows that cannot be used are counted, shown
-    and left out.
+    and left out. Several files, or a pattern such as "events/*.csv", are read one after the other.
 
     While it reads, a Perceptron that sees nothing but the selected features is tested on each
     batch before it learns from it: its accuracy says what the selection is worth. Where the
     target holds numbers or counts, it is a linear regression, with R2 (1 is perfect, 0 no better
     than the mean of the rows before) and MAE, the mean absolute error.
 
-    Ctrl-C ends the run early; what was learnt until then is shown and saved.
+    Whatever ends the run early, Ctrl-C or an error: what was learnt until then is shown and saved.
     """
     started = time.perf_counter()
     if as_published and model not in ("auto", "probit"):
         raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
+    reading = Reading(**how)
     with quick_imports():
-        from fires.evaluation.prequential import prequential
         from fires.evaluation.run_folder import RunFolder, alarm_rows, feature_rows
         from fires.evaluation.totals import RunTotals
-        from fires.metrics.prediction import Scores
-        from fires.pipeline import OnlinePipeline
-        from fires.predictors import Perceptron
         from fires.selectors.fires import FIRES
-        from fires.streams.files import from_file
 
         importlib.import_module("polars")
-    if sys.platform != "win32":
-        # Once loaded, polars lets system calls go on after Ctrl-C: to wait for rows would not end.
-        signal.siginterrupt(signal.SIGINT, True)
-    stream = from_file(
-        file,
-        target,
-        exclude=[name for name in exclude.split(",") if name],
-        max_categories=max_categories,
-        holds="numbers" if model in _NUMERIC else "auto" if model == "auto" else "classes",
-    )
-    settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
-    if as_published:
-        selector, scale = FIRES.as_published(top, **settings), None
-    else:
-        selector, scale = FIRES(top, model=model, **settings), "standard"
-    names = stream.schema.feature_names
-    totals = RunTotals(len(names))
-    source = Interruptible(stream, batch_size)
+    let_signals_through()
     with ExitStack() as stack:
-        folder = None if out is None else stack.enter_context(RunFolder(out))
+        folder = None
+        if out is not None:
+            folder = stack.enter_context(RunFolder(out, overwrite=overwrite))
+        holds = "numbers" if model in _NUMERIC else "auto" if model == "auto" else "classes"
+        stream = reading.open(target, max_categories=max_categories, holds=holds)
+        notices = Notices(stream, quiet)
+        settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
+        if as_published:
+            selector, scale = FIRES.as_published(top, **settings), None
+        else:
+            selector, scale = FIRES(top, model=model, **settings), "standard"
+        names = stream.schema.feature_names
+        totals = RunTotals(len(names))
+        source = Interruptible(stream, batch_size, totals)
         with (
-            one_bar("0 rows", "{task.fields[now]}", total=stream.n_bytes) as show,
-            saying_where(file, target, totals),
             source,
+            one_bar("0 rows", "{task.fields[now]}", total=stream.n_bytes, hidden=quiet) as show,
+            saying_where(reading.name, stream.schema.target, totals),
         ):
-            reading = time.perf_counter()
-            predictor = _predictor(model, source.first())
-            pipeline = OnlinePipeline(selector, predictor, scale)
-            classes = isinstance(predictor, Perceptron)
-            totals.whole = Scores(("accuracy",) if classes else ("r2", "mae"))
-            for step in prequential(source, pipeline, batch_size=batch_size, scores=totals.whole):
-                totals.add(step)
-                if folder is not None:
-                    folder.record(step)
-                show(partial(_seen, step, totals, reading))
-        _refuse_one_class(selector, file, target, source)
-        run = run_facts(stream, started) | {
-            "interrupted": source.interrupted,
+            pipeline = _pipeline(selector, model, scale, source.first())
+            _learn(source, pipeline, batch_size, totals, folder, show)
+        notices.tell()
+        if source.reason is None:
+            _refuse_one_class(selector, reading.name, stream.schema.target)
+        run = run_facts(stream, started, file=reading.files) | {
+            "ended_early": source.reason,
             "model": selector.model_,
             "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
             "n_features": selector.n_features_in_,
             "missing_values": pipeline.n_missing_,
             "alarms": alarm_rows(selector, names),
         }
+        unsaved = None
         if folder is not None:
-            folder.finish(pipeline, names, totals, run)
+            try:
+                folder.write("run.toml", as_toml(click.get_current_context(), file=reading.files))
+                folder.finish(pipeline, names, totals, run, describe(stream))
+            except OSError as error:
+                unsaved = error
     chosen = [row for row in feature_rows(selector, names, totals) if row["selected"]]
     if as_json:
         click.echo(json.dumps({"features": chosen} | run | totals.as_dict(), ensure_ascii=False))
     else:
         _print_table(chosen, totals, run, stream.rejected.unit)
-    if out is not None and not as_json:
-        click.echo(f"written to {out}: features.csv, state.safetensors, run.json, steps.jsonl")
-    if source.interrupted:
-        saved = f"; what was learnt is saved in {out}" if out is not None else ""
-        click.echo(f"Interrupted after {totals.n_rows:,} rows{saved}.", err=True)
-        sys.exit(130)
+        if folder is not None and unsaved is None and not quiet:
+            click.echo(f"written to {out}: features.csv, state.safetensors, run.json, and more")
+    _end(source, totals.n_rows, out, unsaved)
 
 
-def _predictor(model: str, first: Batch) -> Perceptron | LinearRegressor:
+def _pipeline(selector: FIRES, model: str, scale: str | None, first: Batch) -> OnlinePipeline:
     """A Perceptron, if the target holds classes, as FIRES too finds out from the first batch."""
     from fires.core.classes import has_fractions
+    from fires.pipeline import OnlinePipeline
     from fires.predictors import LinearRegressor, Perceptron
 
     numeric = model in _NUMERIC or has_fractions(first.y)
-    return LinearRegressor() if numeric else Perceptron()
+    return OnlinePipeline(selector, LinearRegressor() if numeric else Perceptron(), scale)
 
 
-def _refuse_one_class(selector: Any, file: str, target: str, source: Interruptible) -> None:
+def _learn(
+    source: Interruptible,
+    pipeline: OnlinePipeline,
+    batch_size: int,
+    totals: RunTotals,
+    folder: RunFolder | None,
+    show: Callable[[Values], None],
+) -> None:
+    """Test on each batch and learn from it, to the end of the source."""
+    from fires.evaluation.prequential import prequential
+    from fires.metrics.prediction import Scores
+    from fires.predictors import Perceptron
+
+    began = time.perf_counter()
+    classes = isinstance(pipeline.predictor, Perceptron)
+    totals.whole = Scores(("accuracy",) if classes else ("r2", "mae"))
+    for step in prequential(source, pipeline, batch_size=batch_size, scores=totals.whole):
+        totals.add(step)
+        if folder is not None:
+            folder.record(step)
+        show(partial(_seen, step, totals, began))
+
+
+def _end(source: Interruptible, n_rows: int, out: Path | None, unsaved: OSError | None) -> None:
+    """Say what ended the run early, or why it could not be saved, with a code for scripts."""
+    if source.reason is None and unsaved is None:
+        return
+    if unsaved is not None:
+        kept = f", but could not be saved: {message(unsaved)}"
+    else:
+        kept = "" if out is None else f" and saved in {out}"
+    learnt = f"what was learnt from the first {n_rows:,} rows is shown above{kept}"
+    if source.signal is not None:
+        click.echo(printable(f"Interrupted; {learnt}."), err=True)
+        sys.exit(128 + source.signal)
+    if source.error is None:
+        raise InputError(learnt) from unsaved
+    if not isinstance(source.error, EXPECTED):
+        click.echo(printable(f"{learnt}; what ended the run is our fault:"), err=True)
+        raise source.error
+    raise InputError(f"{source.reason}; {learnt}") from source.error
+
+
+def _refuse_one_class(selector: FIRES, file: str, target: str) -> None:
     classes = getattr(selector, "classes_", None)
-    if classes is not None and len(classes) == 1 and not source.interrupted:
+    if classes is not None and len(classes) == 1:
         raise InputError(
             f'the target column "{target}" of {file} holds one value only, '
             f"{classes[0].item()!r}: there is nothing to tell apart"
@@ -187,7 +226,8 @@ def _print_table(
 
     from fires.cli.tables import alarm_lines, feature_table
 
-    Console().print(feature_table(chosen))
+    console = Console()
+    console.print(feature_table(chosen, width=console.width))
     click.echo("\n" + _meaning(run["classes"]))
     if n_left_out := sum(row["rank"] > len(chosen) for row in chosen):
         is_not = "is not selected: it is" if n_left_out == 1 else "are not selected: they are"

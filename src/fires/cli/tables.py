@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from rich import box
@@ -13,10 +13,16 @@ from rich.text import Text
 from fires.cli.text import printable
 
 _MOST_ALARMS = 10
+_SHARE = "batches\nselected"
+_WORDS = ("feature", "class", "relevant")
+_FOLDED = 12  # letters of a name in one line
+_ANY_WIDTH = 10_000
 
 
 def feature_table(
-    rows: Sequence[Mapping[str, Any]], relevant: Mapping[str, str] | None = None
+    rows: Sequence[Mapping[str, Any]],
+    relevant: Mapping[str, str] | None = None,
+    width: int | None = None,
 ) -> Table:
     """Features in order, the selected ones bright, with a gap below the last of them.
 
@@ -26,6 +32,9 @@ def feature_table(
         Of :func:`fires.evaluation.run_folder.feature_rows`.
     relevant : mapping of str to str, optional
         What is truly known about some features, by their names: one more column.
+    width : int, optional
+        How wide it may be. Where that is too narrow for all, the weight is left out, then the
+        share of batches, then the interval, at last the rank.
 
     Returns
     -------
@@ -49,31 +58,71 @@ def feature_table(
        2   age       0.0100    0.05  [-0.15,  0.25]      12.5%
     """
     importance, importances = _importances(rows)
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("rank", justify="right", vertical="bottom", no_wrap=True)
-    table.add_column("feature", vertical="bottom", overflow="fold")
-    for title in ("weight", importance, "batches\nselected"):
-        table.add_column(title, justify="right", vertical="bottom", no_wrap=True)
-    by_class = any(row.get("class") is not None for row in rows)
-    if by_class:
-        table.add_column("class", vertical="bottom", overflow="fold")
+    columns: dict[str, list[str]] = {
+        "rank": [str(row["rank"]) for row in rows],
+        "feature": [printable(row["feature"]) for row in rows],
+        "weight": [f"{row['weight']:#.3g}" for row in rows],
+        importance: importances,
+        "importance": [text.split()[0] for text in importances],
+        _SHARE: [f"{row['share_selected']:.1%}" for row in rows],
+    }
+    if any(row.get("class") is not None for row in rows):
+        columns["class"] = [printable(str(row["class"])) for row in rows]
     if relevant is not None:
-        table.add_column("relevant", vertical="bottom")
+        columns["relevant"] = [relevant.get(row["feature"], "") for row in rows]
     last = max((place for place, row in enumerate(rows) if row["selected"]), default=-1)
-    for place, row in enumerate(rows):
-        cells: list[str | Text] = [
-            str(row["rank"]),
-            Text(printable(row["feature"])),  # a name may hold what rich takes for markup
-            f"{row['weight']:#.3g}",
-            Text(importances[place]),
-            f"{row['share_selected']:.1%}",
-        ]
-        if by_class:
-            cells.append(Text(printable(str(row["class"]))))
-        if relevant is not None:
-            cells.append(relevant.get(row["feature"], ""))
-        style = "" if row["selected"] else "dim"
-        table.add_row(*cells, end_section=place == last, style=style)
+
+    def make(left_out: Sequence[str]) -> Table:
+        short = "importance" if importance not in left_out else importance
+        titles = [title for title in columns if title not in (*left_out, short)]
+        table = text_table(titles, left=_WORDS, wrapped=_WORDS)
+        for place, row in enumerate(rows):
+            # A name may hold what rich takes for markup.
+            cells = [Text(columns[title][place]) for title in titles]
+            style = "" if row["selected"] else "dim"
+            table.add_row(*cells, end_section=place == last, style=style)
+        return table
+
+    return narrowed(make, ["weight", _SHARE, importance, "rank"], width, columns["feature"])
+
+
+def narrowed(
+    make: Callable[[Sequence[str]], Table],
+    spare: Sequence[str],
+    width: int | None,
+    names: Sequence[str] = (),
+) -> Table:
+    """The table with as many of its columns as have room.
+
+    Parameters
+    ----------
+    make : callable (left_out) -> Table
+        What makes it without some of its columns.
+    spare : sequence of str
+        The columns that can be left out, in this order.
+    width : int or None
+        How wide it may be; without it, nothing is left out.
+    names : sequence of str
+        The texts of a column that may be folded, down to a few letters a line.
+
+    Returns
+    -------
+    Table
+        The first that is narrow enough, or the last.
+    """
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    table = make(())
+    if width is None:
+        return table
+    console = Console(width=_ANY_WIDTH)
+    longest = max(map(len, names), default=0)
+    for n_left_out in range(1, len(spare) + 1):
+        wanted = Measurement.get(console, console.options, table).maximum
+        if wanted - max(longest - _FOLDED, 0) <= width:
+            break
+        table = make(spare[:n_left_out])
     return table
 
 
@@ -155,5 +204,59 @@ def text_table(
             justify="left" if title in left else "right",
             vertical=vertical,
             no_wrap=title not in wrapped,
+            overflow="fold",
         )
     return table
+
+
+def column_table(rows: Sequence[Mapping[str, Any]], width: int | None = None) -> Table:
+    """The columns of a file, and how they are understood.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        With name, kind, missing, distinct, example and done.
+    width : int, optional
+        How wide it may be. Where that is too narrow for all, the example is left out, then the
+        number of distinct values, then the share of missing ones.
+
+    Returns
+    -------
+    Table
+        A line for each, or several where a text is long.
+
+    Examples
+    --------
+    >>> from rich.console import Console
+    >>> age = dict(name="age", kind="number", missing=0.02, distinct=61, example="31")
+    >>> Console(width=80, color_system=None).print(column_table([age | {"done": "as it is"}]))
+    name   kind     missing   distinct   example   what is done
+    ───────────────────────────────────────────────────────────
+    age    number      2.0%         61   31        as it is
+    """
+    columns = {
+        "name": [printable(str(row["name"])) for row in rows],
+        "kind": [str(row["kind"]) for row in rows],
+        "missing": [_if_known("{:.1%}", row["missing"]) for row in rows],
+        "distinct": [_if_known("{:,}", row["distinct"]) for row in rows],
+        "example": [_if_known("{}", row["example"]) for row in rows],
+        "what is done": [printable(str(row["done"])) for row in rows],
+    }
+    words = ("name", "kind", "example", "what is done")
+
+    def make(left_out: Sequence[str]) -> Table:
+        titles = [title for title in columns if title not in left_out]
+        table = text_table(
+            titles, left=words, wrapped=("name", "example", "what is done"), vertical="top"
+        )
+        for place in range(len(rows)):
+            table.add_row(*(Text(columns[title][place]) for title in titles))
+        return table
+
+    texts = [a + b for a, b in zip(columns["name"], columns["what is done"], strict=True)]
+    return narrowed(make, ["example", "distinct", "missing"], width, texts)
+
+
+def _if_known(text: str, value: Any) -> str:
+    """The text with the value in it, safe to show."""
+    return "" if value is None else printable(text.format(value))

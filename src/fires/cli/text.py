@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from fires.core.errors import COMMAND, InputError, UserError, Wording
+from fires.core.errors import COMMAND, InputError, MissingExtra, UserError, Wording
 
 if TYPE_CHECKING:
     from fires.evaluation.totals import RunTotals
+
+EXPECTED = (OSError, ValueError, MemoryError, MissingExtra)
+"""Errors that are told in one line. Others are ours to mend, and show where they arose."""
 
 
 def printable(text: str) -> str:
@@ -33,7 +36,7 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def one_line(error: Exception, wording: Wording = COMMAND) -> str:
+def one_line(error: BaseException, wording: Wording = COMMAND) -> str:
     """What went wrong, in one line and in the words of the command.
 
     Parameters
@@ -56,6 +59,32 @@ def one_line(error: Exception, wording: Wording = COMMAND) -> str:
     """
     text = error.said(wording) if isinstance(error, UserError) else str(error)
     return printable(" ".join(text.split()))
+
+
+def message(error: BaseException) -> str:
+    """What went wrong, as a user of the command would say it.
+
+    Parameters
+    ----------
+    error : Exception
+        One of :data:`EXPECTED`; of others, the message is what they say.
+
+    Returns
+    -------
+    str
+        One line.
+
+    Examples
+    --------
+    >>> message(FileNotFoundError(2, "No such file or directory", "x.csv"))
+    'x.csv: No such file or directory'
+    """
+    if isinstance(error, OSError):
+        where = "" if error.filename is None else f"{error.filename}: "
+        return printable(f"{where}{error.strerror or error}")
+    if isinstance(error, MemoryError):
+        return "not enough memory for a batch of this size; try a smaller --batch-size"
+    return one_line(error)
 
 
 @contextmanager

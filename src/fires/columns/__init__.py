@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fires.columns.schema import Column, Hints
+
+if TYPE_CHECKING:
+    from fires.columns.columns import Columns
 
 __all__ = ["Column", "Columns", "Hints"]
 
@@ -12,7 +15,7 @@ __all__ = ["Column", "Columns", "Hints"]
 def __getattr__(name: str) -> Any:
     """Import polars only if it is used."""
     if name == "Columns":
-        from fires.columns.columns import Columns
+        from fires.columns import columns
 
-        return Columns
+        return columns.Columns
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

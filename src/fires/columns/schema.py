@@ -9,6 +9,9 @@ from typing import Any, Literal, get_args
 
 from fires.core.errors import StateError
 
+N_EXAMPLES = 10
+"""How many unusable rows are shown to the user."""
+
 Kind = Literal["number", "integer", "flag", "date", "duration", "category", "empty", "left out"]
 DateOrder = Literal["year-first", "day-first", "month-first"]
 

@@ -11,13 +11,10 @@ import polars as pl
 
 from fires.columns.account import short
 from fires.columns.kinds import find_column
-from fires.columns.schema import NO_HINTS, Column, Hints
+from fires.columns.schema import N_EXAMPLES, NO_HINTS, Column, Hints
 from fires.columns.text import drop_words, tidy
 from fires.columns.values import kind_of_type, read_cells
 from fires.core.errors import InputError, Question
-
-N_EXAMPLES = 10
-"""How many unusable rows are shown to the user."""
 
 TargetKind = Literal["auto", "classes", "numbers"]
 _FEW = 50

@@ -4,65 +4,53 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import errno
 import io
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
 import numpy as np
 
-from fires.core.state import replace_file
+from fires.evaluation.out_folder import OutFolder, naming
 from fires.evaluation.records import Step
 from fires.evaluation.totals import RunTotals
 from fires.models.linear import Linear
 from fires.pipeline import OnlinePipeline
 
 _RUN, _STEPS, _FEATURES, _STATE = "run.json", "steps.jsonl", "features.csv", "state.safetensors"
+_COLUMNS = "columns.csv"
 
 
-class RunFolder:
+class RunFolder(OutFolder):
     """Writes the records of a run while it goes on, and the rest when it ends.
 
     - ``steps.jsonl``: one record per batch, a line each.
     - ``features.csv``: every feature with its rank, weight, importance, uncertainty, the ends of
       the 95 % interval, whether it is selected, and the share of batches in which it was.
+    - ``columns.csv``: every column of the table, and what was done with it.
     - ``state.safetensors``: the pipeline, selector and predictor, for :func:`fires.load`.
     - ``run.json``: settings, versions, counts, timings and alarms.
-
-    All four are written to a folder ``.fires-*`` within and moved into place by :meth:`finish`,
-    ``run.json`` last: until then, and after an error, the folder holds what it held before. Only a
-    killed process leaves its ``.fires-*`` behind. Use it in a ``with`` statement.
 
     Parameters
     ----------
     path : Path
         Made if it is not there.
+    overwrite : bool
+        Whether an earlier run may be replaced; it stays as it was until this one ends.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._is_new = not path.exists()
-        make_folder(path)
+    def __init__(self, path: Path, *, overwrite: bool = False) -> None:
+        super().__init__(path, _RUN, overwrite=overwrite)
         with naming(path):
-            self._draft = Path(tempfile.mkdtemp(prefix=".fires-", dir=path))
             self._steps: IO[str] = (self._draft / _STEPS).open("w", encoding="utf-8")
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         # A full disk would make itself heard again on closing, and hide the first error.
         with contextlib.suppress(OSError):
             self._steps.close()
-        shutil.rmtree(self._draft, ignore_errors=True)
-        if self._is_new:
-            with contextlib.suppress(OSError):  # not empty: the run was finished
-                self.path.rmdir()
+        super().__exit__(*error)
 
     def record(self, step: Step) -> None:
         """Write down one record.
@@ -81,6 +69,7 @@ class RunFolder:
         names: tuple[str, ...],
         totals: RunTotals,
         run: dict[str, Any],
+        columns: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """Write what is known at the end, and put it in the place of an earlier run.
 
@@ -94,26 +83,52 @@ class RunFolder:
             What the records add up to.
         run : dict
             What else goes into ``run.json``.
+        columns : sequence of mapping
+            The rows of ``columns.csv``; without any, it is not written.
         """
-        rows = feature_rows(pipeline.selector, names, totals)
-        text = io.StringIO()
-        writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        document = json.dumps(run | totals.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        with naming(self.path / _STEPS):
+        self._close_steps()
+        try:
+            self._write_rest(pipeline, names, totals, run, columns)
+        except OSError:
+            # The records are what is large, and what can be missed: without them it may fit.
+            os.truncate(self._draft / _STEPS, 0)
+            self._write_rest(pipeline, names, totals, run, columns)
+        self.publish()
+
+    def _close_steps(self) -> None:
+        """Close the records; on a full disk, those that are whole are kept."""
+        try:
             self._steps.close()
-        with naming(self.path / _FEATURES):
-            replace_file(self._draft / _FEATURES, text.getvalue().encode())
+        except OSError:
+            path = self._draft / _STEPS
+            with path.open("rb") as file:
+                n_whole = sum(len(line) for line in file if line.endswith(b"\n"))
+            os.truncate(path, n_whole)
+
+    def _write_rest(
+        self,
+        pipeline: OnlinePipeline,
+        names: tuple[str, ...],
+        totals: RunTotals,
+        run: dict[str, Any],
+        columns: Sequence[Mapping[str, Any]],
+    ) -> None:
         with naming(self.path / _STATE):
             pipeline.save(self._draft / _STATE)
-        with naming(self.path / _RUN):
-            replace_file(self._draft / _RUN, (document + "\n").encode())
-            # Where there is a run.json, the files beside it are of that run.
-            (self.path / _RUN).unlink(missing_ok=True)
-        for name in (_STEPS, _FEATURES, _STATE, _RUN):
-            with naming(self.path / name):
-                (self._draft / name).replace(self.path / name)
+        self.write(_FEATURES, _csv(feature_rows(pipeline.selector, names, totals)))
+        if columns:
+            self.write(_COLUMNS, _csv(columns))
+        document = json.dumps(run | totals.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        self.write(_RUN, document + "\n")
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows with the same keys as the text of a CSV file."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def feature_rows(selector: Any, names: tuple[str, ...], totals: RunTotals) -> list[dict[str, Any]]:
@@ -188,37 +203,3 @@ def alarm_rows(selector: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:
         alarm._asdict() | {"feature": None if alarm.feature is None else names[alarm.feature]}
         for alarm in selector.alarms_
     ]
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder, unless it is there.
-
-    Parameters
-    ----------
-    path : Path
-        The folder; those above it are made too.
-
-    Raises
-    ------
-    NotADirectoryError
-        If it is a file.
-    """
-    if path.exists() and not path.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
-    with naming(path):
-        path.mkdir(parents=True, exist_ok=True)
-
-
-@contextlib.contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Let errors name the file that the user knows, not the draft of it.
-
-    Parameters
-    ----------
-    path : Path
-        What the user knows it by.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error

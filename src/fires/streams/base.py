@@ -23,21 +23,25 @@ class Position:
     bytes : int
         Bytes of the source used so far, to be held against the stream's ``n_bytes``.
     offset : int
-        Where the next record starts: a byte of the (unpacked) text, or a row of an array or
-        a Parquet file.
+        Where the next record starts: a byte of the text, unpacked and in UTF-8, or a row of an
+        array or a Parquet file.
     line : int
         Lines of text, or rows of a Parquet file, that lie before the next record.
+    file : int
+        Where there are several files: which of them, from 0. ``bytes`` counts over all of them,
+        ``offset`` and ``line`` within this one.
 
     Examples
     --------
     >>> Position()
-    Position(rows=0, bytes=0, offset=0, line=0)
+    Position(rows=0, bytes=0, offset=0, line=0, file=0)
     """
 
     rows: int = 0
     bytes: int = 0
     offset: int = 0
     line: int = 0
+    file: int = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from fires.core.errors import InputError
+
 
 class PlacedRows(NamedTuple):
     """Rows as a matrix, their labels, and the place in the source at which each of them ends.
@@ -37,6 +39,11 @@ def cut(blocks: Iterable[PlacedRows], size: int) -> Iterator[PlacedRows]:
     PlacedRows
         As many rows; the last may have fewer.
 
+    Raises
+    ------
+    InputError
+        What the blocks raise, after the rows before it.
+
     Examples
     --------
     >>> blocks = [PlacedRows(np.zeros((n, 1)), np.arange(n), np.arange(n)) for n in (3, 4)]
@@ -45,7 +52,16 @@ def cut(blocks: Iterable[PlacedRows], size: int) -> Iterator[PlacedRows]:
     """
     held: list[PlacedRows] = []  # rows that are too few for a batch
     n_held = 0
-    for X, y, places, columns in blocks:
+    broken: InputError | None = None
+    rest = iter(blocks)
+    while True:
+        try:
+            X, y, places, columns = next(rest)
+        except StopIteration:
+            break
+        except InputError as error:  # the rows before the damage come first
+            broken = error
+            break
         start = 0
         for stop in range(size - n_held, len(y) + 1, size):
             held.append(PlacedRows(X[start:stop], y[start:stop], places[start:stop], columns))
@@ -56,6 +72,8 @@ def cut(blocks: Iterable[PlacedRows], size: int) -> Iterator[PlacedRows]:
             n_held += len(y) - start
     if held:
         yield _joined(held)
+    if broken is not None:
+        raise broken
 
 
 def _joined(parts: list[PlacedRows]) -> PlacedRows:

@@ -1,5 +1,5 @@
-"""Tables in files: CSV, TSV and Parquet, packed or not, and standard input."""
+"""Tables in files of many kinds, packed or not, and standard input."""
 
-from fires.streams.files.stream import FileStream, from_file
+from fires.streams.files.stream import FileStream, from_file, look_at
 
-__all__ = ["FileStream", "from_file"]
+__all__ = ["FileStream", "from_file", "look_at"]

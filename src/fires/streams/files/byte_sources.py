@@ -1,21 +1,18 @@
-"""Where the bytes of a table come from: a file, a pipe, packed with gzip or not."""
+"""Where the bytes of a table come from: a file or a pipe."""
 
 from __future__ import annotations
 
-import gzip
 import select
-import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from fires.core.errors import InputError
+from fires.streams.files.packing import N_MAGIC, Damaged
 
 _AT_ONCE = 1 << 18
 """Bytes asked of a pipe at once; most give 64 KB."""
-_PACKED = 1 << 15
-"""Bytes to unpack at once."""
 
 
 class File:
@@ -30,7 +27,7 @@ class File:
     def __init__(self, path: Path) -> None:
         self._path = path
         with path.open("rb") as file:
-            self.magic = file.read(4)
+            self.magic = file.read(N_MAGIC)
         self.n_bytes: int | None = path.stat().st_size
 
     def open(self, again: bool) -> AbstractContextManager[Any]:
@@ -85,11 +82,9 @@ class Pipe:
         self._ended = False
         self._kept: list[bytes] | None = []
         self._data, self._at, self._n_read = b"", 0, 0
-        while not self._ended and sum(map(len, self._kept)) < 4:
+        while not self._ended and sum(map(len, self._kept)) < N_MAGIC:
             self._fetch()
-        self.magic = b"".join(self._kept)[:4]
-        if self.magic == b"PAR1":
-            raise InputError("Parquet cannot be read from a stream; give the name of the file")
+        self.magic = b"".join(self._kept)[:N_MAGIC]
         self.n_bytes: int | None = None
 
     @contextmanager
@@ -181,57 +176,6 @@ def _poll(file: BinaryIO) -> Any:
     return poll
 
 
-class Unpacked:
-    r"""The text of gzip files, one behind the other, as far as they can be read.
-
-    The gzip module would wait for more of a pipe although it has text to give.
-
-    Parameters
-    ----------
-    file : object with ``read``
-        The packed bytes.
-
-    Examples
-    --------
-    >>> import io
-    >>> Unpacked(io.BytesIO(gzip.compress(b"1,2\n"))).read(100)
-    b'1,2\n'
-    """
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._member = zlib.decompressobj(wbits=31)
-        self._packed = b""
-
-    def read(self, n: int) -> bytes:
-        """Read on.
-
-        Parameters
-        ----------
-        n : int
-            How many bytes to read at most.
-
-        Returns
-        -------
-        bytes
-            None at the end.
-        """
-        while not (text := self._member.decompress(self._packed, n)):
-            packed = self._member.unused_data or self._file.read(_PACKED)
-            if self._member.eof:
-                while packed and not (packed := packed.lstrip(b"\0")):  # a tape is filled up so
-                    packed = self._file.read(_PACKED)
-                if not packed:
-                    self._packed = b""
-                    return b""
-                self._member = zlib.decompressobj(wbits=31)
-            elif not packed:
-                raise EOFError("its end is missing")
-            self._packed = packed
-        self._packed = b"" if self._member.eof else self._member.unconsumed_tail
-        return text
-
-
 def skip(file: Any, n: int) -> None:
     """Go on reading at the n-th byte.
 
@@ -261,17 +205,17 @@ def plain_errors(name: str) -> Iterator[None]:
     Examples
     --------
     >>> with plain_errors("x.csv.gz"):
-    ...     gzip.decompress(b"no gzip")
+    ...     raise Damaged("its end is missing")
     Traceback (most recent call last):
-    fires.core.errors.InputError: x.csv.gz is damaged: Not a gzipped file (b'no')
+    fires.core.errors.InputError: x.csv.gz is damaged: its end is missing
     """
     try:
         yield
     except InputError as error:
         if name in str(error):
             raise
-        raise InputError(f"{name}: {error}") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise error.at(name) from None
+    except Damaged as error:
         raise InputError(f"{name} is damaged: {error}") from error
     except OSError as error:
         raise InputError(f"cannot read {name}: {error.strerror or error}") from error

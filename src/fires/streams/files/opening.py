@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -15,59 +15,121 @@ from fires.columns.schema import Kind
 from fires.core.errors import InputError, closest
 from fires.streams.base import Position
 from fires.streams.files.byte_sources import File, Pipe, plain_errors
-from fires.streams.files.parquet_table import ParquetTable
+from fires.streams.files.header import not_text
+from fires.streams.files.json_table import JsonTable
+from fires.streams.files.many_tables import ManyTables
+from fires.streams.files.options import FOUND_OUT, TextOptions
+from fires.streams.files.packing import ADVICE, kind_of
 from fires.streams.files.records import NOT_UTF8
+from fires.streams.files.scanned_table import ScannedTable
+from fires.streams.files.svmlight import ENDINGS as SVMLIGHT_ENDINGS
+from fires.streams.files.svmlight import SvmlightFile, looks_like_svmlight
+from fires.streams.files.table import LEAST_ROWS as LEAST_ROWS
+from fires.streams.files.table import SAMPLE_ROWS as SAMPLE_ROWS
 from fires.streams.files.table import FileTable, unreadable
+from fires.streams.files.text_blocks import BLOCK
+from fires.streams.files.text_source import TextSource
 from fires.streams.files.text_table import TextTable
 
 Source = str | os.PathLike[str] | BinaryIO
 
-SAMPLE_ROWS = 10_000
-"""How many rows at most decide what the columns hold."""
-LEAST_ROWS = 100
-"""How many rows decide it where a pipe has no more to give for the moment."""
 _SAMPLE_CELLS = 2_000_000
+_MOST_NOT_TEXT = 0.05
+"""A text of which more rows of the sample are not UTF-8 was written in another way."""
+_ENDINGS = {".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow"}
+_ARRAY = re.compile(rb"\s*\[\s*([\[{]|$)")
+_OBJECT = re.compile(rb'\s*\{\s*(["}]|$)')
+_NO_PIPE = ("Parquet", "Arrow", "Arrow stream", "zip")
 
 
-def open_table(source: Source, delimiter: str | None, block_size: int) -> FileTable:
-    r"""Find out what a file holds by its first bytes.
+def open_table(
+    sources: Source | Sequence[Source], options: TextOptions = FOUND_OUT, block_size: int = BLOCK
+) -> FileTable | SvmlightFile:
+    r"""Find out what files hold by their first bytes.
 
     Parameters
     ----------
-    source : path, "-" for standard input, or binary file
-        The file.
-    delimiter : str or None
-        What separates the fields of text; found out if it is not given.
+    sources : path, "-" for standard input, or binary file; or a sequence of them
+        The file, or several that hold one table in order.
+    options : TextOptions
+        What the user says about a text.
     block_size : int
         Bytes of text to parse at once.
 
     Returns
     -------
-    FileTable
-        The table in it.
+    FileTable or SvmlightFile
+        What is in it.
 
     Examples
     --------
     >>> import io
-    >>> open_table(io.BytesIO(b"a;b\n1;2\n"), None, 100).column_names
+    >>> open_table(io.BytesIO(b"a;b\n1;2\n")).column_names
     ('a', 'b')
     """
+    if isinstance(sources, str) or not isinstance(sources, Sequence):
+        return _open(sources, options, block_size)
+    if not sources:
+        raise InputError("there is no file to read")
+    opened = [_open(source, options, block_size) for source in sources]
+    if len(opened) == 1:
+        return opened[0]
+    tables = [table for table in opened if not isinstance(table, SvmlightFile)]
+    if len(tables) < len(opened):
+        raise InputError("only one svmlight file can be read at a time; join them into one")
+    return ManyTables(tables)
+
+
+def _open(source: Source, options: TextOptions, block_size: int) -> FileTable | SvmlightFile:
+    """Find out what one file holds."""
+    standard_input = getattr(sys.stdin, "buffer", None)
     if source == "-":
-        source = sys.stdin.buffer
+        if standard_input is None:  # a program can be started without
+            raise InputError("standard input is closed")
+        source = standard_input
     if not isinstance(source, (str, os.PathLike)):
-        name = "standard input" if source is sys.stdin.buffer else "the stream"
+        name = "standard input" if source is standard_input else "the stream"
         with plain_errors(name):
-            return TextTable(name, Pipe(source), delimiter, block_size)
+            return _text_table(_piped(name, Pipe(source), options), options, block_size)
     path, name = Path(source), str(source)
     with plain_errors(name):
         if path.is_fifo() or path.is_char_device():
-            return TextTable(name, Pipe(path.open("rb"), close=True), delimiter, block_size)
+            pipe = Pipe(path.open("rb"), close=True)
+            return _text_table(_piped(name, pipe, options), options, block_size)
         file = File(path)
-        if file.magic == b"PAR1":
-            return ParquetTable(path)
-        if file.magic and path.suffix.lower() in (".parquet", ".pq"):
-            raise InputError(f"{name} is not a Parquet file")
-        return TextTable(name, file, delimiter, block_size)
+        kind = kind_of(file.magic)
+        if kind in ("Parquet", "Arrow"):
+            return ScannedTable(path, kind)
+        wanted = _ENDINGS.get(path.suffix.lower())
+        if wanted and file.magic and kind not in ADVICE:
+            raise InputError(f"{name} is not {'an' if wanted == 'Arrow' else 'a'} {wanted} file")
+        return _text_table(TextSource(name, file, options.encoding), options, block_size)
+
+
+def _piped(name: str, pipe: Pipe, options: TextOptions) -> TextSource:
+    kind = kind_of(pipe.magic)
+    if kind in _NO_PIPE:
+        raise InputError(
+            f"{name}: {kind} cannot be read from a stream; save it to a file, and give its name"
+        )
+    return TextSource(name, pipe, options.encoding)
+
+
+def _text_table(
+    text: TextSource, options: TextOptions, block_size: int
+) -> FileTable | SvmlightFile:
+    """Find out what a text holds by its ending and its first line."""
+    endings = set(Path(text.name.lower()).suffixes)
+    first = text.first_line(options.comment or "#")
+    if _ARRAY.match(first):
+        raise InputError(
+            f"{text.name} is a JSON array; write one object per line, for instance with jq -c '.[]'"
+        )
+    if endings & {".ndjson", ".jsonl"} or _OBJECT.match(first):
+        return JsonTable(text, block_size)
+    if endings & SVMLIGHT_ENDINGS or looks_like_svmlight(first):
+        return SvmlightFile(text, block_size)
+    return TextTable(text, options, block_size)
 
 
 def choose_columns(table: FileTable, target: str, exclude: Sequence[str]) -> list[str]:
@@ -87,19 +149,42 @@ def choose_columns(table: FileTable, target: str, exclude: Sequence[str]) -> lis
     list of str
         The columns to read, in the order of the table.
     """
-    names = table.column_names
-    name, count = Counter(names).most_common(1)[0]
-    if count > 1:
-        raise InputError(f'{table.name} has {count} columns of the name "{name}"')
-    for name in [target, *exclude]:
-        if name not in names:
-            raise InputError(f'no column "{name}" in {table.name}', hint=_hint(name, names))
+    parts = table.tables if isinstance(table, ManyTables) else (table,)
+    for part in parts:
+        if target not in part.column_names:
+            hint = _hint(target, part.column_names)
+            raise InputError(f'no column "{target}" in {part.name}', hint=hint)
     if target in exclude:
         raise InputError(f'the target column "{target}" cannot be excluded')
-    used = [name for name in names if name not in exclude]
+    used = exclude_columns(table, exclude)
     if len(used) < 2:
         raise InputError(f'{table.name} has no column besides the target "{target}"')
     return used
+
+
+def exclude_columns(table: FileTable, exclude: Sequence[str]) -> list[str]:
+    """Leave out columns.
+
+    Parameters
+    ----------
+    table : FileTable
+        The table.
+    exclude : sequence of str
+        Columns to leave out.
+
+    Returns
+    -------
+    list of str
+        The other columns, in the order of the table.
+    """
+    parts = table.tables if isinstance(table, ManyTables) else (table,)
+    known = {name for part in parts for name in part.column_names}
+    for name in exclude:
+        if name not in known:
+            hint = _hint(name, table.column_names)
+            raise InputError(f'no column "{name}" in {table.name}', hint=hint)
+    left_out = set(exclude)
+    return [name for name in table.column_names if name not in left_out]
 
 
 def _hint(name: str, names: Sequence[str]) -> str:
@@ -125,19 +210,46 @@ def read_sample(table: FileTable, names: Sequence[str]) -> pl.DataFrame:
     """
     n_rows = min(SAMPLE_ROWS, max(LEAST_ROWS, _SAMPLE_CELLS // len(names)))
     kinds: dict[str, Kind] = dict.fromkeys(names, "category")
-    frames, n_read, first_fault = [], 0, None
-    for chunk in table.chunks(kinds, Position(), n_rows=n_rows):
-        last_lines = chunk.lines[n_rows - n_read - 1 :][:1]
-        for line, reason in chunk.faults:
-            if reason == NOT_UTF8 and not (last_lines < line).any():
-                raise InputError(f"{table.name} is {NOT_UTF8}: line {line}")
-            first_fault = first_fault or (line, reason)
-        frames.append(chunk.frame)
-        n_read += len(chunk.frame)
-        if n_read >= (LEAST_ROWS if chunk.short else n_rows):
-            break
-    if n_read == 0 and first_fault:
-        raise unreadable(table, *first_fault)
+    frames: list[pl.DataFrame] = []
+    faults: list[tuple[int, str]] = []
+    n_read = 0
+    try:
+        for chunk in table.chunks(kinds, Position(), n_rows=n_rows):
+            last_lines = chunk.lines[n_rows - n_read - 1 :][:1]
+            faults += [fault for fault in chunk.faults if not (last_lines < fault[0]).any()]
+            frames.append(chunk.frame)
+            n_read += len(chunk.frame)
+            if n_read >= (LEAST_ROWS if chunk.short else n_rows):
+                break
+    except InputError:
+        if n_read == 0:
+            raise
+        # What was read before the damage is read again, and then the error is met again.
+    no_text = [line for line, reason in faults if reason == NOT_UTF8]
+    if len(no_text) > _MOST_NOT_TEXT * (len(no_text) + min(n_read, n_rows)):
+        raise not_text(table.name, no_text[0], table.head)
+    if n_read == 0 and faults:
+        raise unreadable(table, *faults[0])
     if n_read == 0:
         raise InputError(f"{table.name} has a header but no rows")
-    return pl.concat(frames).head(n_rows)
+    return _joined(frames).head(n_rows)
+
+
+def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """Rows under one another; files of different kinds may give a column different types."""
+    types: dict[str, pl.DataType] = {}
+    for frame in frames:
+        for name, kind in frame.schema.items():
+            if types.setdefault(name, kind) != kind:
+                nested = next((t for t in (types[name], kind) if t.is_nested()), None)
+                types[name] = nested or pl.String()
+    return pl.concat(
+        frame.with_columns(
+            pl.lit(None, types[name]).alias(name)
+            if types[name].is_nested()
+            else pl.col(name).cast(types[name], strict=False)
+            for name, kind in frame.schema.items()
+            if kind != types[name]
+        )
+        for frame in frames
+    )

@@ -10,7 +10,7 @@ import csv
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain
 from threading import Lock
 
 MAX_LINE = 64 << 20
@@ -39,7 +39,7 @@ def long_fields() -> Iterator[None]:
 
 @long_fields()
 def walk(
-    data: bytes, delimiter: str, width: int, *, final: bool = True
+    data: bytes, delimiter: str, width: int, *, comment: str | None = None, final: bool = True
 ) -> list[tuple[int, list[str] | str]]:
     r"""Read whole lines record by record.
 
@@ -54,6 +54,8 @@ def walk(
         What stands between two fields.
     width : int
         How many fields a record should have.
+    comment : str, optional
+        What a line to be skipped begins with; to the caller it is a blank line.
     final : bool
         The data ends with a record. Otherwise one that may go on after it is left out.
 
@@ -75,10 +77,14 @@ def walk(
     records: list[tuple[int, list[str] | str]] = []
     at = 0
     while at < len(lines):
+        if _is_comment(lines, at, comment):
+            records.append((1, []))
+            at += 1
+            continue
         start, dry = at, list[bool]()
-        feed = chain(islice(lines, at, None), _once_dry(dry))
+        feed = chain(map(lines.__getitem__, range(at, len(lines))), _once_dry(dry))
         reader = csv.reader(feed, delimiter=delimiter, strict=True)
-        while True:
+        while not _is_comment(lines, at, comment):
             try:
                 row = next(reader)
                 fault = _fault(row, width)
@@ -100,6 +106,10 @@ def walk(
             records.append((n_lines, fault or row))
             at += n_lines
     return records
+
+
+def _is_comment(lines: list[str], at: int, comment: str | None) -> bool:
+    return comment is not None and at < len(lines) and lines[at].startswith(comment)
 
 
 def _once_dry(dry: list[bool]) -> Iterator[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
-from fires.columns.schema import Hints
+from fires.columns.schema import N_EXAMPLES, NO_HINTS, Column, Hints
 from fires.core.errors import InputError
 from fires.streams.base import Batch, Position, Schema, check_batch_size
 from fires.streams.cutting import PlacedRows, cut
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from fires.columns.schema import Kind
     from fires.columns.target import Target
     from fires.streams.files.opening import Source
-
-N_EXAMPLES = 10
-"""How many unusable rows are shown to the user."""
+    from fires.streams.files.options import TextOptions
 
 
 @dataclass(frozen=True)
@@ -47,8 +45,8 @@ class Rejected:
 
 
 def from_file(
-    path: Source,
-    target: str | Target,
+    path: Source | Sequence[Source],
+    target: str | Target | None = None,
     *,
     exclude: Sequence[str] = (),
     holds: Literal["auto", "classes", "numbers"] = "auto",
@@ -60,6 +58,9 @@ def from_file(
     thousands: str | None = None,
     dates: Literal["day-first", "month-first"] | None = None,
     delimiter: str | None = None,
+    encoding: str | None = None,
+    header: bool = True,
+    comment: str | None = None,
     columns: Columns | None = None,
     start: Position | None = None,
     block_size: int = BLOCK,
@@ -75,13 +76,15 @@ def from_file(
 
     Parameters
     ----------
-    path : path, "-" for standard input, or binary file
-        What it holds is found out from its first bytes: Parquet, or text in UTF-8 with a header,
-        its fields separated by a comma, semicolon, tab or bar; packed with gzip or not.
-    target : str, or Target
+    path : path, "-" for standard input, or binary file; or a sequence of them
+        What it holds is found out from its first bytes: Parquet, Arrow, svmlight, a JSON object in
+        each line, or text with a header, its fields separated by a comma, semicolon, tab or bar.
+        Text may be packed with gzip, zstd, bz2, xz or zip. Several files hold one table, in order;
+        their columns are those of the first.
+    target : str, or Target, optional
         The column to predict. Its labels stay what they are: whole numbers, true and false,
         text; other numbers, and dates, are float64. The ``target`` of an earlier stream is read as
-        it was there.
+        it was there. Only svmlight needs none: it has its own.
     exclude : sequence of str
         Columns to leave out.
     holds : {"auto", "classes", "numbers"}
@@ -100,6 +103,12 @@ def from_file(
         How 02/01/2024 is read, where the sample does not tell.
     delimiter : str, optional
         What separates the fields, where it should not be guessed.
+    encoding : str, optional
+        How the text was written, where neither a byte order mark tells nor it is UTF-8.
+    header : bool
+        The first record holds the names of the columns.
+    comment : str, optional
+        Lines that begin with it are skipped.
     columns : Columns, optional
         The ``columns`` of an earlier stream of this table: kinds and codes go on as they were.
         If its ``target`` is given too, nothing is found out from the first rows.
@@ -135,9 +144,15 @@ def from_file(
     from fires.columns import Columns
     from fires.columns.target import Target
     from fires.streams.files.opening import choose_columns, open_table, read_sample
+    from fires.streams.files.options import TextOptions
+    from fires.streams.files.svmlight import SvmlightFile, SvmlightStream
 
     hints = Hints(categorical, numeric, na_values, decimal, thousands, dates, max_categories)
-    table = open_table(path, delimiter, block_size)
+    table = open_table(path, TextOptions(delimiter, encoding, header, comment), block_size)
+    if isinstance(table, SvmlightFile):
+        return cast("FileStream", SvmlightStream(table, start))  # it can do the same
+    if target is None:
+        raise InputError(f"{table.name}: say which column to predict")
     name = target.column.name if isinstance(target, Target) else target
     used = choose_columns(table, name, [exclude] if isinstance(exclude, str) else exclude)
     if columns is not None and {*columns.names, name} - set(used):
@@ -151,6 +166,52 @@ def from_file(
     if not columns.names:
         raise InputError(f"{table.name} has no column that can be used besides the target")
     return FileStream(table, columns, target, start or Position())
+
+
+def look_at(
+    path: Source | Sequence[Source],
+    *,
+    exclude: Sequence[str] = (),
+    hints: Hints = NO_HINTS,
+    options: TextOptions | None = None,
+) -> FileStream:
+    r"""Find out what the columns of a table hold, by its first rows. Nothing is to be predicted.
+
+    Parameters
+    ----------
+    path : path, "-" for standard input, or binary file; or a sequence of them
+        As in :func:`from_file`.
+    exclude : sequence of str
+        Columns to leave out.
+    hints : Hints
+        What the user says about the columns.
+    options : TextOptions, optional
+        What the user says about a text.
+
+    Returns
+    -------
+    FileStream
+        Its ``columns`` and its ``surprises`` are of use, its batches are not.
+
+    Examples
+    --------
+    >>> import io
+    >>> look = look_at(io.BytesIO(b"price,town\n$3,Ulm\n$4.50,Bonn\n"))
+    >>> [(column["name"], column["kind"]) for column in look.columns.describe()]
+    [('price', 'number'), ('town', 'category')]
+    """
+    from fires.columns import Columns
+    from fires.columns.target import Target
+    from fires.streams.files.opening import exclude_columns, open_table, read_sample
+    from fires.streams.files.options import TextOptions
+    from fires.streams.files.svmlight import SvmlightFile
+
+    table = open_table(path, options or TextOptions())
+    if isinstance(table, SvmlightFile):
+        raise InputError(f"{table.text.name} is svmlight: {table.n_features:,} columns of numbers")
+    sample = read_sample(table, exclude_columns(table, exclude))
+    _, columns = Columns.learn(sample, hints).encode(sample)
+    return FileStream(table, columns, Target(Column("", "empty")), Position())
 
 
 class FileStream:
@@ -187,8 +248,17 @@ class FileStream:
         list of str
             Empty if everything is as it seems.
         """
-        lines: list[str] = self.columns.surprises()
-        return lines
+        table = self._table
+        lines = [
+            f'there is more than one column "{name}": another is called "{given}" here'
+            for name, given in table.renamed
+        ]
+        lines += getattr(table, "differences", ())
+        lines += [
+            f'field "{name}" comes first in line {line:,}, too late to be used'
+            for name, line in getattr(table, "new_fields", {}).items()
+        ]
+        return lines + self.columns.surprises()
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Hand out the rows in order.
@@ -251,7 +321,9 @@ class FileStream:
 
     def _reject(self, chunk: Chunk, reasons: Mapping[int, str], n_unusable: int) -> None:
         unusable = [(int(chunk.lines[row]), why) for row, why in reasons.items()]
-        examples = [*self.rejected.examples, *sorted([*chunk.faults, *unusable])]
+        where = "" if chunk.source is None else f" ({chunk.source})"
+        found = [(line, why + where) for line, why in sorted([*chunk.faults, *unusable])]
+        examples = [*self.rejected.examples, *found]
         count = self.rejected.count + len(chunk.faults) + n_unusable
         self.rejected = Rejected(count, tuple(examples[:N_EXAMPLES]), self._table.unit)
 

@@ -12,9 +12,15 @@ import numpy.typing as npt
 from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
+from fires.streams.files.text_blocks import Block
 
 if TYPE_CHECKING:
     import polars as pl
+
+SAMPLE_ROWS = 10_000
+"""How many rows at most decide what the columns hold."""
+LEAST_ROWS = 100
+"""How many rows decide it where a pipe has no more to give for the moment."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +33,15 @@ class Chunk:
         The rows.
     lines : ndarray
         The line, or the row of the file, at which each of them starts.
-    places : ndarray, shape (n_rows, 3)
-        Bytes, offset and line of the :class:`Position` at which each of them ends.
+    places : ndarray, shape (n_rows, 3) or (n_rows, 4)
+        Bytes, offset, line and, of several files, the file of the :class:`Position` at which each
+        of them ends.
     faults : list of (line, reason)
         Records that are no rows at all.
     short : bool
         There would be more in the chunk, had the source not kept us waiting.
+    source : str, optional
+        The name of the file the rows are from, where there are several.
     """
 
     frame: pl.DataFrame
@@ -40,15 +49,34 @@ class Chunk:
     places: npt.NDArray[np.int64]
     faults: Sequence[tuple[int, str]] = ()
     short: bool = False
+    source: str | None = None
 
 
 class FileTable(Protocol):
-    """A file that holds a table. What it calls a record is its ``unit``: a line, or a row."""
+    """A file that holds a table.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    unit : str
+        What it calls a record: a line, or a row.
+    n_bytes : int or None
+        Its size; None if it is not known.
+    column_names : tuple of str
+        All different.
+    renamed : tuple of (str, str)
+        Names that more than one column has in the file, and what the later ones are called here.
+    head : bytes
+        Some of the first bytes of a text.
+    """
 
     name: str
     unit: str
     n_bytes: int | None
     column_names: tuple[str, ...]
+    renamed: tuple[tuple[str, str], ...]
+    head: bytes
 
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
@@ -91,3 +119,22 @@ def unreadable(table: FileTable, line: int, reason: str) -> InputError:
     """
     where = f"{table.unit} {line}"
     return InputError(f"{table.name} has no readable rows; first problem: {where}: {reason}")
+
+
+def places_of(block: Block, used: int | None) -> npt.NDArray[np.int64]:
+    """Tell where each record of a block ends.
+
+    Parameters
+    ----------
+    block : Block
+        The records.
+    used : int or None
+        How many bytes of the source have been used, unless that is where the block ends.
+
+    Returns
+    -------
+    ndarray, shape (n_records, 3)
+        Bytes of the file, offset in the text, line.
+    """
+    n_bytes = block.ends if used is None else np.full_like(block.ends, used)
+    return np.column_stack([n_bytes, block.ends, block.lines[1:] - 1])

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import monotonic
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.errors import InputError
 from fires.streams.files import records
+from fires.streams.files.packing import Damaged
 
 BLOCK = 8 << 20
 """Bytes parsed at once: smaller blocks cost speed, greater ones only memory."""
@@ -58,15 +59,13 @@ class Block:
     regular: bool
     short: bool = False
 
-    def pieces(self, delimiter: str, width: int) -> Iterator[Block]:
+    def pieces(self, is_regular: Callable[[bytes, int], bool]) -> Iterator[Block]:
         """Cut the block further.
 
         Parameters
         ----------
-        delimiter : str
-            What stands between two fields.
-        width : int
-            How many fields a record should have.
+        is_regular : callable
+            Called with the text of a piece and the number of its records.
 
         Returns
         -------
@@ -79,10 +78,8 @@ class Block:
             last = max(int(np.searchsorted(self.ends, start + PIECE, side="right")), first + 1)
             stop = int(self.ends[last - 1])
             data = self.data[start - offset : stop - offset]
-            ends, regular = _regular_ends(data, _line_ends(data), delimiter, width)
-            regular = regular and ends is not None and len(ends) == last - first
             ends, lines = self.ends[first:last], self.lines[first : last + 1]
-            yield Block(data, ends, lines, regular, self.short)
+            yield Block(data, ends, lines, is_regular(data, last - first), self.short)
             first, start = last, stop
 
 
@@ -124,6 +121,11 @@ def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list
     ended : bool
         Whether there is no more.
 
+    Raises
+    ------
+    Damaged, OSError
+        If nothing can be read; what could be read before comes without an error.
+
     Examples
     --------
     >>> import io
@@ -134,7 +136,12 @@ def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list
     pieces: list[bytes] = []
     patience = PATIENCE
     while size > 0:
-        data = read(size)
+        try:
+            data = read(size)
+        except (Damaged, OSError):  # the next call meets it again
+            if not pieces:
+                raise
+            break
         if not data:
             return pieces, True
         pieces.append(data)
@@ -150,16 +157,9 @@ def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list
 
 
 def cut_into_blocks(
-    read: Read,
-    delimiter: str,
-    width: int,
-    *,
-    offset: int = 0,
-    line: int = 0,
-    block_size: int = BLOCK,
-    ready: Ready = always,
+    read: Read, delimiter: str, width: int, *, comment: str | None = None, **where: Any
 ) -> Iterator[Block]:
-    r"""Cut what ``read`` gives into blocks of at most about ``block_size`` bytes.
+    r"""Cut what ``read`` gives into blocks of records, whose quoted fields may hold line ends.
 
     Parameters
     ----------
@@ -169,6 +169,47 @@ def cut_into_blocks(
         What stands between two fields.
     width : int
         How many fields a record should have.
+    comment : str, optional
+        What a line to be skipped begins with.
+    **where : dict
+        Offset, line, block_size and ready, as for :func:`cut_into_lines`.
+
+    Returns
+    -------
+    iterator of Block
+        The whole text, in order.
+
+    Examples
+    --------
+    >>> import io
+    >>> text = io.BytesIO(b'1,"two\nlines"\n3,four')
+    >>> [(block.data, block.lines) for block in cut_into_blocks(text.read, ",", 2, block_size=16)]
+    [(b'1,"two\nlines"\n', array([1, 3])), (b'3,four', array([3, 4]))]
+    """
+
+    def find(buffer: bytes, newlines: Ints, final: bool) -> tuple[Ints, bool]:
+        ends, regular = _regular_ends(buffer, newlines, delimiter, width, comment)
+        if ends is None or (len(ends) == 0 and (final or len(buffer) > records.MAX_RECORD)):
+            ends = _walked_ends(buffer, newlines, delimiter, width, comment, final)
+        return ends, regular
+
+    return _cut(read, find, **where)
+
+
+def cut_into_lines(
+    read: Read,
+    *,
+    offset: int = 0,
+    line: int = 0,
+    block_size: int = BLOCK,
+    ready: Ready = always,
+) -> Iterator[Block]:
+    r"""Cut what ``read`` gives into blocks of lines, of at most about ``block_size`` bytes.
+
+    Parameters
+    ----------
+    read : callable
+        ``read(n)`` returns at most n bytes, and none at the end, as files do.
     offset, line : int
         Bytes and lines that lie before what is read.
     block_size : int
@@ -185,10 +226,54 @@ def cut_into_blocks(
     Examples
     --------
     >>> import io
-    >>> text = io.BytesIO(b'1,"two\nlines"\n3,four')
-    >>> [(block.data, block.lines) for block in cut_into_blocks(text.read, ",", 2, block_size=16)]
-    [(b'1,"two\nlines"\n', array([1, 3])), (b'3,four', array([3, 4]))]
+    >>> text = io.BytesIO(b"one\ntwo\nthree")
+    >>> [(block.data, block.lines) for block in cut_into_lines(text.read, block_size=9)]
+    [(b'one\ntwo\n', array([1, 2, 3])), (b'three', array([3, 4]))]
     """
+
+    def find(buffer: bytes, newlines: Ints, final: bool) -> tuple[Ints, bool]:
+        return newlines + 1, True
+
+    return _cut(read, find, offset=offset, line=line, block_size=block_size, ready=ready)
+
+
+def looks_regular(
+    data: bytes, n_records: int, delimiter: str, width: int, comment: str | None
+) -> bool:
+    """Tell whether a piece of a text can be taken whole by a parser.
+
+    Parameters
+    ----------
+    data : bytes
+        Whole records.
+    n_records : int
+        How many.
+    delimiter : str
+        What stands between two fields.
+    width : int
+        How many fields a record should have.
+    comment : str, optional
+        What a line to be skipped begins with.
+
+    Returns
+    -------
+    bool
+        As in a :class:`Block`.
+    """
+    ends, regular = _regular_ends(data, _line_ends(data), delimiter, width, comment)
+    return regular and ends is not None and len(ends) == n_records
+
+
+def _cut(
+    read: Read,
+    find_ends: Callable[[bytes, Ints, bool], tuple[Ints, bool]],
+    *,
+    offset: int = 0,
+    line: int = 0,
+    block_size: int = BLOCK,
+    ready: Ready = always,
+) -> Iterator[Block]:
+    """Cut a text where records end, which ``find_ends`` tells, and whether they look regular."""
     rest, final = b"", False
     size = min(PIECE, block_size)
     while not final or rest:
@@ -203,9 +288,7 @@ def cut_into_blocks(
                 f"line {line + 1} is longer than {records.MAX_LINE >> 20} MB: not a table"
             )
         newlines = _line_ends(buffer)
-        ends, regular = _regular_ends(buffer, newlines, delimiter, width)
-        if ends is None or (len(ends) == 0 and (final or len(buffer) > records.MAX_RECORD)):
-            ends = _walked_ends(buffer, newlines, delimiter, width, final)
+        ends, regular = find_ends(buffer, newlines, final)
         if len(ends) == 0:  # The buffer ends within its first record.
             rest = buffer + rest
             size = len(rest) + block_size
@@ -239,12 +322,15 @@ def _line_ends(data: bytes) -> Ints:
 
 
 def _regular_ends(
-    buffer: bytes, newlines: Ints, delimiter: str, width: int
+    buffer: bytes, newlines: Ints, delimiter: str, width: int, comment: str | None
 ) -> tuple[Ints | None, bool]:
     """Where records end, by the parity of quotes, and whether the records look regular.
 
-    None if the quotes are not in order, so that their parity says nothing.
+    None if the quotes are not in order, so that their parity says nothing, or there may be
+    comments, which may hold quotes or stand within them.
     """
+    if comment and (b"\n" + (mark := comment.encode()) in buffer or buffer.startswith(mark)):
+        return None, False
     text = np.frombuffer(buffer, np.uint8)
     separator = ord(delimiter)
     quoted = b'"' in buffer
@@ -284,10 +370,12 @@ def _find(text: npt.NDArray[np.uint8], byte: int) -> Ints:
     return np.flatnonzero(text == byte)
 
 
-def _walked_ends(buffer: bytes, newlines: Ints, delimiter: str, width: int, final: bool) -> Ints:
+def _walked_ends(
+    buffer: bytes, newlines: Ints, delimiter: str, width: int, comment: str | None, final: bool
+) -> Ints:
     """Where records end, by the csv module."""
     if len(newlines) == 0:
         return newlines
-    found = records.walk(buffer[: newlines[-1] + 1], delimiter, width, final=final)
+    found = records.walk(buffer[: newlines[-1] + 1], delimiter, width, comment=comment, final=final)
     last_lines = np.cumsum([n_lines for n_lines, _ in found], dtype=np.int64) - 1
     return newlines[last_lines] + 1

@@ -1,94 +1,75 @@
-"""Tables in text: CSV, TSV and the like, with a header."""
+"""Tables in text: CSV, TSV and the like."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from fires.columns.schema import Kind
 from fires.columns.text import MISSING
-from fires.core.errors import InputError
 from fires.streams.base import Position
-from fires.streams.files.byte_sources import File, Pipe, Unpacked, plain_errors, skip
+from fires.streams.files.byte_sources import plain_errors
 from fires.streams.files.header import read_header
+from fires.streams.files.options import TextOptions
 from fires.streams.files.read_ahead import read_ahead
 from fires.streams.files.records import is_utf8, walk
-from fires.streams.files.table import Chunk
-from fires.streams.files.text_blocks import PIECE, Block, cut_into_blocks
+from fires.streams.files.table import Chunk, places_of
+from fires.streams.files.text_blocks import PIECE, Block, cut_into_blocks, looks_regular
+from fires.streams.files.text_source import TextSource
 
 
 class TextTable:
-    """Text with a header, whose records are lines, or several where a field is quoted.
+    """Text whose records are lines, or several where a field is quoted.
 
     Parameters
     ----------
-    name : str
-        What messages call it.
-    source : File or Pipe
-        Where its bytes come from.
-    delimiter : str or None
-        What separates the fields; found out if it is not given.
+    text : TextSource
+        The text.
+    options : TextOptions
+        What the user says about it.
     block_size : int
         Bytes of text to parse at once.
     """
 
     unit = "line"
 
-    def __init__(
-        self, name: str, source: File | Pipe, delimiter: str | None, block_size: int
-    ) -> None:
-        self.name = name
-        self.n_bytes = source.n_bytes
-        self._source = source
-        self._packed = source.magic.startswith(b"\x1f\x8b")
-        self._block_size = block_size
+    def __init__(self, text: TextSource, options: TextOptions, block_size: int) -> None:
+        self.name = text.name
+        self.n_bytes = text.n_bytes
+        self.head = text.head
+        self._text = text
         self._has_missing = False
-        with source.open(again=True) as file:
-            header = read_header(self._text(file).read, name, delimiter, source.ready)
+        with text.open(again=True) as (read, _):
+            header = read_header(read, text.name, options, text.ready)
         self.column_names = header.names
+        self.renamed = header.renamed
         self._delimiter = header.delimiter
+        self._comment = options.comment
         self._body = Position(offset=header.n_bytes, line=header.n_lines)
+        form: dict[str, Any] = {
+            "delimiter": header.delimiter,
+            "width": len(header.names),
+            "comment": options.comment,
+        }
+        self._cut = partial(cut_into_blocks, block_size=block_size, **form)
+        self._looks_regular = partial(looks_regular, **form)
 
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
         """Read the records in order; see :meth:`FileTable.chunks`."""
-        if start.offset == 0:
-            start = self._body
-        elif self.n_bytes is not None and start.offset > self.n_bytes and not self._packed:
-            raise InputError(f"{self.name} is shorter than it was when it was read before")
-        blocks = self._blocks(start, again=n_rows is not None)
+        start = self._body if start.offset == 0 else start
+        blocks = self._text.blocks(self._cut, start, again=n_rows is not None)
         if self.n_bytes is not None:  # a pipe may keep the reader waiting, a file does not
             blocks = read_ahead(blocks)
         with plain_errors(self.name), closing(blocks):
             for block, n_used in blocks:
                 yield from self._parsed(block, kinds, n_used)
-
-    def _blocks(
-        self, start: Position, *, again: bool
-    ) -> Generator[tuple[Block, int | None], None, None]:
-        """Cut the text into blocks; also tells how much of a packed file has been used."""
-        with self._source.open(again) as file:
-            text = self._text(file)
-            skip(text, start.offset)
-            for block in cut_into_blocks(
-                text.read,
-                self._delimiter,
-                len(self.column_names),
-                offset=start.offset,
-                line=start.line,
-                block_size=self._block_size,
-                ready=self._source.ready,
-            ):
-                yield block, file.tell() if self._packed else None
-
-    def _text(self, file: Any) -> Any:
-        return Unpacked(file) if self._packed else file
 
     def _parsed(self, block: Block, kinds: Mapping[str, Kind], used: int | None) -> Iterator[Chunk]:
         """Parse the block whole: as numbers; if one is none, as text; if not even that, in pieces.
@@ -101,9 +82,9 @@ class TextTable:
             if frame is None:
                 frame = self._fast(block, dict.fromkeys(kinds, "category"))
         if frame is not None:
-            yield Chunk(frame, block.lines[:-1], _places(block, used), short=block.short)
+            yield Chunk(frame, block.lines[:-1], places_of(block, used), short=block.short)
         elif len(block.data) > PIECE and len(block.ends) > 1:
-            for piece in block.pieces(self._delimiter, len(self.column_names)):
+            for piece in block.pieces(self._looks_regular):
                 yield from self._parsed(piece, kinds, used)
         else:
             yield self._slow(block, kinds, used)
@@ -135,7 +116,9 @@ class TextTable:
     def _slow(self, block: Block, kinds: Mapping[str, Kind], used: int | None) -> Chunk:
         """Read a block record by record; all columns stay text."""
         rows, good, faults = [], [], []
-        for i, (_, row) in enumerate(walk(block.data, self._delimiter, len(self.column_names))):
+        width = len(self.column_names)
+        found = walk(block.data, self._delimiter, width, comment=self._comment)
+        for i, (_, row) in enumerate(found):
             if isinstance(row, str):
                 faults.append((int(block.lines[i]), row))
             elif row:
@@ -145,10 +128,4 @@ class TextTable:
         names = [name for name in self.column_names if name in kinds]
         frame = pl.DataFrame([pl.Series(n, columns.get(n, ()), dtype=pl.String) for n in names])
         keep = np.array(good, dtype=np.int64)
-        return Chunk(frame, block.lines[keep], _places(block, used)[keep], faults, block.short)
-
-
-def _places(block: Block, used: int | None) -> npt.NDArray[np.int64]:
-    """Where each record ends: bytes of the file, offset in the text, line."""
-    n_bytes = block.ends if used is None else np.full_like(block.ends, used)
-    return np.column_stack([n_bytes, block.ends, block.lines[1:] - 1])
+        return Chunk(frame, block.lines[keep], places_of(block, used)[keep], faults, block.short)

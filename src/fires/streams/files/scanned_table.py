@@ -1,10 +1,13 @@
-"""Tables in Parquet files."""
+"""Tables in files with columns of fixed types: Parquet and Arrow."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import polars as pl
@@ -18,24 +21,34 @@ _READ_CELLS = 8_000_000
 """How much is read at once, 64 MB of numbers: a row group is unpacked anew for each slice of it."""
 _CHUNK_CELLS = 1_000_000
 """How much is handed out at once."""
+_PANIC = b"\nthread '"
+"""What the message of a panic begins with."""
+_STANDARD_ERROR = Lock()  # there is one for all threads
 
 
-class ParquetTable:
-    """A Parquet file, whose records are rows.
+class ScannedTable:
+    """A Parquet or Arrow file, whose records are rows.
 
     Parameters
     ----------
     path : Path
         The file.
+    kind : {"Parquet", "Arrow"}
+        What it is.
     """
 
     unit = "row"
+    renamed: tuple[tuple[str, str], ...] = ()
+    head = b""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kind: str) -> None:
         self.name = str(path)
         self.n_bytes: int | None = path.stat().st_size
+        self._kind = kind
         with self._plain_errors():
-            self._frame = pl.scan_parquet(path, glob=False)
+            self._frame = (
+                pl.scan_parquet(path, glob=False) if kind == "Parquet" else pl.scan_ipc(path)
+            )
             self._types = self._frame.collect_schema()
             self._n_rows = int(self._frame.select(pl.len()).collect().item())
         self.column_names = tuple(self._types.names())
@@ -48,8 +61,8 @@ class ParquetTable:
         labels = [name for name in names if self._types[name] in (pl.Categorical, pl.Enum)]
         frame = self._frame.select(names).with_columns(pl.col(labels).cast(pl.String))
         stop = self._n_rows if n_rows is None else min(start.offset + n_rows, self._n_rows)
-        size = max(1, _CHUNK_CELLS // len(names))
-        step = max(1, _READ_CELLS // len(names))
+        size = max(1, _CHUNK_CELLS // max(len(names), 1))
+        step = max(1, _READ_CELLS // max(len(names), 1))
         for first in range(start.offset, stop, step):
             with self._plain_errors():
                 rows = frame.slice(first, min(step, stop - first)).collect()
@@ -61,8 +74,41 @@ class ParquetTable:
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:
+        """Turn what is wrong with the file into one line."""
+        try:
+            with _without_panics():
+                yield
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+            reason = next(iter(str(error).splitlines()), "")
+            raise InputError(
+                f"{self.name} is not a readable {self._kind} file: {reason}"
+            ) from error
+
+
+@contextmanager
+def _without_panics() -> Iterator[None]:
+    """Keep the message of a panic off the terminal.
+
+    Threads of polars write it to standard error, past Python, before the error is raised here.
+    So standard error is a file for so long; what else was written comes out afterwards.
+    """
+    with _STANDARD_ERROR, tempfile.TemporaryFile() as held:
+        try:
+            former = os.dup(2)
+        except OSError:  # closed: nothing can be written there
+            yield
+            return
+        os.dup2(held.fileno(), 2)
+        panic = False
         try:
             yield
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{self.name} is not a readable Parquet file: {reason}") from error
+        except pl.exceptions.PanicException:
+            panic = True
+            raise
+        finally:
+            os.dup2(former, 2)
+            os.close(former)
+            held.seek(0)
+            text = held.read()
+            if text := text.partition(_PANIC)[0] if panic else text:
+                os.write(2, text)

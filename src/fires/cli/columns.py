@@ -1,0 +1,50 @@
+"""``fires columns``: how a table is understood, before anything is learnt from it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from fires.cli import options
+from fires.cli.reading import Reading, describe, surprises
+from fires.cli.text import printable
+
+_EXAMPLES = """\b
+Examples:
+  fires columns events.csv
+  fires columns export.csv --sep ";" --decimal "," --target amount
+"""
+
+
+@click.command("columns", epilog=_EXAMPLES)
+@options.reading
+@options.target()
+@options.as_json
+@options.debug
+def command(target: str | None, as_json: bool, **how: Any) -> None:
+    """Show how the columns of FILE are understood.
+
+    The first rows, 10,000 at most, decide what a column holds: numbers, dates, categories. Shown
+    are its kind, the share of missing values, how many values differ, an example, and what
+    becomes of it. What is wrong can be set right with the options, which fires select and fires
+    compare have too.
+    """
+    stream = Reading(**how).open(target)
+    rows, odd = describe(stream), surprises(stream)
+    if as_json:
+        click.echo(json.dumps({"columns": rows, "surprises": odd}, ensure_ascii=False))
+        return
+    _print_table(rows)
+    for line in odd:
+        click.echo(printable(line), err=True)
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+
+    from fires.cli.tables import column_table
+
+    console = Console()
+    console.print(column_table(rows, console.width))

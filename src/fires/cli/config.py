@@ -1,0 +1,123 @@
+"""Options in a file: every run writes them down, and a later one takes them from there."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fires.core.errors import InputError, closest
+
+_NOT_OF_THE_RUN = ("overwrite", "quiet", "json", "out")
+
+
+def read_config(ctx: click.Context, path: Path | None) -> None:
+    """Take options from a file; those of the command line win.
+
+    Parameters
+    ----------
+    ctx : click.Context
+        Of the command that has the options.
+    path : Path or None
+        The file, if there is one.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or holds what is no option of the command.
+    """
+    if path is None:
+        return
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:  # what TOML is not, or what text is not
+        raise InputError(f"{path} is not a TOML file: {error}") from None
+    known = {_key(option): option for option in _options(ctx)}
+    ctx.default_map = {}
+    for key, value in given.items():
+        if key not in known:
+            hint = closest(key, known, f"{ctx.info_name} has {', '.join(known)}")
+            raise InputError(f'{path}: there is no option "{key}"', hint=hint)
+        try:
+            text = _as_typed(known[key], value)
+            known[key].type_cast_value(ctx, text)
+        except (click.BadParameter, TypeError) as error:
+            why = error.message if isinstance(error, click.BadParameter) else str(error)
+            raise InputError(f'{path}: "{key}": {why}') from None
+        ctx.default_map[str(known[key].name)] = text
+
+
+def _as_typed(option: click.Parameter, value: Any) -> Any:
+    """A value as it would be typed, so that the option checks it as if it were."""
+    if getattr(option, "is_flag", False):
+        if not isinstance(value, bool):
+            raise TypeError(f"true or false is wanted, and not {value!r}")
+        return value
+    if option.nargs == -1 or option.multiple:
+        return [_text(item) for item in (value if isinstance(value, list) else [value])]
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise TypeError(f"a text or a number is wanted, and not {value!r}")
+    return str(value)
+
+
+def as_toml(ctx: click.Context, **known: Any) -> str:
+    """The options of the command that runs, for :func:`read_config`.
+
+    Parameters
+    ----------
+    ctx : click.Context
+        Of the command.
+    **known
+        What is known better now than when it was given.
+
+    Returns
+    -------
+    str
+        TOML, one option in a line; those that are not given are there as comments.
+    """
+    head = f"# fires {ctx.info_name} --config FILE, with this file, runs this again."
+    lines = [f"{head} Options of the command line win.", ""]
+    values = ctx.params | known
+    for option in _options(ctx):
+        value, key = values.get(str(option.name)), _key(option)
+        if key in _NOT_OF_THE_RUN:
+            continue
+        off = "# " * (value is None or value == ())
+        lines.append(f"{off}{key} = {_toml(option, value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _options(ctx: click.Context) -> list[click.Parameter]:
+    """What a file can hold: the arguments, and the options by their order in the help."""
+    options = [option for option in ctx.command.params if option.expose_value]
+    return sorted(options, key=lambda option: isinstance(option, click.Option))
+
+
+def _key(option: click.Parameter) -> str:
+    """What an option is called in a file: as on the command line, without dashes before it."""
+    return max(option.opts, key=len).lstrip("-")
+
+
+def _toml(option: click.Parameter, value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    if option.nargs == -1 or option.multiple:
+        texts = [_quoted(item) for item in value]
+        whole = f"[{', '.join(texts)}]"
+        return whole if len(whole) < 80 else "[\n" + "".join(f"    {t},\n" for t in texts) + "]"
+    return _quoted(",".join(value) if isinstance(value, tuple) else value or "")
+
+
+def _quoted(text: Any) -> str:
+    """A text in quotes. What JSON leaves as it is, TOML does too, but for one control character."""
+    quoted = json.dumps(str(text), ensure_ascii=False).replace("\x7f", "\\u007f")
+    return quoted.encode(errors="replace").decode()

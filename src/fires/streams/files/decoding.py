@@ -1,0 +1,148 @@
+"""How the bytes of a text become UTF-8, and what is said where they do not."""
+
+from __future__ import annotations
+
+import codecs
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+_AT_ONCE = 1 << 18
+"""Bytes to decode at once."""
+_MARK = "fires-mark"
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32",  # before that of UTF-16, which it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+def _mark(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Put a byte that is not UTF-8 where there was no text: its record is set aside for it."""
+    if isinstance(error, UnicodeDecodeError):
+        return "\udcff", error.end
+    assert isinstance(error, UnicodeEncodeError)
+    return b"\xff", error.end
+
+
+codecs.register_error(_MARK, _mark)
+
+
+def encoding_of(head: bytes) -> str:
+    r"""Find the encoding that a byte order mark tells.
+
+    Parameters
+    ----------
+    head : bytes
+        The first bytes of a text, at least four where there are so many.
+
+    Returns
+    -------
+    str
+        UTF-8 if there is no mark.
+
+    Examples
+    --------
+    >>> encoding_of(b"\xff\xfex\0"), encoding_of(b"x,y\n")
+    ('utf-16', 'utf-8')
+    """
+    return next((name for mark, name in _MARKS.items() if head.startswith(mark)), "utf-8")
+
+
+def hint(sample: bytes) -> str:
+    r"""Say which encoding a text that is not UTF-8 may have.
+
+    Parameters
+    ----------
+    sample : bytes
+        Some of it, with the bytes in question.
+
+    Returns
+    -------
+    str
+        The option to try.
+
+    Examples
+    --------
+    >>> hint("größer".encode("utf-16-le"))
+    'it looks like UTF-16: try --encoding utf-16-le'
+    """
+    if name := utf16(sample):
+        return f"it looks like UTF-16: try --encoding {name}"
+    name = "cp1252"
+    if find_spec("charset_normalizer"):  # it may suggest one, never decide
+        found = import_module("charset_normalizer").from_bytes(sample).best()
+        if found and found.encoding not in ("ascii", "utf_8"):
+            name = found.encoding
+    return f"if it is text, say how it was written: --encoding {name}, for instance"
+
+
+def utf16(sample: bytes) -> str | None:
+    """Tell UTF-16 without a mark by its zeros: every second byte, for letters of the Latin script.
+
+    Parameters
+    ----------
+    sample : bytes
+        The first bytes of a text.
+
+    Returns
+    -------
+    str or None
+        The encoding; None if it is another.
+
+    Examples
+    --------
+    >>> utf16("a,b".encode("utf-16-be")), utf16(b"a,b")
+    ('utf-16-be', None)
+    """
+    half = max(len(sample) // 2, 1)
+    even, odd = (sample[start::2].count(0) / half for start in (0, 1))
+    if max(even, odd) < 0.4 or min(even, odd) > 0.1:
+        return None
+    return "utf-16-be" if even > odd else "utf-16-le"
+
+
+class Decoded:
+    """A text in UTF-8, whatever it was written in.
+
+    Parameters
+    ----------
+    file : object with ``read``
+        The bytes as they are.
+    encoding : str
+        How they were written.
+
+    Examples
+    --------
+    >>> import io
+    >>> Decoded(io.BytesIO("süß".encode("latin-1")), "latin-1").read(100).decode()
+    'süß'
+    """
+
+    def __init__(self, file: Any, encoding: str) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder(encoding)(errors=_MARK)
+        self._text = b""
+
+    def read(self, n: int) -> bytes:
+        """Read on.
+
+        Parameters
+        ----------
+        n : int
+            How many bytes to read at most.
+
+        Returns
+        -------
+        bytes
+            None at the end.
+        """
+        ended = False
+        while not self._text and not ended:
+            data = self._file.read(min(n, _AT_ONCE))
+            ended = not data
+            self._text = self._decoder.decode(data, final=ended).encode("utf-8", _MARK)
+        text, self._text = self._text[:n], self._text[n:]
+        return text

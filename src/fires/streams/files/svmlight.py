@@ -1,0 +1,289 @@
+"""Sparse rows in svmlight files: a label, and an index and a value for each entry that is not 0."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.columns.schema import N_EXAMPLES
+from fires.core.errors import InputError
+from fires.streams.base import Batch, Position, Schema, check_batch_size
+from fires.streams.cutting import PlacedRows, cut, stacked
+from fires.streams.files.byte_sources import plain_errors
+from fires.streams.files.read_ahead import read_ahead
+from fires.streams.files.stream import Rejected
+from fires.streams.files.table import places_of
+from fires.streams.files.text_blocks import Block, Ints, cut_into_lines
+from fires.streams.files.text_source import TextSource
+
+ENDINGS = {".svm", ".svmlight", ".libsvm"}
+MAX_FEATURES = 10_000_000
+"""Each has a name and a belief of its own."""
+
+NOT_SVMLIGHT = "not a label with pairs of index:value, the indices ascending"
+INFINITE = "a value is infinite"
+NO_LABEL = "the label is no finite number"
+
+_NUMBER = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_LINE = re.compile(
+    rb"\s*(?P<labels>%b(?:,%b)*)(?:\s+qid:\d+)?(?:\s+\d+:%b)+\s*(?:#.*)?"
+    % (_NUMBER, _NUMBER, _NUMBER)
+)
+_COMMENT = re.compile(rb"#[^\n]*")
+_ZERO_INDEX = re.compile(rb"[ \t]0+:")
+_NEWLINE, _COLON, _ZERO, _NINE = b"\n:09"
+
+
+def looks_like_svmlight(line: bytes) -> bool:
+    """Tell by its first line whether a text is svmlight.
+
+    Parameters
+    ----------
+    line : bytes
+        The first line that is neither blank nor a comment.
+
+    Returns
+    -------
+    bool
+        True for a label with at least one pair.
+
+    Examples
+    --------
+    >>> looks_like_svmlight(b"+1 qid:3 5:0.5 9:1 # a comment"), looks_like_svmlight(b"a,b")
+    (True, False)
+    """
+    return _LINE.fullmatch(line) is not None
+
+
+class SvmlightFile:
+    """A file whose lines are sparse rows. It is read once when it is opened, to count the columns.
+
+    Parameters
+    ----------
+    text : TextSource
+        The text in it.
+    block_size : int
+        Bytes of text to parse at once.
+
+    Attributes
+    ----------
+    zero_based : bool
+        Whether an index 0 occurs; otherwise the first is 1.
+    n_features : int
+        By the greatest index.
+    whole_labels : bool
+        All labels are written as whole numbers.
+    """
+
+    def __init__(self, text: TextSource, block_size: int) -> None:
+        if text.n_bytes is None:
+            raise InputError(
+                f"{text.name}: svmlight cannot be read from a stream; save it to a file, and give "
+                "its name"
+            )
+        first = _LINE.fullmatch(text.first_line("#"))
+        if first and b"," in first["labels"]:
+            raise InputError(f"{text.name} has several labels in a row, which cannot be learnt")
+        self.text = text
+        self.cut = partial(cut_into_lines, block_size=block_size)
+        self.zero_based, self.whole_labels = False, True
+        greatest = -1
+        try:
+            with closing(text.blocks(self.cut, Position(), again=True)) as blocks:
+                for block, _ in blocks:
+                    greatest = max(greatest, self._look_at(block))
+        except InputError:  # damage; the rows before it are read again, and then it is met again
+            if greatest < 0:
+                raise
+        if greatest < 0:
+            raise InputError(f"{text.name} has no row with an entry")
+        self.n_features = greatest + 1 if self.zero_based else greatest
+
+    def _look_at(self, block: Block) -> int:
+        """Find the greatest index in a block: the last of a line, since they ascend."""
+        data = _COMMENT.sub(b"", block.data) if b"#" in block.data else block.data
+        self.zero_based = self.zero_based or _ZERO_INDEX.search(data) is not None
+        bytes_ = np.frombuffer(data, np.uint8)
+        newlines = np.flatnonzero(bytes_ == _NEWLINE)
+        starts = np.concatenate([[0], newlines + 1])
+        stops = np.append(newlines, len(data))
+        self.whole_labels = self.whole_labels and _are_whole(bytes_, starts, stops)
+        colons = np.flatnonzero(bytes_ == _COLON)
+        last = np.searchsorted(colons, stops) - 1
+        last = colons[last[last >= 0]] if len(colons) else colons
+        indices = np.zeros(len(last), np.int64)
+        digits = np.ones(len(last), bool)
+        for place in range(1, 19):
+            byte = bytes_[np.maximum(last - place, 0)]
+            digits &= (byte >= _ZERO) & (byte <= _NINE) & (last >= place)
+            if not digits.any():
+                break
+            indices += np.where(digits, (byte - _ZERO).astype(np.int64) * 10 ** (place - 1), 0)
+        greatest = int(indices.max(initial=-1))
+        if greatest > MAX_FEATURES:
+            at = int(last[indices.argmax()])
+            line = int(block.lines[0]) + int(np.searchsorted(newlines, at))
+            raise InputError(
+                f"{self.text.name}: index {greatest} in line {line} is too great; at most "
+                f"{MAX_FEATURES:,} columns can be read"
+            )
+        return greatest
+
+
+class SvmlightStream:
+    """The rows of a svmlight file, in order, as CSR matrices.
+
+    Parameters
+    ----------
+    file : SvmlightFile
+        The file.
+    start : Position, optional
+        Where to begin.
+    target : str
+        What to call the labels.
+
+    Attributes
+    ----------
+    schema : Schema
+        Columns are called by their indices.
+    n_bytes : int
+        The size of the file.
+    rejected : Rejected
+        The lines left out so far; reading is a few blocks ahead of the batches.
+    """
+
+    columns = None
+
+    def __init__(
+        self, file: SvmlightFile, start: Position | None = None, target: str = "target"
+    ) -> None:
+        first = 0 if file.zero_based else 1
+        self.schema = Schema(tuple(map(str, range(first, first + file.n_features))), target)
+        self.n_bytes = file.text.n_bytes
+        self.rejected = Rejected()
+        self._file = file
+        self._start = start or Position()
+
+    def surprises(self) -> list[str]:
+        """Say what the user should know about the columns.
+
+        Returns
+        -------
+        list of str
+            Nothing: all are numbers.
+        """
+        return []
+
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        """Hand out the rows in order.
+
+        Parameters
+        ----------
+        batch_size : int
+            How many rows each batch has; the last one may have fewer.
+
+        Returns
+        -------
+        iterator of Batch
+            Labels are whole numbers if all in the file are, and float64 otherwise.
+        """
+        batch_size = check_batch_size(batch_size)
+        self.rejected = Rejected()
+        n_rows = self._start.rows
+        with plain_errors(self._file.text.name), closing(read_ahead(self._parsed())) as blocks:
+            for X, y, places, _ in cut(blocks, batch_size):
+                n_rows += len(y)
+                yield Batch(X, y, Position(n_rows, *places[-1].tolist()))
+        if n_rows == 0 and self.rejected.examples:
+            line, reason = self.rejected.examples[0]
+            raise InputError(
+                f"{self._file.text.name} has no readable rows; first problem: line {line}: {reason}"
+            )
+
+    def _parsed(self) -> Generator[PlacedRows, None, None]:
+        blocks = read_ahead(self._file.text.blocks(self._file.cut, self._start, again=False))
+        with closing(blocks):
+            for block, used in blocks:
+                rows = self._rows(block, places_of(block, used))
+                if len(rows.y):
+                    yield rows
+
+    def _rows(self, block: Block, places: Ints) -> PlacedRows:
+        """Parse a block; what is wrong in it is found by halving."""
+        ends = block.ends - (block.ends[-1] - len(block.data))
+        edges = [0, *ends.tolist()]
+        faults: list[tuple[int, str]] = []
+        parts: list[tuple[Any, npt.NDArray[Any], list[int]]] = []
+        ranges = [(0, len(ends))]
+        while ranges:
+            first, last = ranges.pop()
+            data = block.data[edges[first] : edges[last]]
+            try:
+                parts.append((*self._load(data), _rows_in(data, first)))
+            except ValueError:
+                if last - first == 1:
+                    faults.append((int(block.lines[first]), NOT_SVMLIGHT))
+                else:
+                    middle = (first + last) // 2
+                    ranges += [(middle, last), (first, middle)]  # the first half comes next
+        if not parts:
+            self._reject(faults)
+            return PlacedRows(None, np.empty(0), places[:0])
+        X = parts[0][0] if len(parts) == 1 else stacked([part[0] for part in parts])
+        y = np.concatenate([part[1] for part in parts])
+        records = np.concatenate([part[2] for part in parts]).astype(np.int64)
+        usable = np.isfinite(y)
+        faults += [(int(block.lines[i]), NO_LABEL) for i in records[~usable]]
+        infinite = np.zeros(len(y), bool)
+        infinite[np.repeat(np.arange(len(y)), np.diff(X.indptr))[np.isinf(X.data)]] = True
+        faults += [(int(block.lines[i]), INFINITE) for i in records[infinite & usable]]
+        usable &= ~infinite
+        self._reject(sorted(faults))
+        if not usable.all():
+            X, y, records = X[usable], y[usable], records[usable]
+        return PlacedRows(X, y.astype(np.int64) if self._file.whole_labels else y, places[records])
+
+    def _load(self, data: bytes) -> tuple[Any, npt.NDArray[np.float64]]:
+        from sklearn.datasets import load_svmlight_file
+
+        X, y = load_svmlight_file(
+            io.BytesIO(data), n_features=self._file.n_features, zero_based=self._file.zero_based
+        )
+        return X, y
+
+    def _reject(self, faults: list[tuple[int, str]]) -> None:
+        if faults:
+            examples = (*self.rejected.examples, *faults)[:N_EXAMPLES]
+            self.rejected = Rejected(self.rejected.count + len(faults), examples, "line")
+
+
+def _are_whole(data: npt.NDArray[np.uint8], starts: Ints, stops: Ints) -> bool:
+    """Whether the labels are written as whole numbers: a sign, and digits up to a blank."""
+    at = starts[(starts < stops)]
+    stops = stops[(starts < stops)]
+    first = data[at]
+    at = at + ((first == ord("+")) | (first == ord("-")))
+    for _ in range(19):
+        going = at < stops
+        at, stops = at[going], stops[going]
+        byte = data[at]
+        digit = (byte >= _ZERO) & (byte <= _NINE)
+        if not np.isin(byte[~digit], list(b" \t\r\n")).all():
+            return False
+        at, stops = at[digit] + 1, stops[digit]
+        if len(at) == 0:
+            return True
+    return False
+
+
+def _rows_in(data: bytes, first: int) -> list[int]:
+    """Which lines are rows: not those that are blank or a comment."""
+    lines = data.removesuffix(b"\n").split(b"\n")
+    return [i for i, line in enumerate(lines, first) if line.partition(b"#")[0].strip()]

@@ -1,0 +1,165 @@
+"""The text in a file or a pipe: unpacked, and decoded to UTF-8."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fires.core.errors import InputError
+from fires.streams.base import Position
+from fires.streams.files.byte_sources import File, Pipe, skip
+from fires.streams.files.decoding import Decoded, encoding_of
+from fires.streams.files.packing import (
+    ADVICE,
+    N_MAGIC,
+    PACKINGS,
+    Damaged,
+    Unpacked,
+    Unzipped,
+    kind_of,
+)
+from fires.streams.files.text_blocks import PIECE, Block, Read, fill
+
+Cut = Callable[..., Iterator[Block]]
+_HEAD = 4096
+
+
+class TextSource:
+    """The text in a file or a pipe, from any place on.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    source : File or Pipe
+        Where its bytes come from.
+    encoding : str, optional
+        How it was written, where that should not be found out.
+
+    Attributes
+    ----------
+    n_bytes : int or None
+        The size of the source, packed as it is; None if it is not known.
+    head : bytes
+        Some of the first bytes of the unpacked text, as they were written.
+    """
+
+    def __init__(self, name: str, source: File | Pipe, encoding: str | None = None) -> None:
+        self.name = name
+        self.n_bytes = source.n_bytes
+        self.ready = source.ready
+        self._source = source
+        kind = kind_of(source.magic)
+        self._packing = kind if kind in PACKINGS else None
+        with source.open(again=True) as file:
+            self.head = _head(self._unpacked(file).read)
+        inner = "tar" if self.head[257:262] == b"ustar" else kind_of(self.head)
+        if inner in ADVICE:
+            raise InputError(f"{name} {ADVICE[inner]}")
+        if inner != "text":
+            raise InputError(f"{name} holds a file of type {inner}; unpack it first")
+        self.encoding = encoding or encoding_of(self.head)
+        self._plain = codecs.lookup(self.encoding).name == "utf-8"
+
+    @contextmanager
+    def open(self, *, again: bool, offset: int = 0) -> Iterator[tuple[Read, Callable[[], Any]]]:
+        """Open the text.
+
+        Parameters
+        ----------
+        again : bool
+            Whether it will be opened again.
+        offset : int
+            Where to begin: a byte of the text in UTF-8.
+
+        Returns
+        -------
+        context manager
+            With ``read(n)``, and a function that tells how many bytes of the source have been
+            used, or None where that is how many have been read.
+        """
+        if self._is_direct and self.n_bytes is not None and offset > self.n_bytes:
+            raise InputError(f"{self.name} is shorter than it was when it was read before")
+        with self._source.open(again) as file:
+            text = self._unpacked(file)
+            if not self._plain:
+                text = Decoded(text, self.encoding)
+            skip(text, offset)
+            yield text.read, (lambda: None) if self._is_direct else file.tell
+
+    def first_line(self, comment: str) -> bytes:
+        """Read the first line that is neither blank nor a comment.
+
+        Parameters
+        ----------
+        comment : str
+            What a comment begins with.
+
+        Returns
+        -------
+        bytes
+            In UTF-8 without a byte order mark; the beginning, if the line is very long.
+        """
+        rest, ended = b"", False
+        with self.open(again=True) as (read, _):
+            while not ended and len(rest) <= PIECE:
+                pieces, ended = fill(read, self.ready, _HEAD)
+                rest = b"".join([rest, *pieces]).removeprefix(codecs.BOM_UTF8)
+                *lines, rest = rest.split(b"\n")
+                for line in [*lines, rest] if ended else lines:
+                    if line.strip() and not line.startswith(comment.encode()):
+                        return line
+        return rest
+
+    def blocks(
+        self, cut: Cut, start: Position, *, again: bool
+    ) -> Generator[tuple[Block, int | None], None, None]:
+        """Cut the text into blocks.
+
+        Parameters
+        ----------
+        cut : callable
+            What cuts it: called with ``read``, offset, line and ``ready``.
+        start : Position
+            Where to begin.
+        again : bool
+            Whether the text will be read again.
+
+        Returns
+        -------
+        generator of (Block, int or None)
+            Each block, and how many bytes of the source have been used, unless that is where the
+            block ends.
+        """
+        line = start.line
+        try:
+            with self.open(again=again, offset=start.offset) as (read, used):
+                for block in cut(read, offset=start.offset, line=line, ready=self.ready):
+                    line = int(block.lines[-1]) - 1
+                    yield block, used()
+        except Damaged as error:
+            raise InputError(f"{self.name} is damaged after line {line}: {error}") from error
+        except OSError as error:
+            raise InputError(
+                f"cannot read {self.name} after line {line}: {error.strerror or error}"
+            ) from error
+
+    @property
+    def _is_direct(self) -> bool:
+        """Whether the bytes of the source are those of the text."""
+        return self._packing is None and self._plain
+
+    def _unpacked(self, file: Any) -> Any:
+        if self._packing == "zip":
+            return Unzipped(file, self.name)
+        return file if self._packing is None else Unpacked(file, self._packing)
+
+
+def _head(read: Read) -> bytes:
+    """The first bytes, as many as tell what it is."""
+    head = b""
+    while len(head) < N_MAGIC and (data := read(_HEAD)):
+        head += data
+    return head

@@ -1,0 +1,278 @@
+"""Whatever ends a run: what was learnt until then is shown and saved, and one line says why."""
+
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import fires
+from fires.cli import main
+from fires.streams.files import from_file
+
+ROW = re.compile(r"^ *\d+ +(\S+) +\S+ +\S+ +\[.*\] +\S+%", re.MULTILINE)
+
+
+def select(*arguments, stdin=None):
+    return CliRunner().invoke(main, ["select", *map(str, arguments)], input=stdin)
+
+
+def lines_of(n_rows, seed=0):
+    """Rows of four numbers whose label, 0 or 1, hangs on the second."""
+    X = np.random.default_rng(seed).normal(size=(n_rows, 4))
+    return [",".join(f"{v:.6f}" for v in x) + f",{int(x[1] > 0)}" for x in X]
+
+
+def write(path, lines):
+    path.write_text("\n".join(["a,b,c,d,y", *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+def read(out):
+    facts = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    steps = [json.loads(line) for line in (out / "steps.jsonl").read_text().splitlines()]
+    return facts, steps
+
+
+def assert_saved(result, out, n_rows, *words):
+    """The run ended after so many rows; all that was learnt from them came out."""
+    assert result.exit_code == 2, result.output
+    (line,) = result.stderr.splitlines()
+    learnt = f"what was learnt from the first {n_rows:,} rows is shown above and saved in {out}"
+    assert line.startswith("Error: ")
+    assert line.endswith(learnt)
+    for word in words:
+        assert word in line
+    facts, steps = read(out)
+    assert facts["rows"] == steps[-1]["rows"] == n_rows
+    assert facts["ended_early"] in line
+    state = fires.load(out / "state.safetensors")
+    assert state.selector.n_samples_seen_ == n_rows
+    assert ROW.findall(result.stdout)[0] == "b"
+    assert f"{n_rows:,} rows in " in result.stdout
+
+
+def test_a_bad_target_in_the_middle(tmp_path):
+    good = lines_of(2_000)
+    path, out = write(tmp_path / "x.csv", [*good, "1,1,1,1,0.5", *good]), tmp_path / "out"
+    result = select(path, "-t", "y", "--out", out)
+    assert_saved(result, out, 2_000, "x.csv")
+    whole, again = write(tmp_path / "good.csv", good), tmp_path / "again"
+    assert select(whole, "-t", "y", "--out", again).exit_code == 0
+    assert (out / "features.csv").read_bytes() == (again / "features.csv").read_bytes()
+
+
+def test_a_number_too_large_to_learn_from(tmp_path):
+    good = lines_of(1_000)
+    path = write(tmp_path / "x.csv", [*good, "1e300,1,1,1,0", *good])
+    out = tmp_path / "out"
+    assert_saved(select(path, "-t", "y", "--out", out), out, 1_000, "so large that a step would")
+
+
+def test_an_error_of_the_learning(tmp_path):
+    lines = [re.sub(r"\d$", str(place % 3), line) for place, line in enumerate(lines_of(500))]
+    path = write(tmp_path / "x.csv", [*lines, "1,1,1,1,-5"])
+    result = select(path, "-t", "y", "--model", "poisson", "--json")
+    assert result.exit_code == 2
+    document = json.loads(result.stdout)
+    assert (document["rows"], len(document["features"])) == (500, 4)
+    assert document["ended_early"] in result.stderr
+    (line,) = result.stderr.splitlines()
+    assert "after 500 rows" in line
+    assert "negative" in line
+    assert line.endswith("what was learnt from the first 500 rows is shown above")
+
+
+def test_a_file_that_is_cut_off(tmp_path):
+    text = write(tmp_path / "x.csv", lines_of(200_000)).read_bytes()
+    packed = gzip.compress(text)
+    path, out = tmp_path / "x.csv.gz", tmp_path / "out"
+    path.write_bytes(packed[: len(packed) // 2])
+    result = select(path, "-t", "y", "--out", out)
+    n_rows = read(out)[0]["rows"]
+    assert n_rows > 50_000
+    assert_saved(result, out, n_rows, "x.csv.gz")
+
+
+def test_what_is_wrong_from_the_beginning_is_one_line_and_no_table(tmp_path):
+    path, out = write(tmp_path / "x.csv", ["1,1,1,1,-5", *lines_of(300)]), tmp_path / "new" / "out"
+    result = select(path, "-t", "y", "--model", "poisson", "--out", out)
+    assert (result.exit_code, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    assert "learnt" not in line
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_error_that_nobody_expected_loses_nothing_and_shows_itself(tmp_path, monkeypatch):
+    def step(pipeline, batch, rows):
+        if pipeline.selector.n_samples_seen_ > 500:
+            raise ZeroDivisionError("a mistake of ours")
+        return train(pipeline, batch, rows)
+
+    train = fires.OnlinePipeline.train
+    monkeypatch.setattr(fires.OnlinePipeline, "train", step)
+    out = tmp_path / "out"
+    result = select(write(tmp_path / "x.csv", lines_of(900)), "-t", "y", "--out", out)
+    assert isinstance(result.exception, ZeroDivisionError)
+    assert "what was learnt from the first 500 rows is shown above and saved in" in result.stderr
+    assert read(out)[0]["rows"] == 500
+    assert ROW.findall(result.stdout)[0] == "b"
+
+
+def test_too_little_memory(tmp_path, monkeypatch):
+    def step(pipeline, batch):
+        if hasattr(pipeline.selector, "n_samples_seen_"):
+            raise MemoryError
+        check(pipeline, batch)
+
+    check = fires.OnlinePipeline.check
+    monkeypatch.setattr(fires.OnlinePipeline, "check", step)
+    out = tmp_path / "out"
+    result = select(write(tmp_path / "x.csv", lines_of(900)), "-t", "y", "--out", out)
+    assert_saved(result, out, 100, "not enough memory", "--batch-size")
+
+
+# A full disk
+
+
+def test_a_disk_that_is_full_in_the_middle_has_room_for_what_was_learnt(tmp_path, file_size_limit):
+    path, out = write(tmp_path / "x.csv", lines_of(900)), tmp_path / "out"
+    with file_size_limit(40_000):
+        result = select(path, "-t", "y", "--batch-size", 2, "--out", out)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert f"{out}/steps.jsonl: File too large" in line
+    facts, steps = read(out)  # the records that are there are whole
+    assert 0 < len(steps) <= facts["batches"]
+    assert line.endswith(f"first {facts['rows']:,} rows is shown above and saved in {out}")
+    saved = fires.load(out / "state.safetensors")
+    assert saved.selector.n_samples_seen_ == facts["rows"] < 900
+    assert ROW.findall(result.stdout)[0] == "b"
+
+
+@pytest.mark.parametrize(("limit", "batch_size"), [(4_000, 5), (1_000, 1_000)])
+def test_a_disk_without_any_room_leaves_an_earlier_run_and_shows_the_table(
+    tmp_path, file_size_limit, limit, batch_size
+):
+    path, out = write(tmp_path / "x.csv", lines_of(900)), tmp_path / "out"
+    assert select(path, "-t", "y", "--out", out).exit_code == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    with file_size_limit(limit):
+        options = ("--batch-size", batch_size, "--out", out, "--overwrite")
+        result = select(path, "-t", "y", *options)
+    assert result.exit_code == 2, result.stderr
+    (line,) = result.stderr.splitlines()
+    said = r"rows is shown above, but could not be saved: .*/out/\w+\.\w+: File too large"
+    assert re.search(said, line)
+    assert ROW.findall(result.stdout)[0] == "b"
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_a_comparison_that_cannot_be_saved_is_shown(tmp_path, file_size_limit):
+    path, out = write(tmp_path / "x.csv", lines_of(900)), tmp_path / "out"
+    command = ["compare", str(path), "-t", "y", "-s", "ofs", "-k", "2", "--seeds", "1"]
+    with file_size_limit(200):
+        result = CliRunner().invoke(main, [*command, "--out", str(out)])
+        as_json = CliRunner().invoke(main, [*command, "--out", str(out), "--json"])
+    for one in (result, as_json):
+        assert one.exit_code == 2
+        (line,) = one.stderr.splitlines()
+        assert line.endswith(f"could not be saved: {out}/compare.json: File too large")
+    assert "random" in result.stdout
+    assert json.loads(as_json.stdout)["reference"] == "ofs"
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("command", ["select", "compare"])
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_found_out_before_anything_is_read(command, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir(mode=0o500)
+    result = CliRunner().invoke(main, [command, "no such file", "-t", "y", "--out", str(out)])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"Error: {out}: Permission denied\n"
+
+
+# An earlier run
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "mark"),
+    [("select", (), "run.json"), ("compare", ("-s", "ofs", "--seeds", "1"), "compare.json")],
+)
+def test_an_earlier_run_is_not_replaced_unasked(command, options, mark, tmp_path):
+    def run(*more, file="x.csv"):
+        arguments = [command, str(tmp_path / file), "-t", "y", *options, "--out", str(out)]
+        return CliRunner().invoke(main, [*arguments, *more])
+
+    out = tmp_path / "out"
+    write(tmp_path / "x.csv", lines_of(1_200))
+    assert run().exit_code == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    for file in ("x.csv", "no such file"):  # it is not even looked for
+        result = run(file=file)
+        assert (result.exit_code, result.stdout) == (2, "")
+        (line,) = result.stderr.splitlines()
+        started = json.loads(before[mark])["started"]
+        words = f"{out} holds the run on {tmp_path / 'x.csv'} of {started}, with 1,200 rows; "
+        assert line == f"Error: {words}give --overwrite to replace it, or another folder"
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    assert run("--overwrite").exit_code == 0
+    assert json.loads((out / mark).read_bytes()) != json.loads(before[mark])
+    (out / mark).write_text("{")
+    assert f"{out} holds an earlier run ({mark}); give --overwrite" in run().stderr
+
+
+# Signals
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_end_of_the_system_or_of_the_terminal_is_like_ctrl_c(number, tmp_path):
+    out, fifo = tmp_path / "out", tmp_path / "fifo"
+    os.mkfifo(fifo)
+    command = [sys.executable, "-m", "fires.cli", "select", str(fifo), "-t", "y"]
+    child = subprocess.Popen(
+        [*command, "--batch-size", "10", "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    text = write(tmp_path / "x.csv", lines_of(60_000)).read_bytes()
+    with fifo.open("wb", buffering=0) as pipe:
+        feeder = threading.Thread(target=pipe.write, args=[text])
+        feeder.start()
+        deadline = time.monotonic() + 30
+        while not any(path.stat().st_size for path in out.glob(".fires-*/steps.jsonl")):
+            assert child.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        child.send_signal(number)
+        output, errors = child.communicate(timeout=30)
+    feeder.join(timeout=30)
+    n_rows = read(out)[0]["rows"]
+    learnt = f"what was learnt from the first {n_rows:,} rows is shown above and saved in {out}"
+    assert (child.returncode, errors) == (128 + number, f"Interrupted; {learnt}.\n")
+    assert ROW.findall(output)[0] == "b"
+
+
+def test_a_second_file_goes_on_where_the_first_ended(tmp_path):
+    """The state of a run that was cut short learns on, as the whole run would have."""
+    lines = lines_of(2_000)
+    out = tmp_path / "out"
+    cut = write(tmp_path / "cut.csv", [*lines[:1_000], "1,1,1,1,0.5"])
+    assert select(cut, "-t", "y", "--out", out).exit_code == 2
+    state = fires.load(out / "state.safetensors")
+    for batch in from_file(write(tmp_path / "rest.csv", lines[1_000:]), "y").batches(100):
+        state.partial_fit(batch.X, batch.y)
+    whole = tmp_path / "whole"
+    select(write(tmp_path / "x.csv", lines), "-t", "y", "--out", whole)
+    expected = fires.load(whole / "state.safetensors").selector
+    np.testing.assert_array_equal(state.selector.weights_, expected.weights_)
