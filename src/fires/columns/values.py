@@ -114,7 +114,11 @@ def read_cells(series: pl.Series, column: Column, hints: Hints = NO_HINTS) -> Ce
     text = tidy(series, hints.na_values)
     if column.kind == "category":
         return Cells(text, text)
-    return Cells(_READERS[column.kind](text, column), drop_words(text))
+    cells = Cells(_READERS[column.kind](text, column), drop_words(text))
+    if column.is_plain and hints.na_values:  # -999 and -999.0 are the same
+        gone = cells.values.is_in(hints.na_numbers)
+        return Cells(cells.values.set(gone, None), cells.source.set(gone, None))
+    return cells
 
 
 def _read_typed(series: pl.Series, column: Column, hints: Hints) -> Cells:
