@@ -109,6 +109,8 @@ def command(
         if out is not None:
             folder = stack.enter_context(OutFolder(out, "compare.json", overwrite=overwrite))
         stream = reading.open(target, holds="classes")
+        if stream.columns is None:
+            raise InputError(f"{reading.name} is svmlight: selectors are compared on tables")
         notices = Notices(stream, quiet)
         bar = one_bar(
             "reading the labels",

@@ -159,13 +159,20 @@ def command(
 
 
 def _pipeline(selector: FIRES, model: str, scale: str | None, first: Batch) -> OnlinePipeline:
-    """A Perceptron, if the target holds classes, as FIRES too finds out from the first batch."""
+    """A Perceptron, if the target holds classes, as FIRES too finds out from the first batch.
+
+    Sparse rows, of svmlight, may have a million columns: nothing is predicted from them.
+    """
+    import numpy as np
+
     from fires.core.classes import has_fractions
     from fires.pipeline import OnlinePipeline
     from fires.predictors import LinearRegressor, Perceptron
 
     numeric = model in _NUMERIC or has_fractions(first.y)
-    return OnlinePipeline(selector, LinearRegressor() if numeric else Perceptron(), scale)
+    predictor = LinearRegressor() if numeric else Perceptron()
+    dense = isinstance(first.X, np.ndarray)
+    return OnlinePipeline(selector, predictor if dense else None, scale)
 
 
 def _learn(
@@ -179,11 +186,11 @@ def _learn(
     """Test on each batch and learn from it, to the end of the source."""
     from fires.evaluation.prequential import prequential
     from fires.metrics.prediction import Scores
-    from fires.predictors import Perceptron
+    from fires.predictors import LinearRegressor, Perceptron
 
     began = time.perf_counter()
-    classes = isinstance(pipeline.predictor, Perceptron)
-    totals.whole = Scores(("accuracy",) if classes else ("r2", "mae"))
+    scores = {Perceptron: ("accuracy",), LinearRegressor: ("r2", "mae")}
+    totals.whole = Scores(scores.get(type(pipeline.predictor), ()))
     for step in prequential(source, pipeline, batch_size=batch_size, scores=totals.whole):
         totals.add(step)
         if folder is not None:
