@@ -58,9 +58,13 @@ DISGUISE = re.compile(rf"([+-]?)([^\W\d_]*[^\w.,'+-]?)\s*([+-]?{NUMBER})\s*(\S*)
 
 @dataclass(frozen=True)
 class Habits:
-    """How the numbers of a column are written: in what unit, and whether with decimal commas."""
+    """How the numbers of a column are written.
+
+    In what unit; with a mark of any kind, such as a currency; with decimal commas, perhaps.
+    """
 
     unit: str = ""
+    marked: bool = False
     comma: bool = False
 
 
@@ -70,7 +74,9 @@ def habits(texts):
     units = [match[1] for match in map(UNIT.fullmatch, texts) if match]
     unit = max(units, key=units.count, default="")
     shared = 2 * units.count(unit) > len(texts)
-    return Habits(unit if shared else "", not any("." in text for text in texts))
+    n_marked = sum(any(unicodedata.category(c) == "Sc" or c == "%" for c in t) for t in texts)
+    comma = not any("." in text for text in texts)
+    return Habits(unit if shared else "", shared or 2 * n_marked >= len(texts), comma)
 
 
 def disguised(text, habits):
@@ -467,7 +473,7 @@ def fits(value, text, how):
     """Whether a cell of a column of numbers may become this value."""
     number = plain(text)
     if number is not None:
-        return value == number or (bool(how.unit) and math.isnan(value))  # in what unit?
+        return value == number or (how.marked and math.isnan(value))  # of what?
     # Written in another way, a number may lose its last bit.
     allowed = disguised(text, how)
     return math.isnan(value) or any(math.isclose(value, v, rel_tol=1e-14) for v in allowed)

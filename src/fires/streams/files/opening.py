@@ -237,6 +237,8 @@ def read_sample(table: FileTable, names: Sequence[str]) -> pl.DataFrame:
 
 def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
     """Rows under one another; files of different kinds may give a column different types."""
+    if all(frame.schema == frames[0].schema for frame in frames):
+        return pl.concat(frames) if len(frames) > 1 else frames[0]
     types: dict[str, pl.DataType] = {}
     for frame in frames:
         for name, kind in frame.schema.items():

@@ -310,6 +310,7 @@ class FileStream:
         with closing(chunks):
             for chunk in chunks:
                 frame, places = chunk.frame, chunk.places
+                self.target = self.target.opened(frame[name])
                 labels = self.target.read(frame[name])
                 if labels.usable is not None:
                     frame, places = frame.filter(labels.usable), places[labels.usable]

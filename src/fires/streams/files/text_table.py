@@ -19,8 +19,10 @@ from fires.streams.files.options import TextOptions
 from fires.streams.files.read_ahead import read_ahead
 from fires.streams.files.records import is_utf8, walk
 from fires.streams.files.table import Chunk, places_of
-from fires.streams.files.text_blocks import PIECE, Block, cut_into_blocks, looks_regular
+from fires.streams.files.text_blocks import PIECE, WIDE, Block, cut_into_blocks, looks_regular
 from fires.streams.files.text_source import TextSource
+
+_TYPES: Mapping[str, type[pl.DataType]] = {"number": pl.Float64, "integer": pl.Int64}
 
 
 class TextTable:
@@ -93,8 +95,12 @@ class TextTable:
         """Parse a regular block; None if a value is not of its column's kind."""
         if not block.data.isascii() and not is_utf8(block.data.decode("utf-8", "surrogateescape")):
             return None
-        types = {"number": pl.Float64, "integer": pl.Int64}
-        schema = {name: types.get(kinds.get(name, ""), pl.String) for name in self.column_names}
+        if len(self.column_names) > WIDE and self._is_plain(block):
+            try:
+                return self._turned(block, kinds)
+            except pl.exceptions.PolarsError:
+                return None
+        schema = {name: _TYPES.get(kinds.get(name, ""), pl.String) for name in self.column_names}
         wanted = [i for i, name in enumerate(self.column_names) if name in kinds]
         # Looking for missing values costs a sixth of the speed: only once there are some.
         for missing in [list(MISSING)] if self._has_missing else [None, list(MISSING)]:
@@ -112,6 +118,42 @@ class TextTable:
             self._has_missing |= missing is not None
             return frame if len(frame) == len(block.ends) else None
         return None
+
+    def _is_plain(self, block: Block) -> bool:
+        """Whether each line has as many fields as it should, and no more than fields."""
+        if b'"' in block.data or b"\r" in block.data:
+            return False
+        at = np.flatnonzero(np.frombuffer(block.data, np.uint8) == ord(self._delimiter))
+        stops = block.ends - (block.ends[-1] - len(block.data))
+        n_each = np.diff(np.searchsorted(at, stops), prepend=0)
+        return bool((n_each == len(self.column_names) - 1).all())
+
+    def _turned(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame:
+        """Parse a block of many columns: as one column, which is turned into many afterwards.
+
+        A parser of many columns has much to do for each of them however few the rows are.
+        """
+        width = len(self.column_names)
+        text = block.data.replace(self._delimiter.encode(), b"\n")
+        cells = pl.read_csv(text, has_header=False, schema={"": pl.String}).to_series()
+        if len(cells) != width * len(block.ends):
+            raise pl.exceptions.ShapeError
+        frames = []
+        for dtype in (pl.Float64, pl.Int64, pl.String):
+            wanted = [
+                i
+                for i, name in enumerate(self.column_names)
+                if name in kinds and _TYPES.get(kinds[name], pl.String) == dtype
+            ]
+            if wanted:
+                rows = [cells[at : at + width].gather(wanted) for at in range(0, len(cells), width)]
+                if dtype != pl.String:
+                    rows = [row.set(row.is_in(MISSING), None).cast(dtype) for row in rows]
+                names = [self.column_names[i] for i in wanted]
+                frame = pl.DataFrame([row.alias(str(i)) for i, row in enumerate(rows)])
+                frames.append(frame.transpose(column_names=names))
+        whole = frames[0].hstack([series for frame in frames[1:] for series in frame])
+        return whole[[name for name in self.column_names if name in kinds]]
 
     def _slow(self, block: Block, kinds: Mapping[str, Kind], used: int | None) -> Chunk:
         """Read a block record by record; all columns stay text."""
