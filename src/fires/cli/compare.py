@@ -88,7 +88,7 @@ def command(
 ) -> None:
     """Compare selectors on FILE: which of them to use, and whether it matters.
 
-    FILE is a CSV, TSV or Parquet file as for fires select, and is read several times. Each
+    FILE is a table as for fires select, but no pipe: it is read several times. Each
     selector learns from its batches in their order; a predictor that sees nothing but the
     selected features is tested on each batch before both learn from it. A missing value counts
     as the mean of its column so far.

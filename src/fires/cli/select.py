@@ -84,15 +84,17 @@ def command(
 ) -> None:
     """Rank the features of FILE by how much they tell about a target.
 
-    FILE is a CSV or TSV file with a header, packed with gzip or not, a Parquet file, or - for
-    standard input. It is read once, in bounded memory, batch by batch, a pipe as it fills; text
-    columns become categories, dates become numbers. Rows that cannot be used are counted, shown
-    and left out. Several files, or a pattern such as "events/*.csv", are read one after the other.
+    FILE is text with a header (CSV, TSV), NDJSON, svmlight, Parquet or Arrow, text packed or not,
+    or - for standard input; fires columns FILE shows how it is understood. Several files, or a
+    pattern such as "events/*.csv", are read one after the other. They are read once, in bounded
+    memory, batch by batch, a pipe as it fills. Rows that cannot be used are counted, shown and
+    left out.
 
     While it reads, a Perceptron that sees nothing but the selected features is tested on each
     batch before it learns from it: its accuracy says what the selection is worth. Where the
     target holds numbers or counts, it is a linear regression, with R2 (1 is perfect, 0 no better
-    than the mean of the rows before) and MAE, the mean absolute error.
+    than the mean of the rows before) and MAE, the mean absolute error. Of svmlight, whose rows
+    are sparse, nothing is predicted, and --target is not needed.
 
     Whatever ends the run early, Ctrl-C or an error: what was learnt until then is shown and saved.
     """
