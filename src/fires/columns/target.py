@@ -176,8 +176,6 @@ class Target:
         Labels
         """
         name = self.column.name
-        if kind_of_type(values.dtype) is None:  # nested values, where there were others before
-            values = pl.Series(name, [None] * len(values), pl.String)
         cells = read_cells(values, self.column, self.hints)
         read = cells.values
         if not read.null_count():

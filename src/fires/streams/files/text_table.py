@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from fires.columns.columns import Numbers
 from fires.columns.schema import Kind
 from fires.columns.text import MISSING
 from fires.streams.base import Position
@@ -78,6 +79,11 @@ class TextTable:
 
         What is irregular in a small piece is read row by row.
         """
+        if len(self.column_names) > WIDE and block.regular and self._is_plain(block):
+            chunk = self._turned(block, kinds, used)
+            if chunk is not None:
+                yield chunk
+                return
         frame = None
         if block.regular:
             frame = self._fast(block, kinds)
@@ -95,11 +101,6 @@ class TextTable:
         """Parse a regular block; None if a value is not of its column's kind."""
         if not block.data.isascii() and not is_utf8(block.data.decode("utf-8", "surrogateescape")):
             return None
-        if len(self.column_names) > WIDE and self._is_plain(block):
-            try:
-                return self._turned(block, kinds)
-            except pl.exceptions.PolarsError:
-                return None
         schema = {name: _TYPES.get(kinds.get(name, ""), pl.String) for name in self.column_names}
         wanted = [i for i, name in enumerate(self.column_names) if name in kinds]
         # Looking for missing values costs a sixth of the speed: only once there are some.
@@ -121,39 +122,47 @@ class TextTable:
 
     def _is_plain(self, block: Block) -> bool:
         """Whether each line has as many fields as it should, and no more than fields."""
-        if b'"' in block.data or b"\r" in block.data:
+        data = block.data
+        if (
+            b'"' in data
+            or b"\r" in data
+            or not (data.isascii() or is_utf8(data.decode("utf-8", "surrogateescape")))
+        ):
             return False
         at = np.flatnonzero(np.frombuffer(block.data, np.uint8) == ord(self._delimiter))
         stops = block.ends - (block.ends[-1] - len(block.data))
         n_each = np.diff(np.searchsorted(at, stops), prepend=0)
         return bool((n_each == len(self.column_names) - 1).all())
 
-    def _turned(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame:
-        """Parse a block of many columns: as one column, which is turned into many afterwards.
+    def _turned(self, block: Block, kinds: Mapping[str, Kind], used: int | None) -> Chunk | None:
+        """Parse a block of very many columns: as one column, of which numbers make an array.
 
-        A parser of many columns has much to do for each of them however few the rows are.
+        A frame has much to do for each column however few the rows are.
         """
-        width = len(self.column_names)
+        width, n_rows = len(self.column_names), len(block.ends)
         text = block.data.replace(self._delimiter.encode(), b"\n")
         cells = pl.read_csv(text, has_header=False, schema={"": pl.String}).to_series()
-        if len(cells) != width * len(block.ends):
-            raise pl.exceptions.ShapeError
-        frames = []
-        for dtype in (pl.Float64, pl.Int64, pl.String):
-            wanted = [
-                i
-                for i, name in enumerate(self.column_names)
-                if name in kinds and _TYPES.get(kinds[name], pl.String) == dtype
-            ]
-            if wanted:
-                rows = [cells[at : at + width].gather(wanted) for at in range(0, len(cells), width)]
-                if dtype != pl.String:
-                    rows = [row.set(row.is_in(MISSING), None).cast(dtype) for row in rows]
-                names = [self.column_names[i] for i in wanted]
-                frame = pl.DataFrame([row.alias(str(i)) for i, row in enumerate(rows)])
-                frames.append(frame.transpose(column_names=names))
-        whole = frames[0].hstack([series for frame in frames[1:] for series in frame])
-        return whole[[name for name in self.column_names if name in kinds]]
+        if len(cells) != width * n_rows:
+            return None
+        found = cells.cast(pl.Float64, strict=False)
+        no_number = (found.is_null() & cells.is_not_null()).arg_true()
+        odd = no_number.filter(~cells.gather(no_number).is_in(MISSING))
+        as_text = np.zeros(width, dtype=bool)
+        as_text[odd.to_numpy() % width] = True
+        numbers, texts = [], []
+        for i, name in enumerate(self.column_names):
+            kind = kinds.get(name)
+            if kind == "number" and not as_text[i]:
+                numbers.append(i)
+            elif kind is not None:
+                texts.append(i)
+        frame = pl.DataFrame(
+            [cells.gather_every(width, i).alias(self.column_names[i]) for i in texts]
+        )
+        X = found.to_numpy().reshape(n_rows, width)[:, numbers]
+        names = tuple(self.column_names[i] for i in numbers)
+        places = places_of(block, used)
+        return Chunk(frame, block.lines[:-1], places, short=block.short, numbers=Numbers(names, X))
 
     def _slow(self, block: Block, kinds: Mapping[str, Kind], used: int | None) -> Chunk:
         """Read a block record by record; all columns stay text."""
