@@ -278,13 +278,6 @@ def test_an_option_that_cannot_be_meant_is_refused_in_one_line(options):
     assert "\n" not in str(caught.value)
 
 
-def test_charset_normalizer_may_suggest_an_encoding():
-    pytest.importorskip("charset_normalizer")
-    words = "сколько стоит молоко в деревне,хорошая погода сегодня\n" * 20
-    with pytest.raises(InputError, match=r"--encoding (cp1251|mac_cyrillic|koi8_r)"):
-        columns_of(words.encode("cp1251"))
-
-
 # Packed text
 
 
