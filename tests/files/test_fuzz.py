@@ -303,7 +303,7 @@ def make_case(number):
     rng = np.random.default_rng(number)
     # Most tables are small, so that many can be tried.
     n_rows = int(rng.integers(1, 41 if rng.random() < 0.3 else 16))
-    n_columns = int(rng.integers(1, 7 if rng.random() < 0.3 else 4))
+    n_columns = int(rng.integers(1, 7 if rng.random() < 0.15 else 3))
     labels = [("yes", "no"), ("0", "1"), ("a", "b", "c")][rng.integers(3)]
     columns = {f"c{j}": make_column(rng, n_rows) for j in range(n_columns)}
     columns["id"] = [str(10_000 + i) for i in range(n_rows)]
