@@ -114,8 +114,9 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
-            Named columns may come in any order.
+        X : array, sparse matrix, pandas or polars frame, list of dicts (n_samples, n_features)
+            Named columns may come in any order. Text, categories and dates become numbers; see
+            :class:`fires.columns.Columns`, and ``columns_`` afterwards.
         y : array (n_samples,)
             Labels of any kind, or numbers.
         classes : array, optional

@@ -5,9 +5,12 @@ import subprocess
 import sys
 
 import numpy as np
+import polars as pl
 import pytest
 from click.testing import CliRunner
+from sklearn.datasets import dump_svmlight_file
 
+import fires
 from fires.cli import main
 
 HEAD = 'a,b,c,"d, e",y'
@@ -55,9 +58,9 @@ def test_what_cannot_be_excluded_is_named(csv_file):
     assert 'no column "bb"' in line
 
 
-@pytest.mark.parametrize("sep", ["\t", "\\t", "tab", ";", "|", "semicolon"])
+@pytest.mark.parametrize("sep", ["\t", "\\t", "tab", ";", "|"])
 def test_the_separator_can_be_named(csv_file, tmp_path, sep):
-    char = {"\\t": "\t", "tab": "\t", "semicolon": ";"}.get(sep, sep)
+    char = {"\\t": "\t", "tab": "\t"}.get(sep, sep)
     head = HEAD.replace(",", char).replace(f"d{char} e", "d; e" if char != ";" else "d e")
     path = tmp_path / "x.txt"
     lines = [line.replace(",", char) for line in lines_of(400)]
@@ -68,8 +71,9 @@ def test_the_separator_can_be_named(csv_file, tmp_path, sep):
 @pytest.mark.parametrize("sep", ["", ",,", "\n", '"'])
 def test_a_separator_is_one_character(csv_file, sep):
     result = select(csv_file, "-t", "y", "--sep", sep)
-    assert result.exit_code == 2
-    assert "is not one character" in result.stderr
+    assert (result.exit_code, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    assert "cannot separate fields" in line
 
 
 # Which files
@@ -103,7 +107,7 @@ def test_what_is_no_file_is_one_line(files, line):
 def test_standard_input_that_is_closed_is_one_line():
     command = f"exec {sys.executable} -m fires.cli select - -t y <&-"
     result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
-    said = "Error: standard input is closed; pipe a table into it, or name FILE\n"
+    said = "Error: standard input is closed\n"
     assert (result.returncode, result.stdout, result.stderr) == (2, "", said)
 
 
@@ -113,6 +117,92 @@ def test_a_file_name_that_is_no_text_is_shown_and_saved(csv_file, tmp_path):
     assert select(path, "-t", "y", "--out", out).exit_code == 0
     facts = json.loads((out / "run.json").read_bytes())
     assert facts["settings"]["file"] == [str(path)]
+
+
+def test_several_files_are_one_table_in_the_order_of_their_names(csv_file, tmp_path):
+    head, *lines = csv_file.read_text(encoding="utf-8").splitlines()
+    for name, part in (("b", lines[100:]), ("a", lines[:100])):
+        (tmp_path / f"{name}.csv").write_text("\n".join([head, *part]) + "\n", encoding="utf-8")
+    (tmp_path / "c.csv").mkdir()  # matches, and is no file
+    whole = json.loads(select(csv_file, "-t", "y", "--json").stdout)
+    pattern, named = tmp_path / "*.csv", [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for files in ([pattern], named):
+        parts = json.loads(select(*files, "-t", "y", "--json").stdout)
+        assert parts["features"] == whole["features"]
+        assert parts["settings"]["file"] == [str(file) for file in named]
+    twice = json.loads(select(csv_file, csv_file, "-t", "y", "--json").stdout)
+    assert twice["rows"] == 2 * whole["rows"]
+
+
+def test_columns_of_another_order_are_found_by_their_names(csv_file, tmp_path):
+    table = pl.read_csv(csv_file)
+    first, second = tmp_path / "1.csv", tmp_path / "2.csv"
+    table[:200].write_csv(first)
+    table[200:].select(table.columns[::-1]).write_csv(second)
+    whole, parts = (
+        json.loads(select(*files, "-t", "y", "--json").stdout)
+        for files in ([csv_file], [first, second])
+    )
+    assert parts["features"] == whole["features"]
+
+
+@pytest.mark.parametrize(
+    ("change", "options"),
+    [
+        (lambda text: text.split("\n", 1)[1], ["--no-header", "-t", "column_5"]),
+        (lambda text: text.replace("\n", "\n// a note\n", 9), ["--comment", "//", "-t", "y"]),
+        (lambda text: text.replace("a,", "ä,", 1), ["--encoding", "latin-1", "-t", "y"]),
+        (
+            lambda text: text.replace("\n0.", "\nnothing", 20),
+            ["--na-values", "x,nothing", "-t", "y"],
+        ),
+        (
+            lambda text: text.replace("d, e", "d e").replace(",", ";").replace(".", ","),
+            ["--sep", ";", "--decimal", ",", "-t", "y"],
+        ),
+    ],
+)
+def test_options_say_how_a_text_is_written(csv_file, tmp_path, change, options):
+    path = tmp_path / "x.csv"
+    path.write_bytes(change(csv_file.read_text(encoding="utf-8")).encode("latin-1"))
+    result = select(path, "-k", 1, "--json", *options)
+    assert result.exit_code == 0, result.output
+    assert names_in(result) <= {"b", "column_2"}
+    assert json.loads(result.stdout)["rows"] == 400
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--encoding", "klingon"], 'there is no encoding "klingon"'),
+        (["--comment", ""], "cannot begin a comment"),
+        (["--decimal", "x"], "'x' is not one of"),
+        (["--dates", "year-first"], "'year-first' is not one of"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_refused(csv_file, options, words):
+    result = select(csv_file, "-t", "y", *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr.splitlines()[-1]
+
+
+def test_svmlight_needs_no_target_and_stays_sparse(csv_file, tmp_path):
+    table = pl.read_csv(csv_file)
+    path, out = tmp_path / "x.svm", tmp_path / "out"
+    dump_svmlight_file(table.drop("y").to_numpy(), table["y"].to_numpy() == "yes", str(path))
+    result = select(path, "-k", 1, "--out", out)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert fires.load(out / "state.safetensors").selector.get_feature_names_out().tolist() == ["1"]
+    compared = CliRunner().invoke(main, ["compare", str(path)])
+    assert compared.stderr == f"Error: {path} is svmlight: selectors are compared on tables\n"
+
+
+def test_without_a_target_one_line_asks_for_it(csv_file):
+    result = select(csv_file)
+    assert (result.exit_code, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    assert str(csv_file) in line
+    assert "which column to predict" in line
 
 
 def test_quiet_shows_the_result_and_no_more(csv_file, tmp_path):

@@ -65,10 +65,6 @@ def test_weights_and_rows_that_the_predictor_refuses_change_nothing():
     with pytest.raises(ValueError, match="whole numbers"):
         model.partial_fit(X[100:200], y[100:200], sample_weight=np.full(100, 0.5))
     assert_same(model, before)
-    sparse = OnlinePipeline(FIRES(2), Perceptron())
-    with pytest.raises(ValueError, match="needs dense rows"):
-        sparse.partial_fit(sp.csr_array(X), y)
-    assert not hasattr(sparse.selector, "n_samples_seen_")
     with pytest.raises(ValueError, match="requires y"):
         OnlinePipeline(FSDS(2), Perceptron()).partial_fit(X)
 

@@ -90,6 +90,28 @@ def test_the_compiled_pass_is_its_plain_definition(data, n_rows, n_features, n_c
     np.testing.assert_array_equal(bias, expected[1])
 
 
+@given(data=st.data(), n_classes=st.integers(1, 4), kind=st.sampled_from(["csr", "csc", "coo"]))
+def test_sparse_rows_are_learnt_and_predicted_as_dense_ones(data, n_classes, kind):
+    values = st.sampled_from([0.0] * 8 + [-1.5, -0.25, 0.25, 0.5, 2.0])  # add up exactly
+    X = data.draw(arrays(np.float64, (12, 7), elements=values))
+    y = data.draw(arrays(np.int64, 12, elements=st.integers(0, n_classes - 1)))
+    weight = data.draw(arrays(np.float64, 6, elements=st.sampled_from([0.0, 1.0, 2.0])))
+    weight[0] += 1.0
+    rows = sparse.csr_matrix(X).asformat(kind)
+    one, other = Perceptron(), Perceptron()
+    one.partial_fit(rows, y).partial_fit(sparse.csr_array(X[:6]), y[:6], sample_weight=weight)
+    other.partial_fit(X, y).partial_fit(X[:6], y[:6], sample_weight=weight)
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    np.testing.assert_array_equal(one.intercept_, other.intercept_)
+    np.testing.assert_array_equal(one.predict(rows), other.predict(X))
+
+
+def test_sparse_rows_wider_than_what_was_learnt_are_refused():
+    model = Perceptron().partial_fit(sparse.csr_array(np.eye(3)), np.array([0, 1, 0]))
+    with pytest.raises(ValueError, match="X has 4 features, but this Perceptron has learnt 3"):
+        model.partial_fit(sparse.csr_array(np.eye(4)), np.array([0, 1, 0, 1]))
+
+
 def test_many_classes_are_learnt_one_against_the_rest():
     X, y = blobs(4)
     model = Perceptron().partial_fit(X, y)

@@ -41,6 +41,23 @@ def test_the_compiled_pass_is_its_definition(seed, spread):
     np.testing.assert_allclose(own, expected[1], rtol=1e-10)
 
 
+@given(seed=st.integers(0, 2**16), n_features=st.sampled_from([1, 4, 90]), weighted=st.booleans())
+def test_sparse_rows_are_learnt_and_predicted_as_dense_ones(seed, n_features, weighted):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, n_features)) * (rng.random((40, n_features)) < 0.3)
+    y, weight = rng.standard_cauchy(40), rng.integers(3, size=40) if weighted else None
+    sparse, dense = LinearRegressor(), LinearRegressor()
+    for part in (slice(0, 20), slice(20, 40)):
+        w = None if weight is None else weight[part]
+        sparse.partial_fit(sp.csr_array(X[part]), y[part], sample_weight=w)
+        dense.partial_fit(X[part], y[part], sample_weight=w)
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(sparse.own_, dense.own_, rtol=1e-9, atol=1e-12)
+    for form in (sp.csr_array, sp.csr_matrix, sp.csc_matrix):
+        predicted = sparse.predict(form(X))
+        np.testing.assert_allclose(predicted, dense.predict(X), rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e9])
 @pytest.mark.parametrize("offset", [0.0, -1e3, 1e3])
 def test_numbers_of_any_scale_are_learnt_alike(scale, offset):
@@ -98,7 +115,7 @@ def test_it_is_a_predictor_and_changes_nothing_that_was_passed():
     ("X", "y", "words"),
     [
         (np.ones((2, 4)), np.array([1.0, 2.0]), "X has 4 features, but this LinearRegressor has"),
-        (sp.csr_array(np.ones((2, 8))), np.array([1.0, 2.0]), "needs dense rows"),
+        (sp.csr_array(np.ones((2, 9))), np.array([1.0, 2.0]), "X has 9 features, but this"),
         (np.ones((2, 8)), np.array(["a", "b"]), "learns finite numbers"),
         (np.ones((2, 8)), np.array([1.0, np.nan]), "learns finite numbers"),
     ],

@@ -145,6 +145,36 @@ def test_faults_in_a_long_file_cost_their_own_rows_or_cells_only():
     assert len(cells) == 16
 
 
+@pytest.mark.parametrize("block_size", [300, 1 << 20])
+@pytest.mark.parametrize("hints", [{}, {"na_values": ["7", "8.5"]}, {"categorical": ["d"]}])
+def test_very_many_columns_are_read_as_few_are(monkeypatch, block_size, hints):
+    rng = np.random.default_rng(0)
+    cells = rng.integers(0, 30, (400, 6)) / 2
+    rows = [[str(value) for value in row] for row in cells]
+    for row, column, text in [
+        (5, 0, "x"),
+        (9, 1, "inf"),
+        (9, 2, "NA"),
+        (20, 3, ""),
+        (30, 2, "nan"),
+    ]:
+        rows[row][column] = text
+    for i, row in enumerate(rows):
+        row[4] = ("Ulm", "Bonn")[i % 2]
+        row[5] = f"{i}%"
+        row[3] = row[3] if i < 150 else ("red", "blue")[i % 2]  # becomes categories for good
+        row.append("?" if i == 50 else str(i % 3))
+    text = "\n".join(["a,b,c,d,e,f,y", *(",".join(row) for row in rows)])
+    narrow = from_text(text, block_size=block_size, **hints)
+    expected = collect(narrow)
+    for module in ("text_table", "opening"):
+        monkeypatch.setattr(f"fires.streams.files.{module}.WIDE", 2)
+    wide = from_text(text, block_size=block_size, **hints)
+    assert_same(collect(wide), expected)
+    assert wide.columns.as_json() == narrow.columns.as_json()
+    assert wide.columns.changes == narrow.columns.changes
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [

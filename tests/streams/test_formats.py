@@ -171,6 +171,38 @@ def test_many_columns_of_one_name_take_no_time():
     assert unique_names(["x"] * 100_000)[0][-1] == "x_100000"
 
 
+@pytest.mark.parametrize("end", ["", "\r"])
+def test_very_many_columns_are_read_as_few_are(end):
+    rng = np.random.default_rng(0)
+    width = 6000
+    X = rng.integers(0, 99, (9, width)).astype(str)
+    X[1, 5], X[2, 6], X[3, 0], X[8, width - 1] = "NA", "", "", "?"
+    lines = [",".join(f"c{i}" for i in range(width)), *(",".join(row) for row in X)]
+    opened = open_table(io.BytesIO(f"{end}\n".join(lines).encode()))
+    assert rows_of(opened)[0] == [tuple(row) for row in X]
+    names = opened.column_names
+    kinds = dict.fromkeys(names, "number") | {"c7": "integer", "c9": "category"}
+    opened = open_table(io.BytesIO(f"{end}\n".join(lines).encode()))
+    (chunk,) = opened.chunks(kinds, Position())
+    assert chunk.frame.columns == list(names)
+    assert chunk.frame["c9"].to_list() == X[:, 9].tolist()
+    assert chunk.frame["c7"].to_list() == X[:, 7].astype(int).tolist()
+    numbers = chunk.frame.drop("c7", "c9").to_numpy()
+    gone = np.isin(X, ["NA", "", "?"])
+    expected = np.where(gone, np.nan, np.where(gone, "0", X).astype(float))
+    np.testing.assert_array_equal(numbers, np.delete(expected, [7, 9], axis=1))
+
+
+def test_a_fault_among_very_many_columns_costs_its_line():
+    width = 6000
+    good = ",".join(["1"] * width)
+    text = "\n".join([good.replace("1", "x"), good, good[2:], good + ",1", "", good, good + "x"])
+    rows, faults, _ = text_rows(text)
+    assert len(rows) == 3
+    assert rows[-1][-1] == "1x"
+    assert [line for line, _ in faults] == [3, 4]
+
+
 # Bytes and encodings
 
 
@@ -244,13 +276,6 @@ def test_an_option_that_cannot_be_meant_is_refused_in_one_line(options):
     with pytest.raises(InputError) as caught:
         TextOptions(**options)
     assert "\n" not in str(caught.value)
-
-
-def test_charset_normalizer_may_suggest_an_encoding():
-    pytest.importorskip("charset_normalizer")
-    words = "сколько стоит молоко в деревне,хорошая погода сегодня\n" * 20
-    with pytest.raises(InputError, match=r"--encoding (cp1251|mac_cyrillic|koi8_r)"):
-        columns_of(words.encode("cp1251"))
 
 
 # Packed text
@@ -378,6 +403,26 @@ def test_what_else_a_file_may_be_is_said_with_what_to_do(tmp_path, data, words):
     assert fault_of(path).startswith(str(path))
 
 
+@pytest.mark.parametrize("packing", [*STREAMED, "zip"])
+def test_whatever_byte_of_a_packed_file_is_wrong_it_is_said_in_one_line(tmp_path, packing):
+    text = table().write_csv().encode()
+    whole = packed(text, packing)
+    rng = np.random.default_rng(0)
+    expected, messages = set(text_rows(text)[0]), []
+    for trial in range(150):
+        data = bytearray(whole)
+        at = int(rng.integers(10, len(data))) if trial % 2 else -int(rng.integers(1, 120))
+        data[at] ^= int(rng.integers(1, 256))
+        try:
+            rows = rows_of(saved(tmp_path, bytes(data)))[0]
+        except InputError as error:
+            messages.append(str(error))
+        else:
+            assert packing == "zstd" or expected.issuperset(rows)  # it has no checksum here
+    assert len(messages) > 20
+    assert all("\n" not in message and "x.csv" in message for message in messages)
+
+
 def test_an_archive_with_the_junk_of_a_desktop_holds_one_file(tmp_path):
     path = saved(tmp_path, zipped("folder/", "folder/a.csv", "__MACOSX/folder/._a.csv"))
     assert rows_of(path)[0] == [("1", "2")]
@@ -457,6 +502,13 @@ def test_what_others_write_to_standard_error_meanwhile_is_not_lost(capfd):
     with _without_panics():
         os.write(2, b"progress")
     assert capfd.readouterr().err == "progress"
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_name_with_the_signs_of_a_pattern_is_a_name(tmp_path, kind):
+    path = written(table(), tmp_path, kind)
+    odd = path.rename(tmp_path / f"a[b]*.{kind}")
+    assert len(rows_of(odd)[0]) == 300
 
 
 def test_an_ending_that_does_not_fit_is_said(tmp_path):

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from fires.cli import options
-from fires.cli.reading import Reading, describe, surprises
+from fires.cli.reading import Reading
 from fires.cli.text import printable
+from fires.core.errors import InputError, closest
 
 _EXAMPLES = """\b
 Examples:
@@ -31,13 +32,22 @@ def command(target: str | None, as_json: bool, **how: Any) -> None:
     becomes of it. What is wrong can be set right with the options, which fires select and fires
     compare have too.
     """
-    stream = Reading(**how).open(target)
-    rows, odd = describe(stream), surprises(stream)
+    reading = Reading(**how)
+    stream = reading.look()
+    rows, surprises = stream.columns.describe(), stream.surprises()
+    names = [row["name"] for row in rows]
+    if target is not None and target not in names:
+        hint = closest(target, names, f"it has {', '.join(names[:8])}", quote='"')
+        raise InputError(f'no column "{target}" in {reading.name}', hint=hint)
+    for row in rows:
+        if row["name"] == target:
+            row["done"] = "the target"
     if as_json:
-        click.echo(json.dumps({"columns": rows, "surprises": odd}, ensure_ascii=False))
+        document = {"target": target, "columns": rows, "surprises": surprises}
+        click.echo(json.dumps(document, ensure_ascii=False))
         return
     _print_table(rows)
-    for line in odd:
+    for line in surprises:
         click.echo(printable(line), err=True)
 
 

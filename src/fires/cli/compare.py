@@ -88,7 +88,7 @@ def command(
 ) -> None:
     """Compare selectors on FILE: which of them to use, and whether it matters.
 
-    FILE is a CSV, TSV or Parquet file as for fires select, and is read several times. Each
+    FILE is a table as for fires select, but no pipe: it is read several times. Each
     selector learns from its batches in their order; a predictor that sees nothing but the
     selected features is tested on each batch before both learn from it. A missing value counts
     as the mean of its column so far.
@@ -108,7 +108,9 @@ def command(
         folder = None
         if out is not None:
             folder = stack.enter_context(OutFolder(out, "compare.json", overwrite=overwrite))
-        stream = reading.open(target)
+        stream = reading.open(target, holds="classes")
+        if stream.columns is None:
+            raise InputError(f"{reading.name} is svmlight: selectors are compared on tables")
         notices = Notices(stream, quiet)
         bar = one_bar(
             "reading the labels",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import glob
 import os
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli.text import printable
-from fires.core.errors import InputError
+from fires.core.errors import InputError, Question
 
 if TYPE_CHECKING:
     from fires.streams.files import FileStream
@@ -63,8 +63,6 @@ class Reading:
         files = tuple(path for given in self.file for path in _matching(given))
         if "-" in files and len(files) > 1:
             raise InputError("standard input cannot be read together with files")
-        if files == ("-",) and (sys.stdin is None or sys.stdin.closed):
-            raise InputError("standard input is closed", hint="pipe a table into it, or name FILE")
         return files
 
     @property
@@ -99,37 +97,72 @@ class Reading:
         """
         from fires.streams.files import from_file
 
-        named = {"exclude": self.exclude, "categorical": self.categorical, "numeric": self.numeric}
-        names = self._known_names(named.values())
-        given: dict[str, Any] = {what: named_columns(named[what], names) for what in named}
-        given |= self._text | {"na_values": named_columns(self.na_values, ())}
-        given = {name: value for name, value in given.items() if value not in (None, [], True)}
-        return from_file(self._source, target, **given, **more)
+        names = self._names_with_commas()
+        exclude = named_columns(self.exclude, names)
+        said = {**self._said_of_text(), **self._said_of_columns(names)}
+        with self._named_in_questions():
+            return from_file(self.files, target, exclude=exclude, **said, **more)
 
-    @property
-    def _source(self) -> Any:
-        return self.files[0] if len(self.files) == 1 else list(self.files)
+    def look(self) -> FileStream:
+        """Find out what the columns hold, from the first rows alone.
 
-    @property
-    def _text(self) -> dict[str, Any]:
+        Returns
+        -------
+        FileStream
+            Of use for its ``columns`` and ``surprises``.
+        """
+        from fires.columns import Hints
+        from fires.streams.files import look_at
+        from fires.streams.files.options import TextOptions
+
+        names = self._names_with_commas()
+        exclude = named_columns(self.exclude, names)
+        hints = Hints(**self._said_of_columns(names))
+        with self._named_in_questions():
+            text = TextOptions(**self._said_of_text())
+            return look_at(self.files, exclude=exclude, hints=hints, options=text)
+
+    @contextmanager
+    def _named_in_questions(self) -> Iterator[None]:
+        """Let questions name the file: who asks them sees nothing but columns."""
+        try:
+            yield
+        except Question as error:
+            raise error.at(self.name) from None
+
+    def _said_of_text(self) -> dict[str, Any]:
+        """What was said of the text."""
         return {
             "delimiter": self.sep,
-            "decimal": self.decimal,
-            "thousands": self.thousands,
             "encoding": self.encoding,
             "header": not self.no_header,
             "comment": self.comment,
+        }
+
+    def _said_of_columns(self, names: Sequence[str]) -> dict[str, Any]:
+        """What was said of the columns."""
+        return {
+            "categorical": named_columns(self.categorical, names),
+            "numeric": named_columns(self.numeric, names),
+            "na_values": named_columns(self.na_values, ()),
+            "decimal": self.decimal,
+            "thousands": self.thousands,
             "dates": self.dates,
         }
 
-    def _known_names(self, given: Any) -> Sequence[str]:
-        """The names of the columns, where one of those given may have a comma in it."""
-        if self.reads_once or not any("," in value for values in given for value in values):
+    def _names_with_commas(self) -> Sequence[str]:
+        """The names of the columns, if one of those given may have a comma in it.
+
+        Of what can be read only once, they are not known.
+        """
+        given = (*self.exclude, *self.categorical, *self.numeric)
+        if self.reads_once or not any("," in value for value in given):
             return ()
         from fires.streams.files.opening import open_table
-        from fires.streams.files.text_blocks import BLOCK
+        from fires.streams.files.options import TextOptions
 
-        return open_table(self.files[0], self.sep, BLOCK).column_names
+        table = open_table(self.files[0], TextOptions(**self._said_of_text()))
+        return getattr(table, "column_names", ())  # svmlight has none
 
 
 def _matching(given: str) -> list[str]:
@@ -192,44 +225,7 @@ class Notices:
 
     def tell(self) -> None:
         """Tell what was found since the last time."""
-        for line in surprises(self._stream):
+        for line in self._stream.surprises():
             if line not in self._told and not self._quiet:
                 click.echo(printable(line), err=True)
             self._told.add(line)
-
-
-# The two that follow are all that commands know of the columns of a stream.
-
-
-def surprises(stream: FileStream) -> list[str]:
-    """What a user might not expect of the columns, as far as it is known by now.
-
-    Parameters
-    ----------
-    stream : FileStream
-        What is read.
-
-    Returns
-    -------
-    list of str
-        A line each.
-    """
-    return stream.surprises() if hasattr(stream, "surprises") else []
-
-
-def describe(stream: FileStream) -> list[dict[str, Any]]:
-    """Every column of the table, and what is done with it.
-
-    Parameters
-    ----------
-    stream : FileStream
-        What is read.
-
-    Returns
-    -------
-    list of dict
-        Name, kind, share of missing values, count of those that could not be read, distinct
-        values, an example, and what was done.
-    """
-    columns = stream.columns
-    return columns.describe() if hasattr(columns, "describe") else []

@@ -18,7 +18,7 @@ from fires.cli import options
 from fires.cli.config import as_toml
 from fires.cli.interrupts import Interruptible, let_signals_through
 from fires.cli.progress import Values, one_bar
-from fires.cli.reading import Notices, Reading, describe
+from fires.cli.reading import Notices, Reading
 from fires.cli.run_facts import run_facts
 from fires.cli.startup import quick_imports
 from fires.cli.text import EXPECTED, message, printable, saying_where
@@ -84,15 +84,17 @@ def command(
 ) -> None:
     """Rank the features of FILE by how much they tell about a target.
 
-    FILE is a CSV or TSV file with a header, packed with gzip or not, a Parquet file, or - for
-    standard input. It is read once, in bounded memory, batch by batch, a pipe as it fills; text
-    columns become categories, dates become numbers. Rows that cannot be used are counted, shown
-    and left out. Several files, or a pattern such as "events/*.csv", are read one after the other.
+    FILE is text with a header (CSV, TSV), NDJSON, svmlight, Parquet or Arrow, text packed or not,
+    or - for standard input; fires columns FILE shows how it is understood. Several files, or a
+    pattern such as "events/*.csv", are read one after the other. They are read once, in bounded
+    memory, batch by batch, a pipe as it fills. Rows that cannot be used are counted, shown and
+    left out.
 
     While it reads, a Perceptron that sees nothing but the selected features is tested on each
     batch before it learns from it: its accuracy says what the selection is worth. Where the
     target holds numbers or counts, it is a linear regression, with R2 (1 is perfect, 0 no better
-    than the mean of the rows before) and MAE, the mean absolute error.
+    than the mean of the rows before) and MAE, the mean absolute error. Of svmlight, whose rows
+    are sparse, nothing is predicted, and --target is not needed.
 
     Whatever ends the run early, Ctrl-C or an error: what was learnt until then is shown and saved.
     """
@@ -144,7 +146,8 @@ def command(
         if folder is not None:
             try:
                 folder.write("run.toml", as_toml(click.get_current_context(), file=reading.files))
-                folder.finish(pipeline, names, totals, run, describe(stream))
+                columns = () if stream.columns is None else stream.columns.describe()
+                folder.finish(pipeline, names, totals, run, columns)
             except OSError as error:
                 unsaved = error
     chosen = [row for row in feature_rows(selector, names, totals) if row["selected"]]
@@ -158,13 +161,20 @@ def command(
 
 
 def _pipeline(selector: FIRES, model: str, scale: str | None, first: Batch) -> OnlinePipeline:
-    """A Perceptron, if the target holds classes, as FIRES too finds out from the first batch."""
+    """A Perceptron, if the target holds classes, as FIRES too finds out from the first batch.
+
+    Sparse rows, of svmlight, may have a million columns: nothing is predicted from them.
+    """
+    import numpy as np
+
     from fires.core.classes import has_fractions
     from fires.pipeline import OnlinePipeline
     from fires.predictors import LinearRegressor, Perceptron
 
     numeric = model in _NUMERIC or has_fractions(first.y)
-    return OnlinePipeline(selector, LinearRegressor() if numeric else Perceptron(), scale)
+    predictor = LinearRegressor() if numeric else Perceptron()
+    dense = isinstance(first.X, np.ndarray)
+    return OnlinePipeline(selector, predictor if dense else None, scale)
 
 
 def _learn(
@@ -178,11 +188,11 @@ def _learn(
     """Test on each batch and learn from it, to the end of the source."""
     from fires.evaluation.prequential import prequential
     from fires.metrics.prediction import Scores
-    from fires.predictors import Perceptron
+    from fires.predictors import LinearRegressor, Perceptron
 
     began = time.perf_counter()
-    classes = isinstance(pipeline.predictor, Perceptron)
-    totals.whole = Scores(("accuracy",) if classes else ("r2", "mae"))
+    scores = {Perceptron: ("accuracy",), LinearRegressor: ("r2", "mae")}
+    totals.whole = Scores(scores.get(type(pipeline.predictor), ()))
     for step in prequential(source, pipeline, batch_size=batch_size, scores=totals.whole):
         totals.add(step)
         if folder is not None:

@@ -239,7 +239,7 @@ def column_table(rows: Sequence[Mapping[str, Any]], width: int | None = None) ->
         "kind": [str(row["kind"]) for row in rows],
         "missing": [_if_known("{:.1%}", row["missing"]) for row in rows],
         "distinct": [_if_known("{:,}", row["distinct"]) for row in rows],
-        "example": [_if_known("{}", row["example"]) for row in rows],
+        "example": [_short(_if_known("{}", row["example"])) for row in rows],
         "what is done": [printable(str(row["done"])) for row in rows],
     }
     words = ("name", "kind", "example", "what is done")
@@ -260,3 +260,7 @@ def column_table(rows: Sequence[Mapping[str, Any]], width: int | None = None) ->
 def _if_known(text: str, value: Any) -> str:
     """The text with the value in it, safe to show."""
     return "" if value is None else printable(text.format(value))
+
+
+def _short(text: str, most: int = 16) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -165,6 +165,8 @@ def _by_form(columns: Columns) -> dict[str, list[str]]:
     said: dict[NumberForm | DateForm, str] = {}
     for column in columns.used:
         seen = _read_as(column, columns.facts.get(column.name))
+        if isinstance(column.form, DateForm) and column.form.order == columns.hints.dates:
+            continue  # the user said so
         if seen and column.form is not None:
             names.setdefault(column.form, []).append(column.name)
             said.setdefault(column.form, seen)

@@ -26,6 +26,35 @@ _MOST_FACTS = 10_000
 """Columns of which examples are kept."""
 
 
+class Numbers(NamedTuple):
+    """Columns that are numbers already, for tables with too many columns for a frame.
+
+    Parameters
+    ----------
+    names : tuple of str
+        What they are called.
+    X : ndarray (n_rows, n_columns)
+        NaN where a value is missing.
+    """
+
+    names: tuple[str, ...]
+    X: npt.NDArray[np.float64]
+
+    def rows(self, which: Any) -> Numbers:
+        """Some of the rows.
+
+        Parameters
+        ----------
+        which : slice or ndarray
+            Which rows.
+
+        Returns
+        -------
+        Numbers
+        """
+        return Numbers(self.names, self.X[which])
+
+
 class Change(NamedTuple):
     """A column is of another kind from a row on.
 
@@ -96,6 +125,17 @@ class Columns:
     hints : Hints
         What the user said about them.
 
+    Attributes
+    ----------
+    all, used : tuple of Column
+        All columns of the table, and those that become features.
+    names : tuple of str
+        What the features are called.
+    tallies : Tallies
+        What was met in the rows encoded so far.
+    changes : tuple of Change
+        The columns that changed their kind.
+
     Examples
     --------
     >>> frame = pl.DataFrame({"town": ["Bonn", "Ulm", "Ulm"], "share": ["5%", "x", "7.5%"]})
@@ -106,14 +146,26 @@ class Columns:
     """
 
     def __init__(self, columns: Sequence[Column], hints: Hints | None = None) -> None:
-        self.all = tuple(columns)
         self.hints = hints or Hints()
+        self._know(tuple(columns))
         self.tallies = Tallies.none(len(self.used))
         self.changes: tuple[Change, ...] = ()
         self.facts: Mapping[str, Facts] = {}
 
+    def _know(self, columns: tuple[Column, ...]) -> None:
+        """Keep at hand what is asked for with every batch: there may be very many columns."""
+        self.all = columns
+        self.used = tuple(column for column in columns if column.kind != "left out")
+        self.names = tuple(column.name for column in self.used)
+        self._are_plain = all(column.is_plain for column in self.used)
+
     @classmethod
-    def learn(cls, sample: pl.DataFrame, hints: Hints | None = None) -> Self:
+    def learn(
+        cls,
+        sample: pl.DataFrame,
+        hints: Hints | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Self:
         """Find out what the columns of a sample hold.
 
         Parameters
@@ -122,30 +174,26 @@ class Columns:
             The first rows of a table.
         hints : Hints, optional
             What the user says about the columns.
+        names : sequence of str, optional
+            The names of all columns, in order; those that the sample lacks are plain numbers.
 
         Returns
         -------
         Columns
         """
-        learnt = cls(find_columns(sample, hints), hints)
+        columns = find_columns(sample, hints)
+        if names is not None:
+            found = {column.name: column for column in columns}
+            columns = tuple(found.get(name) or Column(name, "number") for name in names)
+        learnt = cls(columns, hints)
         if sample.width <= _MOST_FACTS:
             learnt.facts = account.facts_of(sample)
         return learnt
 
     @property
-    def used(self) -> tuple[Column, ...]:
-        """The columns that become features."""
-        return tuple(column for column in self.all if column.kind != "left out")
-
-    @property
     def left_out(self) -> tuple[Column, ...]:
         """The columns that cannot be used."""
         return tuple(column for column in self.all if column.kind == "left out")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What the features are called."""
-        return tuple(column.name for column in self.used)
 
     # --- encoding ---------------------------------------------------------------------------
 
@@ -175,7 +223,9 @@ class Columns:
             refuse_names(lacking, new)
         return frame.with_columns(pl.lit(None).alias(name) for name in lacking)
 
-    def encode(self, frame: pl.DataFrame) -> tuple[npt.NDArray[np.float64], Columns]:
+    def encode(
+        self, frame: pl.DataFrame, numbers: Numbers | None = None
+    ) -> tuple[npt.NDArray[np.float64], Columns]:
         """Turn rows into numbers, and learn from them what was not known of the columns.
 
         New categories get the next code. An empty column becomes what its first value is. A column
@@ -185,6 +235,8 @@ class Columns:
         ----------
         frame : polars.DataFrame
             Has all the features, and maybe other columns.
+        numbers : Numbers, optional
+            The features that the frame lacks.
 
         Returns
         -------
@@ -193,9 +245,11 @@ class Columns:
         columns : Columns
             What is known now.
         """
+        if numbers is not None:
+            return self._encode_many(frame, numbers)
         X = self._plain(frame)
         if X is not None:
-            return X, self._counted(len(frame), X, {})
+            return X, self._counted(X, {})
         known = self._opened(frame)
         cells = known._read(frame)
         turn, misfits = known._misfits(cells)
@@ -211,6 +265,41 @@ class Columns:
             rest, known = known.encode(after)
             return np.concatenate([X, rest]), known
         return known._with_codes(frame, cells, misfits)
+
+    def _encode_many(
+        self, frame: pl.DataFrame, numbers: Numbers
+    ) -> tuple[npt.NDArray[np.float64], Columns]:
+        """The features of a frame are encoded by themselves, and put among the numbers."""
+        if self._are_plain and numbers.names == self.names and not any(scan(numbers.X)[1:]):
+            X = self._without_words(numbers.X)
+            return X, self._counted(X, {})
+        places = {name: place for place, name in enumerate(self.names)}
+        here = [places[name] for name in self.names if name in frame.columns]
+        there = [places[name] for name in numbers.names]
+        X = np.empty((len(numbers.X), len(places)))
+        huge = np.abs(numbers.X) > LARGEST
+        X[:, there] = self._without_words(np.where(huge, np.nan, numbers.X))
+        part = self._part(here)
+        X[:, here], part = part.encode(frame)
+        known = self._with({column.name: column for column in part.all})._counted(X, {})
+        missing, unreadable = known.tallies.missing.copy(), self.tallies.unreadable.copy()
+        missing[here], unreadable[here] = part.tallies.missing, part.tallies.unreadable
+        unreadable[there] += huge.sum(axis=0)
+        missing[there] -= huge.sum(axis=0)
+        known.tallies = replace(part.tallies, missing=missing, unreadable=unreadable)
+        known.changes += tuple(
+            change._replace(feature=here[change.feature]) for change in part.changes
+        )
+        return X, known
+
+    def _part(self, places: list[int]) -> Columns:
+        """Some of the features, as if there were no others."""
+        part = Columns([self.used[place] for place in places], self.hints)
+        tallies = self.tallies
+        part.tallies = replace(
+            tallies, missing=tallies.missing[places], unreadable=tallies.unreadable[places]
+        )
+        return part
 
     def transform(self, frame: pl.DataFrame) -> npt.NDArray[np.float64]:
         """Turn rows into numbers by what is known; nothing is learnt.
@@ -236,7 +325,7 @@ class Columns:
         Each call into polars waits for the interpreter when it returns, and while a batch is
         learnt from that takes long: column by column, reading ahead would be no gain.
         """
-        if any(not column.is_plain for column in self.used) or self.tallies.misfits:
+        if not self._are_plain or self.tallies.misfits:
             return None
         if tuple(frame.columns) != self.names:
             frame = frame.select(self.names)
@@ -263,7 +352,7 @@ class Columns:
             first = values.drop_nulls().head(1)
             if len(first):
                 found[column.name] = self._kind_of(first)
-        return self._with(found) if found else self
+        return self._with(found)
 
     def _kind_of(self, values: pl.Series) -> Column:
         """What a column holds, by some values that came too late for a question."""
@@ -276,7 +365,9 @@ class Columns:
         return {
             column.name: read_cells(frame[column.name], column, self.hints)
             for column in self.used
-            if self.hints.na_values or not (column.is_plain and _is_ready(frame[column.name]))
+            if self.hints.na_values
+            or column.name in self.tallies.misfits
+            or not (column.is_plain and _is_ready(frame[column.name]))
         }
 
     def _misfits(self, cells: Mapping[str, Cells]) -> tuple[int | None, dict[str, tuple[str, ...]]]:
@@ -319,7 +410,7 @@ class Columns:
             }
         )
         X = known._assembled(frame, cells)
-        known = known._counted(len(frame), X, cells)
+        known = known._counted(X, cells)
         changed = {
             name: self._kind_of(pl.Series(name, texts, dtype=pl.String))
             for name, texts in misfits.items()
@@ -373,13 +464,13 @@ class Columns:
     # --- what is known ----------------------------------------------------------------------
 
     def _with(self, found: Mapping[str, Column]) -> Columns:
+        if not found:
+            return self
         other = copy.copy(self)
-        other.all = tuple(found.get(column.name, column) for column in self.all)
+        other._know(tuple(found.get(column.name, column) for column in self.all))
         return other
 
-    def _counted(
-        self, n_rows: int, X: npt.NDArray[np.float64], cells: Mapping[str, Cells]
-    ) -> Columns:
+    def _counted(self, X: npt.NDArray[np.float64], cells: Mapping[str, Cells]) -> Columns:
         """With these rows counted."""
         other, before = copy.copy(self), self.tallies
         missing, unreadable = before.missing, before.unreadable
@@ -387,18 +478,18 @@ class Columns:
         if scan(X)[0]:
             n_empty = np.isnan(X).sum(axis=0)
             n_bad = np.zeros(len(n_empty), dtype=np.int64)
-            for place, column in enumerate(self.used):
-                cell = cells.get(column.name)
-                if cell is None:
+            for place, name in enumerate(self.names) if cells else ():
+                cell = cells.get(name)
+                if cell is None or not cell.n_unreadable:
                     continue
                 n_bad[place] = cell.n_unreadable
-                if n_bad[place] and column.name not in examples:
+                if name not in examples:
                     first = cell.source.filter(cell.unreadable)[0]
-                    examples = {**examples, column.name: str(first)}
+                    examples = {**examples, name: str(first)}
             missing, unreadable = missing + n_empty - n_bad, unreadable + n_bad
         other.tallies = replace(
             before,
-            n_rows=before.n_rows + n_rows,
+            n_rows=before.n_rows + len(X),
             missing=missing,
             unreadable=unreadable,
             examples=examples,

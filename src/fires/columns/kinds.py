@@ -214,7 +214,7 @@ class _Finder:
         for what, column in (("numbers", Column("", "number")), ("dates", dates)):
             if 2 * read_cells(values, column).n_unreadable <= len(values) > 0:
                 return f"holds {what} and other text: its values are categories"
-        if find_number_form(texts, self._hints) is not None:
+        if find_number_form(values.to_list(), self._hints) is not None:
             return "holds numbers in several units: its values are categories"
         return ""
 

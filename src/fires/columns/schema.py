@@ -53,7 +53,7 @@ class DateForm:
     order: DateOrder = "year-first"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column, its kind and, in order of their codes, the categories met so far.
 

@@ -106,7 +106,7 @@ class Target:
         if holds == "numbers":
             return cls(_number_column(values, hints), hints)
         if kind != "category" or values.dtype != pl.String:
-            column = Column(name, kind if kind != "empty" else "category")
+            column = Column(name, kind)
         else:
             column = _text_column(values, hints)
         if column.kind == "number" and (column.form is None or holds == "classes"):
@@ -125,6 +125,24 @@ class Target:
     def is_plain(self) -> bool:
         """Whether a parser may read it as a number."""
         return self.column.is_plain
+
+    def opened(self, values: pl.Series) -> Target:
+        """The target as its first value shows it, if none was known before.
+
+        Parameters
+        ----------
+        values : polars.Series
+            The target of some rows, as it stands in its file.
+
+        Returns
+        -------
+        Target
+            This one, if it is known already or there is still no value.
+        """
+        if self.column.kind != "empty":
+            return self
+        first = read_cells(values, self.column, self.hints).source.drop_nulls().head(1)
+        return Target.learn(first, self.hints) if len(first) else self
 
     def _ask(self, values: pl.Series) -> None:
         """Ask about labels nearly all of which are different."""
@@ -198,9 +216,9 @@ def _text_column(values: pl.Series, hints: Hints) -> Column:
     column = find_column(values, hints)
     text = tidy(values, hints.na_values)
     n_values = len(text) - text.null_count()
-    if column.kind in ("left out", "empty") or n_values == 0:
-        return Column(values.name, "category" if n_values else "number")
-    if column.kind == "category":
+    if n_values == 0:
+        return Column(values.name, "empty")
+    if column.kind in ("category", "left out", "empty"):
         return Column(values.name, "category")
     words = drop_words(text).null_count() - text.null_count()
     n_bad = read_cells(values, column, hints).n_unreadable + words

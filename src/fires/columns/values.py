@@ -100,6 +100,9 @@ def read_cells(series: pl.Series, column: Column, hints: Hints = NO_HINTS) -> Ce
     >>> cells.values.to_list(), cells.source.to_list()
     ([1.5, None, None], ['1.5', None, 'old'])
     """
+    if kind_of_type(series.dtype) is None:  # nested values, in a column that had others before
+        there = pl.Series(series.name, ["nested"]).new_from_index(0, len(series))
+        return Cells(_read_nothing(series, column), there.set(series.is_null(), None))
     if series.dtype in (pl.Categorical, pl.Enum):
         series = series.cast(pl.String)
     if series.dtype != pl.String:
@@ -111,7 +114,11 @@ def read_cells(series: pl.Series, column: Column, hints: Hints = NO_HINTS) -> Ce
     text = tidy(series, hints.na_values)
     if column.kind == "category":
         return Cells(text, text)
-    return Cells(_READERS[column.kind](text, column), drop_words(text))
+    cells = Cells(_READERS[column.kind](text, column), drop_words(text))
+    if column.is_plain and hints.na_values:  # -999 and -999.0 are the same
+        gone = cells.values.is_in(hints.na_numbers)
+        return Cells(cells.values.set(gone, None), cells.source.set(gone, None))
+    return cells
 
 
 def _read_typed(series: pl.Series, column: Column, hints: Hints) -> Cells:

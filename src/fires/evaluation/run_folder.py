@@ -93,6 +93,8 @@ class RunFolder(OutFolder):
             # The records are what is large, and what can be missed: without them it may fit.
             os.truncate(self._draft / _STEPS, 0)
             self._write_rest(pipeline, names, totals, run, columns)
+        if not columns:
+            (self.path / _COLUMNS).unlink(missing_ok=True)  # it would be of an earlier run
         self.publish()
 
     def _close_steps(self) -> None:

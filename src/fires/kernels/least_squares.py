@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from fires.core.belief import Floats
+from fires.kernels import Matrix, read_only
 from fires.kernels.compiling import compiled
+from fires.kernels.sparse import Ints
 
 RATE = 0.05
 """The share of a row's own error that one step removes."""
@@ -15,34 +18,76 @@ PACE = 0.01
 """The share of the latest row in the running mean absolute error."""
 
 
-@compiled
-def least_squares_pass(X: Floats, y: Floats, weights: Floats, own: Floats) -> None:
-    """Learn from every row of X in order, in place; ``own`` holds the intercept and the mean error.
+def least_squares_pass(X: Matrix, y: Floats, weights: Floats, own: Floats) -> None:
+    """Learn from every row of X in order, in place; a sparse row costs what its entries cost.
 
     See :class:`fires.predictors.LinearRegressor` for the formula.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix (n_rows, n_features)
+        The rows. CSR must have no duplicate entries.
+    y : ndarray (n_rows,)
+        Their numbers.
+    weights : ndarray (n_features,)
+        The coefficients.
+    own : ndarray (2,)
+        The intercept and the mean error.
     """
+    if sp.issparse(X):
+        rows = X.tocsr()  # itself, if it is CSR
+        least_squares_csr(*read_only(rows.data, rows.indices, rows.indptr), y, weights, own)
+    else:
+        least_squares_rows(X, y, weights, own)
+
+
+@compiled
+def least_squares_rows(X: Floats, y: Floats, weights: Floats, own: Floats) -> None:
+    """See :func:`least_squares_pass_plain`."""
     for b in range(X.shape[0]):
         x = X[b]
         score, norm = own[0], 1.0
         for j in range(len(x)):
             score += weights[j] * x[j]
             norm += x[j] * x[j]
-        error = y[b] - score
-        size = abs(error)
-        if own[1] > 0.0:
-            limit = LIMIT * own[1]
-            error = min(max(error, -limit), limit)
-            own[1] += PACE * (min(size, limit) - own[1])
-        else:
-            own[1] = size
-        step = RATE * error / norm
+        step = _step(y[b] - score, norm, own)
         for j in range(len(x)):
             weights[j] += step * x[j]
         own[0] += step
 
 
+@compiled
+def least_squares_csr(
+    data: Floats, indices: Ints, indptr: Ints, y: Floats, weights: Floats, own: Floats
+) -> None:
+    """See :func:`least_squares_pass_plain`."""
+    for b in range(len(indptr) - 1):
+        first, last = indptr[b], indptr[b + 1]
+        score, norm = own[0], 1.0
+        for i in range(first, last):
+            score += weights[indices[i]] * data[i]
+            norm += data[i] * data[i]
+        step = _step(y[b] - score, norm, own)
+        for i in range(first, last):
+            weights[indices[i]] += step * data[i]
+        own[0] += step
+
+
+@compiled
+def _step(error: float, norm: float, own: Floats) -> float:
+    """How far to go along a row; the mean error takes the row in."""
+    size = abs(error)
+    if own[1] > 0.0:
+        limit = LIMIT * own[1]
+        error = min(max(error, -limit), limit)
+        own[1] += PACE * (min(size, limit) - own[1])
+    else:
+        own[1] = size
+    return RATE * error / norm
+
+
 def least_squares_pass_plain(X: Floats, y: Floats, weights: Floats, own: Floats) -> None:
-    """The definition of :func:`least_squares_pass`."""
+    """The definition of :func:`least_squares_pass`, for dense rows."""
     for x, value in zip(X, y, strict=True):
         error = value - (own[0] + weights @ x)
         size, limit = abs(error), LIMIT * own[1] if own[1] > 0.0 else np.inf

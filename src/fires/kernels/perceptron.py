@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from fires.core.belief import Floats
+from fires.kernels import Matrix, read_only
 from fires.kernels.compiling import compiled
+from fires.kernels.sparse import Ints
+
+
+def perceptron_pass(X: Matrix, y: Floats, weights: Floats, bias: Floats) -> None:
+    """Learn from every row of X in order, in place; a sparse row costs what its entries cost.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix (n_rows, n_features)
+        The rows. CSR must have no duplicate entries.
+    y : ndarray (n_classes, n_rows)
+        -1 and +1.
+    weights : ndarray (n_classes, n_features)
+        The coefficients.
+    bias : ndarray (n_classes,)
+        The intercepts.
+    """
+    if sp.issparse(X):
+        rows = X.tocsr()  # itself, if it is CSR
+        perceptron_csr(*read_only(rows.data, rows.indices, rows.indptr), y, weights, bias)
+    else:
+        perceptron_rows(X, y, weights, bias)
 
 
 @compiled
-def perceptron_pass(X: Floats, y: Floats, weights: Floats, bias: Floats) -> None:
-    """Learn from every row of X in order, in place; ``y`` has a row of -1 and +1 per class."""
+def perceptron_rows(X: Floats, y: Floats, weights: Floats, bias: Floats) -> None:
+    """See :func:`perceptron_pass_plain`."""
     for b in range(X.shape[0]):
         x = X[b]
         for k in range(weights.shape[0]):
@@ -24,10 +48,28 @@ def perceptron_pass(X: Floats, y: Floats, weights: Floats, bias: Floats) -> None
                 bias[k] += y[k, b]
 
 
+@compiled
+def perceptron_csr(
+    data: Floats, indices: Ints, indptr: Ints, y: Floats, weights: Floats, bias: Floats
+) -> None:
+    """See :func:`perceptron_pass_plain`."""
+    for b in range(len(indptr) - 1):
+        first, last = indptr[b], indptr[b + 1]
+        for k in range(weights.shape[0]):
+            w = weights[k]
+            score = bias[k]
+            for i in range(first, last):
+                score += w[indices[i]] * data[i]
+            if y[k, b] * score <= 0.0:
+                for i in range(first, last):
+                    w[indices[i]] += y[k, b] * data[i]
+                bias[k] += y[k, b]
+
+
 def perceptron_pass_plain(
     X: Floats, y: Floats, weights: Floats, bias: Floats
 ) -> tuple[Floats, Floats]:
-    """The definition of :func:`perceptron_pass`."""
+    """The definition of :func:`perceptron_pass`, for dense rows."""
     weights, bias = weights.copy(), bias.copy()
     for x, labels in zip(X, y.T, strict=True):
         wrong = labels * (weights @ x + bias) <= 0.0

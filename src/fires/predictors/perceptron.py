@@ -26,7 +26,8 @@ class Perceptron(Predictor):
 
     The update is that of scikit-learn's ``Perceptron`` without shuffling. It is compiled and checks
     nothing itself, so that a batch of a hundred rows takes no longer than in the selector. New
-    classes are added as they arrive, one against the rest. Sparse rows are refused.
+    classes are added as they arrive, one against the rest. A sparse row costs what its entries
+    cost.
 
     Examples
     --------
@@ -57,10 +58,6 @@ class Perceptron(Predictor):
         super().check(batch, expected)
 
     def _check_rows(self, X: Any) -> None:
-        if not isinstance(X, np.ndarray) and sp.issparse(X):
-            raise ValueError(
-                "This Perceptron needs dense rows; scikit-learn's SGDClassifier takes sparse ones."
-            )
         if hasattr(self, "coef_") and X.shape[1] != self.coef_.shape[1]:
             # A compiled loop would follow them out of the coefficients.
             raise ValueError(
@@ -68,12 +65,12 @@ class Perceptron(Predictor):
                 f"{self.coef_.shape[1]}."
             )
 
-    def predict(self, X: Floats) -> Labels:
+    def predict(self, X: Any) -> Labels:
         """The label of each row.
 
         Parameters
         ----------
-        X : ndarray (n_rows, n_features)
+        X : ndarray or CSR matrix (n_rows, n_features)
             Rows of full width.
 
         Returns
@@ -83,12 +80,12 @@ class Perceptron(Predictor):
         prediction: Labels = self.classes_[self.predict_codes(X)]
         return prediction
 
-    def predict_codes(self, X: Floats) -> Codes:
+    def predict_codes(self, X: Any) -> Codes:
         """The index of each row's label in ``classes_``.
 
         Parameters
         ----------
-        X : ndarray (n_rows, n_features)
+        X : ndarray or CSR matrix (n_rows, n_features)
             Rows of full width.
 
         Returns
@@ -100,8 +97,12 @@ class Perceptron(Predictor):
             positive: Codes = (X @ self.coef_[0] > -self.intercept_[0]).astype(np.intp)
             return positive
         if n_classes == 1:
-            return np.zeros(len(X), dtype=np.intp)
-        best: Codes = (X @ self.coef_.T + self.intercept_).argmax(axis=1)
+            return np.zeros(X.shape[0], dtype=np.intp)
+        if sp.issparse(X):  # SciPy would copy coef_.T, however few entries there are
+            scores = np.column_stack([X @ row for row in self.coef_])
+        else:
+            scores = X @ self.coef_.T
+        best: Codes = (scores + self.intercept_).argmax(axis=1)
         return best
 
     def restart_features(self, columns: npt.NDArray[np.intp]) -> None:

@@ -33,7 +33,7 @@ class LinearRegressor(Predictor):
     with :math:`\eta = 0.05`. Numbers of any scale are learnt alike, as e has the scale of y. s is
     the running mean of the absolute error, so a single bad number cannot spoil what was learnt.
     b and s start with the median of the first batch and the mean absolute deviation from it,
-    without the largest tenth. Sparse rows are refused.
+    without the largest tenth. A sparse row costs what its entries cost.
 
     Examples
     --------
@@ -61,11 +61,6 @@ class LinearRegressor(Predictor):
 
     def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt."""
-        if not isinstance(batch.X, np.ndarray):
-            raise ValueError(
-                "This LinearRegressor needs dense rows; scikit-learn's SGDRegressor takes sparse "
-                "ones."
-            )
         if hasattr(self, "coef_") and batch.X.shape[1] != len(self.coef_):
             # A compiled loop would follow them out of the coefficients.
             raise ValueError(
@@ -77,12 +72,12 @@ class LinearRegressor(Predictor):
             raise ValueError("LinearRegressor learns finite numbers, and y holds something else.")
         repeated(y, None, batch.weight, "LinearRegressor")
 
-    def predict(self, X: Floats) -> Labels:
+    def predict(self, X: Any) -> Labels:
         """The number of each row.
 
         Parameters
         ----------
-        X : ndarray (n_rows, n_features)
+        X : ndarray or CSR matrix (n_rows, n_features)
             Rows of full width.
 
         Returns

@@ -76,8 +76,9 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
 
         Parameters
         ----------
-        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
-            Named columns may come in any order.
+        X : array, sparse matrix, pandas or polars frame, list of dicts (n_samples, n_features)
+            Named columns may come in any order. Text, categories and dates become numbers; see
+            :class:`fires.columns.Columns`, and ``columns_`` afterwards.
         y : array (n_samples,)
             Labels of any kind, or numbers. An unsupervised method does not look at it.
         classes : array, optional

@@ -75,6 +75,8 @@ class Pipe:
     """
 
     def __init__(self, file: BinaryIO, *, close: bool = False) -> None:
+        if getattr(file, "closed", False):
+            raise InputError("it is closed already")
         self._file = file
         self._read = getattr(file, "read1", file.read)  # the one that does not wait for all of it
         self._poll = _poll(file)

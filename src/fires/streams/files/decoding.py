@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import codecs
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 _AT_ONCE = 1 << 18
@@ -71,12 +69,7 @@ def hint(sample: bytes) -> str:
     """
     if name := utf16(sample):
         return f"it looks like UTF-16: try --encoding {name}"
-    name = "cp1252"
-    if find_spec("charset_normalizer"):  # it may suggest one, never decide
-        found = import_module("charset_normalizer").from_bytes(sample).best()
-        if found and found.encoding not in ("ascii", "utf_8"):
-            name = found.encoding
-    return f"if it is text, say how it was written: --encoding {name}, for instance"
+    return "if it is text, say how it was written: --encoding cp1252, for instance"
 
 
 def utf16(sample: bytes) -> str | None:

@@ -66,6 +66,7 @@ class JsonTable:
             names.update(dict.fromkeys(row))
             self._nested.update(name for name, v in row.items() if isinstance(v, (dict, list)))
         self.column_names = tuple(names)
+        self._known = frozenset(names)
         if not names:
             raise InputError(f"{self.name} has no columns: its objects are empty")
 
@@ -157,7 +158,7 @@ class JsonTable:
         """Look at a few lines and, if one has a new key, at all of them."""
         starts = np.concatenate([[0], block.ends[:-1] - (block.ends[-1] - len(block.data))])
         few = np.unique([*range(0, len(starts), _LOOK_EVERY), len(starts) - 1])
-        known = {*self.column_names, *self.new_fields}
+        known = self._known.union(self.new_fields)
         for at in starts[few].tolist():
             row = _row(block.data[at : block.data.find(b"\n", at) % (len(block.data) + 1)])
             if isinstance(row, dict) and not known.issuperset(row):
@@ -167,7 +168,7 @@ class JsonTable:
                 return
 
     def _note_new_fields(self, row: dict[str, Any], line: int) -> None:
-        for name in row.keys() - set(self.column_names):
+        for name in row.keys() - self._known:
             self.new_fields.setdefault(name, line)
 
 

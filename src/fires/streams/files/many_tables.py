@@ -73,16 +73,13 @@ class ManyTables:
             if index < start.file:
                 continue
             there = set(table.column_names)
-            columns = [
-                pl.col(name) if name in there else pl.lit(None, pl.String).alias(name)
-                for name in names
-            ]
+            lacking = [pl.lit(None, pl.String).alias(name) for name in names if name not in there]
             wanted = {name: kinds[name] for name in names if name in there}
             begin = start if index == start.file else Position()
             for chunk in table.chunks(wanted, begin, n_rows=n_rows):
                 places = np.column_stack([chunk.places, np.full(len(chunk.places), index)])
                 places[:, 0] += self._before[index]
-                frame = chunk.frame.select(columns)
+                frame = chunk.frame.with_columns(lacking)
                 yield replace(chunk, frame=frame, places=places, source=table.name)
 
 

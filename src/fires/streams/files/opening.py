@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,8 +26,8 @@ from fires.streams.files.svmlight import ENDINGS as SVMLIGHT_ENDINGS
 from fires.streams.files.svmlight import SvmlightFile, looks_like_svmlight
 from fires.streams.files.table import LEAST_ROWS as LEAST_ROWS
 from fires.streams.files.table import SAMPLE_ROWS as SAMPLE_ROWS
-from fires.streams.files.table import FileTable, unreadable
-from fires.streams.files.text_blocks import BLOCK
+from fires.streams.files.table import Chunk, FileTable, unreadable
+from fires.streams.files.text_blocks import BLOCK, WIDE
 from fires.streams.files.text_source import TextSource
 from fires.streams.files.text_table import TextTable
 
@@ -193,7 +193,9 @@ def _hint(name: str, names: Sequence[str]) -> str:
     return closest(name, names, f"it has {', '.join(names[:8])}{more}", quote='"')
 
 
-def read_sample(table: FileTable, names: Sequence[str]) -> pl.DataFrame:
+def read_sample(
+    table: FileTable, names: Sequence[str], as_text: Collection[str] = ()
+) -> pl.DataFrame:
     """Read the first rows of a table.
 
     Parameters
@@ -202,6 +204,9 @@ def read_sample(table: FileTable, names: Sequence[str]) -> pl.DataFrame:
         The table.
     names : sequence of str
         The columns to read.
+    as_text : collection of str
+        Columns that must be there. Of others, a table with very many columns may leave out those
+        that are plain numbers.
 
     Returns
     -------
@@ -209,7 +214,8 @@ def read_sample(table: FileTable, names: Sequence[str]) -> pl.DataFrame:
         As many rows as decide what the columns hold; of text, all columns are text.
     """
     n_rows = min(SAMPLE_ROWS, max(LEAST_ROWS, _SAMPLE_CELLS // len(names)))
-    kinds: dict[str, Kind] = dict.fromkeys(names, "category")
+    kinds: dict[str, Kind] = dict.fromkeys(names, "number" if len(names) > WIDE else "category")
+    kinds |= dict.fromkeys(as_text, "category")
     frames: list[pl.DataFrame] = []
     faults: list[tuple[int, str]] = []
     n_read = 0
@@ -217,8 +223,8 @@ def read_sample(table: FileTable, names: Sequence[str]) -> pl.DataFrame:
         for chunk in table.chunks(kinds, Position(), n_rows=n_rows):
             last_lines = chunk.lines[n_rows - n_read - 1 :][:1]
             faults += [fault for fault in chunk.faults if not (last_lines < fault[0]).any()]
-            frames.append(chunk.frame)
-            n_read += len(chunk.frame)
+            frames.append(_with_numbers(chunk, kinds))
+            n_read += len(chunk.lines)
             if n_read >= (LEAST_ROWS if chunk.short else n_rows):
                 break
     except InputError:
@@ -235,8 +241,28 @@ def read_sample(table: FileTable, names: Sequence[str]) -> pl.DataFrame:
     return _joined(frames).head(n_rows)
 
 
+def _with_numbers(chunk: Chunk, kinds: dict[str, Kind]) -> pl.DataFrame:
+    """The rows as a frame, with those numbers that are text in the rows before or after."""
+    if chunk.numbers is None:
+        return chunk.frame
+    for name in chunk.frame.columns:
+        kinds[name] = "category"
+    wanted = [i for i, name in enumerate(chunk.numbers.names) if kinds[name] == "category"]
+    more = [
+        pl.Series(chunk.numbers.names[i], chunk.numbers.X[:, i]).fill_nan(None).cast(pl.String)
+        for i in wanted
+    ]
+    return chunk.frame.with_columns(more)
+
+
 def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
     """Rows under one another; files of different kinds may give a column different types."""
+    if all(frame.schema == frames[0].schema for frame in frames):
+        return pl.concat(frames) if len(frames) > 1 else frames[0]
+    if any(frame.columns != frames[0].columns for frame in frames):
+        # In the rows before, a column was left out since it held numbers.
+        frames = [frame.select(sorted(frame.columns)) for frame in frames]
+        return pl.concat(frames, how="diagonal_relaxed")
     types: dict[str, pl.DataType] = {}
     for frame in frames:
         for name, kind in frame.schema.items():

@@ -261,6 +261,8 @@ class Unzipped:
             )
         try:
             self._member = archive.open(names[0])
+        except zipfile.BadZipFile as error:
+            raise InputError(f"{name} is damaged: {error}") from None
         except (RuntimeError, NotImplementedError) as error:  # a password, a rare packing
             raise InputError(f"{name} cannot be unpacked: {error}") from None
 

@@ -47,7 +47,9 @@ class ScannedTable:
         self._kind = kind
         with self._plain_errors():
             self._frame = (
-                pl.scan_parquet(path, glob=False) if kind == "Parquet" else pl.scan_ipc(path)
+                pl.scan_parquet(path, glob=False)
+                if kind == "Parquet"
+                else pl.scan_ipc(path, glob=False)
             )
             self._types = self._frame.collect_schema()
             self._n_rows = int(self._frame.select(pl.len()).collect().item())

@@ -158,11 +158,14 @@ def from_file(
     if columns is not None and {*columns.names, name} - set(used):
         raise InputError(f"{table.name} does not have the columns of the earlier run")
     if columns is None or isinstance(target, str):
-        sample = read_sample(table, used)
+        special = {name, *hints.categorical, *hints.numeric}
+        as_text = used if hints.decimal or hints.thousands else special.intersection(used)
+        sample = read_sample(table, used, as_text)
         if isinstance(target, str):
             target = Target.learn(sample[target], hints, holds)
         if columns is None:
-            columns = Columns.learn(sample.drop(name), hints)
+            features = [column for column in used if column != name]
+            columns = Columns.learn(sample.drop(name), hints, features)
     if not columns.names:
         raise InputError(f"{table.name} has no column that can be used besides the target")
     return FileStream(table, columns, target, start or Position())
@@ -209,7 +212,8 @@ def look_at(
     table = open_table(path, options or TextOptions())
     if isinstance(table, SvmlightFile):
         raise InputError(f"{table.text.name} is svmlight: {table.n_features:,} columns of numbers")
-    sample = read_sample(table, exclude_columns(table, exclude))
+    used = exclude_columns(table, exclude)
+    sample = read_sample(table, used, used)
     _, columns = Columns.learn(sample, hints).encode(sample)
     return FileStream(table, columns, Target(Column("", "empty")), Position())
 
@@ -309,14 +313,16 @@ class FileStream:
         columns, name = self._known, self.schema.target
         with closing(chunks):
             for chunk in chunks:
-                frame, places = chunk.frame, chunk.places
+                frame, places, numbers = chunk.frame, chunk.places, chunk.numbers
+                self.target = self.target.opened(frame[name])
                 labels = self.target.read(frame[name])
                 if labels.usable is not None:
                     frame, places = frame.filter(labels.usable), places[labels.usable]
+                    numbers = None if numbers is None else numbers.rows(labels.usable)
                 if chunk.faults or labels.usable is not None:
                     self._reject(chunk, labels.reasons, len(chunk.lines) - len(places))
                 _take_as_text(kinds, frame)
-                X, columns = columns.encode(frame.drop(name))
+                X, columns = columns.encode(frame.drop(name), numbers)
                 yield PlacedRows(X, labels.y, places, columns)
 
     def _reject(self, chunk: Chunk, reasons: Mapping[int, str], n_unusable: int) -> None:

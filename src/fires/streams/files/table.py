@@ -17,6 +17,8 @@ from fires.streams.files.text_blocks import Block
 if TYPE_CHECKING:
     import polars as pl
 
+    from fires.columns.columns import Numbers
+
 SAMPLE_ROWS = 10_000
 """How many rows at most decide what the columns hold."""
 LEAST_ROWS = 100
@@ -42,6 +44,8 @@ class Chunk:
         There would be more in the chunk, had the source not kept us waiting.
     source : str, optional
         The name of the file the rows are from, where there are several.
+    numbers : Numbers, optional
+        Columns that are numbers, and not in the frame, of a table with very many columns.
     """
 
     frame: pl.DataFrame
@@ -50,6 +54,7 @@ class Chunk:
     faults: Sequence[tuple[int, str]] = ()
     short: bool = False
     source: str | None = None
+    numbers: Numbers | None = None
 
 
 class FileTable(Protocol):

@@ -24,6 +24,8 @@ BLOCK = 8 << 20
 """Bytes parsed at once: smaller blocks cost speed, greater ones only memory."""
 PIECE = BLOCK // 16
 """Bytes read row by row at once, where that is necessary."""
+WIDE = 5000
+"""Tables of more columns come in large blocks from the start: each costs something per column."""
 PATIENCE = 0.1
 """Seconds that lines are held back in all, while more text may come to be parsed with them."""
 
@@ -193,7 +195,7 @@ def cut_into_blocks(
             ends = _walked_ends(buffer, newlines, delimiter, width, comment, final)
         return ends, regular
 
-    return _cut(read, find, **where)
+    return _cut(read, find, first=BLOCK if width > WIDE else PIECE, **where)
 
 
 def cut_into_lines(
@@ -271,11 +273,12 @@ def _cut(
     offset: int = 0,
     line: int = 0,
     block_size: int = BLOCK,
+    first: int = PIECE,
     ready: Ready = always,
 ) -> Iterator[Block]:
     """Cut a text where records end, which ``find_ends`` tells, and whether they look regular."""
     rest, final = b"", False
-    size = min(PIECE, block_size)
+    size = min(first, block_size)
     while not final or rest:
         pieces, short = [rest], False
         if not final:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from fires.columns.columns import Numbers
 from fires.columns.schema import Kind
 from fires.columns.text import MISSING
 from fires.streams.base import Position
@@ -19,8 +20,10 @@ from fires.streams.files.options import TextOptions
 from fires.streams.files.read_ahead import read_ahead
 from fires.streams.files.records import is_utf8, walk
 from fires.streams.files.table import Chunk, places_of
-from fires.streams.files.text_blocks import PIECE, Block, cut_into_blocks, looks_regular
+from fires.streams.files.text_blocks import PIECE, WIDE, Block, cut_into_blocks, looks_regular
 from fires.streams.files.text_source import TextSource
+
+_TYPES: Mapping[str, type[pl.DataType]] = {"number": pl.Float64, "integer": pl.Int64}
 
 
 class TextTable:
@@ -76,6 +79,11 @@ class TextTable:
 
         What is irregular in a small piece is read row by row.
         """
+        if len(self.column_names) > WIDE and block.regular and self._is_plain(block):
+            chunk = self._turned(block, kinds, used)
+            if chunk is not None:
+                yield chunk
+                return
         frame = None
         if block.regular:
             frame = self._fast(block, kinds)
@@ -93,8 +101,7 @@ class TextTable:
         """Parse a regular block; None if a value is not of its column's kind."""
         if not block.data.isascii() and not is_utf8(block.data.decode("utf-8", "surrogateescape")):
             return None
-        types = {"number": pl.Float64, "integer": pl.Int64}
-        schema = {name: types.get(kinds.get(name, ""), pl.String) for name in self.column_names}
+        schema = {name: _TYPES.get(kinds.get(name, ""), pl.String) for name in self.column_names}
         wanted = [i for i, name in enumerate(self.column_names) if name in kinds]
         # Looking for missing values costs a sixth of the speed: only once there are some.
         for missing in [list(MISSING)] if self._has_missing else [None, list(MISSING)]:
@@ -112,6 +119,50 @@ class TextTable:
             self._has_missing |= missing is not None
             return frame if len(frame) == len(block.ends) else None
         return None
+
+    def _is_plain(self, block: Block) -> bool:
+        """Whether each line has as many fields as it should, and no more than fields."""
+        data = block.data
+        if (
+            b'"' in data
+            or b"\r" in data
+            or not (data.isascii() or is_utf8(data.decode("utf-8", "surrogateescape")))
+        ):
+            return False
+        at = np.flatnonzero(np.frombuffer(block.data, np.uint8) == ord(self._delimiter))
+        stops = block.ends - (block.ends[-1] - len(block.data))
+        n_each = np.diff(np.searchsorted(at, stops), prepend=0)
+        return bool((n_each == len(self.column_names) - 1).all())
+
+    def _turned(self, block: Block, kinds: Mapping[str, Kind], used: int | None) -> Chunk | None:
+        """Parse a block of very many columns: as one column, of which numbers make an array.
+
+        A frame has much to do for each column however few the rows are.
+        """
+        width, n_rows = len(self.column_names), len(block.ends)
+        text = block.data.replace(self._delimiter.encode(), b"\n")
+        cells = pl.read_csv(text, has_header=False, schema={"": pl.String}).to_series()
+        if len(cells) != width * n_rows:
+            return None
+        found = cells.cast(pl.Float64, strict=False)
+        no_number = (found.is_null() & cells.is_not_null()).arg_true()
+        odd = no_number.filter(~cells.gather(no_number).is_in(MISSING))
+        as_text = np.zeros(width, dtype=bool)
+        as_text[odd.to_numpy() % width] = True
+        numbers, texts = [], []
+        for i, name in enumerate(self.column_names):
+            kind = kinds.get(name)
+            if kind == "number" and not as_text[i]:
+                numbers.append(i)
+            elif kind is not None:
+                texts.append(i)
+        frame = pl.DataFrame(
+            [cells.gather_every(width, i).alias(self.column_names[i]) for i in texts]
+        )
+        X = found.to_numpy().reshape(n_rows, width)[:, numbers]
+        names = tuple(self.column_names[i] for i in numbers)
+        places = places_of(block, used)
+        return Chunk(frame, block.lines[:-1], places, short=block.short, numbers=Numbers(names, X))
 
     def _slow(self, block: Block, kinds: Mapping[str, Kind], used: int | None) -> Chunk:
         """Read a block record by record; all columns stay text."""
