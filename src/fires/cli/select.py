@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fires.pipeline import OnlinePipeline
     from fires.selectors.fires import FIRES
     from fires.streams.base import Batch
+    from fires.streams.files import FileStream
 
 _EXAMPLES = """\b
 Examples:
@@ -129,7 +130,7 @@ def command(
             one_bar("0 rows", "{task.fields[now]}", total=stream.n_bytes, hidden=quiet) as show,
             saying_where(reading.name, stream.schema.target, totals),
         ):
-            pipeline = _pipeline(selector, model, scale, source.first())
+            pipeline = _pipeline(selector, model, scale, stream, source.first())
             _learn(source, pipeline, batch_size, totals, folder, show)
         notices.tell()
         if source.reason is None:
@@ -160,13 +161,19 @@ def command(
     _end(source, totals.n_rows, out, unsaved)
 
 
-def _pipeline(selector: FIRES, model: str, scale: str | None, first: Batch) -> OnlinePipeline:
-    """A Perceptron, if the target holds classes, as FIRES too finds out from the first batch."""
+def _pipeline(
+    selector: FIRES, model: str, scale: str | None, stream: FileStream, first: Batch
+) -> OnlinePipeline:
+    """A Perceptron if the target holds classes, a regression if it holds numbers."""
     from fires.core.classes import has_fractions
     from fires.pipeline import OnlinePipeline
     from fires.predictors import LinearRegressor, Perceptron
 
-    numeric = model in _NUMERIC or has_fractions(first.y)
+    target = getattr(stream, "target", None)  # svmlight has none to speak of
+    fractions = has_fractions(first.y)
+    numeric = model in _NUMERIC or fractions or (target is not None and target.is_numeric)
+    if numeric and model == "auto" and not fractions:  # in the first rows, by chance
+        selector.set_params(model="gaussian")
     return OnlinePipeline(selector, LinearRegressor() if numeric else Perceptron(), scale)
 
 
