@@ -152,7 +152,7 @@ def from_file(
     if isinstance(table, SvmlightFile):
         return cast("FileStream", SvmlightStream(table, start))  # it can do the same
     if target is None:
-        raise Question("which column is to be predicted?", table.name, "say {target=COL}")
+        raise Question("the column to predict is not named", table.name, "say {target=COL}")
     name = target.column.name if isinstance(target, Target) else target
     used = choose_columns(table, name, [exclude] if isinstance(exclude, str) else exclude)
     if columns is not None and {*columns.names, name} - set(used):
