@@ -837,6 +837,54 @@ def test_100_000_columns_of_20_rows_are_read(tmp_path):
     assert y.tolist() == [i % 2 for i in range(20)]
 
 
+# What random files found beside
+
+
+@pytest.mark.parametrize("text", ["+-3", "--3", "-+3", "7,127,17,305"])
+def test_two_signs_or_odd_groups_are_no_number(lines, text):
+    usual = "1,234" if "," in text else "5"
+    X, _, _ = read(table(lines, [text if i == 7 else usual for i in range(N)]))
+    assert np.flatnonzero(np.isnan(X[:, 0])).tolist() == [7]
+
+
+@pytest.mark.parametrize("every", [2, 10, 100])
+@pytest.mark.parametrize("options", [{}, {"thousands": ","}], ids=["found", "told"])
+def test_thousands_are_read_where_most_values_have_none(lines, every, options):
+    """Only amounts from 1,000 on have a comma: the large ones must not be the missing ones."""
+    values = [1_436.5 + i if i % every == 0 else i / 2 for i in range(N)]
+    X, _, _ = read(table(lines, [f"{value:,.1f}" for value in values]), **options)
+    np.testing.assert_array_equal(X[:, 0], values)
+
+
+@pytest.mark.parametrize("every", [2, 10, 100])
+def test_brackets_are_read_where_most_values_have_none(lines, every):
+    """Only what is below zero stands in brackets: it must not be what is missing."""
+    values = [-(i + 0.5) if i % every == 0 else i / 2 for i in range(N)]
+    texts = [f"({-value})" if value < 0 else str(value) for value in values]
+    X, _, _ = read(table(lines, texts))
+    np.testing.assert_array_equal(X[:, 0], values)
+
+
+def test_a_separator_at_the_very_end_does_not_hide_a_short_row():
+    X, y, stream = read(io.BytesIO(b"y;a;b\nyes;1;2\nno;3\nno;6;7\nyes;4;5;"))
+    assert X.tolist() == [[1.0, 2.0], [6.0, 7.0]]
+    assert y.tolist() == ["yes", "no"]
+    assert [line for line, _ in stream.rejected.examples] == [3, 5]
+
+
+def test_a_key_without_a_name_is_a_column_of_an_ndjson_file():
+    rows = [{"": i, "a": i / 2, "y": ("yes", "no")[i % 2]} for i in range(20)]
+    X, _, stream = read(io.BytesIO("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    a = stream.schema.feature_names.index("a")
+    assert X[:, a].tolist() == [row["a"] for row in rows]
+
+
+def test_an_error_is_one_line_even_if_a_name_has_two():
+    with pytest.raises(InputError) as caught:
+        read(io.BytesIO(b'"a\nb",c\n1,2\n3,4\n'))
+    assert len(str(caught.value).splitlines()) == 1
+
+
 # None otherwise
 
 
