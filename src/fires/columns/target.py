@@ -240,5 +240,7 @@ def _if_whole(column: Column, values: pl.Series, *, classes: bool) -> Column:
     fractional = values.dtype.is_float() or values.dtype.is_decimal() or n_whole < n_numbers
     few = n_whole >= _NEARLY_ALL * n_numbers and cells.values.n_unique() <= _MOST_LABELS
     if n_numbers == 0 or (fractional and not few):
-        return Column(column.name, "category") if classes and n_numbers > n_whole else column
+        values = read_cells(values, column).values.drop_nulls()
+        labels = classes and 0 < values.n_unique() <= _MOST_LABELS
+        return Column(column.name, "category") if labels else column
     return plain
