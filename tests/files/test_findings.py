@@ -875,11 +875,23 @@ def test_a_separator_at_the_very_end_does_not_hide_a_short_row():
     assert [line for line, _ in stream.rejected.examples] == [3, 5]
 
 
-def test_a_key_without_a_name_is_a_column_of_an_ndjson_file():
-    rows = [{"": i, "a": i / 2, "y": ("yes", "no")[i % 2]} for i in range(20)]
+@pytest.mark.parametrize("every", [1, 7])
+def test_a_key_without_a_name_does_not_end_an_ndjson_file(every):
+    rows = [{"a": i / 2, "y": ("yes", "no")[i % 2]} for i in range(20)]
+    for row in rows[::every]:
+        row[""] = "x"
     X, _, stream = read(io.BytesIO("".join(json.dumps(row) + "\n" for row in rows).encode()))
     a = stream.schema.feature_names.index("a")
     assert X[:, a].tolist() == [row["a"] for row in rows]
+
+
+def test_nor_does_one_in_the_place_of_the_target():
+    rows = [{"id": i, "a": None, "b": True, "t": "x", "y": ("yes", "no")[i % 2]} for i in range(9)]
+    del rows[7]["y"]
+    rows[7][""] = "no"
+    X, _, stream = read(io.BytesIO("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    assert X[:, 0].tolist() == [0, 1, 2, 3, 4, 5, 6, 8]
+    assert stream.rejected.count == 1
 
 
 def test_an_error_is_one_line_even_if_a_name_has_two():
