@@ -164,10 +164,12 @@ def _by_form(columns: Columns) -> dict[str, list[str]]:
     names: dict[NumberForm | DateForm, list[str]] = {}
     said: dict[NumberForm | DateForm, str] = {}
     for column in columns.used:
+        if column.form is None:
+            continue
         seen = _read_as(column, columns.facts.get(column.name))
         if isinstance(column.form, DateForm) and column.form.order == columns.hints.dates:
             continue  # the user said so
-        if seen and column.form is not None:
+        if seen:
             names.setdefault(column.form, []).append(column.name)
             said.setdefault(column.form, seen)
     return {said[form]: of_form for form, of_form in names.items()}

@@ -25,7 +25,8 @@ BLOCK = 8 << 20
 PIECE = BLOCK // 16
 """Bytes read row by row at once, where that is necessary."""
 WIDE = 5000
-"""Tables of more columns come in large blocks from the start: each costs something per column."""
+"""Tables of more columns come in blocks of one size: each costs something per column and cell."""
+_WIDE_BLOCK = BLOCK // 4
 PATIENCE = 0.1
 """Seconds that lines are held back in all, while more text may come to be parsed with them."""
 
@@ -195,7 +196,10 @@ def cut_into_blocks(
             ends = _walked_ends(buffer, newlines, delimiter, width, comment, final)
         return ends, regular
 
-    return _cut(read, find, first=BLOCK if width > WIDE else PIECE, **where)
+    if width > WIDE:
+        where["block_size"] = min(where.get("block_size", BLOCK), _WIDE_BLOCK)
+        return _cut(read, find, first=_WIDE_BLOCK, **where)
+    return _cut(read, find, **where)
 
 
 def cut_into_lines(
