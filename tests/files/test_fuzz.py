@@ -96,7 +96,14 @@ def disguised(text, habits):
     if not (is_currency(before.strip()) and (is_currency(behind) or behind in ("%", habits.unit))):
         return []
     values = []
-    for thousands, point in ((",", "."), (" ", "."), ("'", "."), ("\xa0", "."), (".", ",")):
+    for thousands, point in (
+        (",", "."),
+        (" ", "."),
+        ("'", "."),
+        ("\xa0", "."),
+        (".", ","),
+        (" ", ","),
+    ):
         head, _, tail = number.strip().partition(point)
         groups = head.split(thousands)
         # By threes, or as in India: by twos before the last three.
