@@ -348,7 +348,9 @@ def _regular_ends(
             return (None if quoted else newlines + 1), False
     if not quoted:
         n_separators = int(np.count_nonzero(text[:stop] == separator))
-        return newlines + 1, n_separators == len(newlines) * (width - 1)
+        # A parser may take a last, empty field for none, if there is no newline behind it.
+        ended = stop == 0 or text[stop - 1] != separator
+        return newlines + 1, ended and n_separators == len(newlines) * (width - 1)
     quotes = _find(text, _QUOTE)
     ends = newlines[np.searchsorted(quotes, newlines, side="right") % 2 == 0] + 1
     if len(ends) == 0:
