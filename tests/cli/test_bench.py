@@ -420,7 +420,7 @@ def test_tune_names_the_data_set_whose_library_is_missing(empty, monkeypatch):
 
 def test_tune_refuses_fractions_behind_the_first_rows_in_one_line(file, empty):
     frame = pl.read_csv(file)
-    frame.with_columns(label=pl.Series([0.0, 1.0] * 199 + [0.5, 1.0])).write_csv(file)
+    frame.with_columns(label=pl.Series([0.0, 1.0] * 100 + [0.5, 1.0] * 100)).write_csv(file)
     result = run("tune", file, "--target", "label", "--out", empty / "out")
     assert result.exit_code == 2
     assert "holds numbers that are not whole" in result.output.splitlines()[-1]

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import polars as pl
 import pytest
+import scipy.sparse as sp
 from click.testing import CliRunner
 from sklearn.datasets import dump_svmlight_file
 
@@ -192,9 +193,31 @@ def test_svmlight_needs_no_target_and_stays_sparse(csv_file, tmp_path):
     dump_svmlight_file(table.drop("y").to_numpy(), table["y"].to_numpy() == "yes", str(path))
     result = select(path, "-k", 1, "--out", out)
     assert (result.exit_code, result.stderr) == (0, "")
-    assert fires.load(out / "state.safetensors").selector.get_feature_names_out().tolist() == ["1"]
+    assert "on the selected features" in result.stdout
+    again = fires.load(out / "state.safetensors")
+    assert again.selector.get_feature_names_out().tolist() == ["1"]
+    (batch,) = fires.streams.from_file(path).batches(10_000)
+    assert sp.issparse(batch.X)
+    assert (again.predict(batch.X) == batch.y).mean() > 0.8
     compared = CliRunner().invoke(main, ["compare", str(path)])
     assert compared.stderr == f"Error: {path} is svmlight: selectors are compared on tables\n"
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 4])
+def test_what_sparse_rows_predict_is_scored(tmp_path, n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3_000, 40)) * (rng.random((3_000, 40)) < 0.3)
+    y = 2.0 * X[:, 4] - X[:, 9] + 0.1 * rng.normal(size=3_000)
+    if n_classes:
+        y = np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes))
+    path = tmp_path / "x.svm"
+    dump_svmlight_file(sp.csr_matrix(X), y, str(path))
+    result = select(path, "-k", 2, "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    document = json.loads(result.stdout)
+    assert {row["feature"] for row in document["features"]} == {"4", "9"}
+    scores = document["scores"]
+    assert scores["accuracy"] > 1.2 / n_classes if n_classes else scores["r2"] > 0.9
 
 
 def test_without_a_target_one_line_asks_for_it(csv_file):
@@ -202,7 +225,7 @@ def test_without_a_target_one_line_asks_for_it(csv_file):
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
     assert str(csv_file) in line
-    assert "which column to predict" in line
+    assert "the column to predict is not named; say --target COL" in line
 
 
 def test_quiet_shows_the_result_and_no_more(csv_file, tmp_path):

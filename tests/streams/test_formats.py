@@ -8,6 +8,7 @@ import os
 import tempfile
 import tracemalloc
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ def packed(data, packing, name="table.csv"):
             archive.writestr(name, data)
         return file.getvalue()
     pack = {
-        "gzip": gzip.compress,
+        "gzip": partial(gzip.compress, mtime=0),  # names of tests must not change with time
         "bz2": bz2.compress,
         "xz": lzma.compress,
         "zstd": zstandard.ZstdCompressor().compress,
@@ -184,10 +185,15 @@ def test_very_many_columns_are_read_as_few_are(end):
     kinds = dict.fromkeys(names, "number") | {"c7": "integer", "c9": "category"}
     opened = open_table(io.BytesIO(f"{end}\n".join(lines).encode()))
     (chunk,) = opened.chunks(kinds, Position())
-    assert chunk.frame.columns == list(names)
     assert chunk.frame["c9"].to_list() == X[:, 9].tolist()
-    assert chunk.frame["c7"].to_list() == X[:, 7].astype(int).tolist()
-    numbers = chunk.frame.drop("c7", "c9").to_numpy()
+    assert chunk.frame["c7"].cast(pl.Int64).to_list() == X[:, 7].astype(int).tolist()
+    if chunk.numbers is None:
+        numbers = chunk.frame.drop("c7", "c9").to_numpy()
+    else:
+        numbers = chunk.numbers.X
+        assert chunk.frame.columns == ["c7", "c9"]
+        assert chunk.numbers.names == tuple(name for name in names if name not in ("c7", "c9"))
+    assert (chunk.numbers is None) == bool(end)
     gone = np.isin(X, ["NA", "", "?"])
     expected = np.where(gone, np.nan, np.where(gone, "0", X).astype(float))
     np.testing.assert_array_equal(numbers, np.delete(expected, [7, 9], axis=1))

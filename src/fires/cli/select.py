@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fires.pipeline import OnlinePipeline
     from fires.selectors.fires import FIRES
     from fires.streams.base import Batch
+    from fires.streams.files import FileStream
 
 _EXAMPLES = """\b
 Examples:
@@ -93,8 +94,8 @@ def command(
     While it reads, a Perceptron that sees nothing but the selected features is tested on each
     batch before it learns from it: its accuracy says what the selection is worth. Where the
     target holds numbers or counts, it is a linear regression, with R2 (1 is perfect, 0 no better
-    than the mean of the rows before) and MAE, the mean absolute error. Of svmlight, whose rows
-    are sparse, nothing is predicted, and --target is not needed.
+    than the mean of the rows before) and MAE, the mean absolute error. svmlight needs no
+    --target.
 
     Whatever ends the run early, Ctrl-C or an error: what was learnt until then is shown and saved.
     """
@@ -129,7 +130,7 @@ def command(
             one_bar("0 rows", "{task.fields[now]}", total=stream.n_bytes, hidden=quiet) as show,
             saying_where(reading.name, stream.schema.target, totals),
         ):
-            pipeline = _pipeline(selector, model, scale, source.first())
+            pipeline = _pipeline(selector, model, scale, stream, source.first())
             _learn(source, pipeline, batch_size, totals, folder, show)
         notices.tell()
         if source.reason is None:
@@ -150,7 +151,7 @@ def command(
                 folder.finish(pipeline, names, totals, run, columns)
             except OSError as error:
                 unsaved = error
-    chosen = [row for row in feature_rows(selector, names, totals) if row["selected"]]
+    chosen = feature_rows(selector, names, totals, selector.get_support(indices=True))
     if as_json:
         click.echo(json.dumps({"features": chosen} | run | totals.as_dict(), ensure_ascii=False))
     else:
@@ -160,21 +161,20 @@ def command(
     _end(source, totals.n_rows, out, unsaved)
 
 
-def _pipeline(selector: FIRES, model: str, scale: str | None, first: Batch) -> OnlinePipeline:
-    """A Perceptron, if the target holds classes, as FIRES too finds out from the first batch.
-
-    Sparse rows, of svmlight, may have a million columns: nothing is predicted from them.
-    """
-    import numpy as np
-
+def _pipeline(
+    selector: FIRES, model: str, scale: str | None, stream: FileStream, first: Batch
+) -> OnlinePipeline:
+    """A Perceptron if the target holds classes, a regression if it holds numbers."""
     from fires.core.classes import has_fractions
     from fires.pipeline import OnlinePipeline
     from fires.predictors import LinearRegressor, Perceptron
 
-    numeric = model in _NUMERIC or has_fractions(first.y)
-    predictor = LinearRegressor() if numeric else Perceptron()
-    dense = isinstance(first.X, np.ndarray)
-    return OnlinePipeline(selector, predictor if dense else None, scale)
+    target = getattr(stream, "target", None)  # svmlight has none to speak of
+    fractions = has_fractions(first.y)
+    numeric = model in _NUMERIC or fractions or (target is not None and target.is_numeric)
+    if numeric and model == "auto" and not fractions:  # in the first rows, by chance
+        selector.set_params(model="gaussian")
+    return OnlinePipeline(selector, LinearRegressor() if numeric else Perceptron(), scale)
 
 
 def _learn(
@@ -188,11 +188,11 @@ def _learn(
     """Test on each batch and learn from it, to the end of the source."""
     from fires.evaluation.prequential import prequential
     from fires.metrics.prediction import Scores
-    from fires.predictors import LinearRegressor, Perceptron
+    from fires.predictors import Perceptron
 
     began = time.perf_counter()
-    scores = {Perceptron: ("accuracy",), LinearRegressor: ("r2", "mae")}
-    totals.whole = Scores(scores.get(type(pipeline.predictor), ()))
+    classes = isinstance(pipeline.predictor, Perceptron)
+    totals.whole = Scores(("accuracy",) if classes else ("r2", "mae"))
     for step in prequential(source, pipeline, batch_size=batch_size, scores=totals.whole):
         totals.add(step)
         if folder is not None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _MANY_UNREADABLE = 0.05
 _LONGEST = 40
+_LOOKED_AT = 1000
 _PLURALS = {
     "number": "numbers",
     "flag": "true and false",
@@ -41,28 +42,31 @@ class Facts(NamedTuple):
     example: str | None
 
 
-def facts_of(sample: pl.DataFrame) -> dict[str, Facts]:
+def facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts]:
     """The number of different values of each column, and an example.
 
     Parameters
     ----------
     sample : polars.DataFrame
         Rows of a table.
+    columns : sequence of Column
+        What its columns hold.
 
     Returns
     -------
     dict of str to Facts
+        The example is the first value that can be read.
     """
     facts = {}
-    for series in sample.iter_columns():
-        values = series.drop_nulls()
-        nested = series.dtype.is_nested() or series.dtype in (pl.Object, pl.Binary)
-        distinct = 0 if nested else values.n_unique()
-        example = str(values[0]) if len(values) and not nested else None
-        if series.dtype == pl.String and example is not None and not example.strip():
-            filled = values.filter(values.str.strip_chars() != "").head(1)
-            example = filled[0] if len(filled) else None
-        facts[series.name] = Facts(distinct, example)
+    for column, series in zip(columns, sample.iter_columns(), strict=True):
+        if column.kind == "left out" and series.dtype != pl.String:
+            facts[column.name] = Facts(0, None)
+            continue
+        shown = Column(column.name, "category") if column.kind == "left out" else column
+        cells = read_cells(series.head(_LOOKED_AT), shown)
+        known = cells.values.is_not_null().arg_true().head(1).to_list()
+        example = str(series[known[0]]).strip() if known else None
+        facts[column.name] = Facts(series.drop_nulls().n_unique(), example)
     return facts
 
 
@@ -164,10 +168,12 @@ def _by_form(columns: Columns) -> dict[str, list[str]]:
     names: dict[NumberForm | DateForm, list[str]] = {}
     said: dict[NumberForm | DateForm, str] = {}
     for column in columns.used:
+        if column.form is None:
+            continue
         seen = _read_as(column, columns.facts.get(column.name))
         if isinstance(column.form, DateForm) and column.form.order == columns.hints.dates:
             continue  # the user said so
-        if seen and column.form is not None:
+        if seen:
             names.setdefault(column.form, []).append(column.name)
             said.setdefault(column.form, seen)
     return {said[form]: of_form for form, of_form in names.items()}

@@ -182,12 +182,12 @@ class Columns:
         Columns
         """
         columns = find_columns(sample, hints)
+        facts = account.facts_of(sample, columns) if sample.width <= _MOST_FACTS else {}
         if names is not None:
             found = {column.name: column for column in columns}
             columns = tuple(found.get(name) or Column(name, "number") for name in names)
         learnt = cls(columns, hints)
-        if sample.width <= _MOST_FACTS:
-            learnt.facts = account.facts_of(sample)
+        learnt.facts = facts
         return learnt
 
     @property

@@ -37,13 +37,15 @@ def as_polars(X: Any) -> pl.DataFrame:
         return frame
     if is_frame(X, "pandas"):
         names = map(str, X.columns)
-        return pl.DataFrame([_from_pandas(name, X.iloc[:, i]) for i, name in enumerate(names)])
+        return pl.DataFrame(
+            {name: _from_pandas(name, X.iloc[:, i]) for i, name in enumerate(names)}
+        )
     keys: dict[str, None] = {}
     for row in X:
         if not isinstance(row, Mapping):
             raise TypeError(f"Rows must all be dicts; one is a {type(row).__name__}.")
         keys.update(dict.fromkeys(map(str, row)))
-    return pl.DataFrame([_from_objects(key, [row.get(key) for row in X]) for key in keys])
+    return pl.DataFrame({key: _from_objects(key, [row.get(key) for row in X]) for key in keys})
 
 
 def _from_pandas(name: str, series: Any) -> pl.Series:

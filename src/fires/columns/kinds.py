@@ -158,8 +158,12 @@ class _Finder:
         name = values.name
         kinds: tuple[Kind, ...] = ("flag", "duration")
         decimal = self._hints.decimal in (None, ".") and self._hints.thousands != "."
-        if decimal and self._fits(values, Column(name, "number")):
-            return Column(name, "number")
+        plain = Column(name, "number")
+        if decimal and self._fits(values, plain):
+            n_bad = read_cells(values, plain).n_unreadable
+            other = self._number(values) if n_bad else None  # 1,200 among 7, 8.5 and 900
+            better = other and read_cells(values, other).n_unreadable < n_bad
+            return other if better else plain
         for kind in kinds:
             if self._fits(values, Column(name, kind)):
                 return Column(name, kind)

@@ -20,7 +20,7 @@ _CODES = (
 )
 _BLANK = r"[ \u00a0\u202f]"
 _ANY = re.compile(
-    rf"^[+-]?\(?(?P<before>{_SIGNS}|{_CODES})?{_BLANK}*[+-]?"
+    rf"^(?P<sign>[+-])?\(?(?P<before>{_SIGNS}|{_CODES})?{_BLANK}*(?(sign)|[+-]?)"
     rf"(?P<digits>\d(?:[\d.,'’]|{_BLANK}\d)*(?:[eE][+-]?\d+)?|[.,]\d+)"
     rf"{_BLANK}*(?P<behind>[%‰°]?(?:{_SIGNS}|[\p{{L}}µ/²³]{{0,8}}))\)?$".replace(
         "\\p{L}", "A-Za-zÀ-ÿ"
@@ -28,7 +28,8 @@ _ANY = re.compile(
 )
 _MOST_DIGITS = 24
 """A longer row of digits is a name, not an amount."""
-_GROUPS = r"^\d{1,3}(?:S\d{2,3})*S\d{3}$"
+_GROUPS = r"(?:\d{1,3}(?:S\d{3})+|\d{1,2}(?:S\d{2})+S\d{3})"
+"""Groups of three digits; in India, of two before the last."""
 
 
 def plain_numbers(text: pl.Series) -> pl.Series:
@@ -101,7 +102,8 @@ def read_numbers(text: pl.Series, form: NumberForm) -> pl.Series:
     values = values.set(~(enough | ((values == 0.0) & (n_units == 0))).fill_null(True), None)
     minus = (parts["sign"] == "-").fill_null(False) | (parts["inner"] == "-").fill_null(False)
     opened, closed = parts["open"].is_not_null(), parts["close"].is_not_null()
-    values = values.set((opened != closed) | (opened & minus), None)
+    two_signs = parts["sign"].is_not_null() & parts["inner"].is_not_null()
+    values = values.set((opened != closed) | (opened & minus) | two_signs, None)
     negative = minus | opened
     return usable(values.zip_with(~negative, -values)).alias(text.name)
 
@@ -112,7 +114,7 @@ def _pattern(form: NumberForm) -> str:
     whole = r"\d+"
     if form.thousands:
         gap = _separator(form.thousands)
-        whole = rf"(?:\d{{1,3}}(?:{gap}\d{{2,3}})*{gap}\d{{3}}|\d+)"
+        whole = rf"(?:{_GROUPS.replace('S', gap)}|\d+)"
     digits = rf"(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?"
     unit = re.escape(form.unit) if form.unit else r"[^\s\S]"
     return (
@@ -207,7 +209,7 @@ def _find_marks(digits: list[str], unit: str, hints: Hints) -> tuple[NumberForm,
 def _all_grouped(texts: list[str], mark: str) -> bool:
     """Whether all commas, or points, can stand between groups of three digits."""
     pattern = re.compile(_GROUPS.replace("S", re.escape(mark)))
-    return all(pattern.match(text) and not text.startswith("0") for text in texts)
+    return all(pattern.fullmatch(text) and not text.startswith("0") for text in texts)
 
 
 def may_be_grouped(text: pl.Series) -> bool:

@@ -11,7 +11,7 @@ import polars as pl
 
 from fires.columns.account import short
 from fires.columns.kinds import find_column
-from fires.columns.schema import N_EXAMPLES, NO_HINTS, Column, Hints
+from fires.columns.schema import N_EXAMPLES, NO_HINTS, Column, Hints, NumberForm
 from fires.columns.text import drop_words, tidy
 from fires.columns.values import kind_of_type, read_cells
 from fires.core.errors import InputError, Question
@@ -222,8 +222,10 @@ def _text_column(values: pl.Series, hints: Hints) -> Column:
         return Column(values.name, "category")
     words = drop_words(text).null_count() - text.null_count()
     n_bad = read_cells(values, column, hints).n_unreadable + words
-    few = text.drop_nulls().n_unique() <= _FEW
-    return Column(values.name, "category") if few and n_bad else column
+    n_distinct = text.drop_nulls().n_unique()
+    unit = column.form.unit if isinstance(column.form, NumberForm) else ""
+    named = unit.isalpha() and n_distinct <= _MOST_LABELS  # 2y, 5y and 10y are labels
+    return Column(values.name, "category") if named or (n_distinct <= _FEW and n_bad) else column
 
 
 def _if_whole(column: Column, values: pl.Series, *, classes: bool) -> Column:
@@ -240,5 +242,7 @@ def _if_whole(column: Column, values: pl.Series, *, classes: bool) -> Column:
     fractional = values.dtype.is_float() or values.dtype.is_decimal() or n_whole < n_numbers
     few = n_whole >= _NEARLY_ALL * n_numbers and cells.values.n_unique() <= _MOST_LABELS
     if n_numbers == 0 or (fractional and not few):
-        return Column(column.name, "category") if classes and n_numbers > n_whole else column
+        values = read_cells(values, column).values.drop_nulls()
+        labels = classes and 0 < values.n_unique() <= _MOST_LABELS
+        return Column(column.name, "category") if labels else column
     return plain

@@ -68,7 +68,8 @@ class UserError(ValueError):
             ``where: what; hint``, without the parts that are empty.
         """
         what = "; ".join(part for part in (self.what, self.hint) if part)
-        return ": ".join(part for part in (self.where, what) if part)
+        text = ": ".join(part for part in (self.where, what) if part)
+        return " ".join(text.splitlines())  # a name that it quotes may hold line ends
 
     def at(self, where: str) -> Self:
         """The same error with the place where it was found.

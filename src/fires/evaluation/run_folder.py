@@ -7,11 +7,12 @@ import csv
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from fires.evaluation.out_folder import OutFolder, naming
 from fires.evaluation.records import Step
@@ -21,6 +22,9 @@ from fires.pipeline import OnlinePipeline
 
 _RUN, _STEPS, _FEATURES, _STATE = "run.json", "steps.jsonl", "features.csv", "state.safetensors"
 _COLUMNS = "columns.csv"
+_AT_ONCE = 10_000
+
+Table: TypeAlias = dict[str, npt.NDArray[Any]]
 
 
 class RunFolder(OutFolder):
@@ -117,24 +121,30 @@ class RunFolder(OutFolder):
     ) -> None:
         with naming(self.path / _STATE):
             pipeline.save(self._draft / _STATE)
-        self.write(_FEATURES, _csv(feature_rows(pipeline.selector, names, totals)))
+        features = _feature_table(pipeline.selector, names, totals)
+        self.write(_FEATURES, _csv(features, _rows_of(features)))
         if columns:
-            self.write(_COLUMNS, _csv(columns))
+            self.write(_COLUMNS, _csv(columns[0], (row.values() for row in columns)))
         document = json.dumps(run | totals.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
         self.write(_RUN, document + "\n")
 
 
-def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows with the same keys as the text of a CSV file."""
+def _csv(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """The text of a CSV file."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
     writer.writerows(rows)
     return text.getvalue()
 
 
-def feature_rows(selector: Any, names: tuple[str, ...], totals: RunTotals) -> list[dict[str, Any]]:
-    """Every feature, best first, as plain values.
+def feature_rows(
+    selector: Any,
+    names: tuple[str, ...],
+    totals: RunTotals,
+    columns: npt.NDArray[np.intp] | None = None,
+) -> list[dict[str, Any]]:
+    """Features as plain values, best first.
 
     Parameters
     ----------
@@ -144,6 +154,8 @@ def feature_rows(selector: Any, names: tuple[str, ...], totals: RunTotals) -> li
         What the features are called.
     totals : RunTotals
         What the records add up to.
+    columns : ndarray of int, optional
+        Which features; by default, all of them.
 
     Returns
     -------
@@ -152,38 +164,50 @@ def feature_rows(selector: Any, names: tuple[str, ...], totals: RunTotals) -> li
         None if the model learns by gradient: its uncertainty is no standard deviation. ``class``,
         the one for which a feature matters most, is there from the third class on.
     """
-    support, share = selector.get_support(), totals.share_selected
-    weights, importances = selector.weights_, selector.importances_
-    uncertainties = selector.uncertainties_
+    table = _feature_table(selector, names, totals, columns)
+    return [dict(zip(table, row, strict=True)) for row in _rows_of(table)]
+
+
+def _feature_table(
+    selector: Any,
+    names: tuple[str, ...],
+    totals: RunTotals,
+    columns: npt.NDArray[np.intp] | None = None,
+) -> Table:
+    """The columns of :func:`feature_rows`: a million features are too many for a dict each."""
+    ranking = selector.ranking_
+    order = np.argsort(ranking)
+    if columns is not None:
+        order = columns[np.argsort(ranking[columns])]
     low, high = selector.interval()
-    is_known = selector.update == "bayes" and isinstance(selector.model_, str | Linear)
-    classes = _main_classes(selector)
-    return [
-        {
-            "rank": rank,
-            "feature": names[column],
-            "weight": float(weights[column]),
-            "importance": float(importances[column]),
-            "uncertainty": float(uncertainties[column]),
-            "low": float(low[column]) if is_known else None,
-            "high": float(high[column]) if is_known else None,
-            "selected": bool(support[column]),
-            "share_selected": float(share[column]),
-        }
-        | ({} if classes is None else {"class": classes[column]})
-        for rank, column in enumerate(np.argsort(selector.ranking_).tolist(), start=1)
-    ]
+    if selector.update != "bayes" or not isinstance(selector.model_, str | Linear):
+        low = high = np.full(len(ranking), None)
+    table = {
+        "rank": ranking[order],
+        "feature": np.array([names[column] for column in order.tolist()], dtype=object),
+        "weight": selector.weights_[order],
+        "importance": selector.importances_[order],
+        "uncertainty": selector.uncertainties_[order],
+        "low": low[order],
+        "high": high[order],
+        "selected": selector.get_support()[order],
+        "share_selected": totals.share_selected[order],
+    }
+    by_class = selector.class_importances_[:, order]
+    if len(by_class) >= 3:
+        # The class whose coefficient is the importance; by gradient, that is a mean of all.
+        own = by_class == table["importance"]
+        table["class"] = selector.classes_[
+            np.where(own.any(axis=0), own, np.abs(by_class)).argmax(axis=0)
+        ]
+    return table
 
 
-def _main_classes(selector: Any) -> list[Any] | None:
-    """For each feature the class whose coefficient is its importance, if there are many classes."""
-    by_class = selector.class_importances_
-    if len(by_class) < 3:
-        return None
-    labels: list[Any] = selector.classes_[
-        (by_class == selector.importances_).argmax(axis=0)
-    ].tolist()
-    return labels
+def _rows_of(table: Table) -> Iterator[tuple[Any, ...]]:
+    """The rows of a table of columns, as plain values, of which few are made at a time."""
+    for start in range(0, len(table["rank"]), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        yield from zip(*(column[part].tolist() for column in table.values()), strict=True)
 
 
 def alarm_rows(selector: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -143,7 +143,7 @@ class JsonTable:
             elif row is not None:
                 faults.append((int(block.lines[i]), row))
         frame = pl.DataFrame(
-            [self._series(name, column) for name, column in zip(names, columns, strict=True)]
+            {name: self._series(name, column) for name, column in zip(names, columns, strict=True)}
         )
         keep = np.array(good, dtype=np.int64)
         return Chunk(frame, block.lines[keep], places_of(block, used)[keep], faults, block.short)

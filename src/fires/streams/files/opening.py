@@ -218,12 +218,13 @@ def read_sample(
     kinds |= dict.fromkeys(as_text, "category")
     frames: list[pl.DataFrame] = []
     faults: list[tuple[int, str]] = []
+    met_as_text: set[str] = set()
     n_read = 0
     try:
         for chunk in table.chunks(kinds, Position(), n_rows=n_rows):
             last_lines = chunk.lines[n_rows - n_read - 1 :][:1]
             faults += [fault for fault in chunk.faults if not (last_lines < fault[0]).any()]
-            frames.append(_with_numbers(chunk, kinds))
+            frames.append(_with_numbers(chunk, met_as_text))
             n_read += len(chunk.lines)
             if n_read >= (LEAST_ROWS if chunk.short else n_rows):
                 break
@@ -241,18 +242,16 @@ def read_sample(
     return _joined(frames).head(n_rows)
 
 
-def _with_numbers(chunk: Chunk, kinds: dict[str, Kind]) -> pl.DataFrame:
-    """The rows as a frame, with those numbers that are text in the rows before or after."""
+def _with_numbers(chunk: Chunk, as_text: set[str]) -> pl.DataFrame:
+    """The rows as a frame, with those numbers that are text in rows before, which it adds to."""
     if chunk.numbers is None:
         return chunk.frame
-    for name in chunk.frame.columns:
-        kinds[name] = "category"
-    wanted = [i for i, name in enumerate(chunk.numbers.names) if kinds[name] == "category"]
-    more = [
-        pl.Series(chunk.numbers.names[i], chunk.numbers.X[:, i]).fill_nan(None).cast(pl.String)
-        for i in wanted
-    ]
-    return chunk.frame.with_columns(more)
+    names, X = chunk.numbers
+    late = as_text.difference(chunk.frame.columns)
+    as_text.update(chunk.frame.columns)
+    return chunk.frame.with_columns(
+        pl.Series(name, X[:, names.index(name)]).fill_nan(None).cast(pl.String) for name in late
+    )
 
 
 def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:

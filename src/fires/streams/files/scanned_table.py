@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,6 +88,10 @@ class ScannedTable:
             ) from error
 
 
+_LAST_WORDS = 0.1
+"""Seconds in which other threads of polars may still write about a panic."""
+
+
 @contextmanager
 def _without_panics() -> Iterator[None]:
     """Keep the message of a panic off the terminal.
@@ -106,6 +111,7 @@ def _without_panics() -> Iterator[None]:
             yield
         except pl.exceptions.PanicException:
             panic = True
+            time.sleep(_LAST_WORDS)
             raise
         finally:
             os.dup2(former, 2)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
 from fires.columns.schema import N_EXAMPLES, NO_HINTS, Column, Hints
-from fires.core.errors import InputError
+from fires.core.errors import InputError, Question
 from fires.streams.base import Batch, Position, Schema, check_batch_size
 from fires.streams.cutting import PlacedRows, cut
 from fires.streams.files.read_ahead import read_ahead
@@ -152,7 +152,7 @@ def from_file(
     if isinstance(table, SvmlightFile):
         return cast("FileStream", SvmlightStream(table, start))  # it can do the same
     if target is None:
-        raise InputError(f"{table.name}: say which column to predict")
+        raise Question("the column to predict is not named", table.name, "say {target=COL}")
     name = target.column.name if isinstance(target, Target) else target
     used = choose_columns(table, name, [exclude] if isinstance(exclude, str) else exclude)
     if columns is not None and {*columns.names, name} - set(used):

@@ -25,7 +25,8 @@ BLOCK = 8 << 20
 PIECE = BLOCK // 16
 """Bytes read row by row at once, where that is necessary."""
 WIDE = 5000
-"""Tables of more columns come in large blocks from the start: each costs something per column."""
+"""Tables of more columns come in blocks of one size: each costs something per column and cell."""
+_WIDE_BLOCK = BLOCK // 4
 PATIENCE = 0.1
 """Seconds that lines are held back in all, while more text may come to be parsed with them."""
 
@@ -195,7 +196,10 @@ def cut_into_blocks(
             ends = _walked_ends(buffer, newlines, delimiter, width, comment, final)
         return ends, regular
 
-    return _cut(read, find, first=BLOCK if width > WIDE else PIECE, **where)
+    if width > WIDE:
+        where["block_size"] = min(where.get("block_size", BLOCK), _WIDE_BLOCK)
+        return _cut(read, find, first=_WIDE_BLOCK, **where)
+    return _cut(read, find, **where)
 
 
 def cut_into_lines(
@@ -344,7 +348,9 @@ def _regular_ends(
             return (None if quoted else newlines + 1), False
     if not quoted:
         n_separators = int(np.count_nonzero(text[:stop] == separator))
-        return newlines + 1, n_separators == len(newlines) * (width - 1)
+        # A parser may take a last, empty field for none, if there is no newline behind it.
+        ended = stop == 0 or text[stop - 1] != separator
+        return newlines + 1, ended and n_separators == len(newlines) * (width - 1)
     quotes = _find(text, _QUOTE)
     ends = newlines[np.searchsorted(quotes, newlines, side="right") % 2 == 0] + 1
     if len(ends) == 0:

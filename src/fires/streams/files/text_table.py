@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from functools import partial
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -149,18 +150,17 @@ class TextTable:
         odd = no_number.filter(~cells.gather(no_number).is_in(MISSING))
         as_text = np.zeros(width, dtype=bool)
         as_text[odd.to_numpy() % width] = True
-        numbers, texts = [], []
-        for i, name in enumerate(self.column_names):
-            kind = kinds.get(name)
-            if kind == "number" and not as_text[i]:
-                numbers.append(i)
-            elif kind is not None:
-                texts.append(i)
+        wanted = list(map(kinds.get, self.column_names))
+        is_number = np.array([kind == "number" for kind in wanted]) & ~as_text
+        is_text = np.array([kind is not None for kind in wanted]) & ~is_number
         frame = pl.DataFrame(
-            [cells.gather_every(width, i).alias(self.column_names[i]) for i in texts]
+            [
+                cells.gather_every(width, i).alias(self.column_names[i])
+                for i in np.flatnonzero(is_text).tolist()
+            ]
         )
-        X = found.to_numpy().reshape(n_rows, width)[:, numbers]
-        names = tuple(self.column_names[i] for i in numbers)
+        X = found.to_numpy().reshape(n_rows, width)[:, is_number]
+        names = tuple(compress(self.column_names, is_number.tolist()))
         places = places_of(block, used)
         return Chunk(frame, block.lines[:-1], places, short=block.short, numbers=Numbers(names, X))
 
