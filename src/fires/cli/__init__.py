@@ -59,7 +59,6 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")
 
 
-_MODULES = (select, predict, transform, explain)
-_MODULES += (compare, columns, demo, data, bench, completion)
-for module in _MODULES:
+_APPLIED = (predict, transform, explain)
+for module in (select, *_APPLIED, compare, columns, demo, data, bench, completion):
     main.add_command(module.command)

@@ -17,6 +17,7 @@ from fires.core.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
+    from fires.columns.schema import Kind
     from fires.columns.target import Target
     from fires.pipeline import OnlinePipeline
     from fires.streams.files.rows import Rows
@@ -73,7 +74,9 @@ def command(
     if id_ == _PREDICTION:
         raise InputError(f'the column of --id cannot be called "{_PREDICTION}"')
     target = saved.target
-    kinds = {column.name: "number" if column.is_plain else "category" for column in saved.selected}
+    kinds: dict[str, Kind] = {
+        column.name: "number" if column.is_plain else "category" for column in saved.selected
+    }
     with open_output(out, overwrite=overwrite) as output:
         reader = reading.rows(
             kinds,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
-
-import click
 
 from fires.core.errors import InputError
 
@@ -79,7 +78,7 @@ class RowOutput:
 
     def __init__(self) -> None:
         self.n_rows = 0
-        self._file: BinaryIO = click.get_binary_stream("stdout")
+        self._file: BinaryIO = sys.stdout.buffer
         self._has_header = False
 
     def __enter__(self) -> Self:

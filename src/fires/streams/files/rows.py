@@ -75,7 +75,8 @@ def open_rows(
     Examples
     --------
     >>> import io
-    >>> rows = open_rows(io.BytesIO(b"age,town\n31,Ulm\n52\n27,Bonn\n"), {"age": "number"}, ["town"])
+    >>> text = io.BytesIO(b"age,town\n31,Ulm\n52\n27,Bonn\n")
+    >>> rows = open_rows(text, {"age": "number"}, ["town"])
     >>> [(part.frame.rows(), part.numbers.tolist()) for part in rows.batches(100)]
     [([('31', 'Ulm'), ('27', 'Bonn')], [1, 3])]
     >>> rows.rejected.examples
