@@ -429,8 +429,12 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
 
         Without names, they are called by their numbers: x0, x1, ...
         """
-        names = self._ready_selector.get_feature_names_out()
-        return tuple(map(str, names.tolist()))
+        columns = getattr(self, "columns_", None)
+        if columns is None:
+            return tuple(map(str, self._ready_selector.get_feature_names_out().tolist()))
+        of_features = columns.of_features
+        chosen = {of_features[place] for place in self._ready_selector.get_support(indices=True)}
+        return tuple(column.name for column in columns.used if column.name in chosen)
 
     @property
     def classes_(self) -> npt.NDArray[Any]:

@@ -143,7 +143,7 @@ class Predict:
             return pl.DataFrame([named, pl.Series(_PREDICTION, [], dtype=pl.String)])
         there = set(frame.columns)
         # What is not selected says nothing, and need not be there.
-        unused = [name for name in columns.names if name not in there]
+        unused = [column.name for column in columns.used if column.name not in there]
         filled = frame.with_columns(pl.lit(None, pl.Float64).alias(name) for name in unused)
         X = columns.transform(filled)
         predicted = self._pipeline.predict(X)

@@ -191,6 +191,11 @@ class Columns:
         return learnt
 
     @property
+    def of_features(self) -> tuple[str, ...]:
+        """For each feature, the name of the column that it comes from."""
+        return self.names
+
+    @property
     def left_out(self) -> tuple[Column, ...]:
         """The columns that cannot be used."""
         return tuple(column for column in self.all if column.kind == "left out")

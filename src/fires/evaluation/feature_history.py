@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 
 from fires.core.errors import InputError, closest
-from fires.core.state import read_state
 from fires.evaluation.saved_run import SavedRun
 
 _WHOLE = ("rank", "unreadable", "distinct")
@@ -51,9 +50,13 @@ def feature_history(run: SavedRun, feature: str) -> dict[str, Any]:
     known.pop("name", None)
     if not found:
         return known
-    alarms = [one for one in run.facts["alarms"] if one["feature"] in (None, feature)]
+    features = run.features_of(feature)
+    if not features:
+        raise InputError(f"{run.path}: its files are not of one run")
+    concerned = {None, feature, *features.values()}
+    alarms = [one for one in run.facts["alarms"] if one["feature"] in concerned]
     known |= {"n_features": run.facts["n_features"], "alarms": alarms}
-    known |= _stays(run, feature)
+    known |= _stays(run, features.keys())
     return known | {"meaning": _meaning(known, run.facts["classes"])}
 
 
@@ -97,15 +100,14 @@ def _plain(row: dict[str, str]) -> dict[str, Any]:
     return values
 
 
-def _stays(run: SavedRun, feature: str) -> dict[str, Any]:
-    """When the feature came and left, by the records of the batches."""
-    place = _place_of(run, feature)
+def _stays(run: SavedRun, places: Set[int]) -> dict[str, Any]:
+    """When one of the features came and left, by the records of the batches."""
     n_batches = n_selected = 0
     stays: list[dict[str, int | None]] = []
     is_in = False
     for step in _steps(run):
         n_batches += 1
-        now = place in step["selected"]
+        now = not places.isdisjoint(step["selected"])
         n_selected += now
         if now and not is_in:
             stays.append({"from_row": step["rows"], "to_row": None})
@@ -113,15 +115,6 @@ def _stays(run: SavedRun, feature: str) -> dict[str, Any]:
             stays[-1]["to_row"] = step["rows"]
         is_in = now
     return {"batches": n_batches, "batches_selected": n_selected, "stays": stays}
-
-
-def _place_of(run: SavedRun, feature: str) -> int:
-    """The number by which the records know the feature."""
-    header, _ = read_state(run.path / "state.safetensors")
-    try:
-        return int(header["feature_names"].index(feature))
-    except (KeyError, AttributeError, ValueError):
-        raise InputError(f"{run.path}: its files are not of one run") from None
 
 
 def _steps(run: SavedRun) -> Iterator[dict[str, Any]]:

@@ -80,6 +80,24 @@ class SavedRun:
         chosen = set(self.pipeline.selected_columns)
         return tuple(column for column in self.columns.used if column.name in chosen)
 
+    def features_of(self, column: str) -> dict[int, str]:
+        """The features that a column of the table becomes.
+
+        Parameters
+        ----------
+        column : str
+            Its name.
+
+        Returns
+        -------
+        dict of int to str
+            Their numbers, and what they are called.
+        """
+        columns = getattr(self.pipeline, "columns_", None)
+        names = self.pipeline.feature_names_in_.tolist()
+        origins = names if columns is None else columns.of_features
+        return {place: names[place] for place, name in enumerate(origins) if name == column}
+
     @property
     def target(self) -> Target | None:
         """The column to predict, if the run has written down what it holds."""
