@@ -67,6 +67,8 @@ def write_rows(
             show(partial(_seen, rows.n_bytes, output, began))
     if source.signal is not None and not output.n_rows:
         raise KeyboardInterrupt
+    if isinstance(source.error, BrokenPipeError):  # whoever read the output has seen enough
+        raise source.error
     notices.tell()
     unsaved = None
     try:
@@ -102,6 +104,6 @@ def _end(source: EndsEarly[Rows], output: RowOutput, unsaved: OSError | None) ->
         sys.exit(128 + source.signal)
     if source.error is None:
         raise InputError(done) from unsaved
-    if isinstance(source.error, BrokenPipeError) or not isinstance(source.error, EXPECTED):
+    if not isinstance(source.error, EXPECTED):
         raise source.error
     raise InputError(f"{source.reason}; {done}") from source.error

@@ -143,9 +143,10 @@ class Predict:
             return pl.DataFrame([named, pl.Series(_PREDICTION, [], dtype=pl.String)])
         there = set(frame.columns)
         # What is not selected says nothing, and need not be there.
-        unused = [column.name for column in columns.used if column.name not in there]
-        filled = frame.with_columns(pl.lit(None, pl.Float64).alias(name) for name in unused)
-        X = columns.transform(filled)
+        X = frame.select(
+            column.name if column.name in there else pl.lit(None, pl.Float64).alias(column.name)
+            for column in columns.used
+        )
         predicted = self._pipeline.predict(X)
         table = [named, pl.Series(_PREDICTION, predicted)]
         if self._proba:

@@ -40,6 +40,8 @@ class SavedRun:
             why = "has no run.json" if self.path.is_dir() else "is no folder"
             hint = "give the folder that fires select --out has made"
             raise InputError(f"{self.path} holds no run: it {why}", hint=hint)
+        if not isinstance(self.facts.get("settings"), dict):
+            raise InputError(f"{self.path / _MARK} is damaged")
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -48,9 +50,7 @@ class SavedRun:
             facts = json.loads((self.path / _MARK).read_bytes())
         except ValueError:
             facts = None
-        if not isinstance(facts, dict) or not isinstance(facts.get("settings"), dict):
-            raise InputError(f"{self.path / _MARK} is damaged")
-        return facts
+        return facts if isinstance(facts, dict) else {}
 
     @cached_property
     def pipeline(self) -> OnlinePipeline:
