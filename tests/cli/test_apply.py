@@ -24,6 +24,8 @@ from sklearn.naive_bayes import GaussianNB
 import fires
 from fires.cli import main
 from fires.cli.predict import Predict
+from fires.evaluation.prequential import prequential
+from fires.streams.files import from_file
 from fires.streams.files.rows import Rows
 
 FEATURES = ["n0", "n1", "n2", "n3", "town", "price", "late"]
@@ -261,7 +263,8 @@ def test_probabilities_where_there_are_some(run, new):
     assert line == f"{run}: its predictor, a Perceptron, gives no probabilities"
     frame = NEW.select(FEATURES)
     pipeline = fires.OnlinePipeline(fires.FIRES(3), GaussianNB())
-    pipeline.partial_fit(frame, NEW["label"].to_numpy())
+    stream = from_file(new, "label", exclude=["id", "amount"])
+    assert len(list(prequential(stream, pipeline))) == 7
     found = Predict(pipeline, proba=True)(Rows(frame, np.arange(1, 701)))
     assert found.columns == ["row", "prediction", "probability of ham", "probability of spam"]
     np.testing.assert_array_equal(found[:, 2:].to_numpy(), pipeline.predict_proba(frame))

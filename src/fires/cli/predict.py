@@ -141,12 +141,7 @@ class Predict:
         named = pl.Series("row", rows.numbers) if self._id is None else frame[self._id]
         if not len(frame):
             return pl.DataFrame([named, pl.Series(_PREDICTION, [], dtype=pl.String)])
-        there = set(frame.columns)
-        # What is not selected says nothing, and need not be there.
-        X = frame.select(
-            column.name if column.name in there else pl.lit(None, pl.Float64).alias(column.name)
-            for column in columns.used
-        )
+        X = columns.transform_some(frame)  # what is not selected says nothing
         predicted = self._pipeline.predict(X)
         table = [named, pl.Series(_PREDICTION, predicted)]
         if self._proba:
