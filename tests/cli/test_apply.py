@@ -6,12 +6,14 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -346,6 +348,43 @@ def test_the_library_reduces_rows_too(run):
     np.testing.assert_array_equal(found[:, 0], NEW["n2"].to_numpy())
     with pytest.raises(ValueError, match="not learnt"):
         fires.OnlinePipeline(fires.FIRES(2)).transform(found)
+
+
+# The page
+
+
+def test_the_commands_of_the_page_run(tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs" / "files.md"
+    (block,) = re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    for name, n_rows in (("events.csv", 2_000), ("new.csv", 300)):
+        rows = make_table(n_rows).drop("amount").rename({"n3": "size"})
+        rows.write_csv(name)
+    for line in block.splitlines():
+        program, *arguments = shlex.split(line.partition(" > ")[0])
+        assert program == "fires"
+        succeeds(*arguments)
+    assert pl.read_parquet("predictions.parquet").columns == ["id", "prediction"]
+    assert pl.read_parquet("reduced.parquet").columns[:2] == ["id", "label"]
+
+
+# Svmlight
+
+
+def test_svmlight_has_no_names_to_go_by(run, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [f"{int(x[1] > 0)} 1:{x[0]:.3f} 2:{x[1]:.3f}" for x in rng.normal(size=(300, 2))]
+    path, out = tmp_path / "x.svm", tmp_path / "out"
+    path.write_text("\n".join(rows))
+    assert fails("predict", run, path) == (
+        f"{path} is svmlight, which has no names for its columns"
+    )
+    succeeds("select", path, "-k", 1, "--out", out)
+    line = fails("predict", out, path)
+    assert line.startswith(f"{out} was learnt from svmlight, whose columns have no names; ")
+    assert explain(out, "2")["selected"]
+    lines = succeeds("explain", out, "2").stdout.splitlines()
+    assert lines[0] == "2: a number"
 
 
 # One line for each error
