@@ -173,6 +173,19 @@ def test_how_text_is_written_can_be_said(run, expected, tmp_path):
     assert table(succeeds("predict", run, path, *said).stdout)["prediction"].to_list() == expected
 
 
+def test_rows_without_a_header(tmp_path):
+    few = NEW.select("n2", "n3", "label")
+    few.write_csv(tmp_path / "x.csv", include_header=False)
+    path, out = tmp_path / "x.csv", tmp_path / "run"
+    succeeds("select", path, "-t", "column_3", "--no-header", "-q", "--out", out)
+    found = table(succeeds("predict", out, path, "--no-header").stdout)
+    wanted = few.select(column_1="n2", column_2="n3")
+    assert found["prediction"].to_list() == (
+        fires.load(out / "state.safetensors").predict(wanted).tolist()
+    )
+    assert "which the run needs" in fails("predict", out, path)
+
+
 def test_only_the_selected_columns_are_needed_in_any_order(run, expected, tmp_path):
     few = NEW.select("price", pl.lit("x").alias("other"), "n3", "n2")
     few.write_csv(tmp_path / "x.csv")

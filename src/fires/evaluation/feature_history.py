@@ -41,11 +41,10 @@ def feature_history(run: SavedRun, feature: str) -> dict[str, Any]:
     InputError
         If there is no such column: with the closest name.
     """
-    names: list[str] = []
-    column = _row_of(run, "columns.csv", "name", feature, names)
-    found = _row_of(run, "features.csv", "feature", feature, names)
+    columns, column = _row_of(run, "columns.csv", "name", feature)
+    ranked, found = _row_of(run, "features.csv", "feature", feature)
     if not column and not found:
-        raise _unknown(run, feature, names)
+        raise _unknown(run, feature, list(dict.fromkeys([*columns, *ranked])))
     known: dict[str, Any] = {"feature": feature} | _plain(column) | _plain(found)
     known.pop("name", None)
     if not found:
@@ -55,23 +54,22 @@ def feature_history(run: SavedRun, feature: str) -> dict[str, Any]:
         raise InputError(f"{run.path}: its files are not of one run")
     concerned = {None, feature, *features.values()}
     alarms = [one for one in run.facts["alarms"] if one["feature"] in concerned]
-    known |= {"n_features": run.facts["n_features"], "alarms": alarms}
+    known |= {"n_features": len(ranked), "alarms": alarms}
     known |= _stays(run, features.keys())
     return known | {"meaning": _meaning(known, run.facts["classes"])}
 
 
-def _row_of(run: SavedRun, file: str, title: str, feature: str, names: list[str]) -> dict[str, str]:
-    """The row of a table that is of a feature; all names are added to those known."""
-    path = run.path / file
-    if not path.exists():  # svmlight has no columns to speak of
-        return {}
+def _row_of(run: SavedRun, file: str, title: str, feature: str) -> tuple[list[str], dict[str, str]]:
+    """The names of all rows of a table, and the row that is of a feature."""
+    names: list[str] = []
     row: dict[str, str] = {}
-    with path.open(encoding="utf-8", newline="") as text:
-        for one in csv.DictReader(text):
-            names.append(one.get(title) or "")
-            if one.get(title) == feature:
-                row = one
-    return row
+    path = run.path / file
+    if path.exists():  # svmlight has no columns to speak of
+        with path.open(encoding="utf-8", newline="") as text:
+            for one in csv.DictReader(text):
+                names.append(one.get(title) or "")
+                row = one if names[-1] == feature else row
+    return names, row
 
 
 def _unknown(run: SavedRun, feature: str, names: list[str]) -> InputError:
@@ -80,7 +78,6 @@ def _unknown(run: SavedRun, feature: str, names: list[str]) -> InputError:
         return InputError(f'"{feature}" is the target of {run.path}, not a feature')
     if any(feature in (given, *given.split(",")) for given in settings.get("exclude") or ()):
         return InputError(f'"{feature}" was excluded from {run.path}')
-    names = list(dict.fromkeys(names))
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     hint = closest(feature, names, f"it has {', '.join(names[:_SHOWN])}{more}", quote='"')
     return InputError(f'no feature "{feature}" in {run.path}', hint=hint)
