@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -70,12 +70,15 @@ class Interruptible:
         The signal that has come.
     error : BaseException or None
         What else has ended it.
+    watch : callable (Batch) -> None, or None
+        Told of every batch before it is handed out.
     """
 
     def __init__(self, stream: FileStream, batch_size: int, totals: RunTotals) -> None:
         self.schema = stream.schema
         self.signal: int | None = None
         self.error: BaseException | None = None
+        self.watch: Callable[[Batch], None] | None = None
         self._batches = stream.batches(batch_size)
         self._totals = totals
         self._first: Batch | None = None
@@ -128,6 +131,8 @@ class Interruptible:
         """
         batch, self._first = self._first, None
         while batch is not None:
+            if self.watch is not None:
+                self.watch(batch)
             yield batch
             batch = None if self.signal is not None else self._next()
 

@@ -58,6 +58,11 @@ def _columns(name: str, what: str) -> Callable[[Command], Command]:
 _READING = [
     click.argument("file", metavar="FILE...", nargs=-1, required=True),
     _columns("--exclude", "Columns to leave out"),
+    click.option(
+        "--keep-doubtful",
+        is_flag=True,
+        help="Use ids, clocks and copies of other columns too, and say nothing of doubts.",
+    ),
     _columns("--categorical", "Columns that hold categories, even if they look like numbers"),
     _columns("--numeric", "Columns that hold numbers; what is none counts as missing"),
     click.option(
