@@ -48,6 +48,7 @@ def test_a_run_writes_down_its_options(first, csv_file):
         "as-published": False,
         "exclude": ["a", "e,f"],
         "no-header": False,
+        "keep-doubtful": False,
     }
     assert text.startswith("# fires select --config FILE, with this file, runs this again.")
     assert '\n# sep = ""\n' in text

@@ -243,3 +243,20 @@ def test_if_all_columns_are_touched_nothing_is_late():
         lazy.renew(now.__getitem__, *rest, touched=np.arange(12))
         np.testing.assert_array_equal(lazy.columns, eager.columns)
         np.testing.assert_allclose(lazy.means(), eager.score, rtol=1e-9)
+
+
+# --- Zero -----------------------------------------------------------------------------------------
+
+
+def test_a_member_that_tells_nothing_leaves_for_the_first_that_tells_anything():
+    members = Membership(3)
+    assert renewed(members, [0.0, 0.0, 0.0], k=2) == [0, 1]
+    assert renewed(members, [0.0, 0.0, 1e-9], k=2) == [0, 2]
+    assert renewed(members, [0.0, 1e-9, 1e-9], k=2) == [1, 2]
+
+
+def test_nothing_never_takes_the_place_of_something():
+    members = Membership(2)
+    assert renewed(members, [1e-9, 0.0]) == [0]
+    for _ in range(20):
+        assert renewed(members, [1e-9, 0.0], var=[PRIOR, 0.0]) == [0]

@@ -33,15 +33,19 @@ def command(target: str | None, as_json: bool, **how: Any) -> None:
     compare have too.
     """
     reading = Reading(**how)
-    stream = reading.look()
-    rows, surprises = stream.columns.describe(), stream.surprises()
+    stream = reading.look(target)
+    rows, surprises = stream.describe(), stream.surprises()
     names = [row["name"] for row in rows]
     if target is not None and target not in names:
         hint = closest(target, names, f"it has {', '.join(names[:8])}", quote='"')
         raise InputError(f'no column "{target}" in {reading.name}', hint=hint)
+    left_out = {doubt.column for doubt in stream.doubts if doubt.is_no_feature}
     for row in rows:
         if row["name"] == target:
-            row["done"] = "the target"
+            row["done"], row["doubt"] = "the target", ""
+        elif row["doubt"] and not reading.keep_doubtful:
+            done = "left out" if row["name"] in left_out else row["done"]
+            row["done"] = f"{done}; {row['doubt']}"
     if as_json:
         document = {"target": target, "columns": rows, "surprises": surprises}
         click.echo(json.dumps(document, ensure_ascii=False))

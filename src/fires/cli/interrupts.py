@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
@@ -140,11 +140,14 @@ class Interruptible(EndsEarly["Batch"]):
     ----------
     schema : Schema
         The names of the columns.
+    watch : callable (Batch) -> None, or None
+        Told of every batch before it is handed out.
     """
 
     def __init__(self, stream: FileStream, batch_size: int, totals: RunTotals) -> None:
         super().__init__(stream.batches(batch_size), totals)
         self.schema = stream.schema
+        self.watch: Callable[[Batch], None] | None = None
         self._first: Batch | None = None
 
     def first(self) -> Batch:
@@ -174,9 +177,11 @@ class Interruptible(EndsEarly["Batch"]):
             The next batch.
         """
         batch, self._first = self._first, None
-        if batch is not None:
+        while batch is not None:
+            if self.watch is not None:
+                self.watch(batch)
             yield batch
-        yield from self
+            batch = None if self.signal is not None else self._next()
 
 
 def let_signals_through() -> None:

@@ -73,6 +73,11 @@ _TEXT = [
 ]
 _CELLS = [
     columns("--exclude", "Columns to leave out"),
+    click.option(
+        "--keep-doubtful",
+        is_flag=True,
+        help="Use ids, clocks and copies of other columns too, and say nothing of doubts.",
+    ),
     columns("--categorical", "Columns that hold categories, even if they look like numbers"),
     columns("--numeric", "Columns that hold numbers; what is none counts as missing"),
     click.option(

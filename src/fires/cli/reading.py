@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ class Reading:
         How the text is written.
     no_header : bool
         Whether the first line is a row.
+    keep_doubtful : bool
+        Whether doubtful columns are features, without a word.
     """
 
     file: tuple[str, ...]
@@ -53,6 +56,7 @@ class Reading:
     no_header: bool = False
     comment: str | None = None
     dates: str | None = None
+    keep_doubtful: bool = False
 
     @cached_property
     def files(self) -> tuple[str, ...]:
@@ -104,10 +108,22 @@ class Reading:
         exclude = named_columns(self.exclude, names)
         said = {**self._said_of_text(), **self._said_of_columns(names)}
         with self._named_in_questions():
-            return from_file(self.files, target, exclude=exclude, **said, **more)
+            return from_file(
+                self.files,
+                target,
+                exclude=exclude,
+                keep_doubtful=self.keep_doubtful,
+                **said,
+                **more,
+            )
 
-    def look(self) -> FileStream:
+    def look(self, target: str | None = None) -> FileStream:
         """Find out what the columns hold, from the first rows alone.
+
+        Parameters
+        ----------
+        target : str, optional
+            The column to predict.
 
         Returns
         -------
@@ -123,7 +139,7 @@ class Reading:
         hints = Hints(**self._said_of_columns(names))
         with self._named_in_questions():
             text = TextOptions(**self._said_of_text())
-            return look_at(self.files, exclude=exclude, hints=hints, options=text)
+            return look_at(self.files, target, exclude=exclude, hints=hints, options=text)
 
     def rows(
         self, kinds: Mapping[str, Kind], keep: Sequence[str] = (), if_there: Sequence[str] = ()
@@ -277,9 +293,51 @@ class Notices:
         self._told: set[str] = set()
         self.tell()
 
-    def tell(self) -> None:
-        """Tell what was found since the last time."""
-        for line in self._stream.surprises():
+    def tell(self, *, ended: bool = False) -> None:
+        """Tell what was found since the last time.
+
+        Parameters
+        ----------
+        ended : bool
+            Whether all rows were seen: a column that is constant stays so.
+        """
+        for line in [*self._stream.surprises(), *doubt_lines(self._stream, ended=ended)]:
             if line not in self._told and not self._quiet:
                 click.echo(printable(line), err=True)
             self._told.add(line)
+
+
+def doubt_lines(stream: FileStream, *, ended: bool) -> list[str]:
+    """What is doubtful about the columns, and what to do: one line each.
+
+    Nothing is said of constants before the end: they may change. Nothing is said at all with
+    ``--keep-doubtful``.
+
+    Parameters
+    ----------
+    stream : FileStream
+        What is read.
+    ended : bool
+        Whether all rows were seen.
+
+    Returns
+    -------
+    list of str
+    """
+    if click.get_current_context().params.get("keep_doubtful"):
+        return []
+    lines = []
+    for doubt in getattr(stream, "doubts", ()):  # svmlight has none
+        name, exclude = f'column "{doubt.column}"', f"--exclude {shlex.quote(doubt.column)}"
+        if doubt.is_no_feature:
+            lines.append(
+                f"{name} {doubt.why}: left out ({doubt.kind}), as by {exclude}; "
+                "--keep-doubtful keeps it"
+            )
+        elif doubt.kind == "leak":
+            lines.append(
+                f"CAUTION: {name} {doubt.why} (leak): if it is not known beforehand, {exclude}"
+            )
+        elif ended:
+            lines.append(f"{name} {doubt.why} (constant): it tells nothing; {exclude}")
+    return lines

@@ -46,6 +46,7 @@ def run_facts(stream: FileStream, started: float, **known: Any) -> dict[str, Any
         "started": began.isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
         "rejected_rows": stream.rejected.count,
+        "doubts": [vars(doubt) for doubt in getattr(stream, "doubts", ())],
         "rejected_examples": [list(example) for example in stream.rejected.examples],
         "versions": {"python": platform.python_version()}
         | {library: version(library) for library in _LIBRARIES},

@@ -107,6 +107,7 @@ def command(
     with quick_imports():
         from fires.evaluation.run_folder import RunFolder, alarm_rows, feature_rows
         from fires.evaluation.totals import RunTotals
+        from fires.evaluation.watch import Watch
         from fires.selectors.fires import FIRES
 
         importlib.import_module("polars")
@@ -132,8 +133,11 @@ def command(
             saying_where(reading.name, stream.schema.target, totals),
         ):
             pipeline = _pipeline(selector, model, scale, stream, source.first())
+            watch = Watch(pipeline)
+            source.watch = watch.see
             _learn(source, pipeline, batch_size, totals, folder, show)
-        notices.tell()
+        stream.doubts = tuple(watch.settled(names, getattr(stream, "doubts", ())))
+        notices.tell(ended=True)
         if source.reason is None:
             _refuse_one_class(selector, reading.name, stream.schema.target)
         run = run_facts(stream, started, file=reading.files) | {
@@ -149,7 +153,7 @@ def command(
         if folder is not None:
             try:
                 folder.write("run.toml", as_toml(click.get_current_context(), file=reading.files))
-                columns = () if stream.columns is None else stream.columns.describe()
+                columns = () if stream.columns is None else stream.describe()
                 folder.finish(pipeline, names, totals, run, columns)
             except OSError as error:
                 unsaved = error

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fires.columns.schema import Column, Hints
+from fires.columns.schema import Column, Doubt, Hints
 
 if TYPE_CHECKING:
     from fires.columns.columns import Columns
+    from fires.columns.doubts import find_doubts
 
-__all__ = ["Column", "Columns", "Hints"]
+__all__ = ["Column", "Columns", "Doubt", "Hints", "find_doubts"]
 
 
 def __getattr__(name: str) -> Any:
@@ -18,4 +19,8 @@ def __getattr__(name: str) -> Any:
         from fires.columns import columns
 
         return columns.Columns
+    if name == "find_doubts":
+        from fires.columns import doubts
+
+        return doubts.find_doubts
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

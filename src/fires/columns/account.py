@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -135,13 +135,15 @@ def _read_as(column: Column, facts: Facts | None) -> str:
     return f'"{short(text)}" is read as {value:.15g}'
 
 
-def surprises(columns: Columns) -> list[str]:
+def surprises(columns: Columns, doubted: Collection[str] = ()) -> list[str]:
     """What a user should know about the columns, in one line each.
 
     Parameters
     ----------
     columns : Columns
         What is known of them.
+    doubted : collection of str
+        Columns that something else is said of where they are left out.
 
     Returns
     -------
@@ -151,6 +153,8 @@ def surprises(columns: Columns) -> list[str]:
     lines = [f"{_named(names)}: {said}" for said, names in _by_form(columns).items()]
     reasons: dict[str, list[str]] = {}
     for column in columns.all:
+        if column.kind == "left out" and column.name in doubted:
+            continue
         if column.kind == "left out":
             reasons.setdefault(f"{column.why}: left out", []).append(column.name)
         elif column.why:

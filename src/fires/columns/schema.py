@@ -183,3 +183,40 @@ class Hints:
 
 
 NO_HINTS = Hints()
+
+DoubtKind = Literal["id", "clock", "constant", "copy", "leak"]
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Why a column should not be believed.
+
+    Parameters
+    ----------
+    column : str
+        Its name.
+    kind : {"id", "clock", "constant", "copy", "leak"}
+        What it seems to be.
+    why : str
+        What was seen, in words that follow its name.
+    other : str, optional
+        The column that it is a copy of.
+
+    Examples
+    --------
+    >>> str(Doubt("row", "clock", "counts the rows"))
+    'clock: counts the rows'
+    """
+
+    column: str
+    kind: DoubtKind
+    why: str
+    other: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.why}"
+
+    @property
+    def is_no_feature(self) -> bool:
+        """Whether nothing is lost without the column."""
+        return self.kind in ("id", "clock", "copy")

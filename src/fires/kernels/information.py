@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
@@ -75,3 +76,23 @@ def add_information_plain(
     weighted = rows * (precision * gamma**age)[:, None]
     whole = gamma ** weight.sum()
     return information * whole + weighted.T @ rows, pull * whole + value @ weighted
+
+
+@compiled
+def some_repeat_level(information: Floats, share: float) -> bool:
+    """Whether there is any column of which :func:`repeats_level` is true."""
+    n_rows, last = len(information), information.shape[1] - 1
+    for k in range(n_rows):
+        total = information[k, last, last]
+        for j in range(last):
+            if information[k, last, j] ** 2 > share * total * max(information[k, j, j], total):
+                return True
+    return False
+
+
+def repeats_level(information: Floats, share: float) -> npt.NDArray[np.bool_]:
+    """Of which columns the squared mean exceeds this share of the mean square, and of 1."""
+    squares = np.diagonal(information, axis1=1, axis2=2)
+    total = squares[:, -1:]
+    least = share * total * np.maximum(squares[:, :-1], total)
+    return np.asarray(information[:, -1, :-1] ** 2 > least)

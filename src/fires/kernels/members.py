@@ -51,7 +51,8 @@ def renew(
         new_is_sure = now[new] > limit * math.sqrt(var[new] * new_learnt)
         old_is_sure = now[old] > limit * math.sqrt(var[old] * old_learnt)
         bond = math.sqrt(var[new] * math.sqrt(new_learnt) + var[old] * math.sqrt(old_learnt))
-        if (new_is_sure and not old_is_sure) or score[new] - score[old] > bond:
+        better = score[old] == 0.0 or score[new] - score[old] > bond
+        if better or (new_is_sure and not old_is_sure):
             inside[old], inside[new] = False, True
             came += 1
     return came
@@ -77,8 +78,9 @@ def renew_plain(
     is_sure = now > limit * np.sqrt(var * learnt)
     bond = var * np.sqrt(learnt)
     ahead = score[newcomers] - score[leavers]
-    enters = ahead > np.sqrt(bond[newcomers] + bond[leavers])
-    enters |= is_sure[newcomers] & ~is_sure[leavers] & (ahead > 0.0)
+    enters = (ahead > np.sqrt(bond[newcomers] + bond[leavers])) | (score[leavers] == 0.0)
+    enters |= is_sure[newcomers] & ~is_sure[leavers]
+    enters &= ahead > 0.0
     inside = inside.copy()
     inside[leavers[enters]], inside[newcomers[enters]] = False, True
     return score, inside

@@ -119,6 +119,8 @@ class BayesLearner:
         self._said = np.empty((n_rows, 4, 0))  # what the rows of the last batch said
         self.mixed = Mixed(0)
         self.touched: Any = None  # the columns that the last batch has moved; None for all
+        # Where nothing is known, whatever the belief says: see Leading.unclear.
+        self._unclear: npt.NDArray[np.bool_] | None = None
         self._buffer = np.empty((0, 0))  # for a few scaled rows
         # For sparse rows: the unit of mu, the rows so far, and at which of them a column was last.
         self.sparse: tuple[Floats, Floats, Floats] | None = None
@@ -299,6 +301,12 @@ class BayesLearner:
             own = self.own_mu if self.sparse is None else self.own_mu * self.sparse[0]
             others = said[:, 0] - mine - own[:, None]
         leading.add(rows, said, weight, others, gamma=self.gamma)
+        self._unclear = None
+        if self.scale == "standard" and self.sparse is None and self.fit_intercept:
+            unclear = leading.unclear()
+            if unclear is not None:
+                self._unclear = np.zeros(self.mu.shape, dtype=np.bool_)
+                self._unclear[:, leading.columns] = unclear
         if before is not None and leading.is_due:
             leading.follow(self.scores(), self._means(), self._variances(), self.prior)
 
@@ -388,6 +396,7 @@ class BayesLearner:
         for name in ("mu", "var", "own_mu", "own_var", "facts", "evidence_rows"):
             setattr(other, name, getattr(fresh, name))
         other.alarm, other.leading = fresh.alarm, fresh.leading
+        other._unclear = None
         other.leading.columns = self.leading.columns
         if self.sparse is not None:
             unit, now, seen_at = self.sparse
@@ -438,6 +447,8 @@ class BayesLearner:
         ndarray
         """
         mu = np.abs(self._means(columns))
+        if self._unclear is not None:
+            mu = np.where(self._unclear[:, columns], 0.0, mu)
         if self.n_rows == 1:
             one: Floats = mu[0]
             return one
@@ -460,7 +471,10 @@ class BayesLearner:
         -------
         ndarray
         """
-        return _pick(self._variances(columns), self._leader(columns))
+        var = self._variances(columns)
+        if self._unclear is not None:
+            var = np.where(self._unclear[:, columns], self.prior, var)
+        return _pick(var, self._leader(columns))
 
     def features(self) -> Belief:
         """Posterior mean and standard deviation. See :class:`fires.models.base.Learner`.

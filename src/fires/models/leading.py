@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
-from fires.kernels.information import add_information
+from fires.kernels.information import add_information, repeats_level, some_repeat_level
 
 MOST = 100
 """How many features lead, at most."""
@@ -32,6 +32,8 @@ MOST = 100
 _ROWS = 1000.0  # between two looks at who leads
 _HOME = 1.1  # a column that leads is replaced by one that is better by this factor
 _PRIOR = 1.0  # the variance of a coefficient before any row
+_LEVEL = 0.8  # a column whose squared mean is more of its mean square, and of 1, is a level
+_CLEAR = 2.0  # deviations that an estimate is away from 0, to be more than chance
 
 Columns = npt.NDArray[np.int64]
 
@@ -170,6 +172,24 @@ class Leading:
         """
         self.information[row] *= keep
         self.pull[row] *= keep
+
+    def unclear(self) -> npt.NDArray[np.bool_] | None:
+        """The columns that only seem to matter, because they say what the intercept says.
+
+        The mean of a column that grows all the time, a clock, is far from 0 even after scaling. A
+        belief with one variance per feature cannot tell it from the intercept, and gives it a part
+        of the level. Together with the intercept, such a column is judged rightly.
+
+        Returns
+        -------
+        ndarray of bool (n_parameter_rows, n_leading), or None
+            None if there is no such column, which is the rule.
+        """
+        if not some_repeat_level(self.information, _LEVEL):
+            return None
+        mean, deviation = self.estimate()
+        unsure = np.abs(mean) < _CLEAR * deviation
+        return np.asarray(unsure & repeats_level(self.information, _LEVEL))
 
     def estimate(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the coefficients of the leading columns.

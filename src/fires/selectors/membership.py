@@ -9,7 +9,8 @@ member only if
    its own standard deviation, which is how far the greatest of J means of nothing would go; or
 2. its score is greater by more than one standard deviation of the difference. This bond grows with
    the evidence: the variance :math:`s` of each side counts with
-   :math:`\sqrt{1 - s / s_0}`, which is 0 while nothing is known.
+   :math:`\sqrt{1 - s / s_0}`, which is 0 while nothing is known; or
+3. the score of the member is 0, as that of a constant is: it tells nothing at all.
 
 With sparse rows, only the columns that a batch touches can enter with it.
 """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from fires.columns.schema import N_EXAMPLES, NO_HINTS, Column, Hints
 from fires.core.errors import InputError, Question
@@ -18,7 +18,7 @@ from fires.streams.files.text_blocks import BLOCK
 if TYPE_CHECKING:
     import polars as pl
 
-    from fires.columns import Columns
+    from fires.columns import Columns, Doubt
     from fires.columns.schema import Kind
     from fires.columns.target import Target
     from fires.streams.files.opening import Source
@@ -85,6 +85,7 @@ def from_file(
     header: bool = True,
     comment: str | None = None,
     columns: Columns | None = None,
+    keep_doubtful: bool = True,
     start: Position | None = None,
     block_size: int = BLOCK,
 ) -> FileStream:
@@ -135,6 +136,9 @@ def from_file(
     columns : Columns, optional
         The ``columns`` of an earlier stream of this table: kinds and codes go on as they were.
         If its ``target`` is given too, nothing is found out from the first rows.
+    keep_doubtful : bool
+        Whether ids, clocks and copies of other columns are features all the same. What is doubted
+        is in ``doubts``; see :func:`fires.columns.find_doubts`.
     start : Position, optional
         The position of the last batch of an earlier stream: reading goes on after it.
     block_size : int
@@ -165,6 +169,7 @@ def from_file(
     """
     # Here and not above, because polars takes a while to load.
     from fires.columns import Columns
+    from fires.columns.doubts import without_doubtful
     from fires.columns.target import Target
     from fires.streams.files.opening import choose_columns, open_table, read_sample
     from fires.streams.files.options import TextOptions
@@ -180,6 +185,7 @@ def from_file(
     used = choose_columns(table, name, [exclude] if isinstance(exclude, str) else exclude)
     if columns is not None and {*columns.names, name} - set(used):
         raise InputError(f"{table.name} does not have the columns of the earlier run")
+    doubts: tuple[Doubt, ...] = ()
     if columns is None or isinstance(target, str):
         special = {name, *hints.categorical, *hints.numeric}
         as_text = used if hints.decimal or hints.thousands else special.intersection(used)
@@ -189,13 +195,28 @@ def from_file(
         if columns is None:
             features = [column for column in used if column != name]
             columns = Columns.learn(sample.drop(name), hints, features)
+            doubts = _find_doubts(sample, columns, target)
+            if not keep_doubtful:
+                columns = without_doubtful(columns, doubts)
     if not columns.names:
         raise InputError(f"{table.name} has no column that can be used besides the target")
-    return FileStream(table, columns, target, start or Position())
+    return FileStream(table, columns, target, start or Position(), doubts)
+
+
+def _find_doubts(sample: pl.DataFrame, columns: Columns, target: Target) -> tuple[Doubt, ...]:
+    """The columns of a sample that one should not believe."""
+    from fires.columns import find_doubts
+
+    name = target.column.name
+    labels = target.read(sample[name])
+    if labels.usable is not None:
+        sample = sample.filter(labels.usable)
+    return tuple(find_doubts(sample.drop(name), labels.y, columns)) if len(sample) else ()
 
 
 def look_at(
     path: Source | Sequence[Source],
+    target: str | None = None,
     *,
     exclude: Sequence[str] = (),
     hints: Hints = NO_HINTS,
@@ -207,6 +228,8 @@ def look_at(
     ----------
     path : path, "-" for standard input, or binary file; or a sequence of them
         As in :func:`from_file`.
+    target : str, optional
+        The column to predict, if it is known: others may tell it.
     exclude : sequence of str
         Columns to leave out.
     hints : Hints
@@ -217,7 +240,7 @@ def look_at(
     Returns
     -------
     FileStream
-        Its ``columns`` and its ``surprises`` are of use, its batches are not.
+        Its ``columns``, ``doubts`` and ``surprises`` are of use, its batches are not.
 
     Examples
     --------
@@ -226,7 +249,7 @@ def look_at(
     >>> [(column["name"], column["kind"]) for column in look.columns.describe()]
     [('price', 'number'), ('town', 'category')]
     """
-    from fires.columns import Columns
+    from fires.columns import Columns, find_doubts
     from fires.columns.target import Target
     from fires.streams.files.opening import exclude_columns, open_table, read_sample
     from fires.streams.files.options import TextOptions
@@ -237,8 +260,14 @@ def look_at(
         raise InputError(f"{table.text.name} is svmlight: {table.n_features:,} columns of numbers")
     used = exclude_columns(table, exclude)
     sample = read_sample(table, used, used)
-    _, columns = Columns.learn(sample, hints).encode(sample)
-    return FileStream(table, columns, Target(Column("", "empty")), Position())
+    learnt = Columns.learn(sample, hints)
+    doubts = tuple(find_doubts(sample, columns=learnt))
+    if target is not None and target in sample.columns:
+        with suppress(InputError):  # a target that cannot be predicted is no matter here
+            labels = Target.learn(sample[target], hints, "classes")
+            doubts = _find_doubts(sample, learnt, labels)
+    _, columns = learnt.encode(sample)
+    return FileStream(table, columns, Target(Column("", "empty")), Position(), doubts)
 
 
 class FileStream:
@@ -256,26 +285,49 @@ class FileStream:
         What is known of the columns after the last batch.
     target : Target
         What the target holds.
+    doubts : tuple of Doubt
+        The columns that one should not believe, by the first rows.
     """
 
-    def __init__(self, table: FileTable, columns: Columns, target: Target, start: Position) -> None:
+    def __init__(
+        self,
+        table: FileTable,
+        columns: Columns,
+        target: Target,
+        start: Position,
+        doubts: Sequence[Doubt] = (),
+    ) -> None:
         self.schema = Schema(columns.names, target.column.name)
         self.n_bytes = table.n_bytes
         self.rejected = Rejected(unit=table.unit)
-        self.columns, self.target = columns, target
+        self.columns, self.target, self.doubts = columns, target, tuple(doubts)
         self._table = table
         self._known = columns
         self._start = start
 
     def surprises(self) -> list[str]:
-        """What a user should know about the columns, in one line each.
+        """What a user should know about the columns, in one line each; doubts stand apart.
 
         Returns
         -------
         list of str
             Empty if everything is as it seems.
         """
-        return surprises_of(self._table) + self.columns.surprises()
+        from fires.columns import account
+
+        doubted = [doubt.column for doubt in self.doubts]
+        return surprises_of(self._table) + account.surprises(self.columns, doubted)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """What each column holds, what was done with it, and what is doubtful about it.
+
+        Returns
+        -------
+        list of dict
+            As of :meth:`fires.columns.Columns.describe`, with ``doubt``: a text, maybe empty.
+        """
+        doubts = {doubt.column: str(doubt) for doubt in self.doubts}
+        return [row | {"doubt": doubts.get(row["name"], "")} for row in self.columns.describe()]
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Hand out the rows in order.

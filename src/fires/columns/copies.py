@@ -1,0 +1,215 @@
+"""Columns that hold what another one holds, or the target itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fires.columns.schema import Doubt
+from fires.columns.seen import LEAST, Seen, standardised
+from fires.core.belief import Floats
+
+_SAME = 1e-4  # of the variance of a copy may be rounding
+_OFF = 50  # rows of a copy have another value than the commonest; of a leak, a tenth of that
+_PROJECTIONS, _NEAR = 6, 0.1
+
+
+def _codes(values: pl.Series) -> npt.NDArray[np.int64]:
+    """Values as 0, 1, 2, ... in order of appearance; a missing one is a value too."""
+    _, first, place = np.unique(
+        values.rank("dense").fill_null(0).to_numpy(), return_index=True, return_inverse=True
+    )
+    code = np.empty(len(first), dtype=np.int64)
+    code[np.argsort(first)] = np.arange(len(first))
+    return code[place]
+
+
+def _n_off(values: npt.NDArray[Any]) -> int:
+    """How many rows have another value than the commonest."""
+    _, counts = np.unique(values, return_counts=True)
+    return int(len(values) - counts.max(initial=0))
+
+
+def _tell(codes: npt.NDArray[np.int64], least: int) -> bool:
+    """Whether codes repeat, and vary, often enough for equal ones to be no chance."""
+    counts = np.bincount(codes)
+    return bool(min(len(codes) - counts.max(initial=0), len(codes) - len(counts)) >= least)
+
+
+def _as_series(y: Any) -> pl.Series:
+    """A target as numbers or texts; null where it is missing."""
+    values = np.asarray(y)
+    if values.dtype == object:
+        return pl.Series([None if v is None or v != v else str(v) for v in values.tolist()])
+    series = pl.Series(values)
+    if series.dtype.is_float():
+        return series.fill_nan(None)
+    return series if series.dtype == pl.String else series.cast(pl.Float64)
+
+
+def leaks(seen: Seen, y: Any) -> dict[str, Doubt]:
+    """Columns that are the target, but for its scale, or under other names.
+
+    Parameters
+    ----------
+    seen : Seen
+        The first rows of a table.
+    y : array (n_rows,)
+        The target.
+
+    Returns
+    -------
+    dict of str to Doubt
+        By column.
+    """
+    y, doubts = _as_series(y), {}
+    there = y.is_not_null().to_numpy()
+    codes = _codes(y)
+    n_classes = y.drop_nulls().n_unique()
+    if _tell(codes[there], _OFF // 10):
+        near = np.abs(seen.ranks.T @ _column(codes.astype(np.float64))) > 0.5
+        for name in _of_size(seen, n_classes, near if n_classes == 2 else None):
+            values = seen.texts[name] if name in seen.texts else seen.frame[name]
+            both = there & values.is_not_null().to_numpy()
+            if _same_partition(values.filter(both), codes[both]):
+                doubts[name] = Doubt(name, "leak", "is the target under other names")
+    if y.dtype != pl.String and n_classes > 2:
+        numbers = y.to_numpy().astype(np.float64)
+        ranks = y.rank("average").cast(pl.Float64).to_numpy()
+        for j in np.flatnonzero(np.abs(seen.ranks.T @ _column(ranks)) > 0.9).tolist():
+            both = there & seen.known[:, j]
+            if _tell_the_same(seen, j, numbers, ranks, both):
+                why = "is the target, but for its scale"
+                doubts.setdefault(seen.names[j], Doubt(seen.names[j], "leak", why))
+    return doubts
+
+
+def _of_size(seen: Seen, n_values: int, near: npt.NDArray[np.bool_] | None = None) -> list[str]:
+    """The columns that have so many different values; of numbers, those that come near."""
+    fits = seen.n_distinct == n_values
+    numbers = np.flatnonzero(fits if near is None else fits & near)
+    return [seen.names[j] for j in numbers.tolist()] + [
+        name for name, text in seen.texts.items() if text.drop_nulls().n_unique() == n_values
+    ]
+
+
+def _same_partition(values: pl.Series, codes: npt.NDArray[np.int64]) -> bool:
+    """Whether rows have the same value where they have the same code, and nowhere else."""
+    some = slice(0, LEAST)  # which settles it nearly always
+    for rows in (some, slice(None)):
+        mine, others = _codes(values[rows]), codes[rows]
+        pairs = mine * (others.max(initial=0) + 1) + others
+        if not len(np.unique(pairs)) == len(np.unique(mine)) == len(np.unique(others)):
+            return False
+    return len(values) >= LEAST and _tell(mine, _OFF // 10)
+
+
+def _column(values: Floats) -> Floats:
+    return standardised(values[:, None])[:, 0]
+
+
+def _tell_the_same(
+    seen: Seen, j: int, numbers: Floats, ranks: Floats, rows: npt.NDArray[np.bool_]
+) -> bool:
+    """Whether numbers are those of a column but for scale and shift, in the rows given."""
+    if rows.sum() < LEAST or _n_off(numbers[rows]) < _OFF // 10:
+        return False
+    pairs = ((seen.numbers[:, j], numbers), (seen.ranks[:, j], ranks))
+    return all(abs(_column(a[rows]) @ _column(b[rows])) >= 1.0 - 0.5 * _SAME for a, b in pairs)
+
+
+def copies(seen: Seen, doubted: set[str]) -> dict[str, Doubt]:
+    """Columns that hold what another one holds.
+
+    Parameters
+    ----------
+    seen : Seen
+        The first rows of a table.
+    doubted : set of str
+        Columns that are doubtful anyway.
+
+    Returns
+    -------
+    dict of str to Doubt
+        By column.
+    """
+    doubts = _copies_of_text(seen, doubted)
+    places = [
+        j
+        for j, name in enumerate(seen.names)
+        if name not in doubted and name not in doubts and seen.n_known[j] >= LEAST
+    ]
+    for later, earlier in _equal_numbers(seen, places):
+        name, other = seen.names[later], seen.names[earlier]
+        exact = np.array_equal(seen.numbers[:, later], seen.numbers[:, earlier], equal_nan=True)
+        why = f'is the same as "{other}"' if exact else f'is "{other}" on another scale'
+        doubts[name] = Doubt(name, "copy", why, other)
+    return doubts
+
+
+def _copies_of_text(seen: Seen, doubted: set[str]) -> dict[str, Doubt]:
+    """Columns with the same categories under other names; numbers may stand for categories."""
+    first: dict[bytes, str] = {}
+    doubts = {}
+    sizes = set()
+    for name, text in seen.texts.items():
+        if name in doubted:
+            continue
+        codes = _codes(text)
+        if not _tell(codes, _OFF):
+            continue
+        other = first.setdefault(codes.tobytes(), name)
+        sizes.add(text.drop_nulls().n_unique())
+        if other != name:
+            why = f'has the categories of "{other}" under other names'
+            doubts[name] = Doubt(name, "copy", why, other)
+    for size in sizes:
+        for j in np.flatnonzero(seen.n_distinct == size).tolist():
+            name = seen.names[j]
+            found = first.get(_codes(seen.frame[name]).tobytes())
+            if found is not None and name not in doubted:
+                why = f'has the categories of "{found}" under other names'
+                doubts[name] = Doubt(name, "copy", why, found)
+    return doubts
+
+
+def _equal_numbers(seen: Seen, places: list[int]) -> list[tuple[int, int]]:
+    """Pairs of columns, the later one first, that hold the same but for scale and shift.
+
+    Candidates are those whose ranks point into nearly the same direction: that is found out from
+    a few random projections of them, without a look at every pair.
+    """
+    from scipy.spatial import cKDTree
+
+    if len(places) < 2:
+        return []
+    ranks = seen.ranks[:, places]
+    draws = np.random.default_rng(0).normal(size=(seen.n_rows, _PROJECTIONS))
+    shadow = ranks.T @ draws  # a standard normal number for each draw
+    groups: dict[bytes, list[int]] = {}
+    for i, line in enumerate(np.round(shadow * np.sign(shadow[:, :1]), 6)):
+        groups.setdefault(line.tobytes(), []).append(i)
+    candidates = [(i, group[0]) for group in groups.values() for i in group[1:]]
+    firsts = [group[0] for group in groups.values()]
+    # A copy may be turned round.
+    both = cKDTree(np.concatenate([shadow[firsts], -shadow[firsts]]))
+    for pair in both.query_pairs(_NEAR):
+        a, b = sorted(firsts[place % len(firsts)] for place in pair)
+        candidates.append((b, a))
+    found: dict[int, int] = {}
+    for i, first in sorted(set(candidates)):
+        j, earlier = places[i], places[first]
+        if i == first or j in found or earlier in found:
+            continue
+        if not np.array_equal(seen.known[:, j], seen.known[:, earlier]):
+            continue
+        alike = min(
+            abs(float(ranks[:, i] @ ranks[:, first])),
+            abs(float(seen.values[:, j] @ seen.values[:, earlier])),
+        )
+        if alike >= 1.0 - 0.5 * _SAME and _n_off(seen.numbers[seen.known[:, j], j]) >= _OFF:
+            found[j] = earlier
+    return sorted(found.items())

@@ -1,0 +1,185 @@
+"""Doubts about columns that only a whole run can settle: leaks, and what stayed constant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.columns import Doubt
+from fires.metrics.prediction import Scores
+from fires.pipeline import OnlinePipeline
+from fires.predictors import LinearRegressor, Perceptron
+from fires.selectors.baselines import AllFeatures
+from fires.streams.base import Batch
+
+_MOST_COLUMNS = 2000  # for more, a second predictor would take too long
+_FIRST_ROWS, _LAST_ROWS = 500, 5000  # that have to be tested, and after which it is settled
+_GOOD = {"accuracy": 0.8, "r2": 0.9}  # what a leak makes of the way from knowing nothing to all
+_MUCH_BETTER = 0.5  # of the errors of all other columns together
+
+
+class Watch:
+    """Sees the batches of a run before they are learnt from, and what the pipeline made of them.
+
+    The column that ranks first is tested alone, and all others together: on every batch, before it
+    is learnt from. Only the first 5,000 rows since the column ranks first are tested.
+
+    Parameters
+    ----------
+    pipeline : OnlinePipeline
+        What learns.
+
+    Examples
+    --------
+    >>> import fires
+    >>> rng = np.random.default_rng(0)
+    >>> pipeline = fires.OnlinePipeline(fires.FIRES(1), Perceptron())
+    >>> watch = Watch(pipeline)
+    >>> for _ in range(20):
+    ...     X = rng.normal(size=(100, 3))
+    ...     X[:, 2] = 7.0
+    ...     watch.see(Batch(X, X[:, 1] > 0))
+    ...     pipeline = pipeline.partial_fit(X, X[:, 1] > 0)
+    >>> for doubt in watch.settled(["a", "b", "c"], []):
+    ...     print(doubt.column, doubt.kind)
+    b leak
+    c constant
+    """
+
+    def __init__(self, pipeline: OnlinePipeline) -> None:
+        self._pipeline = pipeline
+        self._rivals: _Rivals | None = None
+        self._values: npt.NDArray[np.float64] | None = None
+        self._constant = np.empty(0, dtype=np.intp)
+        self._n_rows = 0
+
+    def see(self, batch: Batch) -> None:
+        """Test what was learnt before this batch, and learn from it.
+
+        Parameters
+        ----------
+        batch : Batch
+            Rows that the pipeline has not seen yet.
+        """
+        X = batch.X
+        if not isinstance(X, np.ndarray):  # sparse rows come without a look at their columns
+            return
+        self._look_for_change(X)
+        self._n_rows += len(X)
+        selector = self._pipeline.selector
+        if not self._pipeline.has_learnt or not 2 <= X.shape[1] <= _MOST_COLUMNS:
+            return
+        first = int(np.argmax(selector.weights_))
+        if self._rivals is None or self._rivals.column != first or batch.restarted:
+            self._rivals = _Rivals(first, self._pipeline)
+        if self._rivals.n_tested < _LAST_ROWS:
+            self._rivals.take(X, batch.y)
+
+    def _look_for_change(self, X: npt.NDArray[np.float64]) -> None:
+        """Keep those columns that have had one value so far."""
+        if self._values is None:
+            self._values = np.full(X.shape[1], np.nan)
+            self._constant = np.arange(X.shape[1])
+        if not len(self._constant):
+            return
+        now = X[:, self._constant]
+        low, high = np.fmin.reduce(now, axis=0), np.fmax.reduce(now, axis=0)
+        known = self._values[self._constant]
+        known = np.where(np.isnan(known), low, known)
+        self._values[self._constant] = known
+        changed = (low != known) | (high != known)
+        self._constant = self._constant[~(changed & ~np.isnan(low))]
+
+    def settled(self, names: Sequence[str], doubts: Sequence[Doubt]) -> list[Doubt]:
+        """What is doubtful after the run.
+
+        Parameters
+        ----------
+        names : sequence of str
+            What the features are called.
+        doubts : sequence of Doubt
+            Those that the first rows have raised.
+
+        Returns
+        -------
+        list of Doubt
+            Without the constants that have changed; with those that were not noticed before, and
+            with a leak.
+        """
+        if self._values is None:
+            return list(doubts)
+        constant = {names[j] for j in self._constant.tolist() if not np.isnan(self._values[j])}
+        rows = f"has one value only, in all {self._n_rows:,} rows"
+        kept = [doubt for doubt in doubts if doubt.kind != "constant" or doubt.column in constant]
+        kept = [replace(one, why=rows) if one.kind == "constant" else one for one in kept]
+        known = {doubt.column for doubt in kept}
+        why = "" if self._rivals is None else self._rivals.verdict()
+        if self._rivals is not None and why and names[self._rivals.column] not in known:
+            kept.append(Doubt(names[self._rivals.column], "leak", why))
+        kept += [Doubt(name, "constant", rows) for name in names if name in constant - known]
+        return kept
+
+
+class _Rivals:
+    """One column, and all others, each with predictors of its own, of which the better one counts.
+
+    Of classes, the question is whether a row has the one that is the commonest in the first batch.
+    A regression answers it more steadily than a Perceptron, which is better at rare classes.
+    """
+
+    def __init__(self, column: int, pipeline: OnlinePipeline) -> None:
+        self.column, self.n_tested = column, 0
+        self._asks_class = isinstance(pipeline.predictor, Perceptron)
+        self._class: Any = None
+        self._metric = "accuracy" if self._asks_class else "r2"
+        kinds = (LinearRegressor, Perceptron) if self._asks_class else (LinearRegressor,)
+        self._sides = [
+            [
+                (
+                    OnlinePipeline(AllFeatures(), kind(), pipeline.preprocess),
+                    Scores((self._metric,)),
+                )
+                for kind in kinds
+            ]
+            for _ in ("alone", "others")
+        ]
+
+    def take(self, X: npt.NDArray[np.float64], y: npt.NDArray[Any]) -> None:
+        """Test both sides on a batch, then let them learn from it."""
+        if self._asks_class:
+            if self._class is None:
+                labels, counts = np.unique(y, return_counts=True)
+                self._class = labels[counts.argmax()]
+            y = (y == self._class).astype(np.int64)
+        parts = X[:, [self.column]], np.delete(X, self.column, axis=1)
+        for side, part in zip(self._sides, parts, strict=True):
+            for pipeline, scores in side:
+                if pipeline.has_learnt:
+                    told = pipeline.predict(part)
+                    scores.update(y, (told > 0.5).astype(np.int64) if self._asks_class else told)
+                pipeline.partial_fit(part, y)
+        self.n_tested += len(y)
+
+    def verdict(self) -> str:
+        """Why the column is taken for a leak; nothing if it is not."""
+        if self.n_tested < _FIRST_ROWS:
+            return ""
+        alone, others = (
+            max(scores.total[self._metric] for _, scores in side) for side in self._sides
+        )
+        known = 0.0
+        if self._asks_class:  # always to say the commonest is to know nothing
+            counts = self._sides[0][0][1].matrix.sum(axis=1)
+            known = float(counts.max() / counts.sum())
+        far = alone >= known + _GOOD[self._metric] * (1.0 - known)
+        if known == 1.0 or not far or 1.0 - alone > _MUCH_BETTER * (1.0 - others):
+            return ""
+        name = "accuracy" if self._asks_class else "R2"
+        return (
+            "alone predicts the target better than all others together "
+            f"({name} {alone:.3f}, they {others:.3f})"
+        )
