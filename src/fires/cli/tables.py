@@ -145,7 +145,7 @@ def _importances(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
 
 
 def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
-    """One or two lines per alarm, the last ten alarms at most.
+    r"""One or two lines per alarm, the last ten alarms at most.
 
     Parameters
     ----------
@@ -159,8 +159,9 @@ def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
     Examples
     --------
     >>> alarm = dict(row=10_100, batch=100, feature=None, strength=55.9, left=["x5"], came=["x7"])
-    >>> alarm |= dict(before={"accuracy": 0.9, "batches": 20}, after={"accuracy": 0.8, "batches": 9})
-    >>> print("\\n".join(alarm_lines([alarm])))
+    >>> alarm["before"] = {"accuracy": 0.9, "batches": 20}
+    >>> alarm["after"] = {"accuracy": 0.8, "batches": 9}
+    >>> print("\n".join(alarm_lines([alarm])))
     alarm at row 10,100 (batch 100): what the features tell has changed
       left: x5; came: x7; accuracy 0.900 before, 0.800 after (20 and 9 batches)
     """

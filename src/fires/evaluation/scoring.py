@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fires.core.batch import CheckedBatch
+from fires.core.belief import Floats
 from fires.core.classes import Classes
 from fires.metrics.numbers import NUMBER_SCORES
 from fires.metrics.prediction import Counts, Scores
@@ -115,12 +116,18 @@ def usual_baselines(predictor: Predictor, scores: Sequence[str]) -> dict[str, Ba
 def beats(ours: Scores, theirs: Scores) -> dict[str, bool]:
     r"""By which scores a predictor is better than another one on the same rows.
 
-    Accuracy and balanced accuracy are weighted means of the shares :math:`r_k` of each class that
-    were told right. Their difference must be more than chance: above twice
+    Accuracy and balanced accuracy must differ by more than chance: by twice their standard error.
+    With the share :math:`r_k` that is told right of the :math:`t_k` rows of class k, and
+    :math:`r'_k` of the other predictor, the difference :math:`d` of the accuracies in n rows has
+    the variance
 
-    .. math:: \sqrt{\sum_k w_k^2 \frac{r_k (1 - r_k) + r'_k (1 - r'_k)}{t_k}}
+    .. math:: \frac1n \Bigl(\sum_k \frac{t_k}{n} \bigl(r_k (1 - r'_k) + r'_k (1 - r_k)\bigr)
+        - d^2\Bigr)
 
-    with :math:`t_k` rows of class k, and the weights :math:`w_k = t_k / n` or 1 / K.
+    if the two are right independently of each other within a class, as they are where one of them
+    says the same of all rows. For K classes, that of the balanced accuracies is
+
+    .. math:: \frac1{K^2} \sum_k \frac{r_k (1 - r_k) + r'_k (1 - r'_k)}{t_k}
 
     Parameters
     ----------
@@ -143,19 +150,33 @@ def beats(ours: Scores, theirs: Scores) -> dict[str, bool]:
     mine, other = ours.total, theirs.total
     found = {}
     for name, value in mine.items():
-        if math.isnan(value) or math.isnan(other[name]):
-            continue
-        gain = other[name] - value if name == "mae" else value - other[name]
-        margin = 0.0 if name in NUMBER_SCORES else _margin(ours.matrix, theirs.matrix, name)
-        found[name] = gain > margin
+        if not (math.isnan(value) or math.isnan(other[name])):
+            gain = other[name] - value if name == "mae" else value - other[name]
+            variance = _VARIANCES[name](ours.matrix, theirs.matrix) if name in _VARIANCES else 0.0
+            found[name] = gain > _SURE * math.sqrt(max(variance, 0.0))
     return found
 
 
-def _margin(ours: Counts, theirs: Counts, name: str) -> float:
-    rows = ours.sum(axis=1)
-    known = rows > 0
-    right = [np.diagonal(matrix)[known] / rows[known] for matrix in (ours, theirs)]
-    rows = rows[known]
-    weight = rows / rows.sum() if name == "accuracy" else 1.0 / len(rows)
-    spread = sum(share * (1.0 - share) for share in right)
-    return _SURE * math.sqrt(float((weight**2 * spread / rows).sum()))
+def _of_accuracy(ours: Counts, theirs: Counts) -> float:
+    rows, mine, other = _shares(ours, theirs)
+    share, n = rows / rows.sum(), float(rows.sum())
+    differ = (share * (mine * (1.0 - other) + other * (1.0 - mine))).sum()
+    return float(differ - (share * (mine - other)).sum() ** 2) / n
+
+
+def _of_balanced_accuracy(ours: Counts, theirs: Counts) -> float:
+    rows, mine, other = _shares(ours, theirs)
+    spread = mine * (1.0 - mine) + other * (1.0 - other)
+    return float((spread / rows).sum()) / len(rows) ** 2
+
+
+def _shares(ours: Counts, theirs: Counts) -> tuple[Floats, Floats, Floats]:
+    """The rows of each class that occurs, and the shares of them that are told right."""
+    # One of the two may know labels, by having said them, that the other does not.
+    both = [(np.diagonal(matrix), matrix.sum(axis=1)) for matrix in (ours, theirs)]
+    mine, other = (right[rows > 0] / rows[rows > 0] for right, rows in both)
+    _, rows = both[0]
+    return rows[rows > 0].astype(np.float64), mine, other
+
+
+_VARIANCES = {"accuracy": _of_accuracy, "balanced_accuracy": _of_balanced_accuracy}

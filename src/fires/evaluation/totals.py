@@ -12,6 +12,7 @@ from fires.evaluation.changes import Changes
 from fires.evaluation.records import Step, WeightedMean, number_or_none
 from fires.evaluation.scoring import Baseline, beats
 from fires.metrics.prediction import Scores
+from fires.predictors import Majority
 
 
 class RunTotals:
@@ -104,12 +105,8 @@ class RunTotals:
     @property
     def class_shares(self) -> dict[Any, float]:
         """The share of rows of each class, if one of the baselines counts them."""
-        majority = self.baselines.get("majority")
-        counts = getattr(majority and majority.predictor, "counts_", None)
-        if majority is None or counts is None:
-            return {}
-        shares = (counts / max(counts.sum(), 1.0)).tolist()
-        return dict(zip(majority.predictor.classes_.tolist(), shares, strict=True))
+        predictors = (one.predictor for one in self.baselines.values())
+        return next((one.shares for one in predictors if isinstance(one, Majority)), {})
 
     @property
     def stability(self) -> float:

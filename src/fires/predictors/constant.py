@@ -22,7 +22,7 @@ class Majority(Predictor):
     Attributes
     ----------
     counts_ : ndarray (n_classes,)
-        The rows of each label, by their weight.
+        The rows of each label so far, by their weight.
 
     Examples
     --------
@@ -31,17 +31,24 @@ class Majority(Predictor):
     array(['no', 'no'], dtype='<U3')
     """
 
-    counts_: Floats
+    def __init__(self) -> None:
+        self.counts_: Floats = np.zeros(0)
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Count the labels of a batch."""
         before = self._known(expected)
         book, codes = batch.labels(before)
         counts = np.bincount(codes, weights=batch.weight, minlength=len(book)).astype(np.float64)
-        if hasattr(self, "counts_"):
+        if len(self.counts_):
             kept = slice(None) if book is before else encode(before.labels, book.labels)
             counts[kept] += self.counts_
         self._book_, self.counts_ = book, counts
+
+    @property
+    def shares(self) -> dict[Any, float]:
+        """The share of each label in the rows so far."""
+        shares = self.counts_ / max(self.counts_.sum(), 1.0)
+        return dict(zip(self.book.labels.tolist(), shares.tolist(), strict=True))
 
     def predict(self, X: Any) -> Labels:
         """The most common label, once for each row."""
