@@ -738,7 +738,7 @@ def test_it_is_told_whether_a_selection_beats_them():
     assert found.as_dict()["beaten"] == found.beaten
     (line,) = [note for note in found.notes() if "the most common class" in note and "beat" in note]
     assert line.startswith("At the 5% level, ")
-    assert "no selection beats all features or refit (a window refit)" in line
+    assert "no selection beats all features, features at random or refit (a window refit)" in line
     assert line in found.markdown()
 
 

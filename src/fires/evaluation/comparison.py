@@ -249,7 +249,7 @@ class Comparison:
             told.setdefault(tuple(names), []).append(what)
         said = [
             f"{', '.join(names) or 'no selection'} {'beat' if len(names) > 1 else 'beats'} "
-            f"{' or '.join(what) if not names else ' and '.join(what)}"
+            f"{_joined(what, 'and' if names else 'or')}"
             for names, what in told.items()
         ]
         how = "At the 5% level" if is_tested else "By the score alone"
@@ -269,6 +269,11 @@ def sign_of(score: str) -> float:
     float
     """
     return -1.0 if score == "mae" else 1.0
+
+
+def _joined(parts: list[str], word: str) -> str:
+    *most, last = parts
+    return f"{', '.join(most)} {word} {last}" if most else last
 
 
 _SCALED = {
