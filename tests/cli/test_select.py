@@ -310,10 +310,10 @@ def test_a_change_is_told_with_what_left_and_what_came(tmp_path):
     before, after = np.mean(accuracy[at - 20 : at]), np.mean(accuracy[at + 1 : at + 21])
     assert alarm["before"] == {"accuracy": pytest.approx(before), "batches": 20}
     assert alarm["after"] == {"accuracy": pytest.approx(after), "batches": 20}
-    (lines,) = re.findall(r"^alarm at .*\n  (.*)$", shown, re.MULTILINE)
+    (lines,) = re.findall(r"^alarm at .*\n  (.*)\n  (.*)$", shown, re.MULTILINE)
     before, after = alarm["before"]["accuracy"], alarm["after"]["accuracy"]
-    words = f"accuracy {before:.3f} before, {after:.3f} after (20 batches each)"
-    assert lines == f"left: n2; came: n3; {words}"
+    words = f"accuracy {before:.3f} in the 20 batches before, {after:.3f} in the 20 after"
+    assert lines == ("left: n2; came: n3", words)
     assert [len(step.get("alarms", [])) for step in steps] == [i == at for i in range(len(steps))]
 
 

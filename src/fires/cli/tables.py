@@ -145,7 +145,7 @@ def _importances(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
 
 
 def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
-    r"""One or two lines per alarm, the last ten alarms at most.
+    r"""A few lines per alarm, the last ten alarms at most.
 
     Parameters
     ----------
@@ -163,35 +163,36 @@ def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
     >>> alarm["after"] = {"accuracy": 0.8, "batches": 9}
     >>> print("\n".join(alarm_lines([alarm])))
     alarm at row 10,100 (batch 100): what the features tell has changed
-      left: x5; came: x7; accuracy 0.900 before, 0.800 after (20 and 9 batches)
+      left: x5; came: x7
+      accuracy 0.900 in the 20 batches before, 0.800 in the 9 after
     """
-    told: dict[str, str] = {}  # several classes may notice the same change
+    told: dict[str, list[str]] = {}  # several classes may notice the same change
     for alarm in alarms:
         name = alarm["feature"]
         subject = "what the features tell" if name is None else f"what {printable(name)} tells"
         at = f"alarm at row {alarm['row']:,} (batch {alarm['batch']:,})"
-        told[f"{at}: {subject} has changed"] = _change(alarm) if "left" in alarm else ""
+        told[f"{at}: {subject} has changed"] = _change(alarm) if "left" in alarm else []
     more = len(told) - _MOST_ALARMS
     lines = [] if more <= 0 else [f"{more:,} earlier alarms, and:"]
     for line, change in list(told.items())[max(more, 0) :]:
-        lines += [line, f"  {change}"] if change else [line]
+        lines += [line, *(f"  {more}" for more in change)]
     return lines
 
 
-def _change(alarm: Mapping[str, Any]) -> str:
+def _change(alarm: Mapping[str, Any]) -> list[str]:
     """What an alarm was followed by, in a few words."""
-    moved = [
-        f"{what}: {_listed(alarm[what])}" for what in ("left", "came") if len(alarm[what])
-    ] or ["the same features stay selected"]
+    moved = [f"{what}: {_listed(alarm[what])}" for what in ("left", "came") if alarm[what]]
+    lines = ["; ".join(moved) or "the same features stay selected"]
     before, after = dict(alarm["before"]), dict(alarm["after"])
-    n_batches = before.pop("batches"), after.pop("batches")
+    n_before, n_after = before.pop("batches"), after.pop("batches")
+    batches = "batch" if n_before == 1 else f"{n_before} batches"
     for name in before.keys() & after.keys():
-        form = "{:.3f}" if name == "accuracy" else "{:.4g}"
-        values = form.format(before[name]), form.format(after[name])
-        title = name if name == "accuracy" else name.upper()
-        moved.append(f"{title} {values[0]} before, {values[1]} after")
-    over = f"{n_batches[0]} batches each" if n_batches[0] == n_batches[1] else "{} and {} batches"
-    return f"{'; '.join(moved)} ({over.format(*n_batches)})"
+        title, form = ("MAE", ".4g") if name == "mae" else (name, ".3f")
+        values = f"{before[name]:{form}}", f"{after[name]:{form}}"
+        lines.append(
+            f"{title} {values[0]} in the {batches} before, {values[1]} in the {n_after} after"
+        )
+    return lines
 
 
 def _listed(names: Sequence[str], most: int = 5) -> str:
