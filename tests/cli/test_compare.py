@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from sklearn.datasets import dump_svmlight_file
 
 from fires import FIRES
 from fires.cli import main
@@ -81,7 +82,7 @@ def whole(csv_file):
 
 def test_every_selector_has_a_row_and_the_baselines_too(whole):
     rows = {row["name"]: row for row in ROW.finditer(whole[0])}
-    assert set(rows) == {"fires", "ofs", "efs", "fsds", "all", "random"}
+    assert set(rows) == {"fires", "ofs", "efs", "fsds", "all", "random", "majority"}
     assert rows["fires"]["difference"] == "reference"
     assert rows["all"]["stability"] == "-"
     assert all(row["spread"] for row in rows.values())
@@ -123,7 +124,7 @@ def test_the_folder_holds_all_files(whole):
     assert {path.name for path in whole[1].iterdir()} == names
     page = (whole[1] / "compare.md").read_text(encoding="utf-8")
     assert page.startswith("# Selectors on ")
-    assert page.count("\n| ") == 1 + 6
+    assert page.count("\n| ") == 1 + 7
     facts = json.loads((whole[1] / "compare.json").read_text(encoding="utf-8"))
     assert facts["settings"]["top"] == 3
     assert facts["reference"] == "fires"
@@ -137,7 +138,7 @@ def test_json_is_all_there_is_on_standard_output(csv_file, tmp_path):
     assert result.stderr == ""
     facts = json.loads(result.stdout)
     assert json.loads((tmp_path / "compare.json").read_text(encoding="utf-8")) == facts
-    assert {one["name"] for one in facts["outcomes"]} == {"ofs", "all", "random"}
+    assert {one["name"] for one in facts["outcomes"]} == {"ofs", "all", "random", "majority"}
 
 
 def test_the_first_named_is_what_others_are_tested_against(csv_file):
@@ -209,6 +210,7 @@ def test_binary_selectors_are_left_out_of_many_classes_in_one_line(tmp_path):
         "fsds",
         "all",
         "random",
+        "majority",
     }
     assert "Left out: ofs, efs; for two classes only, and there are 3." in result.stdout
     assert "named first" not in result.stdout
@@ -229,8 +231,8 @@ def test_few_runs_or_pieces_come_with_a_caution(tmp_path):
 
 def test_baselines_alone_are_compared_with_each_other(csv_file):
     result = run(csv_file, "-t", "label", "-s", "all", "--top", 2, "--seeds", 5)
-    assert {row["name"] for row in ROW.finditer(result.stdout)} == {"all", "random"}
-    assert "At the 5% level, worse than all: random." in result.stdout
+    assert {row["name"] for row in ROW.finditer(result.stdout)} == {"all", "random", "majority"}
+    assert "At the 5% level, worse than all: random, majority." in result.stdout
 
 
 def test_where_nothing_is_selected_there_is_a_caution_and_no_verdict(csv_file):
@@ -271,14 +273,68 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
     ("target", "words"),
     [
         ("same", ['the target "same"', "one value only, 'one'"]),
-        ("amount", ['the target "amount"', "holds numbers such as"]),
-        ("number", ["900 different values in 900 rows"]),
+        ("number", ["900 different", "900 rows", "--score r2 if", "--score accuracy if"]),
     ],
 )
 def test_a_target_without_classes_is_one_line(tmp_path, target, words):
     path = write(tmp_path / "events.csv", target)
     (line,) = assert_fails(run(path, "-t", target), "events.csv", *words)
     assert line.count("Error") == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "words"),
+    [
+        ("amount", ["--predictor", "nb"], ["holds numbers", "--predictor nb", "take linear"]),
+        ("label", ["--predictor", "linear"], ["holds classes", "--predictor linear"]),
+        ("label", ["--score", "mae"], ["is not a number"]),
+        ("amount", ["--score", "accuracy"], ["holds numbers such as", "r2 or mae"]),
+        ("number", ["--score", "accuracy"], ["900 different values", "r2 or mae"]),
+    ],
+)
+def test_what_does_not_fit_the_target_is_one_line(tmp_path, target, options, words):
+    path = write(tmp_path / "events.csv", target)
+    assert_fails(run(path, "-t", target, "-s", "fires", *options), "events.csv", *words)
+
+
+@pytest.mark.parametrize("target", ["amount", "number"])
+def test_numbers_are_compared(tmp_path, target):
+    path, out = write(tmp_path / "events.csv", target), tmp_path / "out"
+    score = ("--score", "r2") if target == "number" else ()
+    options = ("-s", "fires,ofs,screening,window,permutation", "-k", 3, "--seeds", 3, *score)
+    result = run(path, "-t", target, *options, "--out", out)
+    assert result.exit_code == 0, result.output
+    facts = json.loads((out / "compare.json").read_text(encoding="utf-8"))
+    names = {"fires", "screening", "window", "permutation", "all", "random", "mean"}
+    assert {one["name"] for one in facts["outcomes"]} == names
+    assert facts["left_out"] == {"ofs": "for two classes only, and the target holds numbers"}
+    assert (facts["settings"]["score"], facts["settings"]["predictor"]) == ("r2", "linear")
+    assert "predictor linear" in (out / "compare.md").read_text(encoding="utf-8")
+    assert facts["beaten"].keys() == {"all", "random", "mean", "window"}
+    said = " ".join(result.stdout.split())
+    assert "no selection beats" in said or "beat the mean" in said
+    if target == "amount":
+        assert {"fires", "window"} <= set(facts["beaten"]["mean"])
+
+
+def test_svmlight_files_are_compared(tmp_path):
+    table = make_table(600)
+    X = table.select(f"n{j}" for j in range(10)).to_numpy()
+    path = tmp_path / "x.svm"
+    dump_svmlight_file(
+        np.where(np.abs(X) > 0.5, X, 0.0), table["label"].to_numpy() == "ham", str(path)
+    )
+    result = run(path, "-s", "fires,ofs,window", "-k", 3, "--seeds", 1, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["left_out"] == {}
+    assert_fails(run(path, "--predictor", "nb"), "x.svm", "takes no sparse rows")
+
+
+def test_it_is_told_whether_a_selection_is_worth_it(whole):
+    said = " ".join(whole[0].split())
+    assert re.search(r"At the 5% level, [^.]* the most common class", said)
+    page = (whole[1] / "compare.md").read_text(encoding="utf-8")
+    assert re.search(r"- At the 5% level, [^.]* the most common class", page)
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path):

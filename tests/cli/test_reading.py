@@ -193,14 +193,15 @@ def test_svmlight_needs_no_target_and_stays_sparse(csv_file, tmp_path):
     dump_svmlight_file(table.drop("y").to_numpy(), table["y"].to_numpy() == "yes", str(path))
     result = select(path, "-k", 1, "--out", out)
     assert (result.exit_code, result.stderr) == (0, "")
-    assert "on the selected features" in result.stdout
+    assert "the selected feature " in result.stdout
     again = fires.load(out / "state.safetensors")
     assert again.selector.get_feature_names_out().tolist() == ["1"]
     (batch,) = fires.streams.from_file(path).batches(10_000)
     assert sp.issparse(batch.X)
     assert (again.predict(batch.X) == batch.y).mean() > 0.8
     compared = CliRunner().invoke(main, ["compare", str(path)])
-    assert compared.stderr == f"Error: {path} is svmlight: selectors are compared on tables\n"
+    assert compared.exit_code == 0
+    assert "fires " in compared.stdout
 
 
 @pytest.mark.parametrize("n_classes", [0, 2, 4])

@@ -9,12 +9,13 @@ from scipy.stats import ttest_1samp
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 
 import fires
-from fires import EFS, FIRES, FSDS, OFS, AllFeatures, FixedFeatures, RandomFeatures
+from fires import EFS, FIRES, FSDS, OFS, AllFeatures, FixedFeatures, RandomFeatures, WindowRefit
 from fires.evaluation.compare import Comparison, Outcome, compare, holm
 from fires.evaluation.paired_test import p_value
 from fires.evaluation.passes import OnePass
 from fires.evaluation.prequential import prequential
-from fires.predictors import Perceptron
+from fires.metrics import Scores
+from fires.predictors import LinearRegressor, Perceptron
 from fires.streams import DriftingFeatures, KnownTruth, from_arrays
 from fires.streams.base import InputError
 
@@ -159,7 +160,7 @@ def test_a_seed_reaches_the_selector():
 
 def test_all_features_and_random_ones_are_always_beside():
     found = compare(stream, {"ofs": lambda seed: OFS(4)}, seeds=2)
-    assert {one.name for one in found.outcomes} == {"ofs", "all", "random"}
+    assert {one.name for one in found.outcomes} == {"ofs", "all", "random", "majority"}
     assert found.reference == "ofs"
     assert np.isnan(found["all"].stability)
     assert found["random"].stability == 1.0
@@ -184,7 +185,7 @@ def test_baselines_of_ones_own_are_kept():
     makers = {"random": lambda seed: good(seed), "all": lambda seed: AllFeatures()}
     found = compare(stream, makers, seeds=1)
     assert found.reference == "random"
-    assert len(found.outcomes) == 2
+    assert len(found.outcomes) == 3  # the majority too
     assert found["random"].score == compare(stream, PAIR, seeds=1)["good"].score
 
 
@@ -506,7 +507,7 @@ def test_selectors_of_two_classes_are_left_out_of_three():
     }
     found = compare(lambda: from_arrays(*three), makers, seeds=1)
     assert set(found.left_out) == {"ofs", "efs"}
-    assert {one.name for one in found.outcomes} == {"fires", "fsds", "all", "random"}
+    assert {one.name for one in found.outcomes} == {"fires", "fsds", "all", "random", "majority"}
     assert found.reference == "fires"
     (line,) = [note for note in found.notes() if "Left out" in note]
     assert line == "Left out: ofs, efs; for two classes only, and there are 3."
@@ -524,7 +525,7 @@ def test_a_selector_that_fails_is_left_out_and_the_others_run():
     found = compare(stream, makers, seeds=2)
     assert found.left_out == {"failing": "the gradient is not finite"}
     assert found.reference == "good"
-    assert {one.name for one in found.outcomes} == {"good", "all"}
+    assert {one.name for one in found.outcomes} == {"good", "all", "majority"}
     assert any("failing, named first, is left out" in note for note in found.cautions)
     behind = compare(stream, {"good": good, "failing": lambda seed: Failing()}, seeds=1)
     assert not any("named first" in note for note in behind.cautions)
@@ -556,7 +557,7 @@ def test_sparse_rows_are_compared():
 
     sparse = from_arrays(sp.csr_array(np.where(np.abs(X) > 1.0, np.abs(X), 0.0)), Y)
     found = compare(lambda: sparse, PAIR, predictor=TakesSparse, seeds=2)
-    assert {one.name for one in found.outcomes} == {"good", "bad", "all"}
+    assert {one.name for one in found.outcomes} == {"good", "bad", "all", "majority"}
 
 
 def test_many_classes_reach_a_predictor_that_must_know_them_beforehand():
@@ -713,3 +714,109 @@ def test_the_scale_is_the_same_for_all_and_named(scale):
     assert found["good"].score == pytest.approx(np.mean([s.scores["accuracy"] for s in steps[1:]]))
     assert found.preprocess == scale
     assert any("Columns are" in note for note in found.notes())
+
+
+# What a selection should beat
+
+
+def test_the_majority_is_that_of_the_rows_before():
+    found = compare(stream, PAIR, seeds=1)["majority"]
+    said = []
+    for start in range(100, N_ROWS, 100):
+        seen = Y[:start].tolist()
+        said += [max(["no", "yes"], key=seen.count)] * 100
+    assert found.score == pytest.approx(np.mean(np.array(said) == Y[100:]))
+    assert len(found.pieces) == 10
+    assert found.score == pytest.approx(found.pieces.mean(), abs=0.01)
+
+
+def test_it_is_told_whether_a_selection_beats_them():
+    makers = {"good": good, "bad": bad, "refit": lambda seed: WindowRefit(2, window=300)}
+    found = compare(stream, makers, seeds=3)
+    assert found.beaten["majority"] == ["good", "refit"]
+    assert found.beaten["all"] == found.beaten["refit"] == []  # which are as good
+    assert found.as_dict()["beaten"] == found.beaten
+    (line,) = [note for note in found.notes() if "the most common class" in note and "beat" in note]
+    assert line.startswith("At the 5% level, ")
+    assert "no selection beats all features, features at random or refit (a window refit)" in line
+    assert line in found.markdown()
+
+
+def test_without_a_test_the_score_alone_decides():
+    found = compare(stream, PAIR, seeds=1)
+    assert found.beaten["majority"][0] == "good"
+    assert any(note.startswith("By the score alone, ") for note in found.notes())
+
+
+def test_equal_selections_beat_nothing():
+    rng = np.random.default_rng(0)
+    noise = from_arrays(rng.normal(size=(1_500, 6)), rng.integers(0, 2, size=1_500))
+    found = compare(lambda: noise, {"fires": lambda seed: FIRES(2)}, seeds=3)
+    assert set(found.beaten) == {"all", "random", "majority"}
+    assert not any(found.beaten.values())
+    assert any("no selection beats all features or" in note for note in found.notes())
+
+
+# Numbers
+
+
+AMOUNTS = 100.0 + 20.0 * (X[:, 0] - X[:, 1]) + 10.0 * np.random.default_rng(1).normal(size=N_ROWS)
+
+
+def amounts():
+    return from_arrays(X, AMOUNTS)
+
+
+@pytest.mark.parametrize("score", ["r2", "mae"])
+def test_numbers_are_compared_too(score):
+    found = compare(amounts, PAIR, seeds=3, score=score)
+    best = [one.name for one in found.outcomes]
+    assert best[0] == "good"
+    assert set(best) == {"good", "bad", "all", "mean"}
+    assert found.classes == {}
+    assert found.beaten == {"all": ["good"], "mean": ["good"]}
+    assert (found["bad"].difference < 0.0) == (score == "r2")
+    assert (found["bad"].won, found["bad"].lost) == (0, 10)
+    notes = " ".join(found.notes())
+    assert "the target holds numbers" in notes
+    assert "worse than good: " in notes
+    assert "better than" not in notes
+
+
+def test_one_run_of_numbers_is_what_prequential_gives():
+    scores = Scores(("r2", "mae"))
+    list(prequential(amounts(), good(0), LinearRegressor(), preprocess="minmax", scores=scores))
+    for score in ("r2", "mae"):
+        found = compare(amounts, PAIR, seeds=1, score=score)
+        assert found["good"].score == pytest.approx(scores.total[score])
+
+
+def test_selectors_of_classes_are_left_out_of_numbers():
+    makers = {
+        "fires": lambda seed: FIRES(2),
+        "ofs": lambda seed: OFS(2),
+        "of classes": lambda seed: WindowRefit(2, target="classes"),
+    }
+    found = compare(amounts, makers, seeds=1, score="r2")
+    assert found.left_out["ofs"] == "for two classes only, and the target holds numbers"
+    assert "numbers that are not whole" in found.left_out["of classes"]
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (np.full(300, 2.5), "one value only, 2.5"),
+        (np.full(300, np.nan), "no number at all"),
+        (np.where(np.arange(300) % 2, "a", "b"), "holds labels such as"),
+    ],
+)
+def test_what_is_no_numbers_is_refused_in_one_line(y, words):
+    with pytest.raises(ValueError, match=words):
+        compare(lambda: from_arrays(X[:300], y), PAIR, score="r2")
+
+
+def test_rows_without_a_number_do_not_count():
+    y = AMOUNTS.copy()
+    y[::5] = np.nan
+    found = compare(lambda: from_arrays(X, y), PAIR, seeds=1, score="mae")
+    assert 0.0 < found["good"].score < found["bad"].score

@@ -85,6 +85,8 @@ def test_totals_of_nothing_say_so():
         "rows": 0,
         "batches": 0,
         "scores": {},
+        "baselines": {},
+        "class_shares": {},
         "stability": None,
         "seconds_select": 0.0,
         "seconds_train": 0.0,

@@ -226,3 +226,15 @@ def test_a_state_that_does_not_fit_is_refused(name, bad):
             arrays | {name: np.asarray(bad)},
             {"J": 4, "R": 1, "C": 4, "C1": 5},
         )
+
+
+def test_a_newcomer_that_no_row_has_spoken_of_keeps_its_mean():
+    """Its variance is that of a narrow prior: its mean must not grow with the width of ours."""
+    n_features, prior = MOST + 2, 1e-6
+    leading = Leading(n_features, 1)
+    mu, var = np.zeros((1, n_features)), np.full((1, n_features), prior)
+    mu[0, -2:], var[0, -1] = 1e-3, 1e-9
+    leading.follow(np.abs(mu[0]), mu, var, prior)
+    mean, deviation = leading.estimate()
+    assert_allclose(mean[0, -2:], 1e-3, rtol=2e-3)
+    assert_allclose(deviation[0, -2:], [1.0, np.sqrt(1e-9)], rtol=1e-3)

@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from fires.bench.cells import evaluate, kept_dataset
-from fires.bench.protocols import PROTOCOLS
+from fires.bench.protocols import PROTOCOLS, WINDOW
 from fires.bench.results import Record
 from fires.bench.text_table import TextTable, number
 from fires.core.classes import has_fractions
-from fires.core.errors import InputError
-from fires.predictors import Perceptron
+from fires.core.errors import Diverged, InputError
+from fires.evaluation.prequential import prequential
+from fires.evaluation.records import defined_mean, number_or_none
+from fires.metrics.prediction import Scores
+from fires.predictors import LinearRegressor, Perceptron
 from fires.streams.base import Batch, Schema, Stream
 from fires.streams.files import from_file
 
@@ -24,10 +27,17 @@ TRIALS = "trials.jsonl"
 LEARNING_RATES = (0.01, 0.025, 0.1, 1.0, 10.0)
 UNCERTAINTY_PENALTIES = tuple(10.0**power for power in range(-4, 5))
 PAPER_S_CHOICE = 0.01, 0.01
+_PENALTY = (
+    "weight_penalty (lambda_r) is not searched: it scales all weights alike, and never changes "
+    "which features are selected."
+)
 ABOUT = (
     "trade-off: the harmonic mean 2 a s / (a + s) of accuracy a and stability s, 0 where the "
-    "stability is not above 0. weight_penalty (lambda_r) is not searched: it scales all weights "
-    "alike, and never changes which features are selected."
+    f"stability is not above 0. {_PENALTY}"
+)
+ABOUT_NUMBERS = (
+    "trade-off: the harmonic mean 2 r s / (r + s) of R2 r and stability s, 0 where one of them is "
+    f"not above 0. {_PENALTY}"
 )
 
 
@@ -48,6 +58,9 @@ class Trial:
         and so ``"honest"``.
     content : str or None
         A digest of the file, so that a trial on what it held before is another one.
+    numeric : bool
+        Whether the target holds numbers: then the model is Gaussian, and R2 takes the place of
+        accuracy.
     """
 
     dataset: str
@@ -60,6 +73,7 @@ class Trial:
     seed: int = 0
     n_rows: int | None = None
     content: str | None = None
+    numeric: bool = False
 
     def __str__(self) -> str:
         rates = f"rate {self.learning_rate:g}, uncertainty penalty {self.uncertainty_penalty:g}"
@@ -110,11 +124,12 @@ def run(trial: Trial) -> Record:
     Returns
     -------
     dict
-        What :func:`fires.bench.cells.evaluate` gives, and the trade-off of it.
+        What :func:`fires.bench.cells.evaluate` gives, and the trade-off of it. Of numbers: R2 over
+        all rows tested, the mean stability, and the number of steps.
     """
     selector = PROTOCOLS[trial.protocol].make_fires(
         trial.fraction,
-        model="probit",
+        model="gaussian" if trial.numeric else "probit",
         learning_rate=trial.learning_rate,
         uncertainty_penalty=trial.uncertainty_penalty,
     )
@@ -124,14 +139,38 @@ def run(trial: Trial) -> Record:
         more = {"complete": data.complete}
     else:
         stream, more = _beginning(trial.dataset, trial.target, trial.n_rows), {}
+    if trial.numeric:
+        found = _evaluate_numbers(stream, selector, trial)
+        return found | more | {"trade_off": trade_off(found["r2"], found["stability"])}
     found = evaluate(
         stream, selector, Perceptron(), batch_size=trial.batch_size, protocol=trial.protocol
     )
     return found | more | {"trade_off": trade_off(found["accuracy"], found["stability"])}
 
 
-def check_file(path: str, target: str, n_rows: int | None = None) -> None:
-    """Raise if a file cannot be read, has no such column, or no classes in it.
+def _evaluate_numbers(stream: Stream, selector: Any, trial: Trial) -> Record:
+    scores, way, done = Scores(("r2",)), PROTOCOLS[trial.protocol], []
+    steps = prequential(
+        stream,
+        selector,
+        LinearRegressor(),
+        batch_size=trial.batch_size,
+        order=way.order,
+        preprocess=way.scaled_while,
+        scores=scores,
+        window=WINDOW,
+    )
+    try:
+        for step in steps:
+            done.append(step.stability)
+    except Diverged:
+        return {"r2": None, "stability": None, "steps": len(done)}
+    found = {"r2": scores.total["r2"], "stability": defined_mean(done)}
+    return {name: number_or_none(value) for name, value in found.items()} | {"steps": len(done)}
+
+
+def check_file(path: str, target: str, n_rows: int | None = None) -> bool:
+    """Raise if a file cannot be read, has no such column, or neither classes nor numbers in it.
 
     All rows that will be used are read: it is one line then, and not one for each trial.
 
@@ -141,13 +180,17 @@ def check_file(path: str, target: str, n_rows: int | None = None) -> None:
         The file, and the column to predict.
     n_rows : int, optional
         As far as it will be read.
+
+    Returns
+    -------
+    bool
+        Whether the target holds numbers.
     """
+    learnt = getattr(from_file(path, target), "target", None)  # svmlight has none to speak of
+    numeric = learnt is not None and learnt.is_numeric
     for batch in _beginning(path, target, n_rows).batches(100):
-        if has_fractions(batch.y):
-            raise InputError(
-                f'the target "{target}" of {path} holds numbers that are not whole; what is tuned '
-                "here tells classes apart"
-            )
+        numeric = numeric or has_fractions(batch.y)
+    return numeric
 
 
 def _digest(path: Path) -> str:
@@ -156,14 +199,14 @@ def _digest(path: Path) -> str:
 
 
 def trade_off(accuracy: float | None, stability: float | None) -> float | None:
-    r"""How good accuracy a and stability s are together: :math:`2 a s / (a + s)`.
+    r"""How good accuracy a, or R2, and stability s are together: :math:`2 a s / (a + s)`.
 
     The paper only says that it "maximized the tradeoff"; this is ours.
 
     Parameters
     ----------
     accuracy, stability : float or None
-        Means over the steps.
+        Of a run.
 
     Returns
     -------
@@ -195,16 +238,18 @@ def table(records: Sequence[Record]) -> TextTable:
     TextTable
         One row for each.
     """
+    score = "r2" if any(record.get("numeric") for record in records) else "accuracy"
     rows = [
         [
             f"{record['learning_rate']:g}",
             f"{record['uncertainty_penalty']:g}",
-            *(number(record.get(name), ".3f") for name in ("accuracy", "stability", "trade_off")),
+            *(number(record.get(name), ".3f") for name in (score, "stability", "trade_off")),
             "paper" if _choice(record) == PAPER_S_CHOICE else record.get("error", ""),
         ]
         for record in sorted(records, key=_order)
     ]
-    columns = ["learning rate", "uncertainty penalty", "accuracy", "stability", "trade-off", ""]
+    title = "R2" if score == "r2" else score
+    columns = ["learning rate", "uncertainty penalty", title, "stability", "trade-off", ""]
     return TextTable(columns, rows, "rrrrrr")
 
 

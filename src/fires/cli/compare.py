@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +18,13 @@ from fires.cli.progress import one_bar
 from fires.cli.reading import Notices, Reading
 from fires.cli.run_facts import run_facts
 from fires.cli.text import message, printable, saying_where
-from fires.core.errors import InputError
+from fires.core.errors import InputError, Question
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from fires.evaluation.compare import Comparison
+    from fires.streams.files import FileStream
 
 _EXAMPLES = """\b
 Examples:
@@ -31,11 +32,11 @@ Examples:
   fires compare events.csv --target label --selectors fires,ofs,screening --top 0.1
   fires compare events.parquet --target label --predictor nb --seeds 10 --out comparison/
 """
-_SCORES = ("accuracy", "balanced_accuracy", "f1")
+_OF_CLASSES, _OF_NUMBERS = ("accuracy", "balanced_accuracy", "f1"), ("r2", "mae")
 
 
 @click.command("compare", epilog=_EXAMPLES)
-@options.target(": classes")
+@options.target()
 @click.option(
     "--selectors",
     "-s",
@@ -43,7 +44,7 @@ _SCORES = ("accuracy", "balanced_accuracy", "f1")
     default="fires,ofs,efs,fsds",
     show_default=True,
     help=f"What to compare, out of {', '.join(contestants.SELECTORS)}. The first named is what the "
-    "others are tested against; all (features) and random are always there.",
+    "others are tested against; all (features), random, and majority or mean are always there.",
 )
 @options.top
 @options.batch_size("test on and to learn from")
@@ -55,10 +56,15 @@ _SCORES = ("accuracy", "balanced_accuracy", "f1")
 )
 @options.choice(
     "--predictor",
-    ["perceptron", "nb", "tree"],
-    "What uses the features: a Perceptron, Gaussian naive Bayes, or a Hoeffding tree.",
+    ["auto", *contestants.CLASSIFIERS, *contestants.REGRESSORS],
+    "What uses the features: a Perceptron, Gaussian naive Bayes, a Hoeffding tree, or for numbers "
+    "a linear regression.",
 )
-@options.choice("--score", _SCORES, "What is compared; not accuracy where one class is rare.")
+@options.choice(
+    "--score",
+    ["auto", *_OF_CLASSES, *_OF_NUMBERS],
+    "What is compared: accuracy, but not where one class is rare; r2 or mae of numbers.",
+)
 @options.choice(
     "--scale",
     ["minmax", "standard"],
@@ -88,29 +94,32 @@ def command(
 ) -> None:
     """Compare selectors on FILE: which of them to use, and whether it matters.
 
-    FILE is a table as for fires select, but no pipe: it is read several times. Each
-    selector learns from its batches in their order; a predictor that sees nothing but the
-    selected features is tested on each batch before both learn from it. A missing value counts
-    as the mean of its column so far.
+    FILE is a table as for fires select, but no pipe: it is read several times. The target holds
+    classes or numbers. Each selector learns from its batches in their order; a predictor that
+    sees nothing but the selected features is tested on each batch before both learn from it. A
+    missing value counts as the mean of its column so far.
 
     The table shows, for each selector, how well its features predict, with the spread over
     repeated runs; its stability while the stream flows; whether repeated runs agree on the
     features; and whether the difference from the first selector named is more than chance: a
-    t-test over runs and pieces of the stream, corrected for the number of comparisons.
+    t-test over runs and pieces of the stream, corrected for the number of comparisons. Below it,
+    one line says whether any selection beats all features, random ones, and saying the most
+    common class, or the mean, of the rows before.
     """
     started = time.perf_counter()
     reading = Reading(**how)
     _refuse_pipes(reading)
-    from fires.evaluation.compare import BASELINES, compare
+    from fires.evaluation.compare import compare
     from fires.evaluation.out_folder import OutFolder
 
     with ExitStack() as stack:
         folder = None
         if out is not None:
             folder = stack.enter_context(OutFolder(out, "compare.json", overwrite=overwrite))
-        stream = reading.open(target, holds="classes")
-        if stream.columns is None:
-            raise InputError(f"{reading.name} is svmlight: selectors are compared on tables")
+        stream = _open(reading, target, score)
+        numeric = _is_numeric(stream, score, batch_size)
+        if score == "auto":
+            score = "r2" if numeric else "accuracy"
         notices = Notices(stream, quiet)
         bar = one_bar(
             "reading the labels",
@@ -120,13 +129,16 @@ def command(
             hidden=quiet,
         )
         with saying_where(reading.name, stream.schema.target), bar as show:
+            predictor, make_predictor = contestants.predictor(
+                predictor, numeric=numeric, sparse=stream.columns is None
+            )
             found = compare(
                 lambda: stream,
                 {
-                    name: contestants.maker(name, top)
-                    for name in dict.fromkeys([*selectors, *BASELINES])
+                    name: contestants.maker(name, top, numeric=numeric)
+                    for name in dict.fromkeys([*selectors, "all", "random"])
                 },
-                predictor=contestants.predictor(predictor),
+                predictor=make_predictor,
                 batch_size=batch_size,
                 seeds=seeds,
                 score=score,
@@ -139,7 +151,8 @@ def command(
         if scale != "minmax" and "efs" in selectors:
             caution = "Caution: efs is made for columns in [0, 1], as --scale minmax gives them."
             found = replace(found, cautions=(*found.cautions, caution))
-        facts = run_facts(stream, started, file=reading.files)
+        known = {"file": reading.files, "predictor": predictor, "score": score}
+        facts = run_facts(stream, started, **known)
         document = json.dumps(
             facts | found.as_dict(), indent=2, ensure_ascii=False, allow_nan=False
         )
@@ -164,6 +177,33 @@ def command(
         raise InputError(what) from unsaved
 
 
+def _open(reading: Reading, target: str | None, score: str) -> FileStream:
+    """The rows of the file; a target that may be both is asked about in the words of compare."""
+    holds = "classes" if score in _OF_CLASSES else "numbers" if score in _OF_NUMBERS else "auto"
+    try:
+        return reading.open(target, holds=holds)
+    except Question as error:
+        if "{model=gaussian}" not in error.hint:
+            raise
+        hint = "say --score r2 if they are amounts, --score accuracy if they are classes"
+        raise InputError(error.what, error.where, hint) from None
+
+
+def _is_numeric(stream: FileStream, score: str, batch_size: int) -> bool:
+    """Whether the target holds numbers, by what is compared or by its first rows."""
+    from fires.core.classes import has_fractions
+
+    if score != "auto":
+        return score in _OF_NUMBERS
+    target = getattr(stream, "target", None)  # svmlight has none to speak of
+    if target is not None and target.is_numeric:
+        return True
+    batches: Any = stream.batches(batch_size)
+    with closing(batches):
+        first = next(batches, None)
+    return first is not None and has_fractions(first.y)
+
+
 def _refuse_pipes(reading: Reading) -> None:
     """What can be read only once cannot be compared on."""
     if reading.reads_once:
@@ -175,11 +215,11 @@ def _refuse_pipes(reading: Reading) -> None:
 
 def _page(found: Comparison, facts: dict[str, Any]) -> str:
     settings = facts["settings"]
-    top = settings["top"]
+    top, target = settings["top"], settings["target"] or "the first number of a row"
     features = f"{top} features" if isinstance(top, int) else f"{top:.0%} of the features"
     title = f"# Selectors on {printable(', '.join(settings['file']))}"
     about = (
-        f"Target {printable(settings['target'])}, {features} selected, batches of "
+        f"Target {printable(target)}, {features} selected, batches of "
         f"{found.batch_size}, predictor {settings['predictor']}, {facts['started']}, "
         f"fires {facts['fires']}."
     )

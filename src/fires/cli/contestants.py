@@ -61,7 +61,7 @@ class Selectors(click.ParamType[tuple[str, ...]]):
         return tuple(dict.fromkeys(names))
 
 
-def maker(name: str, top: int | float) -> Callable[[int], Any]:
+def maker(name: str, top: int | float, *, numeric: bool = False) -> Callable[[int], Any]:
     """What makes a fresh selector.
 
     Parameters
@@ -70,6 +70,8 @@ def maker(name: str, top: int | float) -> Callable[[int], Any]:
         One of :data:`SELECTORS`.
     top : int or float
         How many features it selects.
+    numeric : bool
+        Whether the target holds numbers, for those that have to know it.
 
     Returns
     -------
@@ -83,6 +85,8 @@ def maker(name: str, top: int | float) -> Callable[[int], Any]:
 
     def make(seed: int) -> Any:
         given: dict[str, Any] = {"n_features_to_select": top, "random_state": seed}
+        if numeric:
+            given |= {"target": "numbers"} | ({"model": "gaussian"} if kind is fires.FIRES else {})
         if name in MODELS:
             given["model"] = getattr(fires.models, MODELS[name])()
         if name == "window-lightgbm":
@@ -92,22 +96,50 @@ def maker(name: str, top: int | float) -> Callable[[int], Any]:
     return make
 
 
-def predictor(name: str) -> Callable[[], Any]:
+CLASSIFIERS, REGRESSORS = ("perceptron", "nb", "tree"), ("linear",)
+
+
+def predictor(
+    name: str, *, numeric: bool = False, sparse: bool = False
+) -> tuple[str, Callable[[], Any]]:
     """What makes a fresh predictor.
 
     Parameters
     ----------
-    name : {"perceptron", "nb", "tree"}
-        Which.
+    name : str
+        One of :data:`CLASSIFIERS` or :data:`REGRESSORS`, or ``"auto"``: the first of them.
+    numeric : bool
+        Whether the target holds numbers.
+    sparse : bool
+        Whether rows are sparse.
 
     Returns
     -------
-    callable () -> predictor
+    name : str
+        Which one it is.
+    make : callable () -> predictor
         As :func:`fires.evaluation.compare.compare` takes it.
     """
-    from fires.predictors import Perceptron, hoeffding_tree
+    from fires.predictors import LinearRegressor, Perceptron, hoeffding_tree
 
-    return {"perceptron": Perceptron, "nb": _naive_bayes, "tree": hoeffding_tree}[name]
+    fitting = REGRESSORS if numeric else CLASSIFIERS
+    if name == "auto":
+        name = fitting[0]
+    if name not in fitting:
+        holds, wants = ("numbers", "classes") if numeric else ("classes", "numbers")
+        raise ValueError(
+            f"the target holds {holds}, and --predictor {name} predicts {wants}: take "
+            f"{' or '.join(fitting)}"
+        )
+    if name == "nb" and sparse:
+        raise ValueError("--predictor nb takes no sparse rows: take perceptron or tree")
+    makers = {
+        "perceptron": Perceptron,
+        "nb": _naive_bayes,
+        "tree": hoeffding_tree,
+        "linear": LinearRegressor,
+    }
+    return name, makers[name]
 
 
 def _naive_bayes() -> Any:

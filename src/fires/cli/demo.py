@@ -80,7 +80,7 @@ def command(out: Path, seed: int) -> None:
     n_before, n_after = selected[turn - 1, old].sum(), selected[-1, new].sum()
     click.echo(f"before the change, {n_before} of the {_N_RELEVANT} relevant features are selected")
     click.echo(f"change at row {stream.change:,} (batch {turn})")
-    for line in alarm_lines(alarm_rows(selector, names)):
+    for line in alarm_lines(alarm_rows(selector, names, totals)):
         click.echo(line)
     # Recovered is the first batch from which on all of them are selected, up to the end.
     lacking = np.flatnonzero(~selected[turn:, new].all(axis=1))

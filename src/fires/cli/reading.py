@@ -307,7 +307,7 @@ class Notices:
             self._told.add(line)
 
 
-def doubt_lines(stream: FileStream, *, ended: bool) -> list[str]:
+def doubt_lines(stream: FileStream | RowReader, *, ended: bool) -> list[str]:
     """What is doubtful about the columns, and what to do: one line each.
 
     Nothing is said of constants before the end: they may change. Nothing is said at all with
@@ -315,8 +315,8 @@ def doubt_lines(stream: FileStream, *, ended: bool) -> list[str]:
 
     Parameters
     ----------
-    stream : FileStream
-        What is read.
+    stream : FileStream or RowReader
+        What is read; rows that are only read raise no doubts.
     ended : bool
         Whether all rows were seen.
 

@@ -93,10 +93,11 @@ def command(
     left out.
 
     While it reads, a Perceptron that sees nothing but the selected features is tested on each
-    batch before it learns from it: its accuracy says what the selection is worth. Where the
-    target holds numbers or counts, it is a linear regression, with R2 (1 is perfect, 0 no better
-    than the mean of the rows before) and MAE, the mean absolute error. svmlight needs no
-    --target.
+    batch before it learns from it. Its accuracy says what the selection is worth, beside that of
+    a Perceptron on all features, and of saying the most common class of the rows before; balanced
+    accuracy counts every class alike. Where the target holds numbers or counts, it is a linear
+    regression, with R2 (1 is perfect, 0 no better than the mean of the rows before) and MAE, the
+    mean absolute error. svmlight needs no --target.
 
     Whatever ends the run early, Ctrl-C or an error: what was learnt until then is shown and saved.
     """
@@ -147,7 +148,7 @@ def command(
             "n_features": selector.n_features_in_,
             "missing_values": pipeline.n_missing_,
             "target": stream.target.column.as_json() if hasattr(stream, "target") else None,
-            "alarms": alarm_rows(selector, names),
+            "alarms": alarm_rows(selector, names, totals),
         }
         unsaved = None
         if folder is not None:
@@ -193,13 +194,22 @@ def _learn(
 ) -> None:
     """Test on each batch and learn from it, to the end of the source."""
     from fires.evaluation.prequential import prequential
+    from fires.evaluation.scoring import usual_baselines
     from fires.metrics.prediction import Scores
     from fires.predictors import Perceptron
 
     began = time.perf_counter()
     classes = isinstance(pipeline.predictor, Perceptron)
-    totals.whole = Scores(("accuracy",) if classes else ("r2", "mae"))
-    for step in prequential(source, pipeline, batch_size=batch_size, scores=totals.whole):
+    scores = ("accuracy", "balanced_accuracy") if classes else ("r2", "mae")
+    totals.whole = Scores(scores)
+    totals.baselines = usual_baselines(pipeline.predictor, scores)
+    for step in prequential(
+        source,
+        pipeline,
+        batch_size=batch_size,
+        scores=totals.whole,
+        baselines=totals.baselines.values(),
+    ):
         totals.add(step)
         if folder is not None:
             folder.record(step)
@@ -240,22 +250,27 @@ def _print_table(
 ) -> None:
     from rich.console import Console
 
-    from fires.cli.tables import alarm_lines, feature_table
+    from fires.cli.tables import alarm_lines, feature_table, score_table
+    from fires.cli.worth import noise_lines, score_rows, share_lines, verdict_lines
 
     console = Console()
     console.print(feature_table(chosen, width=console.width))
     click.echo("\n" + _meaning(run["classes"]))
+    for line in noise_lines(chosen, run["n_features"]):
+        click.echo(line)
     if n_left_out := sum(row["rank"] > len(chosen) for row in chosen):
         is_not = "is not selected: it is" if n_left_out == 1 else "are not selected: they are"
         best = f"{n_left_out} of the best {len(chosen)}"
         click.echo(f"{best} {is_not} not surely better than those that are")
     facts = [f"{totals.n_rows:,} rows in {run['seconds']:.1f} s"]
     facts += _if_known("stability {:.3f}", totals.stability)
-    scores = totals.scores
-    facts += _if_known("accuracy {:.3f} on the selected features", scores.get("accuracy"))
-    facts += _if_known("R2 {:.3f}", scores.get("r2"))
-    facts += _if_known("MAE {:.4g} on the selected features", scores.get("mae"))
     click.echo(", ".join(facts))
+    if rows := score_rows(totals, len(chosen), run["n_features"]):
+        click.echo()
+        console.print(score_table(rows))
+        click.echo()
+    for line in (*share_lines(totals), *verdict_lines(totals)):
+        click.echo(line)
     for line in alarm_lines(run["alarms"]):
         click.echo(line)
     if n_missing := run["missing_values"]:

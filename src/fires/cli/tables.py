@@ -24,7 +24,7 @@ def feature_table(
     relevant: Mapping[str, str] | None = None,
     width: int | None = None,
 ) -> Table:
-    """Features in order, the selected ones bright, with a gap below the last of them.
+    """Features in order: the selected ones above noise bright, with a gap below the last of them.
 
     Parameters
     ----------
@@ -70,16 +70,18 @@ def feature_table(
         columns["class"] = [printable(str(row["class"])) for row in rows]
     if relevant is not None:
         columns["relevant"] = [relevant.get(row["feature"], "") for row in rows]
-    last = max((place for place, row in enumerate(rows) if row["selected"]), default=-1)
+    # Where there is no interval, noise is not known, and does not count.
+    bright = [row["selected"] and row.get("above_noise") is not False for row in rows]
+    last = max((place for place, is_bright in enumerate(bright) if is_bright), default=-1)
 
     def make(left_out: Sequence[str]) -> Table:
         short = "importance" if importance not in left_out else importance
         titles = [title for title in columns if title not in (*left_out, short)]
         table = text_table(titles, left=_WORDS, wrapped=_WORDS)
-        for place, row in enumerate(rows):
+        for place in range(len(rows)):
             # A name may hold what rich takes for markup.
             cells = [Text(columns[title][place]) for title in titles]
-            style = "" if row["selected"] else "dim"
+            style = "" if bright[place] else "dim"
             table.add_row(*cells, end_section=place == last, style=style)
         return table
 
@@ -143,7 +145,7 @@ def _importances(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
 
 
 def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
-    """One line per alarm, the last ten at most.
+    r"""A few lines per alarm, the last ten alarms at most.
 
     Parameters
     ----------
@@ -156,18 +158,89 @@ def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
 
     Examples
     --------
-    >>> alarm_lines([dict(row=10_100, batch=100, feature=None, strength=55.9)])
-    ['alarm at row 10,100 (batch 100): what the features tell has changed']
+    >>> alarm = dict(row=10_100, batch=100, feature=None, strength=55.9, left=["x5"], came=["x7"])
+    >>> alarm["before"] = {"accuracy": 0.9, "batches": 20}
+    >>> alarm["after"] = {"accuracy": 0.8, "batches": 9}
+    >>> print("\n".join(alarm_lines([alarm])))
+    alarm at row 10,100 (batch 100): what the features tell has changed
+      left: x5; came: x7
+      accuracy 0.900 in the 20 batches before, 0.800 in the 9 after
     """
-    lines = []
+    told: dict[str, list[str]] = {}  # several classes may notice the same change
     for alarm in alarms:
         name = alarm["feature"]
         subject = "what the features tell" if name is None else f"what {printable(name)} tells"
         at = f"alarm at row {alarm['row']:,} (batch {alarm['batch']:,})"
-        lines.append(f"{at}: {subject} has changed")
-    lines = list(dict.fromkeys(lines))  # several classes may notice the same change
-    more = len(lines) - _MOST_ALARMS
-    return lines if more <= 0 else [f"{more:,} earlier alarms, and:", *lines[more:]]
+        told[f"{at}: {subject} has changed"] = _change(alarm) if "left" in alarm else []
+    more = len(told) - _MOST_ALARMS
+    lines = [] if more <= 0 else [f"{more:,} earlier alarms, and:"]
+    for line, change in list(told.items())[max(more, 0) :]:
+        lines += [line, *(f"  {more}" for more in change)]
+    return lines
+
+
+def _change(alarm: Mapping[str, Any]) -> list[str]:
+    """What an alarm was followed by, in a few words."""
+    moved = [f"{what}: {_listed(alarm[what])}" for what in ("left", "came") if alarm[what]]
+    lines = ["; ".join(moved) or "the same features stay selected"]
+    before, after = dict(alarm["before"]), dict(alarm["after"])
+    n_before, n_after = before.pop("batches"), after.pop("batches")
+    batches = "batch" if n_before == 1 else f"{n_before} batches"
+    for name in before.keys() & after.keys():
+        title, form = ("MAE", ".4g") if name == "mae" else (name, ".3f")
+        values = f"{before[name]:{form}}", f"{after[name]:{form}}"
+        lines.append(
+            f"{title} {values[0]} in the {batches} before, {values[1]} in the {n_after} after"
+        )
+    return lines
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    """The first of some names, and how many more there are."""
+    more = len(names) - most
+    shown = ", ".join(printable(name) for name in names[:most])
+    return shown if more <= 0 else f"{shown} and {more:,} more"
+
+
+def score_table(rows: Sequence[tuple[str, Mapping[str, float]]]) -> Table:
+    """Scores side by side.
+
+    Parameters
+    ----------
+    rows : sequence of (str, mapping of str to float)
+        What is scored, and its scores: the same for all.
+
+    Returns
+    -------
+    Table
+        A line for each.
+
+    Examples
+    --------
+    >>> from rich.console import Console
+    >>> rows = [("all 9 features", {"r2": 0.8125, "mae": 3.0}), ("mean", {"r2": 0.0, "mae": 7.5})]
+    >>> Console(width=80, color_system=None).print(score_table(rows))
+                        R2   MAE
+    ────────────────────────────
+    all 9 features   0.812     3
+    mean             0.000   7.5
+    """
+    names = list(rows[0][1])
+    table = text_table(
+        ["", *(_SCORE_NAMES.get(name, name) for name in names)], left=[""], wrapped=[""]
+    )
+    for what, scores in rows:
+        cells = [
+            "-"
+            if scores[name] != scores[name]
+            else ("{:.4g}" if name == "mae" else "{:.3f}").format(scores[name])
+            for name in names
+        ]
+        table.add_row(Text(what), *cells)
+    return table
+
+
+_SCORE_NAMES = {"balanced_accuracy": "balanced\naccuracy", "r2": "R2", "mae": "MAE"}
 
 
 def text_table(

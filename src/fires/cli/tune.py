@@ -45,7 +45,8 @@ def command(
     """Search learning rate and uncertainty penalty of FIRES as the paper did.
 
     DATASET is a data set of the paper or, with --target, a file. All 45 pairs of the paper's grid
-    are tried with a linear model, and ordered by the harmonic mean of accuracy and stability.
+    are tried with a linear model, and ordered by the harmonic mean of accuracy and stability; of
+    R2 and stability, where the target holds numbers.
     """
     from rich.console import Console
 
@@ -55,7 +56,7 @@ def command(
     from fires.core.state import replace_file
     from fires.streams.base import InputError
 
-    n_rows = kdd2020.QUICK_ROWS if quick else None
+    n_rows, numeric = kdd2020.QUICK_ROWS if quick else None, False
     if target is None:
         if Path(dataset).is_file():
             raise click.UsageError(f"{dataset} is a file: name the column to predict, --target.")
@@ -63,7 +64,7 @@ def command(
         if why := kdd2020.why_unavailable(dataset):  # one line now, and not one for each trial
             raise InputError(why)
     else:
-        tune.check_file(dataset, target, n_rows)
+        numeric = tune.check_file(dataset, target, n_rows)
         dataset, name = str(Path(dataset).resolve()), Path(dataset).stem
     (protocol,) = runs.protocols(protocol or ("as-published" if target is None else "honest"))
     out = out or Path(f"fires-tune-{name}")
@@ -74,11 +75,13 @@ def command(
         fraction=fraction,
         protocol=protocol,
         n_rows=n_rows,
+        numeric=numeric,
     )
     n_jobs = jobs or kdd2020.cores()
     records = runs.run(trials, out, n_jobs, "trial", work=tune.run, file=tune.TRIALS)
     found = tune.table(records)
-    about = f"{protocol}, batches of {batch_size}, {fraction:g} of the features. {tune.ABOUT}"
+    meaning = tune.ABOUT_NUMBERS if numeric else tune.ABOUT
+    about = f"{protocol}, batches of {batch_size}, {fraction:g} of the features. {meaning}"
     replace_file(out / "tune.csv", found.csv().encode())
     page = f"# FIRES on {name}: learning rate and uncertainty penalty\n\n{about}\n\n"
     replace_file(out / "tune.md", f"{page}{found.markdown()}\n".encode())

@@ -1,11 +1,15 @@
 """Alarms about single features: an importance has moved beyond its uncertainty.
 
 It must also have moved by half of its size: where classes are told without an error, importances
-go on growing, and that is no change of the world.
+go on growing, and that is no change of the world. An importance that owes next to nothing to the
+rows, and all to its prior, says nothing about a change: in a million rare columns, that is most of
+them.
 """
 
 from __future__ import annotations
 
+import math
+from statistics import NormalDist
 from typing import ClassVar
 
 import numpy as np
@@ -15,9 +19,11 @@ from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
 
 LIMIT = 5.0
-"""How many standard deviations of the difference are an alarm."""
+"""How many standard deviations of the difference are an alarm, among a hundred or fewer."""
 
+_MANY = 100  # importances; the more beyond that, the further one of them moves by chance
 _UNKNOWN = 1e150  # the standard deviation of an importance that nothing is known of
+_LEARNT = 0.9  # of the variance of the prior: below, the rows have said something
 _SHARE = 0.5  # of its size that an importance must have moved by
 
 
@@ -83,13 +89,17 @@ class FeatureAlarms:
         self.rows += n_rows
         return self.rows >= self.every
 
-    def update(self, mu: Floats, sigma: Floats) -> dict[int, float]:
+    def update(
+        self, mu: Floats, sigma: Floats, prior: Floats | float = math.inf
+    ) -> dict[int, float]:
         """Look at the importances of now.
 
         Parameters
         ----------
         mu, sigma : ndarray (n_features,) or (n_classes, n_features)
             The importances and their standard deviations, or those for every class.
+        prior : ndarray (n_features,) or float
+            The standard deviations before any row.
 
         Returns
         -------
@@ -98,12 +108,20 @@ class FeatureAlarms:
             class for which it has moved most.
         """
         found: dict[int, float] = {}
+        sigma = np.where(sigma**2 < _LEARNT * np.square(prior), sigma, _UNKNOWN)
         n_features, mu, sigma = mu.shape[-1], mu.ravel(), sigma.ravel()
         if len(self.mu) == len(mu):
             change = np.abs(mu - self.mu)
             moved = change / np.maximum(np.hypot(sigma, self.sigma), 1e-300)
             moved[change < _SHARE * np.maximum(np.abs(mu), np.abs(self.mu))] = 0.0
+            limit = _limit(int(((sigma < _UNKNOWN) & (self.sigma < _UNKNOWN)).sum()))
             moved = moved.reshape(-1, n_features).max(axis=0)
-            found = {int(j): float(moved[j]) for j in np.flatnonzero(moved > LIMIT)}
-        self.mu, self.sigma, self.rows = mu.copy(), sigma.copy(), 0.0
+            found = {int(j): float(moved[j]) for j in np.flatnonzero(moved > limit)}
+        self.mu, self.sigma, self.rows = mu.copy(), sigma, 0.0
         return found
+
+
+def _limit(n: int) -> float:
+    """The limit for the greatest of n, which is passed by chance as seldom as that for a few."""
+    tail = NormalDist().cdf(-LIMIT) * _MANY
+    return LIMIT if n <= _MANY else -NormalDist().inv_cdf(tail / n)

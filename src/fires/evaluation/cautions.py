@@ -7,10 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fires.evaluation.comparison import FEWEST, Outcome
-
-BASELINES = {"all": "all features", "random": "features at random"}
-"""Always among what is compared, and what each of them stands for."""
+from fires.evaluation.comparison import BASELINES, FEWEST, Outcome
 
 
 def about_labels(classes: Counter[Any], n_stretches: int) -> Iterator[str]:
@@ -29,6 +26,8 @@ def about_labels(classes: Counter[Any], n_stretches: int) -> Iterator[str]:
         One sentence or more.
     """
     n_rows = classes.total()
+    if n_rows == 0:  # numbers
+        return
     by_chance = n_rows - sum(count**2 for count in classes.values()) / n_rows
     if by_chance > 10 * n_stretches:
         yield (
@@ -59,7 +58,9 @@ def about_reference(first: str, reference: str) -> Iterator[str]:
         )
 
 
-def about_outcomes(outcomes: Mapping[str, Outcome], n_pieces: int, score: str) -> Iterator[str]:
+def about_outcomes(
+    outcomes: Mapping[str, Outcome], n_pieces: int, score: str, sign: float
+) -> Iterator[str]:
     """Cautions about too few runs or pieces, and about baselines that no selector beats.
 
     Parameters
@@ -70,6 +71,8 @@ def about_outcomes(outcomes: Mapping[str, Outcome], n_pieces: int, score: str) -
         In how many pieces they were compared.
     score : str
         What is compared.
+    sign : {1, -1}
+        -1 if a lower score is a better one.
 
     Yields
     ------
@@ -91,9 +94,12 @@ def about_outcomes(outcomes: Mapping[str, Outcome], n_pieces: int, score: str) -
     if all(math.isnan(one.stability) for one in outcomes.values()):
         yield "Caution: every selector takes all features; ask for fewer of them."
         return
-    best = max(outcomes.values(), key=lambda one: one.score).name
+    best = max(outcomes.values(), key=lambda one: sign * one.score).name
     if best in BASELINES and not outcomes.keys() <= BASELINES.keys():
         named = score.replace("_", " ")
-        yield f"Caution: {BASELINES[best]} have the best {named}; a selection may not be worth it."
+        have = "have" if best in ("all", "random") else "has"
+        yield (
+            f"Caution: {BASELINES[best]} {have} the best {named}; a selection may not be worth it."
+        )
     if "random" in outcomes:
         yield "random keeps its set for a whole run: its stability is 1 whatever the stream is."

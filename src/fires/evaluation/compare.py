@@ -12,28 +12,31 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.core.errors import InputError
 from fires.core.settings import check_choice, check_count
-from fires.evaluation.cautions import BASELINES, about_labels, about_outcomes, about_reference
-from fires.evaluation.comparison import Comparison, Outcome
-from fires.evaluation.paired_test import holm, paired
-from fires.evaluation.passes import OnePass, count_labels
+from fires.evaluation.cautions import about_labels, about_outcomes, about_reference
+from fires.evaluation.comparison import BASELINES, Comparison, Outcome, sign_of
+from fires.evaluation.paired_test import beaten_baselines, holm, paired
+from fires.evaluation.passes import Labels, OnePass, count_labels, count_numbers
 from fires.evaluation.prequential import prequential
 from fires.evaluation.records import Step, defined_mean
+from fires.evaluation.scoring import Baseline
+from fires.metrics.numbers import NUMBER_SCORES
 from fires.metrics.prediction import Scores
 from fires.metrics.stability import stability
-from fires.predictors import Perceptron
+from fires.predictors import LinearRegressor, Majority, Mean, Perceptron
 from fires.selectors.baselines import AllFeatures, RandomFeatures
+from fires.selectors.windows.window_refit import WindowRefit
 from fires.streams.base import Stream, check_batch_size
 
 __all__ = ["BASELINES", "SCORES", "Comparison", "Outcome", "compare", "holm"]
 
-SCORES = ("accuracy", "balanced_accuracy", "f1")
+SCORES = ("accuracy", "balanced_accuracy", "f1", *NUMBER_SCORES)
 
 
 def compare(
     stream_factory: Callable[[], Stream],
     selectors: Mapping[str, Callable[[int], Any]],
     *,
-    predictor: Callable[[], Any] = Perceptron,
+    predictor: Callable[[], Any] | None = None,
     batch_size: int = 100,
     seeds: int = 5,
     pieces: int = 10,
@@ -42,12 +45,13 @@ def compare(
     window: int = 10,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Comparison:
-    r"""Compare selectors on one stream of two or more classes, each tested before it learns.
+    r"""Compare selectors on one stream of classes or of numbers, each tested before it learns.
 
     Every selector is run as :func:`fires.evaluation.prequential` runs it, with the same
-    predictor, and columns scaled by one online scaler that all of them see. All features, and as
-    many at random, are always among them: a selector that is not better than these is not worth
-    its time.
+    predictor, and columns scaled by one online scaler that all of them see. All features, as
+    many at random, and what can be said without any feature (the most common class of the rows
+    before, or their mean) are always among them: a selector that is not better than these is not
+    worth its time. The result says which selections beat each of them.
 
     *What changes with the seed.* Most selectors have nothing random in them, and a stream has one
     order: to shuffle it would remove the drift that selectors have to follow. So run s leaves out
@@ -85,9 +89,10 @@ def compare(
         Called for every pass over the rows, which must be the same each time.
     selectors : mapping of str to callable (seed) -> OnlineSelector
         Names, and what makes a fresh selector. Those that learn two classes only are left out if
-        there are more, and so are those that fail; the result says why.
-    predictor : callable () -> predictor
-        What makes a fresh predictor, see :func:`fires.predictors.as_predictor`.
+        there are more, or numbers, and so are those that fail; the result says why.
+    predictor : callable () -> predictor, optional
+        What makes a fresh predictor, see :func:`fires.predictors.as_predictor`. By default a
+        ``Perceptron``, and for numbers a ``LinearRegressor``.
     batch_size : int
         Rows of a batch.
     seeds : int
@@ -95,10 +100,11 @@ def compare(
     pieces : int
         How many pieces; fewer if there are not enough batches. Three or more for a test.
     score : str
-        ``"accuracy"``, ``"balanced_accuracy"`` or ``"f1"``, see
-        :class:`fires.metrics.Scores`. That of a run, or of a piece, comes from the counts of all
-        rows tested in it, and is not a mean over batches, in most of which a rare class may not
-        occur. In a piece, balanced accuracy is the mean over those classes that occur in it.
+        ``"accuracy"``, ``"balanced_accuracy"`` or ``"f1"``, or for numbers ``"r2"`` or ``"mae"``,
+        see :class:`fires.metrics.Scores`. That of a run, or of a piece, comes from the counts of
+        all rows tested in it, and is not a mean over batches, in most of which a rare class may not
+        occur. In a piece, balanced accuracy is the mean over those classes that occur in it, and r2
+        is measured against the mean of the numbers before in that piece. Of mae, less is better.
     preprocess : {"minmax", "standard", None}
         The scale of the columns. ``"minmax"``, which EFS needs, is fair to all; others may find
         ``"standard"`` easier. It can change who is best.
@@ -122,15 +128,19 @@ def compare(
     ...     seeds=2,
     ... )
     >>> found.reference, sorted(outcome.name for outcome in found.outcomes)
-    ('fires', ['all', 'fires', 'ofs', 'random'])
+    ('fires', ['all', 'fires', 'majority', 'ofs', 'random'])
     >>> found["fires"].score > found["random"].score
     True
+    >>> found.beaten["majority"]
+    ['fires', 'ofs']
     """
     for name, value in (("seeds", seeds), ("pieces", pieces)):
         check_count(name, value)
     check_batch_size(batch_size)
     check_choice("score", score, SCORES)
-    labels = count_labels(stream_factory(), batch_size)
+    numeric, sign = score in NUMBER_SCORES, sign_of(score)
+    labels = (count_numbers if numeric else count_labels)(stream_factory(), batch_size)
+    make_predictor = predictor or (LinearRegressor if numeric else Perceptron)
     n_rows, n_features = labels.n_rows, labels.schema.n_features
     n_kept = n_rows if seeds == 1 else n_rows - n_rows // 10
     n_tested = math.ceil(n_kept / batch_size) - 1
@@ -139,25 +149,35 @@ def compare(
             f"the {n_kept:,} rows of a run are one batch of {batch_size:,}: nothing is left to be "
             "tested on; take smaller batches"
         )
-    makers, left_out = _that_take_part(selectors, len(labels.counts))
+    makers, left_out, rivals = _that_take_part(selectors, labels)
     passes = [(name, seed) for name in makers for seed in range(seeds)]
     runs: dict[str, list[_Run]] = {}
+    without: list[_Run] = []  # of what uses no features
+    level = Mean if numeric else Majority
     failures: dict[str, ValueError] = {}
     for place, (name, seed) in enumerate(passes):
         if name in failures:
             continue
-        run = _Run(score, tuple(labels.counts), min(pieces, n_tested), batch_size, n_kept)
+        run, beside = (
+            _Run(score, labels.schema.classes, min(pieces, n_tested), batch_size, n_kept)
+            for _ in range(2)
+        )
+        # One pass for what needs no features is enough: all selectors see the same rows.
+        blind = Baseline(level(), Scores((beside.count,)))
         try:
-            for step in prequential(
+            steps = prequential(
                 OnePass(stream_factory(), labels.schema, None if seeds == 1 else seed),
                 makers[name](seed),
-                predictor(),
+                make_predictor(),
                 batch_size=batch_size,
                 preprocess=preprocess,
                 scores=(run.count,),
                 window=window,
-            ):
+                baselines=(blind,) if name == "all" else (),
+            )
+            for step in steps:
                 run.add(step)
+                beside.add(step)
                 if progress is not None:
                     done = n_rows * place + step.position.rows
                     progress(f"{name}, run {seed + 1}", done, n_rows * len(passes))
@@ -167,15 +187,18 @@ def compare(
             failures[name] = error
             runs.pop(name, None)
         else:
-            run.end()
-            runs.setdefault(name, []).append(run)
+            runs.setdefault(name, []).append(run.end())
+            without.extend([beside.end()] if name == "all" else [])
     if not runs:
         raise next(iter(failures.values()))
-    outcomes = paired({name: _outcome(name, found, n_features) for name, found in runs.items()})
+    if "all" in runs:
+        runs.setdefault("mean" if numeric else "majority", without)
+    outcomes = {name: _outcome(name, found, n_features) for name, found in runs.items()}
+    outcomes = paired(outcomes, sign)
     reference = next(iter(outcomes))
     n_pieces = len(outcomes[reference].pieces)
     return Comparison(
-        outcomes=tuple(sorted(outcomes.values(), key=lambda one: (-one.score, one.name))),
+        outcomes=tuple(sorted(outcomes.values(), key=lambda one: (-sign * one.score, one.name))),
         reference=reference,
         score=score,
         preprocess=preprocess,
@@ -189,8 +212,9 @@ def compare(
         cautions=(
             *about_labels(labels.counts, labels.n_stretches),
             *about_reference(next(iter(selectors)), reference),
-            *about_outcomes(outcomes, n_pieces, score),
+            *about_outcomes(outcomes, n_pieces, score, sign),
         ),
+        beaten=beaten_baselines(outcomes, BASELINES, rivals, sign),
     )
 
 
@@ -198,7 +222,7 @@ class _Run:
     """One pass: its score, as a whole and in each piece, what the steps say, and the last set."""
 
     def __init__(
-        self, score: str, classes: tuple[Any, ...], n_pieces: int, n_first: int, n_rows: int
+        self, score: str, classes: tuple[Any, ...] | None, n_pieces: int, n_first: int, n_rows: int
     ) -> None:
         self._whole, *self._pieces = (Scores((score,), classes) for _ in range(n_pieces + 1))
         self._n_first, self._n_rows, self._n_before = n_first, n_rows, 0
@@ -220,11 +244,12 @@ class _Run:
         self.seconds.append(step.seconds_select)
         self.selected = step.selected
 
-    def end(self) -> None:
+    def end(self) -> _Run:
         """Score what was counted. Counts, which many classes make large, are not kept."""
         self.score = _only(self._whole.total)
         self.pieces = np.array([_only(piece.total) for piece in self._pieces])
         del self._whole, self._pieces
+        return self
 
 
 def _only(scores: Mapping[str, float]) -> float:
@@ -233,20 +258,24 @@ def _only(scores: Mapping[str, float]) -> float:
 
 
 def _that_take_part(
-    selectors: Mapping[str, Callable[[int], Any]], n_classes: int
-) -> tuple[dict[str, Callable[[int], Any]], dict[str, str]]:
-    """The selectors that can take part with the baselines beside them, and those that cannot."""
+    selectors: Mapping[str, Callable[[int], Any]], labels: Labels
+) -> tuple[dict[str, Callable[[int], Any]], dict[str, str], list[str]]:
+    """Those that can take part with the baselines beside them; those that cannot; window refits."""
     if not selectors:
         raise ValueError("there is no selector to compare")
+    n_classes = len(labels.counts)
     examples = {name: make(0) for name, make in selectors.items()}
-    binary = [name for name, one in examples.items() if n_classes > 2 and _is_binary(one)]
+    binary = [name for name, one in examples.items() if n_classes != 2 and _is_binary(one)]
     makers = {name: make for name, make in selectors.items() if name not in binary}
     makers.setdefault("all", lambda seed: AllFeatures())
     sizes = (getattr(one, "n_features_to_select", None) for one in examples.values())
     if k := next(filter(None, sizes), None):
         makers.setdefault("random", lambda seed: RandomFeatures(k, random_state=seed))
     why = f"for two classes only, and there are {n_classes}"
-    return makers, dict.fromkeys(binary, why)
+    if n_classes == 0:
+        why = "for two classes only, and the target holds numbers"
+    rivals = [name for name, one in examples.items() if isinstance(one, WindowRefit)]
+    return makers, dict.fromkeys(binary, why), rivals
 
 
 def _is_binary(selector: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,14 @@ from fires.core.belief import Floats
 FEWEST = 3
 """With fewer runs, or pieces of the stream, differences are not tested: of two one cannot tell how
 far they spread."""
+
+BASELINES = {
+    "all": "all features",
+    "random": "features at random",
+    "majority": "the most common class",
+    "mean": "the mean",
+}
+"""What a selection should beat. All of them but one are always there: majority or mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +88,14 @@ class Comparison:
     n_rows, n_features : int
         Of the stream.
     classes : dict
-        How many rows each label has.
+        How many rows each label has; empty if the target holds numbers.
     left_out : dict of str to str
         Selectors that could not take part, and why.
     cautions : tuple of str
         What to keep in mind when reading the numbers.
+    beaten : dict of str to list of str
+        For each baseline, and a window refit, the selections that beat it at the 5 % level; without
+        a test, those with a better score.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -99,6 +110,7 @@ class Comparison:
     classes: dict[Any, int]
     left_out: dict[str, str]
     cautions: tuple[str, ...]
+    beaten: dict[str, list[str]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Outcome:
         return {outcome.name: outcome for outcome in self.outcomes}[name]
@@ -155,13 +167,13 @@ class Comparison:
                 tested = ("reference", "", "")
             else:
                 tested = (
-                    f"{one.difference:+.3f}",
+                    f"{one.difference:{'+.3g' if self.score == 'mae' else '+.3f'}}",
                     f"{one.won}/{self.n_pieces}",
                     "<0.001" if one.p_value < 0.0005 else _or_dash(one.p_value),
                 )
             yield (
                 one.name,
-                _with_spread(one.score, one.spread),
+                _with_spread(one.score, one.spread, ".4g" if self.score == "mae" else ".3f"),
                 _or_dash(one.stability),
                 _or_dash(one.agreement),
                 *tested,
@@ -181,12 +193,16 @@ class Comparison:
         tested = [one for one in others if not math.isnan(one.p_value)]
         if tested and selects:
             yield self._verdict(tested)
+        if selects and self.beaten:
+            yield self._worth(is_tested=bool(tested))
         yield from self.cautions
-        common = max(self.classes.values()) / sum(self.classes.values())
-        yield (
-            f"{self.n_rows:,} rows of {self.n_features:,} features, {len(self.classes)} classes; "
-            f"the most common one makes up {common:.1%}. {_SCALED[self.preprocess]}"
-        )
+        rows = f"{self.n_rows:,} rows of {self.n_features:,} features"
+        if self.classes:
+            common = max(self.classes.values()) / sum(self.classes.values())
+            target = f", {len(self.classes)} classes; the most common one makes up {common:.1%}"
+        else:
+            target = "; the target holds numbers"
+        yield f"{rows}{target}. {_SCALED[self.preprocess]}"
         if self.seeds > 1:
             yield (
                 f"± is the standard deviation over {self.seeds} runs. Each leaves out another "
@@ -214,15 +230,50 @@ class Comparison:
 
     def _verdict(self, others: list[Outcome]) -> str:
         told = [one for one in others if one.p_value < 0.05]
+        gains = {one.name: sign_of(self.score) * one.difference for one in told}
         parts = {
-            f"better than {self.reference}": [one.name for one in told if one.difference > 0],
-            f"worse than {self.reference}": [one.name for one in told if one.difference < 0],
+            f"better than {self.reference}": [name for name, gain in gains.items() if gain > 0],
+            f"worse than {self.reference}": [name for name, gain in gains.items() if gain < 0],
             f"no clear difference from {self.reference}": [
                 one.name for one in others if one not in told
             ],
         }
         said = [f"{what}: {', '.join(names)}" for what, names in parts.items() if names]
         return f"At the 5% level, {'; '.join(said)}."
+
+    def _worth(self, *, is_tested: bool) -> str:
+        """Whether any selection beats what it should."""
+        told: dict[tuple[str, ...], list[str]] = {}
+        for other, names in self.beaten.items():
+            what = BASELINES.get(other, f"{other} (a window refit)")
+            told.setdefault(tuple(names), []).append(what)
+        said = [
+            f"{', '.join(names) or 'no selection'} {'beat' if len(names) > 1 else 'beats'} "
+            f"{_joined(what, 'and' if names else 'or')}"
+            for names, what in told.items()
+        ]
+        how = "At the 5% level" if is_tested else "By the score alone"
+        return f"{how}, {'; '.join(said)}."
+
+
+def sign_of(score: str) -> float:
+    """1 if more of a score is better, -1 if less is.
+
+    Parameters
+    ----------
+    score : str
+        Its name.
+
+    Returns
+    -------
+    float
+    """
+    return -1.0 if score == "mae" else 1.0
+
+
+def _joined(parts: list[str], word: str) -> str:
+    *most, last = parts
+    return f"{', '.join(most)} {word} {last}" if most else last
 
 
 _SCALED = {
@@ -232,8 +283,9 @@ _SCALED = {
 }
 
 
-def _with_spread(value: float, spread: float) -> str:
-    return f"{value:.3f}" if math.isnan(spread) else f"{value:.3f} ± {spread:.3f}"
+def _with_spread(value: float, spread: float, form: str) -> str:
+    shown = f"{value:{form}}"
+    return shown if math.isnan(spread) else f"{shown} ± {spread:{form.replace('4', '2')}}"
 
 
 def _or_dash(value: float) -> str:

@@ -22,6 +22,7 @@ full. The agreement moves between these two cases.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -31,13 +32,15 @@ from fires.core.belief import Floats
 from fires.evaluation.comparison import FEWEST, Outcome
 
 
-def paired(outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
+def paired(outcomes: dict[str, Outcome], sign: float = 1.0) -> dict[str, Outcome]:
     """Test all outcomes but the first against the first.
 
     Parameters
     ----------
     outcomes : dict of str to Outcome
         Of each selector; the first is the reference.
+    sign : {1, -1}
+        -1 if a lower score is a better one.
 
     Returns
     -------
@@ -51,7 +54,7 @@ def paired(outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
     p_values = holm([p_value(one, reference) for _, one in others])
     found = {first: reference}
     for (name, one), p in zip(others, p_values.tolist(), strict=True):
-        by_piece = one.pieces - reference.pieces
+        by_piece = sign * (one.pieces - reference.pieces)
         found[name] = replace(
             one,
             difference=one.score - reference.score,
@@ -59,6 +62,47 @@ def paired(outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
             lost=int((by_piece < 0).sum()),
             p_value=p,
         )
+    return found
+
+
+def beaten_baselines(
+    outcomes: dict[str, Outcome], baselines: Collection[str], rivals: Collection[str], sign: float
+) -> dict[str, list[str]]:
+    """Which selections beat what they should, at the 5 % level.
+
+    The p-values of all these comparisons together are corrected as Holm did. With fewer than three
+    runs or pieces, a better score is enough.
+
+    Parameters
+    ----------
+    outcomes : dict of str to Outcome
+        Of each selector.
+    baselines : collection of str
+        Names that are no selection.
+    rivals : collection of str
+        Names of selectors that others are to beat too.
+    sign : {1, -1}
+        -1 if a lower score is a better one.
+
+    Returns
+    -------
+    dict of str to list of str
+        For each baseline, and each rival, the selections that beat it.
+    """
+    selections = [name for name in outcomes if name not in baselines]
+    pairs = [
+        (name, other)
+        for other in (*baselines, *rivals)
+        if other in outcomes
+        for name in selections
+        if name != other
+    ]
+    p_values = [p_value(outcomes[name], outcomes[other]) for name, other in pairs]
+    found: dict[str, list[str]] = {other: [] for _, other in pairs}
+    for (name, other), p in zip(pairs, holm(p_values).tolist(), strict=True):
+        is_better = sign * (outcomes[name].score - outcomes[other].score) > 0.0
+        if is_better and (math.isnan(p) or p < 0.05):
+            found[other].append(name)
     return found
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from fires.core.randomness import generator
 from fires.core.validation import is_missing
+from fires.metrics.numbers import check_numbers
 from fires.streams.base import Batch, Schema, Stream
 from fires.streams.cutting import PlacedRows, cut
 
@@ -26,7 +27,7 @@ class Labels:
     schema : Schema
         That of the stream, with its classes.
     counts : Counter
-        How many rows each label has, in the order of the labels.
+        How many rows each label has, in the order of the labels; empty if the target holds numbers.
     n_rows : int
         Rows of the stream, with or without a label.
     n_stretches : int
@@ -85,18 +86,51 @@ def count_labels(stream: Stream, batch_size: int) -> Labels:
     return Labels(schema, known, n_rows, n_stretches)
 
 
+def count_numbers(stream: Stream, batch_size: int) -> Labels:
+    """Read a target of numbers once: the rows are counted, and what is no number is found.
+
+    Parameters
+    ----------
+    stream : Stream
+        What to read.
+    batch_size : int
+        At least so many rows at once.
+
+    Returns
+    -------
+    Labels
+        Without any label.
+
+    Raises
+    ------
+    ValueError
+        If the target has something else, or nothing to be told.
+    """
+    n_rows, least, most = 0, math.inf, -math.inf
+    target = f'the target "{stream.schema.target}"'
+    for batch in stream.batches(max(batch_size, 1_000)):
+        n_rows += batch.n_rows
+        check_numbers(batch.y[~np.isnan(batch.y)] if batch.y.dtype.kind == "f" else batch.y, target)
+        if there := [y for y in batch.y.tolist() if y == y]:
+            least, most = min(least, *there), max(most, *there)
+    if least == most:
+        raise ValueError(f"{target} holds one value only, {least!r}: there is nothing to tell")
+    if n_rows == 0 or least > most:
+        raise ValueError(f"{target} holds no number at all: there is nothing to tell")
+    return Labels(replace(stream.schema, classes=None), Counter(), n_rows, 0)
+
+
 def _check_that_classes(target: str, counts: Counter[Any], n_rows: int) -> None:
     """Raise if what was seen so far are numbers and not classes."""
     broken = (label for label in counts if isinstance(label, float) and label % 1.0)
     if (number := next(broken, None)) is not None:
         raise ValueError(
-            f"{target} holds numbers such as {number!r}: selectors are compared by how well "
-            "classes are told apart"
+            f"{target} holds numbers such as {number!r}, which are no classes: compare by r2 or mae"
         )
     if len(counts) > max(20, n_rows / 2):
         raise ValueError(
             f"{target} has {len(counts):,} different values in {n_rows:,} rows: these are no "
-            "classes to tell apart"
+            "classes to tell apart; if they are numbers, compare by r2 or mae"
         )
 
 

@@ -16,11 +16,11 @@ from fires.core.batch import CheckedBatch
 from fires.core.settings import check_choice
 from fires.core.validation import as_target, is_missing, unmixed
 from fires.evaluation.records import Step
+from fires.evaluation.scoring import Baseline, scored
 from fires.kernels.scaled import keep_columns
 from fires.metrics.prediction import Metric, Scores
 from fires.metrics.stability import StabilityWindow
 from fires.pipeline import OnlinePipeline
-from fires.predictors import Predictor
 from fires.streams.base import Batch, Position, Stream
 
 ORDERS = ("test-then-train", "as-published")
@@ -39,6 +39,7 @@ def prequential(
     label_delay: int = 0,
     keep_weights: bool = False,
     classes: Iterable[Any] | None = None,
+    baselines: Iterable[Baseline] = (),
 ) -> Iterator[Step]:
     """Evaluate a pipeline on a stream, batch by batch: the one loop of every evaluation.
 
@@ -77,6 +78,10 @@ def prequential(
     classes : iterable, optional
         All labels there will ever be, which most estimators of scikit-learn have to know from
         their first batch on. By default those that the stream says it has, if it does.
+    baselines : iterable of Baseline
+        Predictors that are tested and learn beside the pipeline, on the same scaled rows, with
+        all features: see :func:`fires.evaluation.scoring.usual_baselines`. The seconds of a
+        record do not count them.
 
     Yields
     ------
@@ -107,7 +112,7 @@ def prequential(
     if schema is not None:
         _name_columns(pipeline, list(schema.feature_names))
     totals = _running(scores, known, pipeline)
-    evaluation = _Evaluation(pipeline, totals, known, order, window, int(label_delay))
+    evaluation = _Evaluation(pipeline, totals, known, order, window, int(label_delay), baselines)
     return _steps(_batches(stream, batch_size), evaluation, keep_weights)
 
 
@@ -153,9 +158,11 @@ def _batches(stream: Any, batch_size: int) -> Generator[Batch, None, None]:
 
 def _steps(source: Generator[Batch], evaluation: _Evaluation, keep_weights: bool) -> Iterator[Step]:
     selector = evaluation.pipeline.selector
+    n_alarms = len(getattr(selector, "alarms_", ()))
     with closing(source) as batches:  # so that a reader stops when nobody asks any more
         for index, batch in enumerate(batches):
             scores, seconds_select, seconds_train = evaluation.step(batch)
+            alarms = getattr(selector, "alarms_", ())
             yield Step(
                 index=index,
                 position=batch.position,
@@ -166,7 +173,9 @@ def _steps(source: Generator[Batch], evaluation: _Evaluation, keep_weights: bool
                 seconds_select=seconds_select,
                 seconds_train=seconds_train,
                 weights=selector.weights_ if keep_weights and evaluation.has_learnt else None,
+                alarms=tuple(alarms[n_alarms:]),
             )
+            n_alarms = len(alarms)
 
 
 class _Evaluation:
@@ -180,8 +189,10 @@ class _Evaluation:
         order: str,
         window: int,
         label_delay: int,
+        baselines: Iterable[Baseline],
     ) -> None:
         self.pipeline, self.has_learnt = pipeline, False
+        self._baselines = tuple(baselines)
         self.stability, self.selected = np.nan, np.empty(0, dtype=np.intp)
         if pipeline.has_learnt:
             with suppress(NotFittedError):  # of rows without labels, only the scale is learnt
@@ -214,6 +225,8 @@ class _Evaluation:
         self.pipeline.check(now)
         scores, seconds = self._test_and_select(tested, now)
         seconds_train = self.pipeline.train(now, self._masked(now))
+        for one in self._baselines:
+            one.learn(now, self.pipeline.book)
         learn_scale()
         self.has_learnt = True
         if self._stabilities is None:
@@ -224,6 +237,8 @@ class _Evaluation:
     def _restart_features(self, columns: tuple[int, ...]) -> None:
         """Forget features whose meaning changes, and what rows without labels say of them."""
         self.pipeline.restart_features(columns)
+        for one in self._baselines:
+            one.predictor.restart_features(np.array(columns, dtype=np.intp))
         for place, rows in enumerate(self._waiting):
             others = np.setdiff1d(np.arange(rows.X.shape[1]), columns)
             self._waiting[place] = rows.with_rows(keep_columns(rows.X, others))
@@ -245,17 +260,9 @@ class _Evaluation:
         totals, pipeline = self._totals, self.pipeline
         if totals is None or not (self.has_learnt and pipeline.can_predict) or not batch.n_rows:
             return self._untested.copy()
-        assert batch.y is not None
-        rows, predictor = self._masked(batch), pipeline.ready_predictor
-        if totals.only_counts and isinstance(predictor, Predictor):
-            book, truth = batch.labels(predictor.book)
-            if book is predictor.book and totals.knows_no_other(book):
-                return totals.count(book, truth, predictor.predict_codes(rows))
-        predicted = predictor.predict(rows)
-        if not totals.needs_probabilities:
-            return totals.update(batch.y, predicted)
-        shares = predictor.predict_proba(rows)
-        return totals.update(batch.y, predicted, shares, predictor.classes_)
+        for one in self._baselines:
+            one.test(batch)
+        return scored(totals, pipeline.ready_predictor, batch, self._masked(batch))
 
     def _masked(self, batch: CheckedBatch) -> Any:
         """The rows of a batch as the predictor sees them; found once where the set stays."""

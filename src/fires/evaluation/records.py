@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
+from fires.drift.alarms import Alarm
 from fires.streams.base import Position
 
 
@@ -35,6 +36,8 @@ class Step:
         What the selector and the predictor took to learn.
     weights : ndarray, optional
         The weight of every feature after the batch, if they were asked for.
+    alarms : tuple of Alarm
+        What the selector noticed while it learnt from the batch.
     """
 
     index: int
@@ -46,6 +49,7 @@ class Step:
     seconds_select: float
     seconds_train: float
     weights: Floats | None = None
+    alarms: tuple[Alarm, ...] = ()
 
     def as_row(self) -> dict[str, Any]:
         """The record as JSON values; NaN and infinities are None."""
@@ -62,6 +66,11 @@ class Step:
         }
         if self.weights is not None:
             row["weights"] = [number_or_none(weight) for weight in self.weights.tolist()]
+        if self.alarms:
+            row["alarms"] = [
+                alarm._asdict() | {"strength": number_or_none(alarm.strength)}
+                for alarm in self.alarms
+            ]
         return row
 
 
@@ -107,3 +116,27 @@ def number_or_none(value: float) -> float | None:
     (0.5, None)
     """
     return float(value) if math.isfinite(value) else None
+
+
+class WeightedMean:
+    """A weighted mean of the values that are defined; NaN if none is."""
+
+    def __init__(self) -> None:
+        self._total = self._weight = 0.0
+
+    def add(self, value: float, weight: float = 1.0) -> None:
+        """Count one in.
+
+        Parameters
+        ----------
+        value, weight : float
+            NaN does not count.
+        """
+        if value == value:
+            self._total += value * weight
+            self._weight += weight
+
+    @property
+    def value(self) -> float:
+        """The mean so far."""
+        return self._total / self._weight if self._weight else math.nan

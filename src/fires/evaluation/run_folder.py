@@ -14,6 +14,7 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fires.evaluation.changes import Change
 from fires.evaluation.out_folder import OutFolder, naming
 from fires.evaluation.records import Step
 from fires.evaluation.totals import RunTotals
@@ -32,7 +33,8 @@ class RunFolder(OutFolder):
 
     - ``steps.jsonl``: one record per batch, a line each.
     - ``features.csv``: every feature with its rank, weight, importance, uncertainty, the ends of
-      the 95 % interval, whether it is selected, and the share of batches in which it was.
+      the 95 % interval, whether it is above noise and selected, and the share of batches in which
+      it was.
     - ``columns.csv``: every column of the table, and what was done with it.
     - ``state.safetensors``: the pipeline, selector and predictor, for :func:`fires.load`.
     - ``run.json``: settings, versions, counts, timings and alarms.
@@ -161,8 +163,12 @@ def feature_rows(
     -------
     list of dict
         One row of ``features.csv`` each. ``low`` and ``high``, the ends of the 95 % interval, are
-        None if the model learns by gradient: its uncertainty is no standard deviation. ``class``,
-        the one for which a feature matters most, is there from the third class on.
+        None if the model learns by gradient: its uncertainty is no standard deviation.
+        ``above_noise`` is None then too. Otherwise it says whether chance alone would hardly move
+        any of all features so far: with 500 features of noise, the 95 % interval leaves out 0 for
+        some 25 of them, and these are among the first. So the interval that it asks is one of
+        1 - 0.05 / n, with n features, times the classes from the third on. ``class``, the one for
+        which a feature matters most, is there from the third class on.
     """
     table = _feature_table(selector, names, totals, columns)
     return [dict(zip(table, row, strict=True)) for row in _rows_of(table)]
@@ -179,9 +185,14 @@ def _feature_table(
     order = np.argsort(ranking)
     if columns is not None:
         order = columns[np.argsort(ranking[columns])]
+    by_class = selector.class_importances_
     low, high = selector.interval()
+    least, most = selector.interval(
+        1.0 - 0.05 / (by_class.size if len(by_class) >= 3 else len(low))
+    )
+    above_noise: npt.NDArray[Any] = (least > 0.0) | (most < 0.0)
     if selector.update != "bayes" or not isinstance(selector.model_, str | Linear):
-        low = high = np.full(len(ranking), None)
+        low = high = above_noise = np.full(len(ranking), None)
     table = {
         "rank": ranking[order],
         "feature": np.array([names[column] for column in order.tolist()], dtype=object),
@@ -190,10 +201,11 @@ def _feature_table(
         "uncertainty": selector.uncertainties_[order],
         "low": low[order],
         "high": high[order],
+        "above_noise": above_noise[order],
         "selected": selector.get_support()[order],
         "share_selected": totals.share_selected[order],
     }
-    by_class = selector.class_importances_[:, order]
+    by_class = by_class[:, order]
     if len(by_class) >= 3:
         # The class whose coefficient is the importance; by gradient, that is a mean of all.
         own = by_class == table["importance"]
@@ -210,7 +222,9 @@ def _rows_of(table: Table) -> Iterator[tuple[Any, ...]]:
         yield from zip(*(column[part].tolist() for column in table.values()), strict=True)
 
 
-def alarm_rows(selector: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:
+def alarm_rows(
+    selector: Any, names: tuple[str, ...], totals: RunTotals | None = None
+) -> list[dict[str, Any]]:
     """The alarms of a run as plain values.
 
     Parameters
@@ -219,13 +233,32 @@ def alarm_rows(selector: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:
         What has learnt from the whole stream.
     names : tuple of str
         What the features are called.
+    totals : RunTotals, optional
+        What the records add up to.
 
     Returns
     -------
     list of dict
-        In order. See :class:`fires.drift.Alarm`; ``feature`` is a name, or None.
+        In order. See :class:`fires.drift.Alarm`; ``feature`` is a name, or None. The last alarms
+        about all features also have the features that ``left`` the selection and that ``came``, and
+        the scores ``before`` and ``after``, each with the number of batches. See
+        :class:`fires.evaluation.changes.Change`.
     """
+    changes = {} if totals is None else totals.changes.by_batch
     return [
-        alarm._asdict() | {"feature": None if alarm.feature is None else names[alarm.feature]}
+        alarm._asdict() | {"feature": names[alarm.feature]}
+        if alarm.feature is not None
+        else alarm._asdict() | _change_row(changes.get(alarm.batch), names)
         for alarm in selector.alarms_
     ]
+
+
+def _change_row(change: Change | None, names: tuple[str, ...]) -> dict[str, Any]:
+    if change is None:
+        return {}
+    return {
+        "left": [names[column] for column in change.left.tolist()],
+        "came": [names[column] for column in change.came.tolist()],
+        "before": change.before | {"batches": change.n_before},
+        "after": change.after | {"batches": change.n_after},
+    }

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from fires.core.belief import Floats
-from fires.evaluation.records import Step, number_or_none
+from fires.evaluation.changes import Changes
+from fires.evaluation.records import Step, WeightedMean, number_or_none
+from fires.evaluation.scoring import Baseline, beats
 from fires.metrics.prediction import Scores
+from fires.predictors import Majority
 
 
 class RunTotals:
@@ -26,6 +29,10 @@ class RunTotals:
     ----------
     whole : Scores or None
         The scores that :func:`fires.evaluation.prequential` updates, where it was given some.
+    baselines : dict of str to Baseline
+        Those that it lets learn beside the pipeline, with the same scores as :attr:`whole`.
+    changes : Changes
+        What came after each alarm about all features.
 
     Examples
     --------
@@ -40,11 +47,13 @@ class RunTotals:
 
     def __init__(self, n_features: int, recent: int = 100) -> None:
         self.whole: Scores | None = None
+        self.baselines: dict[str, Baseline] = {}
+        self.changes = Changes()
         self.n_batches = self.n_rows = 0
         self.seconds_select = self.seconds_train = 0.0
         self._times_selected = np.zeros(n_features, dtype=np.int64)
-        self._stability = _Mean()
-        self._scores: dict[str, _Mean] = {}
+        self._stability = WeightedMean()
+        self._scores: dict[str, WeightedMean] = {}
         self._recent: deque[tuple[dict[str, float], int]] = deque(maxlen=recent)
 
     def add(self, step: Step) -> None:
@@ -62,8 +71,9 @@ class RunTotals:
         self._times_selected[step.selected] += 1
         self._stability.add(step.stability)
         self._recent.append((step.scores, step.n_rows))
+        self.changes.add(step)
         for name, value in step.scores.items():
-            self._scores.setdefault(name, _Mean()).add(value, step.n_rows)
+            self._scores.setdefault(name, WeightedMean()).add(value, step.n_rows)
 
     @property
     def scores(self) -> dict[str, float]:
@@ -79,11 +89,24 @@ class RunTotals:
     @property
     def recent_scores(self) -> dict[str, float]:
         """The same over the last steps only."""
-        means = {name: _Mean() for name in self._scores}
+        means = {name: WeightedMean() for name in self._scores}
         for scores, n_rows in self._recent:
             for name, value in scores.items():
                 means[name].add(value, n_rows)
         return {name: mean.value for name, mean in means.items()}
+
+    @property
+    def beaten(self) -> dict[str, dict[str, bool]]:
+        """Which baselines the pipeline beats, by which scores: see :func:`beats`."""
+        if self.whole is None:
+            return {}
+        return {name: beats(self.whole, one.scores) for name, one in self.baselines.items()}
+
+    @property
+    def class_shares(self) -> dict[Any, float]:
+        """The share of rows of each class, if one of the baselines counts them."""
+        predictors = (one.predictor for one in self.baselines.values())
+        return next((one.shares for one in predictors if isinstance(one, Majority)), {})
 
     @property
     def stability(self) -> float:
@@ -101,29 +124,25 @@ class RunTotals:
         Returns
         -------
         dict
-            Rows, batches, scores, stability and seconds; None for what is not defined.
+            Rows, batches, scores, those of the baselines, stability and seconds; None for what is
+            not defined.
         """
+        beaten = self.beaten
+        baselines = {
+            name: {"scores": _plain(one.scores.total), "beaten": beaten[name]}
+            for name, one in self.baselines.items()
+        }
         return {
             "rows": self.n_rows,
             "batches": self.n_batches,
-            "scores": {name: number_or_none(value) for name, value in self.scores.items()},
+            "scores": _plain(self.scores),
+            "baselines": baselines,
+            "class_shares": {str(label): share for label, share in self.class_shares.items()},
             "stability": number_or_none(self.stability),
             "seconds_select": self.seconds_select,
             "seconds_train": self.seconds_train,
         }
 
 
-class _Mean:
-    """A weighted mean of the values that are defined; NaN if none is."""
-
-    def __init__(self) -> None:
-        self._total = self._weight = 0.0
-
-    def add(self, value: float, weight: float = 1.0) -> None:
-        if value == value:
-            self._total += value * weight
-            self._weight += weight
-
-    @property
-    def value(self) -> float:
-        return self._total / self._weight if self._weight else np.nan
+def _plain(scores: dict[str, float]) -> dict[str, float | None]:
+    return {name: number_or_none(value) for name, value in scores.items()}

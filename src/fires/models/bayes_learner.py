@@ -28,7 +28,7 @@ from fires.kernels.assimilate import N_FACTS, NOISE, NOISE_ROWS, assimilate_plai
 from fires.kernels.running import ORIGIN, SQUARES
 from fires.models.base import Rates
 from fires.models.families import FAMILIES
-from fires.models.leading import Leading
+from fires.models.leading import PRIOR, Leading
 from fires.models.target import bayes_target_of
 from fires.scaling import Scaler
 from fires.scaling.mixed import Mixed, MixedRows
@@ -495,6 +495,17 @@ class BayesLearner:
         wide = self.family.start_width * (self._spread() ** 2).sum(axis=1) / 3.0
         mu[:, known] = mean / (1.0 + wide[:, None])
         return mu, sigma
+
+    def prior_deviations(self) -> Floats:
+        """The standard deviations of :meth:`by_class` before any row.
+
+        Returns
+        -------
+        ndarray (n_features,)
+        """
+        prior = np.full(self.n_features, math.sqrt(self.prior))
+        prior[self.leading.columns] = math.sqrt(PRIOR)
+        return prior
 
     def _leader(self, columns: Any = slice(None)) -> npt.NDArray[np.intp] | None:
         """The row of parameters that each feature matters most for."""

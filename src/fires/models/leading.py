@@ -29,9 +29,11 @@ from fires.kernels.information import add_information, repeats_level, some_repea
 MOST = 100
 """How many features lead, at most."""
 
+PRIOR = 1.0
+"""The variance of a coefficient before any row."""
+
 _ROWS = 1000.0  # between two looks at who leads
 _HOME = 1.1  # a column that leads is replaced by one that is better by this factor
-_PRIOR = 1.0  # the variance of a coefficient before any row
 _LEVEL = 0.8  # a column whose squared mean is more of its mean square, and of 1, is a level
 _CLEAR = 2.0  # deviations that an estimate is away from 0, to be more than chance
 
@@ -136,8 +138,13 @@ class Leading:
             self.information[k][np.ix_(places, places)] = old_information[k][np.ix_(kept, kept)]
             self.pull[k, places] = old_pull[k, kept]
             new = leading[fresh]
-            self.information[k, fresh, fresh] = np.maximum(1.0 / var[k, new] - 1.0 / prior, 0.0)
-            self.pull[k, fresh] = mu[k, new] / var[k, new]
+            known = np.maximum(1.0 / var[k, new] - 1.0 / prior, 0.0)
+            self.information[k, fresh, fresh] = known
+            # The mean was drawn to 0 by a narrower prior, from which it is let go. Where it owes
+            # more to that prior than to any row, nobody knows how far: it stays as it is.
+            self.pull[k, fresh] = mu[k, new] * np.minimum(
+                1.0 / var[k, new], 2.0 * known + 1.0 / PRIOR
+            )
         self.columns = leading
 
     def restart(self, columns: Columns) -> None:
@@ -154,7 +161,7 @@ class Leading:
         stay = np.setdiff1d(np.arange(self.pull.shape[1]), gone)
         for information, pull in zip(self.information, self.pull, strict=True):
             shared = information[np.ix_(stay, gone)]
-            own = information[np.ix_(gone, gone)] + np.eye(len(gone)) / _PRIOR
+            own = information[np.ix_(gone, gone)] + np.eye(len(gone)) / PRIOR
             explained = np.linalg.solve(own, np.column_stack([shared.T, pull[gone]]))
             information[np.ix_(stay, stay)] -= shared @ explained[:, :-1]
             pull[stay] -= shared @ explained[:, -1]
@@ -199,7 +206,7 @@ class Leading:
         mean, deviation : ndarray (n_parameter_rows, n_leading)
         """
         size = len(self.columns)
-        inverse = np.linalg.inv(self.information + np.eye(size + 1) / _PRIOR)
+        inverse = np.linalg.inv(self.information + np.eye(size + 1) / PRIOR)
         mean = np.einsum("kij,kj->ki", inverse, self.pull)
         deviation = np.sqrt(np.maximum(np.einsum("kii->ki", inverse), 0.0))
         return mean[:, :size], deviation[:, :size]

@@ -6,6 +6,7 @@ All have ``partial_fit(X, y, classes=None, sample_weight=None)`` and ``predict(X
 
 from fires.predictors.adapting import as_predictor
 from fires.predictors.base import Predictor
+from fires.predictors.constant import Majority, Mean
 from fires.predictors.perceptron import Perceptron
 from fires.predictors.regressor import LinearRegressor
 from fires.predictors.river import RiverPredictor, boosting, hoeffding_tree
@@ -13,6 +14,8 @@ from fires.predictors.scikit_learn import SklearnPredictor
 
 __all__ = [
     "LinearRegressor",
+    "Majority",
+    "Mean",
     "Perceptron",
     "Predictor",
     "RiverPredictor",

@@ -67,10 +67,8 @@ class LinearRegressor(Predictor):
                 f"X has {batch.X.shape[1]} features, but this LinearRegressor has learnt "
                 f"{len(self.coef_)}."
             )
-        y = np.asarray(batch.y)
-        if y.dtype.kind not in "fiub" or not np.isfinite(y).all():
-            raise ValueError("LinearRegressor learns finite numbers, and y holds something else.")
-        repeated(y, None, batch.weight, "LinearRegressor")
+        check_target(batch.y, "LinearRegressor")
+        repeated(batch.y, None, batch.weight, "LinearRegressor")
 
     def predict(self, X: Any) -> Labels:
         """The number of each row.
@@ -124,3 +122,18 @@ class LinearRegressor(Predictor):
         if arrays:  # there are none of one that had learnt nothing
             restore(self, _LEARNT, header, arrays, {}, "{}_")
         return self
+
+
+def check_target(y: Any, owner: str) -> None:
+    """Raise an error unless these are finite numbers.
+
+    Parameters
+    ----------
+    y : array-like
+        A target.
+    owner : str
+        Who wants to learn it, for the error.
+    """
+    y = np.asarray(y)
+    if y.dtype.kind not in "fiub" or not np.isfinite(y).all():
+        raise ValueError(f"{owner} learns finite numbers, and y holds something else.")

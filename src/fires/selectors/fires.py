@@ -404,7 +404,7 @@ class FIRES(OnlineSelector):
             self._feature_alarms_.restart()
         elif self.drift is not None and self._feature_alarms_.is_due(n_rows):
             # Class by class: which class a feature matters most for may change without any drift.
-            moved = self._feature_alarms_.update(*learner.by_class())
+            moved = self._feature_alarms_.update(*learner.by_class(), learner.prior_deviations())
             for feature, strength in moved.items():
                 self._raise_alarm(batch, strength, feature)
         self._members_.renew(

@@ -1,0 +1,112 @@
+"""What an alarm about all features was followed by: who left, who came, and how the score went."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.evaluation.records import Step, WeightedMean
+
+WINDOW = 20
+"""How many batches before an alarm, and after it, are looked at."""
+
+_KEPT = 100  # alarms of a run that notes are kept of, the last ones
+_MEANS = ("accuracy", "mae")  # the mean over batches is that of all their rows
+
+Columns = npt.NDArray[np.intp]
+
+
+@dataclass(eq=False)
+class Change:
+    """What is known about one alarm.
+
+    Parameters
+    ----------
+    selected_before, selected_after : ndarray of int
+        The features that were selected before the batch of the alarm, and some batches after it.
+    before, after : dict of str to float
+        Accuracy, or mae, in the batches before that of the alarm, and in those after it.
+    n_before, n_after : int
+        How many batches these are: fewer than :data:`WINDOW` if there was another alarm, or if the
+        stream began or ended.
+    """
+
+    selected_before: Columns
+    selected_after: Columns
+    before: dict[str, float]
+    after: dict[str, float]
+    n_before: int
+    n_after: int = 0
+
+    @property
+    def left(self) -> Columns:
+        """The features that are not selected any more."""
+        return np.setdiff1d(self.selected_before, self.selected_after)
+
+    @property
+    def came(self) -> Columns:
+        """The features that were not selected before."""
+        return np.setdiff1d(self.selected_after, self.selected_before)
+
+
+class Changes:
+    """Follows the steps of a run, in bounded memory.
+
+    Attributes
+    ----------
+    by_batch : dict of int to Change
+        For each of the last alarms about all features, by the batch that the alarm names.
+
+    Examples
+    --------
+    >>> from fires.drift import Alarm
+    >>> from fires.streams.base import Position
+    >>> changes = Changes()
+    >>> for i, (accuracy, column) in enumerate([(0.9, 3), (0.9, 3), (0.5, 3), (0.8, 7)]):
+    ...     alarms = (Alarm(30, 2, None, 20.0),) if i == 2 else ()
+    ...     facts = {"accuracy": accuracy}, np.array([column]), 1.0, 0.0, 0.0, None, alarms
+    ...     changes.add(Step(i, Position(10 * i), 10, *facts))
+    >>> change = changes.by_batch[2]
+    >>> change.left, change.came, change.before, change.after
+    (array([3]), array([7]), {'accuracy': 0.9}, {'accuracy': 0.8})
+    """
+
+    def __init__(self) -> None:
+        self.by_batch: dict[int, Change] = {}
+        self._now: Change | None = None
+        self._recent: deque[tuple[dict[str, float], int]] = deque(maxlen=WINDOW)
+        self._selected: Columns = np.empty(0, dtype=np.intp)
+
+    def add(self, step: Step) -> None:
+        """Follow one step.
+
+        Parameters
+        ----------
+        step : Step
+            The record of the next batch.
+        """
+        alarm = next((alarm for alarm in step.alarms if alarm.feature is None), None)
+        if alarm is not None:
+            sets = self._selected, step.selected
+            self._now = Change(*sets, self._means(), {}, n_before=len(self._recent))
+            self.by_batch[alarm.batch] = self._now
+            if len(self.by_batch) > _KEPT:
+                del self.by_batch[next(iter(self.by_batch))]
+            self._recent.clear()  # what comes now is measured against what came since
+        else:
+            self._recent.append((step.scores, step.n_rows))
+            if self._now is not None and self._now.n_after < WINDOW:
+                self._now.n_after += 1
+                self._now.selected_after, self._now.after = step.selected, self._means()
+        self._selected = step.selected
+
+    def _means(self) -> dict[str, float]:
+        """The scores of the steps since the last alarm, as far as they are looked at."""
+        means = {name: WeightedMean() for name in _MEANS}
+        for scores, n_rows in self._recent:
+            for name in means.keys() & scores.keys():
+                means[name].add(scores[name], n_rows)
+        return {name: mean.value for name, mean in means.items() if mean.value == mean.value}

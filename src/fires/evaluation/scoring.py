@@ -1,0 +1,182 @@
+"""Scores of predictions: of a pipeline, and of plain predictors beside it that it should beat."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fires.core.batch import CheckedBatch
+from fires.core.belief import Floats
+from fires.core.classes import Classes
+from fires.metrics.numbers import NUMBER_SCORES
+from fires.metrics.prediction import Counts, Scores
+from fires.predictors import Majority, Mean, Predictor
+
+_SURE = 2.0  # standard errors that make a difference of shares more than chance
+
+
+def scored(totals: Scores, predictor: Any, batch: CheckedBatch, rows: Any) -> dict[str, float]:
+    """Predict a batch, and score it.
+
+    Parameters
+    ----------
+    totals : Scores
+        Updated with the batch.
+    predictor : predictor
+        What has learnt from the batches before.
+    batch : CheckedBatch
+        With the labels.
+    rows : ndarray or CSR matrix
+        Its rows as the predictor sees them.
+
+    Returns
+    -------
+    dict of str to float
+        The scores of this batch alone.
+    """
+    assert batch.y is not None
+    if totals.only_counts and isinstance(predictor, Predictor):
+        book, truth = batch.labels(predictor.book)
+        if book is predictor.book and totals.knows_no_other(book):
+            return totals.count(book, truth, predictor.predict_codes(rows))
+    predicted = predictor.predict(rows)
+    if not totals.needs_probabilities:
+        return totals.update(batch.y, predicted)
+    shares = predictor.predict_proba(rows)
+    return totals.update(batch.y, predicted, shares, predictor.classes_)
+
+
+class Baseline:
+    """A predictor beside a pipeline, tested on the same rows, which sees all features.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        What predicts; it has learnt nothing yet.
+    scores : Scores
+        Updated with each batch that the pipeline is tested on.
+    """
+
+    def __init__(self, predictor: Predictor, scores: Scores) -> None:
+        self.predictor, self.scores = predictor, scores
+        self._has_learnt = False
+
+    def test(self, batch: CheckedBatch) -> None:
+        """Predict a batch, unless nothing was learnt before it.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            Scaled rows with labels.
+        """
+        if self._has_learnt:
+            scored(self.scores, self.predictor, batch, batch.X)
+
+    def learn(self, batch: CheckedBatch, expected: Classes) -> None:
+        """Learn from a batch.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            Scaled rows with labels, of which there is at least one.
+        expected : Classes
+            The labels that the pipeline knows.
+        """
+        self.predictor.learn(batch, expected)
+        self._has_learnt = True
+
+
+def usual_baselines(predictor: Predictor, scores: Sequence[str]) -> dict[str, Baseline]:
+    """What a selection should beat, and what it is measured by.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        That of the pipeline.
+    scores : sequence of str
+        Names of built-in scores: of classes, or of numbers.
+
+    Returns
+    -------
+    dict of str to Baseline
+        ``"majority"`` says the most common class of the rows before; for numbers ``"mean"`` says
+        their mean. ``"all"`` is a predictor of the same kind that sees all features.
+    """
+    numeric = not set(scores).isdisjoint(NUMBER_SCORES)
+    blind: dict[str, Predictor] = {"mean": Mean()} if numeric else {"majority": Majority()}
+    return {
+        name: Baseline(one, Scores(scores))
+        for name, one in (blind | {"all": predictor.fresh()}).items()
+    }
+
+
+def beats(ours: Scores, theirs: Scores) -> dict[str, bool]:
+    r"""By which scores a predictor is better than another one on the same rows.
+
+    Accuracy and balanced accuracy must differ by more than chance: by twice their standard error.
+    With the share :math:`r_k` that is told right of the :math:`t_k` rows of class k, and
+    :math:`r'_k` of the other predictor, the difference :math:`d` of the accuracies in n rows has
+    the variance
+
+    .. math:: \frac1n \Bigl(\sum_k \frac{t_k}{n} \bigl(r_k (1 - r'_k) + r'_k (1 - r_k)\bigr)
+        - d^2\Bigr)
+
+    if the two are right independently of each other within a class, as they are where one of them
+    says the same of all rows. For K classes, that of the balanced accuracies is
+
+    .. math:: \frac1{K^2} \sum_k \frac{r_k (1 - r_k) + r'_k (1 - r'_k)}{t_k}
+
+    Parameters
+    ----------
+    ours, theirs : Scores
+        Accuracy, balanced accuracy, r2 or mae, of the same rows.
+
+    Returns
+    -------
+    dict of str to bool
+        One for each score that is defined.
+
+    Examples
+    --------
+    >>> y = np.repeat([0, 1], [90, 10])
+    >>> ours, theirs = (Scores(("accuracy", "balanced_accuracy")) for _ in range(2))
+    >>> _ = ours.update(y, np.repeat([0, 1, 1], [80, 10, 10])), theirs.update(y, 0 * y)
+    >>> beats(ours, theirs)
+    {'accuracy': False, 'balanced_accuracy': True}
+    """
+    mine, other = ours.total, theirs.total
+    found = {}
+    for name, value in mine.items():
+        if not (math.isnan(value) or math.isnan(other[name])):
+            gain = other[name] - value if name == "mae" else value - other[name]
+            variance = _VARIANCES[name](ours.matrix, theirs.matrix) if name in _VARIANCES else 0.0
+            found[name] = gain > _SURE * math.sqrt(max(variance, 0.0))
+    return found
+
+
+def _of_accuracy(ours: Counts, theirs: Counts) -> float:
+    rows, mine, other = _shares(ours, theirs)
+    share, n = rows / rows.sum(), float(rows.sum())
+    differ = (share * (mine * (1.0 - other) + other * (1.0 - mine))).sum()
+    return float(differ - (share * (mine - other)).sum() ** 2) / n
+
+
+def _of_balanced_accuracy(ours: Counts, theirs: Counts) -> float:
+    rows, mine, other = _shares(ours, theirs)
+    spread = mine * (1.0 - mine) + other * (1.0 - other)
+    return float((spread / rows).sum()) / len(rows) ** 2
+
+
+def _shares(ours: Counts, theirs: Counts) -> tuple[Floats, Floats, Floats]:
+    """The rows of each class that occurs, and the shares of them that are told right."""
+    # One of the two may know labels, by having said them, that the other does not.
+    both = [(np.diagonal(matrix), matrix.sum(axis=1)) for matrix in (ours, theirs)]
+    mine, other = (right[rows > 0] / rows[rows > 0] for right, rows in both)
+    _, rows = both[0]
+    return rows[rows > 0].astype(np.float64), mine, other
+
+
+_VARIANCES = {"accuracy": _of_accuracy, "balanced_accuracy": _of_balanced_accuracy}

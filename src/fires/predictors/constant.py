@@ -1,0 +1,90 @@
+"""What one can say without any feature: the class that was most common so far, or the mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fires.core.batch import CheckedBatch
+from fires.core.belief import Floats
+from fires.core.classes import NO_CLASSES, Classes, Codes, Labels, encode
+from fires.predictors.base import Predictor
+from fires.predictors.regressor import check_target
+
+
+class Majority(Predictor):
+    """Says the label that was most common so far, whatever the features are.
+
+    Features that do not lead to more than this are worth nothing. Of equally common labels, it says
+    the first.
+
+    Attributes
+    ----------
+    counts_ : ndarray (n_classes,)
+        The rows of each label so far, by their weight.
+
+    Examples
+    --------
+    >>> model = Majority().partial_fit(np.zeros((3, 1)), np.array(["no", "yes", "no"]))
+    >>> model.predict(np.ones((2, 1)))
+    array(['no', 'no'], dtype='<U3')
+    """
+
+    def __init__(self) -> None:
+        self.counts_: Floats = np.zeros(0)
+
+    def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
+        """Count the labels of a batch."""
+        before = self._known(expected)
+        book, codes = batch.labels(before)
+        counts = np.bincount(codes, weights=batch.weight, minlength=len(book)).astype(np.float64)
+        if len(self.counts_):
+            kept = slice(None) if book is before else encode(before.labels, book.labels)
+            counts[kept] += self.counts_
+        self._book_, self.counts_ = book, counts
+
+    @property
+    def shares(self) -> dict[Any, float]:
+        """The share of each label in the rows so far."""
+        shares = self.counts_ / max(self.counts_.sum(), 1.0)
+        return dict(zip(self.book.labels.tolist(), shares.tolist(), strict=True))
+
+    def predict(self, X: Any) -> Labels:
+        """The most common label, once for each row."""
+        label: Labels = self.classes_[self.predict_codes(X)]
+        return label
+
+    def predict_codes(self, X: Any) -> Codes:
+        """The index in ``classes_`` of the most common label, once for each row."""
+        return np.full(X.shape[0], self.counts_.argmax(), dtype=np.intp)
+
+
+class Mean(Predictor):
+    """Says the mean of all numbers so far, whatever the features are.
+
+    Examples
+    --------
+    >>> Mean().partial_fit(np.zeros((2, 1)), np.array([1.0, 2.0])).predict(np.ones((1, 1)))
+    array([1.5])
+    """
+
+    def __init__(self) -> None:
+        self._weight = self._mean = 0.0
+
+    def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
+        """Move the mean by the numbers of a batch."""
+        self.check(batch)
+        y = np.asarray(batch.y, dtype=np.float64)
+        weight = np.ones(len(y)) if batch.weight is None else batch.weight
+        if (added := float(weight.sum())) > 0.0:
+            self._weight += added
+            self._mean += float(weight @ (y - self._mean)) / self._weight
+
+    def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
+        """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt."""
+        check_target(batch.y, "Mean")
+
+    def predict(self, X: Any) -> Labels:
+        """The mean, once for each row."""
+        return np.full(X.shape[0], self._mean)
