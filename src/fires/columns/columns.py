@@ -15,6 +15,7 @@ from fires.columns import account
 from fires.columns.account import Facts
 from fires.columns.kinds import find_column, find_columns
 from fires.columns.schema import Column, Hints
+from fires.columns.statistics import TargetStatistics, labels_of
 from fires.columns.values import Cells, read_cells
 from fires.core.errors import StateError
 from fires.core.validation import LARGEST, refuse_names
@@ -62,16 +63,23 @@ class Change(NamedTuple):
     ----------
     row : int
         How many rows were encoded before.
-    feature : int
-        Which feature it is.
+    place : int
+        Which of the columns that are used it is.
     before, after : Column
         What the column was, and what it is.
     """
 
     row: int
-    feature: int
+    place: int
     before: Column
     after: Column
+
+
+class _Rows(NamedTuple):
+    """Categories of rows and their targets, until their batch has ended."""
+
+    codes: Mapping[str, npt.NDArray[np.int64]]
+    y: npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +138,12 @@ class Columns:
     all, used : tuple of Column
         All columns of the table, and those that become features.
     names : tuple of str
-        What the features are called.
+        What the features are called. With three classes or more, a column of categories becomes a
+        feature for each class.
+    groups : ndarray of int
+        For each feature, which of the columns in ``used`` it comes from.
+    statistics : TargetStatistics or None
+        What categories say about the target.
     tallies : Tallies
         What was met in the rows encoded so far.
     changes : tuple of Change
@@ -147,6 +160,8 @@ class Columns:
 
     def __init__(self, columns: Sequence[Column], hints: Hints | None = None) -> None:
         self.hints = hints or Hints()
+        self.statistics: TargetStatistics | None = None
+        self._waiting: tuple[_Rows, ...] = ()
         self._know(tuple(columns))
         self.tallies = Tallies.none(len(self.used))
         self.changes: tuple[Change, ...] = ()
@@ -156,8 +171,21 @@ class Columns:
         """Keep at hand what is asked for with every batch: there may be very many columns."""
         self.all = columns
         self.used = tuple(column for column in columns if column.kind != "left out")
-        self.names = tuple(column.name for column in self.used)
-        self._are_plain = all(column.is_plain for column in self.used)
+        self._places = {column.name: place for place, column in enumerate(self.used)}
+        slots = np.array([column.slots for column in self.used], dtype=np.intp)
+        self.groups = np.repeat(np.arange(len(slots)), slots)
+        self._first = np.cumsum(slots) - slots
+        self.names = tuple(self._places)
+        if len(self.groups) > len(slots):
+            self.names = tuple(name for column in self.used for name in self._slot_names(column))
+        self._are_plain = all(column.is_plain and column.slots == 1 for column in self.used)
+
+    def _slot_names(self, column: Column) -> list[str]:
+        """What the features of a column are called."""
+        labels = () if self.statistics is None else self.statistics.labels or ()
+        if column.slots == 1 or len(labels) != column.slots:
+            return [column.name] + [f"{column.name} ({i})" for i in range(2, column.slots + 1)]
+        return [f"{column.name} ({label})" for label in labels]
 
     @classmethod
     def learn(
@@ -165,6 +193,7 @@ class Columns:
         sample: pl.DataFrame,
         hints: Hints | None = None,
         names: Sequence[str] | None = None,
+        y: npt.NDArray[Any] | None = None,
     ) -> Self:
         """Find out what the columns of a sample hold.
 
@@ -176,6 +205,8 @@ class Columns:
             What the user says about the columns.
         names : sequence of str, optional
             The names of all columns, in order; those that the sample lacks are plain numbers.
+        y : ndarray, optional
+            The target. Without it, categories become codes.
 
         Returns
         -------
@@ -188,7 +219,20 @@ class Columns:
             columns = tuple(found.get(name) or Column(name, "number") for name in names)
         learnt = cls(columns, hints)
         learnt.facts = facts
+        if y is not None and len(y) and learnt.hints.categories == "target":
+            learnt.statistics = TargetStatistics(labels_of(y))
+            learnt._know(tuple(learnt._with_slots(column) for column in columns))
         return learnt
+
+    def _with_slots(self, column: Column) -> Column:
+        """A column of categories has a slot for each class; n categories need n - 1 at most."""
+        if self.statistics is None or column.kind not in ("category", "empty"):
+            return column
+        slots = self.statistics.n_slots
+        facts = self.facts.get(column.name)
+        if column.kind == "category" and facts is not None:
+            slots = max(1, min(slots, facts.distinct - 1))
+        return replace(column, slots=slots)
 
     @property
     def left_out(self) -> tuple[Column, ...]:
@@ -217,14 +261,18 @@ class Columns:
             If columns are absent that should not be, or there are new ones.
         """
         here, known = set(frame.columns), {column.name for column in self.all}
-        lacking = [name for name in self.names if name not in here]
+        lacking = [name for name in self._places if name not in here]
         new = [name for name in frame.columns if name not in known]
         if new or (lacking and not absent):
             refuse_names(lacking, new)
         return frame.with_columns(pl.lit(None).alias(name) for name in lacking)
 
     def encode(
-        self, frame: pl.DataFrame, numbers: Numbers | None = None
+        self,
+        frame: pl.DataFrame,
+        y: npt.NDArray[Any] | None = None,
+        numbers: Numbers | None = None,
+        batch_size: int | None = None,
     ) -> tuple[npt.NDArray[np.float64], Columns]:
         """Turn rows into numbers, and learn from them what was not known of the columns.
 
@@ -235,8 +283,13 @@ class Columns:
         ----------
         frame : polars.DataFrame
             Has all the features, and maybe other columns.
+        y : ndarray, optional
+            The target of the rows, if categories are to be known by it.
         numbers : Numbers, optional
             The features that the frame lacks.
+        batch_size : int, optional
+            How many rows a batch has, counted from the first one: no row knows the target of
+            another one of its batch. By default these rows are one batch.
 
         Returns
         -------
@@ -246,59 +299,61 @@ class Columns:
             What is known now.
         """
         if numbers is not None:
-            return self._encode_many(frame, numbers)
+            return self._encode_many(frame, y, numbers, batch_size)
         X = self._plain(frame)
         if X is not None:
             return X, self._counted(X, {})
         known = self._opened(frame)
         cells = known._read(frame)
         turn, misfits = known._misfits(cells)
-        if turn is not None:
-            before, after = frame[: turn + 1], frame[turn + 1 :]
-            cells = {
-                name: Cells(*(part[: turn + 1] for part in cell)) for name, cell in cells.items()
-            }
-            _, misfits = known._misfits(cells)
-            X, known = known._with_codes(before, cells, misfits)
-            if len(after) == 0:
-                return X, known
-            rest, known = known.encode(after)
-            return np.concatenate([X, rest]), known
-        return known._with_codes(frame, cells, misfits)
+        if turn is None:
+            return known._with_codes(frame, y, cells, misfits, batch_size)
+        stop = turn + 1
+        cells = {name: Cells(*(part[:stop] for part in cell)) for name, cell in cells.items()}
+        _, misfits = known._misfits(cells)
+        head, tail = (None, None) if y is None else (y[:stop], y[stop:])
+        X, known = known._with_codes(frame[:stop], head, cells, misfits, batch_size)
+        if stop == len(frame):
+            return X, known
+        rest, known = known.encode(frame[stop:], tail, batch_size=batch_size)
+        return np.concatenate([X, rest]), known
 
     def _encode_many(
-        self, frame: pl.DataFrame, numbers: Numbers
+        self,
+        frame: pl.DataFrame,
+        y: npt.NDArray[Any] | None,
+        numbers: Numbers,
+        batch_size: int | None,
     ) -> tuple[npt.NDArray[np.float64], Columns]:
-        """The features of a frame are encoded by themselves, and put among the numbers."""
+        """The columns of a frame are encoded by themselves, and put among the numbers."""
         if self._are_plain and numbers.names == self.names and not any(scan(numbers.X)[1:]):
             X = self._without_words(numbers.X)
             return X, self._counted(X, {})
-        places = {name: place for place, name in enumerate(self.names)}
-        here = [places[name] for name in self.names if name in frame.columns]
-        there = [places[name] for name in numbers.names]
-        X = np.empty((len(numbers.X), len(places)))
+        here = [place for name, place in self._places.items() if name in frame.columns]
+        there = [self._places[name] for name in numbers.names]
+        X = np.zeros((len(numbers.X), len(self.groups)))
         huge = np.abs(numbers.X) > LARGEST
-        X[:, there] = self._without_words(np.where(huge, np.nan, numbers.X))
+        X[:, self._first[there]] = self._without_words(np.where(huge, np.nan, numbers.X))
         part = self._part(here)
-        X[:, here], part = part.encode(frame)
+        X[:, np.isin(self.groups, here)], part = part.encode(frame, y, batch_size=batch_size)
         known = self._with({column.name: column for column in part.all})._counted(X, {})
         missing, unreadable = known.tallies.missing.copy(), self.tallies.unreadable.copy()
         missing[here], unreadable[here] = part.tallies.missing, part.tallies.unreadable
         unreadable[there] += huge.sum(axis=0)
         missing[there] -= huge.sum(axis=0)
         known.tallies = replace(part.tallies, missing=missing, unreadable=unreadable)
-        known.changes += tuple(
-            change._replace(feature=here[change.feature]) for change in part.changes
-        )
+        known.statistics, known._waiting = part.statistics, part._waiting
+        known.changes += tuple(change._replace(place=here[change.place]) for change in part.changes)
         return X, known
 
     def _part(self, places: list[int]) -> Columns:
-        """Some of the features, as if there were no others."""
+        """Some of the columns, as if there were no others."""
         part = Columns([self.used[place] for place in places], self.hints)
         tallies = self.tallies
         part.tallies = replace(
             tallies, missing=tallies.missing[places], unreadable=tallies.unreadable[places]
         )
+        part.statistics, part._waiting = self.statistics, self._waiting
         return part
 
     def transform(self, frame: pl.DataFrame) -> npt.NDArray[np.float64]:
@@ -312,12 +367,14 @@ class Columns:
         Returns
         -------
         ndarray of float64 (n_rows, n_features)
-            A category without a code gets the one that all others share.
+            A category that nothing is known of says nothing.
         """
         X = self._plain(frame)
-        if X is None:
-            X = self._assembled(frame, self._read(frame))
-        return X
+        if X is not None:
+            return X
+        cells = self._read(frame)
+        values = {name: self._worth(name, codes) for name, codes in self._codes(cells).items()}
+        return self._assembled(frame, cells, values)
 
     def _plain(self, frame: pl.DataFrame) -> npt.NDArray[np.float64] | None:
         """The rows at once, if all cells are good numbers already; None if not.
@@ -351,7 +408,7 @@ class Columns:
             values = read_cells(frame[column.name], column, self.hints).source
             first = values.drop_nulls().head(1)
             if len(first):
-                found[column.name] = self._kind_of(first)
+                found[column.name] = replace(self._kind_of(first), slots=column.slots)
         return self._with(found)
 
     def _kind_of(self, values: pl.Series) -> Column:
@@ -397,7 +454,12 @@ class Columns:
         return turn, misfits
 
     def _with_codes(
-        self, frame: pl.DataFrame, cells: dict[str, Cells], misfits: dict[str, tuple[str, ...]]
+        self,
+        frame: pl.DataFrame,
+        y: npt.NDArray[Any] | None,
+        cells: dict[str, Cells],
+        misfits: dict[str, tuple[str, ...]],
+        batch_size: int | None,
     ) -> tuple[npt.NDArray[np.float64], Columns]:
         """Give codes to new categories, encode, count, and change the kinds that did not fit."""
         known = self._with(
@@ -409,7 +471,8 @@ class Columns:
                 is not column.categories
             }
         )
-        X = known._assembled(frame, cells)
+        known, values = known._worth_in_turn(known._codes(cells), y, batch_size)
+        X = known._assembled(frame, cells, values)
         known = known._counted(X, cells)
         changed = {
             name: self._kind_of(pl.Series(name, texts, dtype=pl.String))
@@ -420,14 +483,68 @@ class Columns:
         known.tallies = replace(known.tallies, misfits=kept)
         if not changed:
             return X, known
-        places = {column.name: place for place, column in enumerate(known.used)}
         before = {column.name: column for column in known.used}
+        changed = {
+            name: replace(column, slots=before[name].slots) for name, column in changed.items()
+        }
         known = known._with(changed)
         known.changes += tuple(
-            Change(known.tallies.n_rows, places[name], before[name], column)
+            Change(known.tallies.n_rows, known._places[name], before[name], column)
             for name, column in changed.items()
         )
         return X, known
+
+    def _codes(self, cells: Mapping[str, Cells]) -> dict[str, npt.NDArray[np.int64]]:
+        """The codes of categories, by column; -1 where one is missing."""
+        found = {}
+        for column in self.used:
+            if column.kind == "category":
+                codes = cells[column.name].values.replace_strict(
+                    [*column.categories, None],
+                    [*range(len(column.categories)), -1],
+                    default=self.hints.max_categories,
+                    return_dtype=pl.Int64,
+                )
+                found[column.name] = codes.to_numpy()
+        return found
+
+    def _worth(self, name: str, codes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """What categories are worth now, one column for each slot."""
+        if self.statistics is None:
+            return np.where(codes < 0, np.nan, codes)[:, None]
+        return self.statistics.values(name, codes)
+
+    def _worth_in_turn(
+        self,
+        codes: dict[str, npt.NDArray[np.int64]],
+        y: npt.NDArray[Any] | None,
+        batch_size: int | None,
+    ) -> tuple[Columns, dict[str, npt.NDArray[np.float64]]]:
+        """What categories are worth, batch after batch: each by the batches before it."""
+        if self.statistics is None or y is None or not codes:
+            return self, {name: self._worth(name, of_rows) for name, of_rows in codes.items()}
+        known, n_rows, stop = copy.copy(self), len(y), 0
+        parts: dict[str, list[npt.NDArray[np.float64]]] = {name: [] for name in codes}
+        while stop < n_rows:
+            start, stop = stop, n_rows
+            full = batch_size is None
+            if batch_size is not None:
+                left = batch_size - (self.tallies.n_rows + start) % batch_size
+                full, stop = left <= n_rows - start, min(start + left, n_rows)
+            now = {name: of_rows[start:stop] for name, of_rows in codes.items()}
+            for name, of_rows in now.items():
+                parts[name].append(known._worth(name, of_rows))
+            known._waiting = (*known._waiting, _Rows(now, y[start:stop]))
+            if full:
+                known._take_in()
+        return known, {name: np.concatenate(part) for name, part in parts.items()}
+
+    def _take_in(self) -> None:
+        """Learn from the rows of a batch that has ended."""
+        assert self.statistics is not None
+        for rows in self._waiting:
+            self.statistics = self.statistics.after(rows.codes, rows.y)
+        self._waiting = ()
 
     def _more_categories(self, column: Column, text: pl.Series) -> tuple[str, ...]:
         known = column.categories
@@ -439,27 +556,26 @@ class Columns:
         return (*known, *new) if new else known
 
     def _assembled(
-        self, frame: pl.DataFrame, cells: Mapping[str, Cells]
+        self,
+        frame: pl.DataFrame,
+        cells: Mapping[str, Cells],
+        values: Mapping[str, npt.NDArray[np.float64]],
     ) -> npt.NDArray[np.float64]:
         """All features as one array."""
-        columns = [
-            self._numbers(column, cells[column.name].values)
-            if column.name in cells
-            else frame[column.name]
-            for column in self.used
-        ]
-        return pl.DataFrame(columns).to_numpy(order="c")
-
-    def _numbers(self, column: Column, values: pl.Series) -> pl.Series:
-        if column.kind != "category":
-            return values.cast(pl.Float64).alias(column.name)
-        codes = [float(code) for code in range(len(column.categories))]
-        return values.replace_strict(
-            [*column.categories, None],
-            [*codes, None],
-            default=float(self.hints.max_categories),
-            return_dtype=pl.Float64,
-        ).alias(column.name)
+        columns: list[Any] = []
+        for column in self.used:
+            worth = values.get(column.name)
+            slots: list[Any]
+            if worth is not None:
+                slots = [worth[:, i] for i in range(min(column.slots, worth.shape[1]))]
+            elif column.name in cells:
+                slots = [cells[column.name].values.cast(pl.Float64)]
+            else:
+                slots = [frame[column.name]]
+            more = column.slots - len(slots)
+            columns += slots + [np.zeros(len(frame))] * more
+        named = {str(place): series for place, series in enumerate(columns)}
+        return pl.DataFrame(named).fill_nan(None).to_numpy(order="c") if named else np.empty((0, 0))
 
     # --- what is known ----------------------------------------------------------------------
 
@@ -476,13 +592,12 @@ class Columns:
         missing, unreadable = before.missing, before.unreadable
         examples = before.examples
         if scan(X)[0]:
-            n_empty = np.isnan(X).sum(axis=0)
+            n_empty = np.isnan(X if self._are_plain else X[:, self._first]).sum(axis=0)
             n_bad = np.zeros(len(n_empty), dtype=np.int64)
-            for place, name in enumerate(self.names) if cells else ():
-                cell = cells.get(name)
-                if cell is None or not cell.n_unreadable:
+            for name, cell in cells.items():
+                if not cell.n_unreadable:
                     continue
-                n_bad[place] = cell.n_unreadable
+                n_bad[self._places[name]] = cell.n_unreadable
                 if name not in examples:
                     first = cell.source.filter(cell.unreadable)[0]
                     examples = {**examples, name: str(first)}
@@ -509,7 +624,8 @@ class Columns:
         tuple of int
             The features.
         """
-        return tuple(change.feature for change in self.changes if start <= change.row < stop)
+        places = [change.place for change in self.changes if start <= change.row < stop]
+        return tuple(np.flatnonzero(np.isin(self.groups, places)).tolist()) if places else ()
 
     def describe(self) -> list[dict[str, Any]]:
         """What each column of the table holds, and what was done with it.
@@ -551,6 +667,7 @@ class Columns:
             "missing": tallies.missing.tolist(),
             "unreadable": tallies.unreadable.tolist(),
             "misfits": {name: list(texts) for name, texts in tallies.misfits.items()},
+            "statistics": None if self.statistics is None else self.statistics.as_json(),
         }
 
     @classmethod
@@ -573,8 +690,11 @@ class Columns:
         """
         try:
             hints = Hints(**saved["hints"])
-            columns = cls([Column.from_json(column) for column in saved["columns"]], hints)
-            known = set(columns.names)
+            columns = cls([], hints)
+            if saved["statistics"] is not None:
+                columns.statistics = TargetStatistics.from_json(saved["statistics"])
+            columns._know(tuple(Column.from_json(column) for column in saved["columns"]))
+            known = set(columns._places)
             counts = {
                 name: np.array(saved[name], dtype=np.int64) for name in ("missing", "unreadable")
             }

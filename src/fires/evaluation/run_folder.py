@@ -14,6 +14,7 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fires.evaluation.by_column import ByColumn, column_names
 from fires.evaluation.out_folder import OutFolder, naming
 from fires.evaluation.records import Step
 from fires.evaluation.totals import RunTotals
@@ -175,6 +176,11 @@ def _feature_table(
     columns: npt.NDArray[np.intp] | None = None,
 ) -> Table:
     """The columns of :func:`feature_rows`: a million features are too many for a dict each."""
+    share = totals.share_selected
+    if getattr(selector, "groups_", None) is not None:  # what the user knows are columns
+        seen = ByColumn(selector)
+        columns = None if columns is None else np.unique(seen.groups[columns])
+        selector, names, share = seen, column_names(selector, names), share[seen.first]
     ranking = selector.ranking_
     order = np.argsort(ranking)
     if columns is not None:
@@ -191,7 +197,7 @@ def _feature_table(
         "low": low[order],
         "high": high[order],
         "selected": selector.get_support()[order],
-        "share_selected": totals.share_selected[order],
+        "share_selected": share[order],
     }
     by_class = selector.class_importances_[:, order]
     if len(by_class) >= 3:

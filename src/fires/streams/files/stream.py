@@ -57,6 +57,7 @@ def from_file(
     decimal: str | None = None,
     thousands: str | None = None,
     dates: Literal["day-first", "month-first"] | None = None,
+    categories: Literal["target", "codes"] = "target",
     delimiter: str | None = None,
     encoding: str | None = None,
     header: bool = True,
@@ -101,6 +102,9 @@ def from_file(
         found out.
     dates : {"day-first", "month-first"}, optional
         How 02/01/2024 is read, where the sample does not tell.
+    categories : {"target", "codes"}
+        How categories become numbers: by the target of the rows before
+        (:mod:`fires.columns.statistics`), or as 0, 1, 2, ... in order of appearance.
     delimiter : str, optional
         What separates the fields, where it should not be guessed.
     encoding : str, optional
@@ -147,7 +151,9 @@ def from_file(
     from fires.streams.files.options import TextOptions
     from fires.streams.files.svmlight import SvmlightFile, SvmlightStream
 
-    hints = Hints(categorical, numeric, na_values, decimal, thousands, dates, max_categories)
+    hints = Hints(
+        categorical, numeric, na_values, decimal, thousands, dates, max_categories, categories
+    )
     table = open_table(path, TextOptions(delimiter, encoding, header, comment), block_size)
     if isinstance(table, SvmlightFile):
         return cast("FileStream", SvmlightStream(table, start))  # it can do the same
@@ -155,7 +161,7 @@ def from_file(
         raise Question("the column to predict is not named", table.name, "say {target=COL}")
     name = target.column.name if isinstance(target, Target) else target
     used = choose_columns(table, name, [exclude] if isinstance(exclude, str) else exclude)
-    if columns is not None and {*columns.names, name} - set(used):
+    if columns is not None and {*(c.name for c in columns.used), name} - set(used):
         raise InputError(f"{table.name} does not have the columns of the earlier run")
     if columns is None or isinstance(target, str):
         special = {name, *hints.categorical, *hints.numeric}
@@ -165,7 +171,8 @@ def from_file(
             target = Target.learn(sample[target], hints, holds)
         if columns is None:
             features = [column for column in used if column != name]
-            columns = Columns.learn(sample.drop(name), hints, features)
+            known = target.read(sample[name]).y
+            columns = Columns.learn(sample.drop(name), hints, features, known)
     if not columns.names:
         raise InputError(f"{table.name} has no column that can be used besides the target")
     return FileStream(table, columns, target, start or Position())
@@ -280,7 +287,7 @@ class FileStream:
         batch_size = check_batch_size(batch_size)
         self.rejected = Rejected(unit=self._table.unit)
         n_rows, n_encoded = self._start.rows, self._known.tallies.n_rows
-        with closing(self._encoded()) as blocks:
+        with closing(self._encoded(batch_size)) as blocks:
             for X, y, places, columns in cut(blocks, batch_size):
                 restarted = columns.restarted(n_encoded, n_encoded + len(y))
                 n_rows, n_encoded = n_rows + len(y), n_encoded + len(y)
@@ -290,7 +297,7 @@ class FileStream:
         if n_rows == 0 and self.rejected.examples:
             raise unreadable(self._table, *self.rejected.examples[0])
 
-    def _encoded(self) -> Generator[PlacedRows, None, None]:
+    def _encoded(self, batch_size: int) -> Generator[PlacedRows, None, None]:
         """Read, parse and encode the table, block by block."""
         kinds: dict[str, Kind] = {
             column.name: "number" if column.is_plain else "category" for column in self._known.used
@@ -303,11 +310,11 @@ class FileStream:
             kinds[target.name] = "category"
         chunks = self._table.chunks(kinds, self._start)
         if self.n_bytes is None:  # reading may wait for others, and then Ctrl-C would wait for it
-            return self._encode(chunks, kinds)
-        return read_ahead(self._encode(read_ahead(chunks), kinds))
+            return self._encode(chunks, kinds, batch_size)
+        return read_ahead(self._encode(read_ahead(chunks), kinds, batch_size))
 
     def _encode(
-        self, chunks: Generator[Chunk, None, None], kinds: dict[str, Kind]
+        self, chunks: Generator[Chunk, None, None], kinds: dict[str, Kind], batch_size: int
     ) -> Generator[PlacedRows, None, None]:
         """Turn chunks into arrays, and keep account of the rows that cannot be used."""
         columns, name = self._known, self.schema.target
@@ -322,7 +329,7 @@ class FileStream:
                 if chunk.faults or labels.usable is not None:
                     self._reject(chunk, labels.reasons, len(chunk.lines) - len(places))
                 _take_as_text(kinds, frame)
-                X, columns = columns.encode(frame.drop(name), numbers)
+                X, columns = columns.encode(frame.drop(name), labels.y, numbers, batch_size)
                 yield PlacedRows(X, labels.y, places, columns)
 
     def _reject(self, chunk: Chunk, reasons: Mapping[int, str], n_unusable: int) -> None:
