@@ -81,11 +81,15 @@ def test_a_trial_says_whether_its_data_set_was_whole(file):
 
 
 def test_a_target_is_looked_at_to_its_end(file):
-    labels = pl.Series("late", [0.0, 1.0] * 249 + [1.0, 0.5])
+    labels = pl.Series("late", [0.0, 1.0] * 200 + [0.25, 0.5] * 50)
     pl.read_csv(file).with_columns(labels).write_csv(file)
     with pytest.raises(InputError, match=r'"late" of .* holds numbers that are not whole'):
         tune.check_file(file, "late")
     tune.check_file(file, "late", n_rows=400)  # as far as it will be read
+    # A few fractions among labels are mistakes, and cost their rows.
+    few = pl.Series("late", [0.0, 1.0] * 249 + [1.0, 0.5])
+    pl.read_csv(file).with_columns(few).write_csv(file)
+    tune.check_file(file, "late")
 
 
 def test_files_that_cannot_be_tuned_on_are_refused_beforehand(file):

@@ -370,12 +370,25 @@ def test_columns_without_names_are_counted(kind, method):
 
 
 @frames
-def test_text_columns_are_named(frame):
+def test_text_columns_are_encoded_but_not_where_there_were_numbers_before(frame):
     X = frame(np.array([["1.5", "red"], ["2.5", "blue"]], dtype=object), ["size", "colour"])
     X = X.astype({"size": float}) if isinstance(X, pd.DataFrame) else X.cast({"size": pl.Float64})
-    selector = FIRES(1)
+    selector = FIRES(1).partial_fit(X, [0, 1])
+    assert [column.kind for column in selector.columns_.used] == ["number", "category"]
+    selector = FIRES(1).partial_fit(frame(np.ones((2, 2)), ["size", "colour"]), [0, 1])
     before = dict(vars(selector))
     with pytest.raises(ValueError, match="Column 'colour' does not hold numbers"):
+        selector.partial_fit(X, [0, 1])
+    assert vars(selector) == before
+
+
+@frames
+def test_columns_that_cannot_be_encoded_are_named(frame):
+    words = "so much to tell about so little that was there at all"
+    X = frame(np.array([[words], [words]], dtype=object), ["note"])
+    selector = FIRES(1)
+    before = dict(vars(selector))
+    with pytest.raises(ValueError, match="Column 'note' holds free text .*; leave it out"):
         selector.partial_fit(X, [0, 1])
     assert vars(selector) == before
 
