@@ -93,11 +93,21 @@ def test_a_day_that_may_be_a_month_is_settled_by_another_column_or_asked_for():
 
 
 def test_commas_and_points_are_settled_by_the_other_columns():
-    alone = find_columns(pl.DataFrame({"a": ["12,000", "3,500"], "b": ["1.500", "2.250"]}))
+    numbers = range(1, 6)
+    open_ones = {"a": [f"{i},000" for i in numbers], "b": [f"{i}.500" for i in numbers]}
+    alone = find_columns(pl.DataFrame(open_ones))
     assert [column.form for column in alone] == [NumberForm("", ".", ","), None]
-    beside = pl.DataFrame({"a": ["12,000"], "b": ["1.500"], "c": ["0,5"], "d": ["7"]})
-    forms = [column.form for column in find_columns(beside)]
+    beside = open_ones | {"c": [f"0,{i}" for i in numbers], "d": ["7"] * 5}
+    forms = [column.form for column in find_columns(pl.DataFrame(beside))]
     assert forms == [NumberForm("", ",", ".")] * 3 + [None]
+    few = find_columns(pl.DataFrame(beside).head(4))  # too few to tell
+    assert [column.form for column in few][:2] == [NumberForm("", ".", ","), None]
+
+
+def test_a_number_with_groups_has_no_exponent():
+    column = find_column(pl.Series(["1 817", "2 000 000", "3e5"]))
+    cells = read_cells(pl.Series(["1 817e+05", "1 817", "3e5"]), column)
+    assert cells.values.to_list() == [None, 1817, 3e5]
 
 
 def test_hints_decide():

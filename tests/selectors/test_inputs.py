@@ -388,7 +388,7 @@ def test_columns_that_cannot_be_encoded_are_named(frame):
     X = frame(np.array([[words], [words]], dtype=object), ["note"])
     selector = FIRES(1)
     before = dict(vars(selector))
-    with pytest.raises(ValueError, match="Column 'note' holds free text .*; leave it out"):
+    with pytest.raises(ValueError, match=r"Column 'note' holds free text .*; leave it out"):
         selector.partial_fit(X, [0, 1])
     assert vars(selector) == before
 

@@ -15,7 +15,8 @@ from fires.columns.values import kind_of_type, read_cells
 from fires.core.errors import Question
 
 _LONG_TEXT, _TEXT = 50, 20
-_SHOWN = 24
+_EVIDENCE = 5
+"""Different values with a comma, or a point, that settle what another column leaves open."""
 
 
 def find_columns(sample: pl.DataFrame, hints: Hints | None = None) -> tuple[Column, ...]:
@@ -229,6 +230,7 @@ class _Finder:
             isinstance(column.form, NumberForm)
             and column.form.decimal == ","
             and column.name not in self._open_numbers
+            and _n_with(sample[column.name], ",") >= _EVIDENCE
             for column in columns
         )
         if not comma:
@@ -241,6 +243,7 @@ class _Finder:
             elif (
                 column.is_plain
                 and sample.schema[column.name] == pl.String
+                and _n_with(sample[column.name], ".") >= _EVIDENCE
                 and may_be_grouped(tidy(sample[column.name]))
             ):
                 column = replace(column, form=NumberForm("", ",", "."))
@@ -266,3 +269,8 @@ class _Finder:
             replace(column, form=form) if column.name in self._open_dates else column
             for column in columns
         ]
+
+
+def _n_with(values: pl.Series, mark: str) -> int:
+    """How many different values have a comma, or a point."""
+    return values.filter(values.str.contains(mark, literal=True)).n_unique()

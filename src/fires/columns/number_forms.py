@@ -111,11 +111,11 @@ def read_numbers(text: pl.Series, form: NumberForm) -> pl.Series:
 @lru_cache(maxsize=256)
 def _pattern(form: NumberForm) -> str:
     point = re.escape(form.decimal)
-    whole = r"\d+"
+    decimals = rf"{point}\d*" if form.decimal == "." else rf"{point}\d+"  # 93. but not 93,
+    digits = rf"(?:\d+(?:{decimals})?|{point}\d+)(?:[eE][+-]?\d+)?"
     if form.thousands:
-        gap = _separator(form.thousands)
-        whole = rf"(?:{_GROUPS.replace('S', gap)}|\d+)"
-    digits = rf"(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?"
+        grouped = _GROUPS.replace("S", _separator(form.thousands))
+        digits = rf"(?:{grouped}(?:{decimals})?|{digits})"
     unit = re.escape(form.unit) if form.unit else r"[^\s\S]"
     return (
         rf"^(?P<sign>[+-])?(?P<open>\()?(?P<before>{unit})?{_BLANK}*(?P<inner>[+-])?"
