@@ -21,6 +21,7 @@ PARTS = (
     "rivals",
     "models",
     "harness",
+    "river",
 )
 
 

@@ -1,0 +1,1 @@
+"""Selectors inside other libraries, each in a module that is imported by name."""

@@ -1,0 +1,338 @@
+"""A selector of ours as a transformer of River, which learns row by row from dictionaries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import chain
+from numbers import Real
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from fires.core import validation
+from fires.core.batch import CheckedBatch
+from fires.core.belief import Floats
+from fires.core.optional import require
+from fires.core.settings import check_count
+from fires.kernels import scan
+from fires.selectors.base import OnlineSelector
+
+if TYPE_CHECKING:
+    from river import base
+else:
+    require("river", "fires.integrations.river")
+    base = require("river.base", "fires.integrations.river")
+
+_MOST_COUNTED = 1_000
+"""How many new keys are counted: a stream may bring others without end."""
+
+
+class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransformer):
+    """Keeps the features that a selector of ours has selected, and drops the others.
+
+    Rows are collected, and the selector learns ``batch_size`` of them at a time, exactly as its
+    ``partial_fit`` would. Until the first batch is full nothing is known, and all features are
+    kept. After that the selected set changes with every batch, if at all. It makes no difference
+    whether rows come one by one or as a frame.
+
+    Parameters
+    ----------
+    selector : OnlineSelector
+        What learns and selects, such as ``FIRES(5)``. It is not copied: its ``importances_`` and
+        all else can be read from it, and its ``save`` saves what was learnt. One that has learnt
+        already, or was loaded, goes on from there.
+    batch_size : int, optional
+        How many rows are learnt at a time; by default the ``batch_size`` of the selector.
+
+    Attributes
+    ----------
+    new_keys_ : Counter
+        Keys that were not in any row of the first batch, and how often they came. They are
+        ignored, and never among the features kept. At most 1,000 of them are counted.
+    unreadable_ : Counter
+        Where the first batch had only numbers: features with later values that are no numbers,
+        infinite or beyond 1e150, and how many. Such values count as missing.
+
+    Notes
+    -----
+    A key that a row lacks is a missing value, like None and NaN. If the first batch has text,
+    dates or the like, the selector turns it into numbers; see its ``columns_``. What
+    :meth:`transform_one` gives are always the values of the row itself.
+
+    Features have the order in which the keys of the first batch came, which matters for ties only.
+    Keys that are not text, as River's numbered features, give features named after them.
+
+    If the selector refuses a batch, its rows are dropped, and learning can go on with the next row.
+
+    Examples
+    --------
+    >>> from fires import FIRES
+    >>> from river import datasets, evaluate, linear_model, metrics, preprocessing
+    >>> selector = FIRES(5)
+    >>> kept = FiresSelector(selector) | preprocessing.StandardScaler()
+    >>> model = kept | linear_model.LogisticRegression()
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    Accuracy: 88.80%
+    >>> selector.get_feature_names_out()[:3]
+    array(['empty_server_form_handler', 'popup_window', 'https'], dtype=object)
+    """
+
+    def __init__(self, selector: OnlineSelector, batch_size: int | None = None) -> None:
+        if not isinstance(selector, OnlineSelector):
+            raise TypeError(
+                "FiresSelector needs a selector of fires that learns from rows, such as FIRES(5); "
+                f"got {selector!r}."
+            )
+        self.selector = selector
+        self.batch_size = batch_size
+        self.new_keys_: Counter[Hashable] = Counter()
+        self.unreadable_: Counter[Hashable] = Counter()
+        self._n_rows = selector.batch_size if batch_size is None else batch_size
+        check_count("batch_size", self._n_rows)
+        # What waits to be learnt. A row is a dict, or the values of all features in order.
+        self._rows: list[Any] = []
+        self._targets: list[Any] = []
+        self._read: Callable[[Any], Any] = dict
+        self._slots = _slots_of(_names_of(selector))  # of each key, which feature it is
+        self._kept: list[Hashable] | None = None  # the keys selected, once they are asked for
+
+    @property
+    def _supervised(self) -> bool:
+        return self.selector._supervised
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        from fires.selectors import FIRES
+
+        yield {"selector": FIRES(3), "batch_size": 10}
+
+    def clone(
+        self, new_params: dict[str, Any] | None = None, include_attributes: bool = False
+    ) -> Self:
+        """A transformer with the same settings that has learnt nothing.
+
+        Parameters
+        ----------
+        new_params : dict, optional
+            Settings that shall be others.
+        include_attributes : bool, default=False
+            Whether it shall have learnt the same instead.
+
+        Returns
+        -------
+        FiresSelector
+        """
+        params = dict(new_params or {})
+        if not include_attributes:
+            params["selector"] = clone(params.get("selector", self.selector))
+        copied: Self = super().clone(params, include_attributes)
+        return copied
+
+    # --- learning ---------------------------------------------------------------------------
+
+    def learn_one(self, x: Mapping[Any, Any], y: Any = None) -> None:
+        """Take in one row; the selector learns when enough have come.
+
+        Parameters
+        ----------
+        x : dict
+            The row.
+        y : object
+            Its label or number. A selector without supervision does not look at it.
+        """
+        if y is None or y != y:
+            self._check_target(y)
+        try:
+            row = self._read(x)
+        except KeyError:
+            row = dict(x)
+        else:
+            if len(row) < len(x):
+                row = dict(x)
+        self._rows.append(row)
+        self._targets.append(y)
+        if len(self._rows) >= self._n_rows:
+            self.flush()
+
+    def learn_many(self, X: Any, y: Any = None) -> None:
+        """Take in the rows of a frame, one after the other.
+
+        Parameters
+        ----------
+        X : frame of pandas or polars
+            The rows.
+        y : Series
+            Their labels or numbers. A selector without supervision does not look at it.
+        """
+        names, n_rows = list(X.columns), len(X)
+        targets = [None] * n_rows
+        if self._supervised:
+            targets = validation.as_target(y, n_rows, "FiresSelector").tolist()
+        cells = list(zip(*(X[name].to_list() for name in names), strict=True)) or [()] * n_rows
+        for values, target in zip(cells, targets, strict=True):
+            self.learn_one(dict(zip(names, values, strict=True)), target)
+
+    def flush(self) -> None:
+        """Learn from the rows that are waiting, as one batch, though they are fewer than a batch.
+
+        Call it before the selector is saved or looked at, if every row counts.
+        """
+        if not self._rows:
+            return
+        rows, targets = self._rows, self._targets
+        self._rows, self._targets = [], []
+        slots = self._slots or {key: j for j, key in enumerate(dict.fromkeys(chain(*rows)))}
+        names = _names_of(self.selector) or [str(key) for key in slots]
+        if not names:  # rows without a single key, before any with one
+            return
+        validation.check_names(np.array(names, dtype=object))
+        ordered = [
+            self._in_order(row, slots, len(names)) if type(row) is dict else row for row in rows
+        ]
+        numeric = self._holds_numbers(ordered)
+        if numeric:
+            self._learn_numbers(ordered, targets, names)
+        else:
+            records = [dict(zip(names, row, strict=True)) for row in ordered]
+            self.selector.partial_fit(records, targets if self._supervised else None)
+        self._slots, self._kept = slots, None
+        if numeric and self._read is dict:
+            self._read = _reader(rows, slots, len(names))
+
+    def _in_order(
+        self, row: dict[Hashable, Any], slots: dict[Hashable, int], n_features: int
+    ) -> list[Any]:
+        """The values of a row, one for each feature; new keys are counted."""
+        values = [None] * n_features
+        for key, value in row.items():
+            slot = slots.get(key)
+            if slot is not None:
+                values[slot] = value
+            elif key in self.new_keys_ or len(self.new_keys_) < _MOST_COUNTED:
+                self.new_keys_[key] += 1
+        return values
+
+    def _holds_numbers(self, rows: Sequence[Sequence[Any]]) -> bool:
+        """Whether the selector gets rows as numbers, which its first batch decides."""
+        if hasattr(self.selector, "n_samples_seen_"):
+            return getattr(self.selector, "columns_", None) is None
+        numbers = (Real, Decimal, np.bool_)
+        return all(isinstance(v, numbers) or validation.is_missing(v) for v in chain(*rows))
+
+    def _learn_numbers(
+        self, rows: Sequence[Sequence[Any]], targets: list[Any], names: list[str]
+    ) -> None:
+        selector, columns = self.selector, np.array(names, dtype=object)
+        owner = type(selector).__name__
+        X = _matrix(rows).reshape(len(rows), len(names))
+        n_missing, n_infinite, n_huge = scan(X)
+        if n_infinite or n_huge:
+            unreadable = np.abs(X) > validation.LARGEST
+            self.unreadable_.update(names[j] for j in np.nonzero(unreadable)[1])
+            X[unreadable] = np.nan
+            n_missing += n_infinite + n_huge
+        validation.refuse(X, (n_missing, 0, 0), columns, missing=selector.missing, owner=owner)
+        y = None
+        if self._supervised:  # an array is checked ten times as fast as a list
+            y = validation.as_target(np.asarray(validation.unmixed(targets)), len(rows), owner)
+        selector.learn(CheckedBatch(X, y, n_missing=n_missing, names=columns))
+
+    def _check_target(self, y: Any) -> None:
+        """Raise an error if the target of a row is missing and the selector needs one."""
+        if self._supervised:
+            raise ValueError(
+                f"{type(self.selector).__name__} learns from labels or numbers; a row has y={y}. "
+                "Leave such rows out."
+            )
+
+    # --- applying it ------------------------------------------------------------------------
+
+    def transform_one(self, x: Mapping[Any, Any]) -> dict[Any, Any]:
+        """The selected features of a row; all of them until the first batch is learnt.
+
+        Parameters
+        ----------
+        x : dict
+            The row.
+
+        Returns
+        -------
+        dict
+            A new one, with the values as they are.
+        """
+        kept = self._kept
+        if kept is None:
+            kept = self._keys_kept(x)
+        return {key: x[key] for key in kept if key in x}
+
+    def transform_many(self, X: Any) -> Any:
+        """The selected columns of a frame; all of them until the first batch is learnt.
+
+        Parameters
+        ----------
+        X : frame of pandas or polars
+            The rows.
+
+        Returns
+        -------
+        frame
+            A new one, with the values as they are.
+        """
+        here = list(X.columns)
+        known = set(here)
+        return X[[key for key in self._keys_kept(here) if key in known]]
+
+    def _keys_kept(self, keys: Iterable[Hashable]) -> list[Hashable]:
+        """The keys that are selected; of those given, all while nothing is known."""
+        if self._kept is None:
+            if not hasattr(self.selector, "n_samples_seen_"):
+                return list(keys)
+            support = self.selector.get_support()
+            self._kept = [key for key, slot in self._slots.items() if support[slot]]
+        return self._kept
+
+
+def _names_of(selector: OnlineSelector) -> list[str]:
+    """What the features of a selector are called, if it knows them yet."""
+    names = getattr(selector, "feature_names_in_", None)
+    if names is None:
+        return [f"x{j}" for j in range(getattr(selector, "n_features_in_", 0))]
+    return list(names)
+
+
+def _slots_of(names: Sequence[str]) -> dict[Hashable, int]:
+    """The number of each feature, under its name, and under n where the name is the number n."""
+    slots: dict[Hashable, int] = {name: j for j, name in enumerate(names)}
+    numbers = (name for name in names if name.isdecimal() and str(int(name)) == name)
+    return slots | {int(name): slots[name] for name in numbers}
+
+
+def _reader(
+    rows: Iterable[dict[Hashable, Any]], slots: dict[Hashable, int], n_features: int
+) -> Callable[[Any], Any]:
+    """What takes the values of all features from a row, in order, if these rows had them all."""
+    keys = {slots[key]: key for key in chain(*rows) if key in slots}
+    if len(keys) < max(2, n_features):  # of one key, itemgetter gives no tuple
+        return dict
+    return itemgetter(*(keys[j] for j in range(n_features)))
+
+
+def _matrix(rows: Iterable[Sequence[Any]]) -> Floats:
+    """All values in a line, as numbers: None as NaN, and what is no number as infinity."""
+    try:
+        return np.fromiter(chain.from_iterable(rows), np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return np.fromiter(map(_number, chain.from_iterable(rows)), np.float64)
+
+
+def _number(value: Any) -> float:
+    if validation.is_missing(value):
+        return np.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.inf
