@@ -407,6 +407,35 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         probabilities: Floats = predictor.predict_proba(self._shown(X))
         return probabilities
 
+    def transform(self, X: Any) -> Any:
+        """X reduced to the selected columns.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
+            Named columns may come in any order.
+
+        Returns
+        -------
+        array or CSR matrix (n_samples, n_selected)
+            As :meth:`fires.FIRES.transform` gives it: numbers for text, and not scaled.
+        """
+        selected = self._ready_selector.get_support(indices=True)
+        return self._admit(X).X[:, selected]
+
+    @property
+    def selected_columns(self) -> tuple[str, ...]:
+        """What the selected columns of a table are called, in the order of the table.
+
+        Without names, they are called by their numbers: x0, x1, ...
+        """
+        columns = getattr(self, "columns_", None)
+        if columns is None:
+            return tuple(map(str, self._ready_selector.get_feature_names_out().tolist()))
+        of_features = columns.of_features
+        chosen = {of_features[place] for place in self._ready_selector.get_support(indices=True)}
+        return tuple(column.name for column in columns.used if column.name in chosen)
+
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """The labels the predictor knows, sorted."""
@@ -442,6 +471,16 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
                 "with a batch first."
             )
         return self._predictor_
+
+    @property
+    def _ready_selector(self) -> Any:
+        """The selector; an error before the first batch."""
+        if not self.has_learnt:
+            raise NotFittedError(
+                "This OnlinePipeline has not learnt what to select yet: call partial_fit with a "
+                "batch first."
+            )
+        return self.selector
 
     # --- state --------------------------------------------------------------------------------
 

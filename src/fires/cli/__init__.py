@@ -10,7 +10,18 @@ from typing import Any
 
 import click
 
-from fires.cli import bench, columns, compare, completion, data, demo, select
+from fires.cli import (
+    bench,
+    columns,
+    compare,
+    completion,
+    data,
+    demo,
+    explain,
+    predict,
+    select,
+    transform,
+)
 from fires.cli.interrupts import no_interrupt_lost
 from fires.cli.text import EXPECTED, message
 from fires.core.version import __version__
@@ -48,5 +59,6 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")
 
 
-for module in (select, compare, columns, demo, data, bench, completion):
+_APPLIED = (predict, transform, explain)
+for module in (select, *_APPLIED, compare, columns, demo, data, bench, completion):
     main.add_command(module.command)

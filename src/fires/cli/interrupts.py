@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from fires.cli.text import message
 from fires.core.errors import InputError
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fires.evaluation.totals import RunTotals
     from fires.streams.base import Batch
     from fires.streams.files import FileStream
+
+Item = TypeVar("Item")
 
 
 @contextmanager
@@ -44,14 +46,86 @@ def no_interrupt_lost() -> Iterator[None]:
         sys.unraisablehook = report
 
 
-class Interruptible:
-    """A stream that may end early, and remembers why: nothing that was learnt is lost.
+class Counted(Protocol):
+    """What knows how many rows have been dealt with."""
 
-    Ctrl-C, or an order to end from the system, ends it: at once while it waits for rows, else
-    after the batch. What is learnt from a batch is learnt whole, so the state can be saved and
-    used. A second Ctrl-C stops the program wherever it is.
+    @property
+    def n_rows(self) -> int:
+        """So many rows."""
 
-    Used in a ``with`` statement, it also takes up any error within, once something was learnt.
+
+class EndsEarly(Generic[Item]):
+    """Rows that may end early, and remember why: nothing that came of them is lost.
+
+    Ctrl-C, or an order to end from the system, ends them: at once while it waits for rows, else
+    after the batch. So what is done with a batch is done whole. A second Ctrl-C stops the program
+    wherever it is.
+
+    Used in a ``with`` statement, it also takes up any error within, once rows were dealt with.
+
+    Parameters
+    ----------
+    batches : iterator
+        Where the rows come from.
+    done : Counted
+        What counts those that were dealt with.
+
+    Attributes
+    ----------
+    signal : int or None
+        The signal that has come.
+    error : BaseException or None
+        What else has ended it.
+    """
+
+    def __init__(self, batches: Iterator[Item], done: Counted) -> None:
+        self.signal: int | None = None
+        self.error: BaseException | None = None
+        self._batches = batches
+        self._done = done
+        self._waits = False
+
+    def __enter__(self) -> None:
+        self._before = {number: signal.signal(number, self._stop) for number in _signals()}
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        del self._batches  # nothing more is read ahead
+        if error is None or isinstance(error, KeyboardInterrupt) or not self._done.n_rows:
+            return False
+        self.error = error
+        return True
+
+    def __iter__(self) -> Iterator[Item]:
+        while self.signal is None and (batch := self._next()) is not None:
+            yield batch
+
+    @property
+    def reason(self) -> str | None:
+        """Why it has ended early, if it has."""
+        if self.signal is not None:
+            return "interrupted"
+        return None if self.error is None else message(self.error).rstrip(".")
+
+    def _next(self) -> Item | None:
+        try:
+            self._waits = True
+            batch = next(self._batches, None)
+            self._waits = False
+        except KeyboardInterrupt:
+            return None
+        return batch
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        again, self.signal = self.signal is not None, number
+        if again or self._waits:
+            self._waits = False
+            raise KeyboardInterrupt
+
+
+class Interruptible(EndsEarly["Batch"]):
+    """A stream that may end early: what is learnt from a batch is learnt whole, and can be saved.
 
     Parameters
     ----------
@@ -66,39 +140,12 @@ class Interruptible:
     ----------
     schema : Schema
         The names of the columns.
-    signal : int or None
-        The signal that has come.
-    error : BaseException or None
-        What else has ended it.
     """
 
     def __init__(self, stream: FileStream, batch_size: int, totals: RunTotals) -> None:
+        super().__init__(stream.batches(batch_size), totals)
         self.schema = stream.schema
-        self.signal: int | None = None
-        self.error: BaseException | None = None
-        self._batches = stream.batches(batch_size)
-        self._totals = totals
         self._first: Batch | None = None
-        self._waits = False
-
-    def __enter__(self) -> None:
-        self._before = {number: signal.signal(number, self._stop) for number in _signals()}
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        del self._batches  # nothing more is read ahead
-        if error is None or isinstance(error, KeyboardInterrupt) or not self._totals.n_rows:
-            return False
-        self.error = error
-        return True
-
-    @property
-    def reason(self) -> str | None:
-        """Why the run has ended early, if it has."""
-        if self.signal is not None:
-            return "interrupted"
-        return None if self.error is None else message(self.error).rstrip(".")
 
     def first(self) -> Batch:
         """Read the first batch; :meth:`batches` begins with it all the same.
@@ -127,24 +174,9 @@ class Interruptible:
             The next batch.
         """
         batch, self._first = self._first, None
-        while batch is not None:
+        if batch is not None:
             yield batch
-            batch = None if self.signal is not None else self._next()
-
-    def _next(self) -> Batch | None:
-        try:
-            self._waits = True
-            batch = next(self._batches, None)
-            self._waits = False
-        except KeyboardInterrupt:
-            return None
-        return batch
-
-    def _stop(self, number: int, frame: FrameType | None) -> None:
-        again, self.signal = self.signal is not None, number
-        if again or self._waits:
-            self._waits = False
-            raise KeyboardInterrupt
+        yield from self
 
 
 def let_signals_through() -> None:

@@ -49,32 +49,20 @@ top = click.option(
 _SEPARATORS = {"\\t": "\t", "tab": "\t", "space": " "}  # what shells swallow
 
 
-def _columns(name: str, what: str) -> Callable[[Command], Command]:
+def columns(name: str, what: str) -> Callable[[Command], Command]:
     """An option that names columns; it can be given several times."""
     help_ = f"{what}; several with commas or one by one."
     return click.option(name, metavar="COL", multiple=True, help=help_)
 
 
-_READING = [
-    click.argument("file", metavar="FILE...", nargs=-1, required=True),
-    _columns("--exclude", "Columns to leave out"),
-    _columns("--categorical", "Columns that hold categories, even if they look like numbers"),
-    _columns("--numeric", "Columns that hold numbers; what is none counts as missing"),
-    click.option(
-        "--na-values",
-        metavar="WORD",
-        multiple=True,
-        help="Words that stand for a missing value, besides the usual ones; several with commas "
-        "or one by one.",
-    ),
+_FILE = click.argument("file", metavar="FILE...", nargs=-1, required=True)
+_TEXT = [
     click.option(
         "--sep",
         metavar="CHAR",
         callback=lambda ctx, option, value: _SEPARATORS.get(value, value),
         help='What separates the fields: ";", tab, space, ...  [default: found]',
     ),
-    click.option("--decimal", type=click.Choice([".", ","]), help="What begins the decimals."),
-    click.option("--thousands", metavar="CHAR", help="What stands between thousands."),
     click.option("--encoding", metavar="NAME", help="The encoding of text, such as latin-1."),
     click.option(
         "--no-header",
@@ -82,6 +70,20 @@ _READING = [
         help="The first line is a row; the columns are called column_1, column_2, ...",
     ),
     click.option("--comment", metavar="CHAR", help="Lines that begin with it are left out."),
+]
+_CELLS = [
+    columns("--exclude", "Columns to leave out"),
+    columns("--categorical", "Columns that hold categories, even if they look like numbers"),
+    columns("--numeric", "Columns that hold numbers; what is none counts as missing"),
+    click.option(
+        "--na-values",
+        metavar="WORD",
+        multiple=True,
+        help="Words that stand for a missing value, besides the usual ones; several with commas "
+        "or one by one.",
+    ),
+    click.option("--decimal", type=click.Choice([".", ","]), help="What begins the decimals."),
+    click.option("--thousands", metavar="CHAR", help="What stands between thousands."),
     click.option(
         "--dates",
         type=click.Choice(["day-first", "month-first"]),
@@ -92,9 +94,28 @@ _READING = [
 
 def reading(command: Command) -> Command:
     """FILE and how to read it: what :class:`fires.cli.reading.Reading` takes."""
-    for option in reversed(_READING):
+    for option in reversed([_FILE, *_CELLS, *_TEXT]):
         command = option(command)
     return command
+
+
+def new_rows(command: Command) -> Command:
+    """RUN, and FILE with new rows for it: the run knows what the columns hold."""
+    folder = click.Path(path_type=Path)
+    for option in reversed([click.argument("run", type=folder), _FILE, *_TEXT]):
+        command = option(command)
+    return command
+
+
+def out_file(what: str) -> Callable[[Command], Command]:
+    """The file that a command writes to, and what goes into it."""
+    return click.option(
+        "--out",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help=f"Where {what}: a name that ends with .csv, .parquet or .arrow.  "
+        "[default: standard output, as CSV]",
+    )
 
 
 config = click.option(
@@ -146,7 +167,7 @@ def out(what: str, *, file_okay: bool = True, **settings: Any) -> Callable[[Comm
 
 
 overwrite = click.option(
-    "--overwrite", is_flag=True, help="Replace an earlier run that the folder of --out holds."
+    "--overwrite", is_flag=True, help="Replace what --out names, if an earlier run has written it."
 )
 quiet = click.option(
     "--quiet", "-q", is_flag=True, help="Nothing but the result and errors: no bar, no notices."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,10 @@ from fires.cli.text import printable
 from fires.core.errors import InputError, Question
 
 if TYPE_CHECKING:
+    from fires.columns.schema import Kind
     from fires.streams.files import FileStream
+    from fires.streams.files.rows import RowReader
+    from fires.streams.files.stream import Rejected
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,30 @@ class Reading:
             text = TextOptions(**self._said_of_text())
             return look_at(self.files, exclude=exclude, hints=hints, options=text)
 
+    def rows(
+        self, kinds: Mapping[str, Kind], keep: Sequence[str] = (), if_there: Sequence[str] = ()
+    ) -> RowReader:
+        """Make a reader of rows from which nothing is to be learnt.
+
+        Parameters
+        ----------
+        kinds : mapping of str to str
+            The columns that are needed, and the kind of each.
+        keep, if_there : sequence of str
+            Other columns: those that the user named, and those that may be absent.
+
+        Returns
+        -------
+        RowReader
+            The rows.
+        """
+        from fires.streams.files.options import TextOptions
+        from fires.streams.files.rows import open_rows
+
+        keep = named_columns(keep, self._names_with_commas(*keep))
+        text = TextOptions(**self._said_of_text())
+        return open_rows(self.files, kinds, keep, if_there, text)
+
     @contextmanager
     def _named_in_questions(self) -> Iterator[None]:
         """Let questions name the file: who asks them sees nothing but columns."""
@@ -150,12 +177,12 @@ class Reading:
             "dates": self.dates,
         }
 
-    def _names_with_commas(self) -> Sequence[str]:
+    def _names_with_commas(self, *more: str) -> Sequence[str]:
         """The names of the columns, if one of those given may have a comma in it.
 
         Of what can be read only once, they are not known.
         """
-        given = (*self.exclude, *self.categorical, *self.numeric)
+        given = (*self.exclude, *self.categorical, *self.numeric, *more)
         if self.reads_once or not any("," in value for value in given):
             return ()
         from fires.streams.files.opening import open_table
@@ -207,18 +234,45 @@ def named_columns(values: Sequence[str], known: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def rejected_lines(rejected: Rejected) -> list[str]:
+    """The rows that could not be used, for the user.
+
+    Parameters
+    ----------
+    rejected : Rejected
+        What is known of them.
+
+    Returns
+    -------
+    list of str
+        How many there are, and the first of them; nothing if there are none.
+
+    Examples
+    --------
+    >>> from fires.streams.files.stream import Rejected
+    >>> rejected_lines(Rejected(2, ((5, "2 fields, the header has 3"),)))
+    ['2 rows could not be used:', '  line 5: 2 fields, the header has 3', '  ...']
+    """
+    if not rejected.count:
+        return []
+    more = ["  ..."] if rejected.count > len(rejected.examples) else []
+    shown = [f"  {rejected.unit} {line}: {why}" for line, why in rejected.examples]
+    s = "s" * (rejected.count > 1)
+    return [f"{rejected.count:,} row{s} could not be used:", *shown, *more]
+
+
 class Notices:
     """What a user might not expect of the columns: one line each on standard error, once.
 
     Parameters
     ----------
-    stream : FileStream
+    stream : FileStream or RowReader
         What is read. What its first rows show is told at once.
     quiet : bool
         Whether nothing is to be told.
     """
 
-    def __init__(self, stream: FileStream, quiet: bool) -> None:
+    def __init__(self, stream: FileStream | RowReader, quiet: bool) -> None:
         self._stream, self._quiet = stream, quiet
         self._told: set[str] = set()
         self.tell()

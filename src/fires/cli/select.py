@@ -18,7 +18,7 @@ from fires.cli import options
 from fires.cli.config import as_toml
 from fires.cli.interrupts import Interruptible, let_signals_through
 from fires.cli.progress import Values, one_bar
-from fires.cli.reading import Notices, Reading
+from fires.cli.reading import Notices, Reading, rejected_lines
 from fires.cli.run_facts import run_facts
 from fires.cli.startup import quick_imports
 from fires.cli.text import EXPECTED, message, printable, saying_where
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fires.selectors.fires import FIRES
     from fires.streams.base import Batch
     from fires.streams.files import FileStream
+    from fires.streams.files.stream import Rejected
 
 _EXAMPLES = """\b
 Examples:
@@ -141,6 +142,7 @@ def command(
             "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
             "n_features": selector.n_features_in_,
             "missing_values": pipeline.n_missing_,
+            "target": stream.target.column.as_json() if hasattr(stream, "target") else None,
             "alarms": alarm_rows(selector, names),
         }
         unsaved = None
@@ -155,7 +157,7 @@ def command(
     if as_json:
         click.echo(json.dumps({"features": chosen} | run | totals.as_dict(), ensure_ascii=False))
     else:
-        _print_table(chosen, totals, run, stream.rejected.unit)
+        _print_table(chosen, totals, run, stream.rejected)
         if folder is not None and unsaved is None and not quiet:
             click.echo(f"written to {out}: features.csv, state.safetensors, run.json, and more")
     _end(source, totals.n_rows, out, unsaved)
@@ -230,7 +232,7 @@ def _refuse_one_class(selector: FIRES, file: str, target: str) -> None:
 
 
 def _print_table(
-    chosen: list[dict[str, Any]], totals: RunTotals, run: dict[str, Any], unit: str
+    chosen: list[dict[str, Any]], totals: RunTotals, run: dict[str, Any], rejected: Rejected
 ) -> None:
     from rich.console import Console
 
@@ -255,12 +257,8 @@ def _print_table(
     if n_missing := run["missing_values"]:
         were = "value was" if n_missing == 1 else "values were"
         click.echo(f"{n_missing:,} missing {were} left out of the learning")
-    if n_rejected := run["rejected_rows"]:
-        click.echo(f"{n_rejected:,} row{'s' * (n_rejected > 1)} could not be used:")
-        for place, reason in run["rejected_examples"]:
-            click.echo(f"  {unit} {place}: {printable(reason)}")
-        if n_rejected > len(run["rejected_examples"]):
-            click.echo("  ...")
+    for line in rejected_lines(rejected):
+        click.echo(printable(line))
 
 
 def _meaning(classes: list[Any] | None) -> str:

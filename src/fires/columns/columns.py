@@ -235,6 +235,11 @@ class Columns:
         return replace(column, slots=slots)
 
     @property
+    def of_features(self) -> tuple[str, ...]:
+        """For each feature, the name of the column that it comes from."""
+        return self.names
+
+    @property
     def left_out(self) -> tuple[Column, ...]:
         """The columns that cannot be used."""
         return tuple(column for column in self.all if column.kind == "left out")
@@ -355,6 +360,25 @@ class Columns:
         )
         part.statistics, part._waiting = self.statistics, self._waiting
         return part
+
+    def transform_some(self, frame: pl.DataFrame) -> npt.NDArray[np.float64]:
+        """Turn rows into numbers, as far as the frame has the columns; nothing is learnt.
+
+        Parameters
+        ----------
+        frame : polars.DataFrame
+            Has some of the features, and maybe other columns.
+
+        Returns
+        -------
+        ndarray of float64 (n_rows, n_features)
+            As of :meth:`transform`; NaN in the features that the frame lacks.
+        """
+        there = set(frame.columns)
+        here = [place for place, column in enumerate(self.used) if column.name in there]
+        X = np.full((len(frame), len(self.names)), np.nan)
+        X[:, here] = self._part(here).transform(frame)
+        return X
 
     def transform(self, frame: pl.DataFrame) -> npt.NDArray[np.float64]:
         """Turn rows into numbers by what is known; nothing is learnt.

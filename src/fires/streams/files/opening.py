@@ -177,14 +177,27 @@ def exclude_columns(table: FileTable, exclude: Sequence[str]) -> list[str]:
     list of str
         The other columns, in the order of the table.
     """
+    refuse_unknown(table, exclude)
+    left_out = set(exclude)
+    return [name for name in table.column_names if name not in left_out]
+
+
+def refuse_unknown(table: FileTable, names: Sequence[str]) -> None:
+    """Raise if a table does not have a column that the user named.
+
+    Parameters
+    ----------
+    table : FileTable
+        The table.
+    names : sequence of str
+        What the user named.
+    """
     parts = table.tables if isinstance(table, ManyTables) else (table,)
     known = {name for part in parts for name in part.column_names}
-    for name in exclude:
+    for name in names:
         if name not in known:
             hint = _hint(name, table.column_names)
             raise InputError(f'no column "{name}" in {table.name}', hint=hint)
-    left_out = set(exclude)
-    return [name for name in table.column_names if name not in left_out]
 
 
 def _hint(name: str, names: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
@@ -12,7 +12,7 @@ from fires.core.errors import InputError, Question
 from fires.streams.base import Batch, Position, Schema, check_batch_size
 from fires.streams.cutting import PlacedRows, cut
 from fires.streams.files.read_ahead import read_ahead
-from fires.streams.files.table import Chunk, FileTable, unreadable
+from fires.streams.files.table import Chunk, FileTable, surprises_of, unreadable
 from fires.streams.files.text_blocks import BLOCK
 
 if TYPE_CHECKING:
@@ -42,6 +42,29 @@ class Rejected:
     count: int = 0
     examples: tuple[tuple[int, str], ...] = ()
     unit: str = "line"
+
+    def more(
+        self, count: int, found: Iterable[tuple[int, str]], source: str | None = None
+    ) -> Rejected:
+        """With more rows, in the order in which they come.
+
+        Parameters
+        ----------
+        count : int
+            How many more there are.
+        found : iterable of (line, reason)
+            The first of them.
+        source : str, optional
+            The file they are from, where there are several.
+
+        Returns
+        -------
+        Rejected
+        """
+        where = "" if source is None else f" ({source})"
+        named = [(line, why + where) for line, why in sorted(found)]
+        examples = (*self.examples, *named)[:N_EXAMPLES]
+        return Rejected(self.count + count, examples, self.unit)
 
 
 def from_file(
@@ -259,17 +282,7 @@ class FileStream:
         list of str
             Empty if everything is as it seems.
         """
-        table = self._table
-        lines = [
-            f'there is more than one column "{name}": another is called "{given}" here'
-            for name, given in table.renamed
-        ]
-        lines += getattr(table, "differences", ())
-        lines += [
-            f'field "{name}" comes first in line {line:,}, too late to be used'
-            for name, line in getattr(table, "new_fields", {}).items()
-        ]
-        return lines + self.columns.surprises()
+        return surprises_of(self._table) + self.columns.surprises()
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Hand out the rows in order.
@@ -334,11 +347,8 @@ class FileStream:
 
     def _reject(self, chunk: Chunk, reasons: Mapping[int, str], n_unusable: int) -> None:
         unusable = [(int(chunk.lines[row]), why) for row, why in reasons.items()]
-        where = "" if chunk.source is None else f" ({chunk.source})"
-        found = [(line, why + where) for line, why in sorted([*chunk.faults, *unusable])]
-        examples = [*self.rejected.examples, *found]
-        count = self.rejected.count + len(chunk.faults) + n_unusable
-        self.rejected = Rejected(count, tuple(examples[:N_EXAMPLES]), self._table.unit)
+        count = len(chunk.faults) + n_unusable
+        self.rejected = self.rejected.more(count, [*chunk.faults, *unusable], chunk.source)
 
 
 def _take_as_text(kinds: dict[str, Kind], frame: pl.DataFrame) -> None:

@@ -105,6 +105,30 @@ class FileTable(Protocol):
         """
 
 
+def surprises_of(table: FileTable) -> list[str]:
+    """What a user should know about a table, whatever its columns hold.
+
+    Parameters
+    ----------
+    table : FileTable
+        The table.
+
+    Returns
+    -------
+    list of str
+        One line each.
+    """
+    lines = [
+        f'there is more than one column "{name}": another is called "{given}" here'
+        for name, given in table.renamed
+    ]
+    lines += getattr(table, "differences", ())
+    return lines + [
+        f'field "{name}" comes first in line {line:,}, too late to be used'
+        for name, line in getattr(table, "new_fields", {}).items()
+    ]
+
+
 def unreadable(table: FileTable, line: int, reason: str) -> InputError:
     """Make the error that no row can be used.
 

@@ -1,0 +1,239 @@
+"""Where the rows that a command makes go: standard output, or a file of some kind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
+
+from fires.core.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+STANDARD = "standard output"
+"""What messages call it."""
+
+_KINDS = {".csv": "CSV", ".parquet": "Parquet", ".pq": "Parquet"}
+_KINDS |= {".arrow": "Arrow", ".feather": "Arrow"}
+_PART_CELLS = 1_000_000
+
+
+def open_output(path: Path | None, *, overwrite: bool) -> RowOutput:
+    """Make room for rows.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file, whose ending says what it is; None for standard output.
+    overwrite : bool
+        Whether a file that is there may be replaced.
+
+    Returns
+    -------
+    RowOutput
+        For a ``with`` statement.
+
+    Raises
+    ------
+    InputError
+        If the file is there, or its ending says nothing.
+    OSError
+        If it cannot be written.
+    """
+    if path is None:
+        return RowOutput()
+    kind = _KINDS.get(path.suffix.lower())
+    if kind is None:
+        raise InputError(
+            f"{path} may hold anything by its name", hint="let it end with .csv, .parquet or .arrow"
+        )
+    if path.exists() and not overwrite:
+        raise InputError(
+            f"{path} is there already", hint="give --overwrite to replace it, or another name"
+        )
+    return CsvFile(path) if kind == "CSV" else TypedFile(path, kind)
+
+
+class RowOutput:
+    """Rows as CSV on standard output, as soon as they are known.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    n_rows : int
+        Rows written so far.
+    is_typed : bool
+        Whether it holds numbers as numbers; otherwise all is text.
+    """
+
+    name = STANDARD
+    is_typed = False
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self._file: BinaryIO = sys.stdout.buffer
+        self._has_header = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Leave nothing behind but what was published."""
+
+    def write(self, frame: pl.DataFrame) -> None:
+        """Write some rows, whole.
+
+        Parameters
+        ----------
+        frame : polars.DataFrame
+            The rows. Those that follow have the same columns.
+        """
+        self._file.write(_as_csv(frame, header=not self._has_header))
+        self._file.flush()
+        self._has_header = True
+        self.n_rows += len(frame)
+
+    def publish(self) -> None:
+        """Put what was written into place."""
+
+
+class _Draft(RowOutput):
+    """A file that is written beside its place, and moved there when it is whole."""
+
+    def __init__(self, path: Path) -> None:
+        from fires.evaluation.out_folder import make_folder, naming
+
+        if path.is_dir():
+            raise InputError(f"{path} is a directory")
+        self.n_rows = 0
+        self.name, self._path, self._naming = str(path), path, naming
+        make_folder(path.parent)
+        with naming(path):
+            self._folder = Path(tempfile.mkdtemp(prefix=".fires-", dir=path.parent))
+
+    def __exit__(self, *error: object) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class CsvFile(_Draft):
+    """Rows as CSV in a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._draft = self._folder / "rows.csv"
+        self._file = self._draft.open("wb")
+        self._has_header = False
+        self._n_whole = 0
+
+    def write(self, frame: pl.DataFrame) -> None:
+        """See :meth:`RowOutput.write`."""
+        with self._naming(self._path):
+            super().write(frame)
+        self._n_whole = self._file.tell()
+
+    def publish(self) -> None:
+        """See :meth:`RowOutput.publish`."""
+        with contextlib.suppress(OSError):  # the disk was full: the last rows are not whole
+            self._file.close()
+        with self._naming(self._path):
+            os.truncate(self._draft, self._n_whole)
+            self._draft.replace(self._path)
+
+    def __exit__(self, *error: object) -> None:
+        with contextlib.suppress(OSError):
+            self._file.close()
+        super().__exit__(*error)
+
+
+class TypedFile(_Draft):
+    """Rows in a Parquet or Arrow file.
+
+    Neither can be written row by row, so that what is there could be read at any time. The rows
+    are kept in parts on the disk until the end.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    kind : {"Parquet", "Arrow"}
+        What it is.
+    """
+
+    is_typed = True
+
+    def __init__(self, path: Path, kind: str) -> None:
+        super().__init__(path)
+        self._kind = kind
+        self._held: list[pl.DataFrame] = []
+        self._n_held = 0
+        self._parts: list[Path] = []
+
+    def write(self, frame: pl.DataFrame) -> None:
+        """See :meth:`RowOutput.write`."""
+        self._held.append(frame)
+        self._n_held += frame.height * frame.width
+        self.n_rows += frame.height
+        if self._n_held >= _PART_CELLS:
+            self._write_part()
+
+    def _write_part(self) -> None:
+        import polars as pl
+
+        rows = pl.concat(self._held, how="vertical_relaxed")
+        part = self._folder / f"{len(self._parts):09}.arrow"
+        try:
+            self._to_disk(rows.write_ipc, part)
+        except OSError:
+            self.n_rows -= len(rows)
+            raise
+        finally:
+            self._held, self._n_held = [], 0
+        self._parts.append(part)
+
+    def publish(self) -> None:
+        """See :meth:`RowOutput.publish`."""
+        import polars as pl
+
+        if self._held or not self._parts:
+            self._write_part()
+        rows = pl.concat((pl.scan_ipc(part) for part in self._parts), how="vertical_relaxed")
+        draft = self._folder / "rows"
+        self._to_disk(rows.sink_parquet if self._kind == "Parquet" else rows.sink_ipc, draft)
+        with self._naming(self._path):
+            draft.replace(self._path)
+
+    def _to_disk(self, write: Callable[[Path], Any], path: Path) -> None:
+        """Let polars write a file; on a full disk, not all of its errors are of the system."""
+        import polars as pl
+
+        with self._naming(self._path):
+            try:
+                write(path)
+            except pl.exceptions.PolarsError as error:
+                raise OSError(None, next(iter(str(error).splitlines()), "cannot write")) from error
+
+
+def _as_csv(frame: pl.DataFrame, *, header: bool) -> bytes:
+    import polars as pl
+
+    nested = [name for name, kind in frame.schema.items() if kind.is_nested()]
+    if nested:
+        raise InputError(
+            f'column "{nested[0]}" holds lists or structures, which CSV cannot',
+            hint="give --out a name that ends with .parquet",
+        )
+    objects = frame.select(pl.col(pl.Binary).cast(pl.String, strict=False))
+    return frame.with_columns(objects).write_csv(include_header=header).encode()

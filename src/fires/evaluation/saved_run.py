@@ -1,0 +1,108 @@
+"""A run that was saved, for whoever asks about it or applies it to new rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fires.core.errors import InputError
+
+if TYPE_CHECKING:
+    from fires.columns import Column, Columns
+    from fires.columns.target import Target
+    from fires.pipeline import OnlinePipeline
+
+_MARK, _STATE = "run.json", "state.safetensors"
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """The folder that ``fires select --out`` made.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+
+    Raises
+    ------
+    InputError
+        If it does not hold a run.
+    """
+
+    path: Path
+
+    def __post_init__(self) -> None:
+        if not (self.path / _MARK).is_file():
+            why = "has no run.json" if self.path.is_dir() else "is no folder"
+            hint = "give the folder that fires select --out has made"
+            raise InputError(f"{self.path} holds no run: it {why}", hint=hint)
+        if not isinstance(self.facts.get("settings"), dict):
+            raise InputError(f"{self.path / _MARK} is damaged")
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What ``run.json`` says."""
+        try:
+            facts = json.loads((self.path / _MARK).read_bytes())
+        except ValueError:
+            facts = None
+        return facts if isinstance(facts, dict) else {}
+
+    @cached_property
+    def pipeline(self) -> OnlinePipeline:
+        """Selector and predictor, as they were at the end of the run."""
+        from fires.loading import load
+        from fires.pipeline import OnlinePipeline
+
+        pipeline = load(self.path / _STATE)
+        if not isinstance(pipeline, OnlinePipeline):
+            raise InputError(f"{self.path / _STATE} holds no pipeline")
+        return pipeline
+
+    @property
+    def columns(self) -> Columns:
+        """What the columns of its tables hold."""
+        columns: Columns | None = getattr(self.pipeline, "columns_", None)
+        if columns is None:
+            raise InputError(
+                f"{self.path} was learnt from svmlight, whose columns have no names",
+                hint="fires.load gives its pipeline to a program",
+            )
+        return columns
+
+    @property
+    def selected(self) -> tuple[Column, ...]:
+        """The columns that are selected, in the order of the table."""
+        chosen = set(self.pipeline.selected_columns)
+        return tuple(column for column in self.columns.used if column.name in chosen)
+
+    def features_of(self, column: str) -> dict[int, str]:
+        """The features that a column of the table becomes.
+
+        Parameters
+        ----------
+        column : str
+            Its name.
+
+        Returns
+        -------
+        dict of int to str
+            Their numbers, and what they are called.
+        """
+        columns = getattr(self.pipeline, "columns_", None)
+        names = self.pipeline.feature_names_in_.tolist()
+        origins = names if columns is None else columns.of_features
+        return {place: names[place] for place, name in enumerate(origins) if name == column}
+
+    @property
+    def target(self) -> Target | None:
+        """The column to predict, if the run has written down what it holds."""
+        from fires.columns.schema import Column
+        from fires.columns.target import Target
+
+        saved = self.facts.get("target")
+        return None if saved is None else Target(Column.from_json(saved), self.columns.hints)

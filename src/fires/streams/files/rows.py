@@ -1,0 +1,188 @@
+"""Rows of a table by their numbers, as they stand in it: nothing is to be learnt from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fires.columns.schema import Kind
+from fires.core.errors import InputError
+from fires.streams.base import Position
+from fires.streams.files.opening import Source, open_table, refuse_unknown
+from fires.streams.files.options import FOUND_OUT, TextOptions
+from fires.streams.files.read_ahead import read_ahead
+from fires.streams.files.stream import Rejected
+from fires.streams.files.svmlight import SvmlightFile
+from fires.streams.files.table import Chunk, FileTable, surprises_of, unreadable
+
+_SHOWN = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of a table.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        The columns asked for: as text, or as the numbers of their kind.
+    numbers : ndarray of int
+        The number of each row. The first is 1, and those that could not be read count too.
+    n_bytes : int
+        Bytes of the source used so far.
+    """
+
+    frame: pl.DataFrame
+    numbers: npt.NDArray[np.int64]
+    n_bytes: int = 0
+
+
+def open_rows(
+    path: Source | Sequence[Source],
+    kinds: Mapping[str, Kind],
+    keep: Sequence[str] = (),
+    if_there: Sequence[str] = (),
+    options: TextOptions = FOUND_OUT,
+) -> RowReader:
+    r"""Open a table of which only some columns are needed.
+
+    Parameters
+    ----------
+    path : path, "-" for standard input, or binary file; or a sequence of them
+        As in :func:`fires.streams.from_file`.
+    kinds : mapping of str to str
+        The columns that are needed, and the kind of each: "number", or "category" for text.
+    keep, if_there : sequence of str
+        Other columns, which come as text. The second may be absent.
+    options : TextOptions
+        What the user says about a text.
+
+    Returns
+    -------
+    RowReader
+        The rows, of these columns alone.
+
+    Raises
+    ------
+    InputError
+        With one line that names the columns that are not there.
+
+    Examples
+    --------
+    >>> import io
+    >>> text = io.BytesIO(b"age,town\n31,Ulm\n52\n27,Bonn\n")
+    >>> rows = open_rows(text, {"age": "number"}, ["town"])
+    >>> [(part.frame.rows(), part.numbers.tolist()) for part in rows.batches(100)]
+    [([('31', 'Ulm'), ('27', 'Bonn')], [1, 3])]
+    >>> rows.rejected.examples
+    ((3, '1 field, the header has 2'),)
+    """
+    table = open_table(path, options)
+    if isinstance(table, SvmlightFile):
+        raise InputError(f"{table.text.name} is svmlight, which has no names for its columns")
+    refuse_unknown(table, keep)
+    there = set(table.column_names)
+    lacking = [name for name in kinds if name not in there]
+    if lacking:
+        some = ", ".join(f'"{name}"' for name in lacking[:_SHOWN])
+        more = f" and {len(lacking) - _SHOWN:,} more" if len(lacking) > _SHOWN else ""
+        what = "the column" if len(lacking) == 1 else f"{len(lacking):,} columns"
+        raise InputError(f"{table.name} lacks {what} {some}{more}, which the run needs")
+    others = [*keep, *(name for name in if_there if name in there)]
+    return RowReader(table, {**kinds, **dict.fromkeys(others, "category")})
+
+
+class RowReader:
+    """The rows of a table, in order. Made by :func:`open_rows`.
+
+    Parameters
+    ----------
+    table : FileTable
+        The table.
+    kinds : mapping of str to str
+        The columns to read, and the kind of each.
+
+    Attributes
+    ----------
+    n_bytes : int or None
+        The size of the source; None if it is not known.
+    rejected : Rejected
+        The rows left out so far.
+    names : tuple of str
+        The columns that are read.
+    """
+
+    def __init__(self, table: FileTable, kinds: Mapping[str, Kind]) -> None:
+        self.n_bytes = table.n_bytes
+        self.rejected = Rejected(unit=table.unit)
+        self._table = table
+        self.names = tuple(kinds)
+        self._kinds = dict(kinds)
+
+    def surprises(self) -> list[str]:
+        """What a user should know about the table, in one line each.
+
+        Returns
+        -------
+        list of str
+            Empty if everything is as it seems.
+        """
+        return surprises_of(self._table)
+
+    def batches(self, batch_size: int) -> Iterator[Rows]:
+        """Hand out the rows in order, as soon as they are read.
+
+        Parameters
+        ----------
+        batch_size : int
+            How many rows there are at once, at most.
+
+        Yields
+        ------
+        Rows
+            Of a table without rows, none of them, once.
+        """
+        self.rejected = Rejected(unit=self._table.unit)
+        n_rows = 0
+        chunks = self._table.chunks(self._kinds, Position())
+        if self.n_bytes is not None:  # reading may wait for others, and then Ctrl-C would wait too
+            chunks = read_ahead(chunks)
+        with closing(chunks):
+            for chunk in chunks:
+                if chunk.faults:
+                    self.rejected = self.rejected.more(
+                        len(chunk.faults), chunk.faults, chunk.source
+                    )
+                frame, numbers = self._frame(chunk), _numbers(chunk, n_rows)
+                n_rows += len(chunk.lines) + len(chunk.faults)
+                for start in range(0, len(numbers), batch_size):
+                    part = slice(start, start + batch_size)
+                    yield Rows(frame[part], numbers[part], int(chunk.places[part][-1, 0]))
+        if n_rows == 0:
+            text = pl.DataFrame(schema=dict.fromkeys(self._kinds, pl.String))
+            yield Rows(text, np.empty(0, dtype=np.int64))
+        elif n_rows == self.rejected.count:
+            raise unreadable(self._table, *self.rejected.examples[0])
+
+    def _frame(self, chunk: Chunk) -> pl.DataFrame:
+        """The rows as one frame; a field of text with nothing in it is missing, quoted or not."""
+        frame = chunk.frame
+        if chunk.numbers is not None:
+            names, X = chunk.numbers
+            columns = [pl.Series(name, X[:, at]) for at, name in enumerate(names)]
+            frame = frame.hstack(columns) if frame.width else pl.DataFrame(columns)
+        if self._table.unit != "row":
+            frame = frame.with_columns(pl.col(pl.String).replace("", None))
+        return frame
+
+
+def _numbers(chunk: Chunk, n_before: int) -> npt.NDArray[np.int64]:
+    """The numbers of the rows, where those that could not be read have theirs too."""
+    faults = np.sort(np.array([line for line, _ in chunk.faults], dtype=np.int64))
+    between = np.searchsorted(faults, chunk.lines)
+    return n_before + 1 + np.arange(len(chunk.lines)) + between
