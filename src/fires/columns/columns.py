@@ -237,7 +237,7 @@ class Columns:
     @property
     def of_features(self) -> tuple[str, ...]:
         """For each feature, the name of the column that it comes from."""
-        return self.names
+        return tuple(self.used[place].name for place in self.groups.tolist())
 
     @property
     def left_out(self) -> tuple[Column, ...]:
@@ -377,7 +377,7 @@ class Columns:
         there = set(frame.columns)
         here = [place for place, column in enumerate(self.used) if column.name in there]
         X = np.full((len(frame), len(self.names)), np.nan)
-        X[:, here] = self._part(here).transform(frame)
+        X[:, np.isin(self.groups, here)] = self._part(here).transform(frame)
         return X
 
     def transform(self, frame: pl.DataFrame) -> npt.NDArray[np.float64]:
