@@ -75,13 +75,6 @@ class Change(NamedTuple):
     after: Column
 
 
-class _Rows(NamedTuple):
-    """Categories of rows and their targets, until their batch has ended."""
-
-    codes: Mapping[str, npt.NDArray[np.int64]]
-    y: npt.NDArray[Any]
-
-
 @dataclass(frozen=True, eq=False)
 class Tallies:
     """What was met in the rows encoded so far.
@@ -161,7 +154,6 @@ class Columns:
     def __init__(self, columns: Sequence[Column], hints: Hints | None = None) -> None:
         self.hints = hints or Hints()
         self.statistics: TargetStatistics | None = None
-        self._waiting: tuple[_Rows, ...] = ()
         self._know(tuple(columns))
         self.tallies = Tallies.none(len(self.used))
         self.changes: tuple[Change, ...] = ()
@@ -275,9 +267,7 @@ class Columns:
     def encode(
         self,
         frame: pl.DataFrame,
-        y: npt.NDArray[Any] | None = None,
         numbers: Numbers | None = None,
-        batch_size: int | None = None,
     ) -> tuple[npt.NDArray[np.float64], Columns]:
         """Turn rows into numbers, and learn from them what was not known of the columns.
 
@@ -288,23 +278,19 @@ class Columns:
         ----------
         frame : polars.DataFrame
             Has all the features, and maybe other columns.
-        y : ndarray, optional
-            The target of the rows, if categories are to be known by it.
         numbers : Numbers, optional
             The features that the frame lacks.
-        batch_size : int, optional
-            How many rows a batch has, counted from the first one: no row knows the target of
-            another one of its batch. By default these rows are one batch.
 
         Returns
         -------
         X : ndarray of float64 (n_rows, n_features)
-            NaN where a cell is missing or cannot be read.
+            NaN where a cell is missing or cannot be read. Categories are codes, which
+            :meth:`by_target` replaces.
         columns : Columns
             What is known now.
         """
         if numbers is not None:
-            return self._encode_many(frame, y, numbers, batch_size)
+            return self._encode_many(frame, numbers)
         X = self._plain(frame)
         if X is not None:
             return X, self._counted(X, {})
@@ -312,23 +298,18 @@ class Columns:
         cells = known._read(frame)
         turn, misfits = known._misfits(cells)
         if turn is None:
-            return known._with_codes(frame, y, cells, misfits, batch_size)
+            return known._with_codes(frame, cells, misfits)
         stop = turn + 1
         cells = {name: Cells(*(part[:stop] for part in cell)) for name, cell in cells.items()}
         _, misfits = known._misfits(cells)
-        head, tail = (None, None) if y is None else (y[:stop], y[stop:])
-        X, known = known._with_codes(frame[:stop], head, cells, misfits, batch_size)
+        X, known = known._with_codes(frame[:stop], cells, misfits)
         if stop == len(frame):
             return X, known
-        rest, known = known.encode(frame[stop:], tail, batch_size=batch_size)
+        rest, known = known.encode(frame[stop:])
         return np.concatenate([X, rest]), known
 
     def _encode_many(
-        self,
-        frame: pl.DataFrame,
-        y: npt.NDArray[Any] | None,
-        numbers: Numbers,
-        batch_size: int | None,
+        self, frame: pl.DataFrame, numbers: Numbers
     ) -> tuple[npt.NDArray[np.float64], Columns]:
         """The columns of a frame are encoded by themselves, and put among the numbers."""
         if self._are_plain and numbers.names == self.names and not any(scan(numbers.X)[1:]):
@@ -340,14 +321,13 @@ class Columns:
         huge = np.abs(numbers.X) > LARGEST
         X[:, self._first[there]] = self._without_words(np.where(huge, np.nan, numbers.X))
         part = self._part(here)
-        X[:, np.isin(self.groups, here)], part = part.encode(frame, y, batch_size=batch_size)
+        X[:, np.isin(self.groups, here)], part = part.encode(frame)
         known = self._with({column.name: column for column in part.all})._counted(X, {})
         missing, unreadable = known.tallies.missing.copy(), self.tallies.unreadable.copy()
         missing[here], unreadable[here] = part.tallies.missing, part.tallies.unreadable
         unreadable[there] += huge.sum(axis=0)
         missing[there] -= huge.sum(axis=0)
         known.tallies = replace(part.tallies, missing=missing, unreadable=unreadable)
-        known.statistics, known._waiting = part.statistics, part._waiting
         known.changes += tuple(change._replace(place=here[change.place]) for change in part.changes)
         return X, known
 
@@ -358,7 +338,7 @@ class Columns:
         part.tallies = replace(
             tallies, missing=tallies.missing[places], unreadable=tallies.unreadable[places]
         )
-        part.statistics, part._waiting = self.statistics, self._waiting
+        part.statistics = self.statistics
         return part
 
     def transform_some(self, frame: pl.DataFrame) -> npt.NDArray[np.float64]:
@@ -396,9 +376,62 @@ class Columns:
         X = self._plain(frame)
         if X is not None:
             return X
-        cells = self._read(frame)
-        values = {name: self._worth(name, codes) for name, codes in self._codes(cells).items()}
-        return self._assembled(frame, cells, values)
+        return self.by_target(self._assembled(frame, self._read(frame)))[0]
+
+    def by_target(
+        self, X: npt.NDArray[np.float64], y: npt.NDArray[Any] | None = None, stop: int | None = None
+    ) -> tuple[npt.NDArray[np.float64], Columns]:
+        """Put what categories say about the target in the place of their codes.
+
+        Parameters
+        ----------
+        X : ndarray (n_rows, n_features)
+            Rows of one batch, from :meth:`encode`.
+        y : ndarray, optional
+            Their target, to learn from. No row knows the target of another one of its batch.
+        stop : int, optional
+            How many rows were encoded, these included: a column that became one of categories
+            later is not yet one. By default these are the last ones.
+
+        Returns
+        -------
+        X : ndarray (n_rows, n_features)
+            A copy, if there are categories.
+        columns : Columns
+            What is known now.
+        """
+        if self.statistics is None:
+            return X, self
+        later = {change.place for change in self.changes if stop is not None and change.row >= stop}
+        codes = {}
+        for place, column in enumerate(self.used):
+            if column.kind != "category" or place in later:
+                continue
+            X = X if codes else X.copy()
+            first = self._first[place]
+            found = np.nan_to_num(X[:, first], nan=-1.0).astype(np.int64)
+            codes[column.name] = found
+            worth = self.statistics.values(column.name, found)[:, : column.slots]
+            X[:, first : first + column.slots] = worth
+        if not codes or y is None:
+            return X, self
+        return X, self.knowing(self.statistics.after(codes, y))
+
+    def knowing(self, statistics: TargetStatistics | None) -> Columns:
+        """The same columns, and what categories say about the target.
+
+        Parameters
+        ----------
+        statistics : TargetStatistics or None
+            What is known of it.
+
+        Returns
+        -------
+        Columns
+        """
+        other = copy.copy(self)
+        other.statistics = statistics
+        return other
 
     def _plain(self, frame: pl.DataFrame) -> npt.NDArray[np.float64] | None:
         """The rows at once, if all cells are good numbers already; None if not.
@@ -478,12 +511,7 @@ class Columns:
         return turn, misfits
 
     def _with_codes(
-        self,
-        frame: pl.DataFrame,
-        y: npt.NDArray[Any] | None,
-        cells: dict[str, Cells],
-        misfits: dict[str, tuple[str, ...]],
-        batch_size: int | None,
+        self, frame: pl.DataFrame, cells: dict[str, Cells], misfits: dict[str, tuple[str, ...]]
     ) -> tuple[npt.NDArray[np.float64], Columns]:
         """Give codes to new categories, encode, count, and change the kinds that did not fit."""
         known = self._with(
@@ -495,8 +523,7 @@ class Columns:
                 is not column.categories
             }
         )
-        known, values = known._worth_in_turn(known._codes(cells), y, batch_size)
-        X = known._assembled(frame, cells, values)
+        X = known._assembled(frame, cells)
         known = known._counted(X, cells)
         changed = {
             name: self._kind_of(pl.Series(name, texts, dtype=pl.String))
@@ -518,58 +545,6 @@ class Columns:
         )
         return X, known
 
-    def _codes(self, cells: Mapping[str, Cells]) -> dict[str, npt.NDArray[np.int64]]:
-        """The codes of categories, by column; -1 where one is missing."""
-        found = {}
-        for column in self.used:
-            if column.kind == "category":
-                codes = cells[column.name].values.replace_strict(
-                    [*column.categories, None],
-                    [*range(len(column.categories)), -1],
-                    default=self.hints.max_categories,
-                    return_dtype=pl.Int64,
-                )
-                found[column.name] = codes.to_numpy()
-        return found
-
-    def _worth(self, name: str, codes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """What categories are worth now, one column for each slot."""
-        if self.statistics is None:
-            return np.where(codes < 0, np.nan, codes)[:, None]
-        return self.statistics.values(name, codes)
-
-    def _worth_in_turn(
-        self,
-        codes: dict[str, npt.NDArray[np.int64]],
-        y: npt.NDArray[Any] | None,
-        batch_size: int | None,
-    ) -> tuple[Columns, dict[str, npt.NDArray[np.float64]]]:
-        """What categories are worth, batch after batch: each by the batches before it."""
-        if self.statistics is None or y is None or not codes:
-            return self, {name: self._worth(name, of_rows) for name, of_rows in codes.items()}
-        known, n_rows, stop = copy.copy(self), len(y), 0
-        parts: dict[str, list[npt.NDArray[np.float64]]] = {name: [] for name in codes}
-        while stop < n_rows:
-            start, stop = stop, n_rows
-            full = batch_size is None
-            if batch_size is not None:
-                left = batch_size - (self.tallies.n_rows + start) % batch_size
-                full, stop = left <= n_rows - start, min(start + left, n_rows)
-            now = {name: of_rows[start:stop] for name, of_rows in codes.items()}
-            for name, of_rows in now.items():
-                parts[name].append(known._worth(name, of_rows))
-            known._waiting = (*known._waiting, _Rows(now, y[start:stop]))
-            if full:
-                known._take_in()
-        return known, {name: np.concatenate(part) for name, part in parts.items()}
-
-    def _take_in(self) -> None:
-        """Learn from the rows of a batch that has ended."""
-        assert self.statistics is not None
-        for rows in self._waiting:
-            self.statistics = self.statistics.after(rows.codes, rows.y)
-        self._waiting = ()
-
     def _more_categories(self, column: Column, text: pl.Series) -> tuple[str, ...]:
         known = column.categories
         room = self.hints.max_categories - len(known)
@@ -580,26 +555,28 @@ class Columns:
         return (*known, *new) if new else known
 
     def _assembled(
-        self,
-        frame: pl.DataFrame,
-        cells: Mapping[str, Cells],
-        values: Mapping[str, npt.NDArray[np.float64]],
+        self, frame: pl.DataFrame, cells: Mapping[str, Cells]
     ) -> npt.NDArray[np.float64]:
         """All features as one array."""
-        columns: list[Any] = []
+        columns: dict[str, Any] = {}
         for column in self.used:
-            worth = values.get(column.name)
-            slots: list[Any]
-            if worth is not None:
-                slots = [worth[:, i] for i in range(min(column.slots, worth.shape[1]))]
-            elif column.name in cells:
-                slots = [cells[column.name].values.cast(pl.Float64)]
-            else:
-                slots = [frame[column.name]]
-            more = column.slots - len(slots)
-            columns += slots + [np.zeros(len(frame))] * more
-        named = {str(place): series for place, series in enumerate(columns)}
-        return pl.DataFrame(named).fill_nan(None).to_numpy(order="c") if named else np.empty((0, 0))
+            cell = cells.get(column.name)
+            numbers = frame[column.name] if cell is None else self._numbers(column, cell.values)
+            columns[str(len(columns))] = numbers
+            for _ in range(1, column.slots):  # what the other slots hold, the target tells
+                columns[str(len(columns))] = np.zeros(len(frame))
+        return pl.DataFrame(columns).to_numpy(order="c")
+
+    def _numbers(self, column: Column, values: pl.Series) -> pl.Series:
+        if column.kind != "category":
+            return values.cast(pl.Float64)
+        codes = [float(code) for code in range(len(column.categories))]
+        return values.replace_strict(
+            [*column.categories, None],
+            [*codes, None],
+            default=float(self.hints.max_categories),
+            return_dtype=pl.Float64,
+        )
 
     # --- what is known ----------------------------------------------------------------------
 

@@ -82,7 +82,8 @@ class Gate:
             frame = known.completed(frame, absent=isinstance(X, (list, tuple)))
         if learn:
             n_before = known.tallies.n_rows
-            matrix, known = known.encode(frame, y)
+            matrix, known = known.encode(frame)
+            matrix, known = known.by_target(matrix, y)
             self._restart_changed(known.restarted(n_before, known.tallies.n_rows))
             self.columns_ = known
         else:

@@ -300,17 +300,19 @@ class FileStream:
         batch_size = check_batch_size(batch_size)
         self.rejected = Rejected(unit=self._table.unit)
         n_rows, n_encoded = self._start.rows, self._known.tallies.n_rows
-        with closing(self._encoded(batch_size)) as blocks:
+        statistics = self._known.statistics
+        with closing(self._encoded()) as blocks:
             for X, y, places, columns in cut(blocks, batch_size):
                 restarted = columns.restarted(n_encoded, n_encoded + len(y))
                 n_rows, n_encoded = n_rows + len(y), n_encoded + len(y)
-                self.columns = columns
+                X, columns = columns.knowing(statistics).by_target(X, y, n_encoded)
+                self.columns, statistics = columns, columns.statistics
                 position = Position(n_rows, *places[-1].tolist())
                 yield Batch(X, y, position, restarted=restarted, columns=columns)
         if n_rows == 0 and self.rejected.examples:
             raise unreadable(self._table, *self.rejected.examples[0])
 
-    def _encoded(self, batch_size: int) -> Generator[PlacedRows, None, None]:
+    def _encoded(self) -> Generator[PlacedRows, None, None]:
         """Read, parse and encode the table, block by block."""
         kinds: dict[str, Kind] = {
             column.name: "number" if column.is_plain else "category" for column in self._known.used
@@ -323,11 +325,11 @@ class FileStream:
             kinds[target.name] = "category"
         chunks = self._table.chunks(kinds, self._start)
         if self.n_bytes is None:  # reading may wait for others, and then Ctrl-C would wait for it
-            return self._encode(chunks, kinds, batch_size)
-        return read_ahead(self._encode(read_ahead(chunks), kinds, batch_size))
+            return self._encode(chunks, kinds)
+        return read_ahead(self._encode(read_ahead(chunks), kinds))
 
     def _encode(
-        self, chunks: Generator[Chunk, None, None], kinds: dict[str, Kind], batch_size: int
+        self, chunks: Generator[Chunk, None, None], kinds: dict[str, Kind]
     ) -> Generator[PlacedRows, None, None]:
         """Turn chunks into arrays, and keep account of the rows that cannot be used."""
         columns, name = self._known, self.schema.target
@@ -342,7 +344,7 @@ class FileStream:
                 if chunk.faults or labels.usable is not None:
                     self._reject(chunk, labels.reasons, len(chunk.lines) - len(places))
                 _take_as_text(kinds, frame)
-                X, columns = columns.encode(frame.drop(name), labels.y, numbers, batch_size)
+                X, columns = columns.encode(frame.drop(name), numbers)
                 yield PlacedRows(X, labels.y, places, columns)
 
     def _reject(self, chunk: Chunk, reasons: Mapping[int, str], n_unusable: int) -> None:
