@@ -137,7 +137,8 @@ def command(
             watch = Watch(pipeline)
             source.watch = watch.see
             _learn(source, pipeline, batch_size, totals, folder, show)
-        stream.doubts = tuple(watch.settled(names, getattr(stream, "doubts", ())))
+        known = names if stream.columns is None else stream.columns.of_features
+        stream.doubts = tuple(watch.settled(known, getattr(stream, "doubts", ())))
         notices.tell(ended=True)
         if source.reason is None:
             _refuse_one_class(selector, reading.name, stream.schema.target)
@@ -145,10 +146,10 @@ def command(
             "ended_early": source.reason,
             "model": selector.model_,
             "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
-            "n_features": selector.n_features_in_,
+            "n_features": len(set(known)),
             "missing_values": pipeline.n_missing_,
             "target": stream.target.column.as_json() if hasattr(stream, "target") else None,
-            "alarms": alarm_rows(selector, names, totals),
+            "alarms": alarm_rows(selector, known, totals),
         }
         unsaved = None
         if folder is not None:

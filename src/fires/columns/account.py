@@ -96,18 +96,19 @@ def describe(columns: Columns) -> list[dict[str, Any]]:
                 "unreadable": int(tallies.unreadable[place]) if counted else None,
                 "distinct": None if facts is None else facts.distinct,
                 "example": None if facts is None or facts.example is None else short(facts.example),
-                "done": _done(column, facts),
+                "done": _done(column, facts, columns.statistics is not None),
             }
         )
     return rows
 
 
-def _done(column: Column, facts: Facts | None) -> str:
+def _done(column: Column, facts: Facts | None, by_target: bool) -> str:
     """What was done with a column."""
     if column.kind == "left out":
         return f"left out: {column.why}"
     if column.kind == "category":
-        return f"{len(column.categories):,} categories, numbered as they appear"
+        by = "known by the target of rows before" if by_target else "numbered as they appear"
+        return f"{len(column.categories):,} categories, {by}"
     seen = _read_as(column, facts)
     done = {
         "number": "used as it is",

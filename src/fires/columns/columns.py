@@ -15,6 +15,7 @@ from fires.columns import account
 from fires.columns.account import Facts
 from fires.columns.kinds import find_column, find_columns
 from fires.columns.schema import Column, Hints
+from fires.columns.statistics import TargetStatistics, labels_of
 from fires.columns.values import Cells, read_cells
 from fires.core.errors import StateError
 from fires.core.validation import LARGEST, refuse_names
@@ -62,14 +63,14 @@ class Change(NamedTuple):
     ----------
     row : int
         How many rows were encoded before.
-    feature : int
-        Which feature it is.
+    place : int
+        Which of the columns that are used it is.
     before, after : Column
         What the column was, and what it is.
     """
 
     row: int
-    feature: int
+    place: int
     before: Column
     after: Column
 
@@ -130,7 +131,12 @@ class Columns:
     all, used : tuple of Column
         All columns of the table, and those that become features.
     names : tuple of str
-        What the features are called.
+        What the features are called. With three classes or more, a column of categories becomes a
+        feature for each class.
+    groups : ndarray of int
+        For each feature, which of the columns in ``used`` it comes from.
+    statistics : TargetStatistics or None
+        What categories say about the target.
     tallies : Tallies
         What was met in the rows encoded so far.
     changes : tuple of Change
@@ -147,6 +153,7 @@ class Columns:
 
     def __init__(self, columns: Sequence[Column], hints: Hints | None = None) -> None:
         self.hints = hints or Hints()
+        self.statistics: TargetStatistics | None = None
         self._know(tuple(columns))
         self.tallies = Tallies.none(len(self.used))
         self.changes: tuple[Change, ...] = ()
@@ -156,8 +163,21 @@ class Columns:
         """Keep at hand what is asked for with every batch: there may be very many columns."""
         self.all = columns
         self.used = tuple(column for column in columns if column.kind != "left out")
-        self.names = tuple(column.name for column in self.used)
-        self._are_plain = all(column.is_plain for column in self.used)
+        self._places = {column.name: place for place, column in enumerate(self.used)}
+        slots = np.array([column.slots for column in self.used], dtype=np.intp)
+        self.groups = np.repeat(np.arange(len(slots)), slots)
+        self._first = np.cumsum(slots) - slots
+        self.names = tuple(self._places)
+        if len(self.groups) > len(slots):
+            self.names = tuple(name for column in self.used for name in self._slot_names(column))
+        self._are_plain = all(column.is_plain and column.slots == 1 for column in self.used)
+
+    def _slot_names(self, column: Column) -> list[str]:
+        """What the features of a column are called."""
+        labels = () if self.statistics is None else self.statistics.labels or ()
+        if column.slots == 1 or len(labels) != column.slots:
+            return [column.name] + [f"{column.name} ({i})" for i in range(2, column.slots + 1)]
+        return [f"{column.name} ({label})" for label in labels]
 
     @classmethod
     def learn(
@@ -165,6 +185,7 @@ class Columns:
         sample: pl.DataFrame,
         hints: Hints | None = None,
         names: Sequence[str] | None = None,
+        y: npt.NDArray[Any] | None = None,
     ) -> Self:
         """Find out what the columns of a sample hold.
 
@@ -176,6 +197,8 @@ class Columns:
             What the user says about the columns.
         names : sequence of str, optional
             The names of all columns, in order; those that the sample lacks are plain numbers.
+        y : ndarray, optional
+            The target. Without it, categories become codes.
 
         Returns
         -------
@@ -188,12 +211,42 @@ class Columns:
             columns = tuple(found.get(name) or Column(name, "number") for name in names)
         learnt = cls(columns, hints)
         learnt.facts = facts
+        if y is not None and len(y) and learnt.hints.categories == "target":
+            learnt.statistics = TargetStatistics(labels_of(y))
+            learnt._know(tuple(learnt._with_slots(column) for column in columns))
         return learnt
+
+    def _with_slots(self, column: Column) -> Column:
+        """A column of categories has a slot for each class; n categories need n - 1 at most."""
+        if self.statistics is None or column.kind not in ("category", "empty"):
+            return column
+        slots = self.statistics.n_slots
+        facts = self.facts.get(column.name)
+        if column.kind == "category" and facts is not None:
+            slots = max(1, min(slots, facts.distinct - 1))
+        return replace(column, slots=slots)
+
+    def leaving_out(self, whys: Mapping[str, str]) -> Columns:
+        """Without some columns.
+
+        Parameters
+        ----------
+        whys : mapping of str to str
+            The columns, and why each of them is left out.
+
+        Returns
+        -------
+        Columns
+            Before the first row.
+        """
+        other = self._with({name: Column(name, "left out", why=why) for name, why in whys.items()})
+        other.tallies = Tallies.none(len(other.used))
+        return other
 
     @property
     def of_features(self) -> tuple[str, ...]:
         """For each feature, the name of the column that it comes from."""
-        return self.names
+        return tuple(self.used[place].name for place in self.groups.tolist())
 
     @property
     def left_out(self) -> tuple[Column, ...]:
@@ -222,14 +275,16 @@ class Columns:
             If columns are absent that should not be, or there are new ones.
         """
         here, known = set(frame.columns), {column.name for column in self.all}
-        lacking = [name for name in self.names if name not in here]
+        lacking = [name for name in self._places if name not in here]
         new = [name for name in frame.columns if name not in known]
         if new or (lacking and not absent):
             refuse_names(lacking, new)
         return frame.with_columns(pl.lit(None).alias(name) for name in lacking)
 
     def encode(
-        self, frame: pl.DataFrame, numbers: Numbers | None = None
+        self,
+        frame: pl.DataFrame,
+        numbers: Numbers | None = None,
     ) -> tuple[npt.NDArray[np.float64], Columns]:
         """Turn rows into numbers, and learn from them what was not known of the columns.
 
@@ -246,7 +301,8 @@ class Columns:
         Returns
         -------
         X : ndarray of float64 (n_rows, n_features)
-            NaN where a cell is missing or cannot be read.
+            NaN where a cell is missing or cannot be read. Categories are codes, which
+            :meth:`by_target` replaces.
         columns : Columns
             What is known now.
         """
@@ -258,52 +314,48 @@ class Columns:
         known = self._opened(frame)
         cells = known._read(frame)
         turn, misfits = known._misfits(cells)
-        if turn is not None:
-            before, after = frame[: turn + 1], frame[turn + 1 :]
-            cells = {
-                name: Cells(*(part[: turn + 1] for part in cell)) for name, cell in cells.items()
-            }
-            _, misfits = known._misfits(cells)
-            X, known = known._with_codes(before, cells, misfits)
-            if len(after) == 0:
-                return X, known
-            rest, known = known.encode(after)
-            return np.concatenate([X, rest]), known
-        return known._with_codes(frame, cells, misfits)
+        if turn is None:
+            return known._with_codes(frame, cells, misfits)
+        stop = turn + 1
+        cells = {name: Cells(*(part[:stop] for part in cell)) for name, cell in cells.items()}
+        _, misfits = known._misfits(cells)
+        X, known = known._with_codes(frame[:stop], cells, misfits)
+        if stop == len(frame):
+            return X, known
+        rest, known = known.encode(frame[stop:])
+        return np.concatenate([X, rest]), known
 
     def _encode_many(
         self, frame: pl.DataFrame, numbers: Numbers
     ) -> tuple[npt.NDArray[np.float64], Columns]:
-        """The features of a frame are encoded by themselves, and put among the numbers."""
+        """The columns of a frame are encoded by themselves, and put among the numbers."""
         if self._are_plain and numbers.names == self.names and not any(scan(numbers.X)[1:]):
             X = self._without_words(numbers.X)
             return X, self._counted(X, {})
-        places = {name: place for place, name in enumerate(self.names)}
-        here = [places[name] for name in self.names if name in frame.columns]
-        there = [places[name] for name in numbers.names]
-        X = np.empty((len(numbers.X), len(places)))
+        here = [place for name, place in self._places.items() if name in frame.columns]
+        there = [self._places[name] for name in numbers.names]
+        X = np.zeros((len(numbers.X), len(self.groups)))
         huge = np.abs(numbers.X) > LARGEST
-        X[:, there] = self._without_words(np.where(huge, np.nan, numbers.X))
+        X[:, self._first[there]] = self._without_words(np.where(huge, np.nan, numbers.X))
         part = self._part(here)
-        X[:, here], part = part.encode(frame)
+        X[:, np.isin(self.groups, here)], part = part.encode(frame)
         known = self._with({column.name: column for column in part.all})._counted(X, {})
         missing, unreadable = known.tallies.missing.copy(), self.tallies.unreadable.copy()
         missing[here], unreadable[here] = part.tallies.missing, part.tallies.unreadable
         unreadable[there] += huge.sum(axis=0)
         missing[there] -= huge.sum(axis=0)
         known.tallies = replace(part.tallies, missing=missing, unreadable=unreadable)
-        known.changes += tuple(
-            change._replace(feature=here[change.feature]) for change in part.changes
-        )
+        known.changes += tuple(change._replace(place=here[change.place]) for change in part.changes)
         return X, known
 
     def _part(self, places: list[int]) -> Columns:
-        """Some of the features, as if there were no others."""
+        """Some of the columns, as if there were no others."""
         part = Columns([self.used[place] for place in places], self.hints)
         tallies = self.tallies
         part.tallies = replace(
             tallies, missing=tallies.missing[places], unreadable=tallies.unreadable[places]
         )
+        part.statistics = self.statistics
         return part
 
     def transform_some(self, frame: pl.DataFrame) -> npt.NDArray[np.float64]:
@@ -322,7 +374,7 @@ class Columns:
         there = set(frame.columns)
         here = [place for place, column in enumerate(self.used) if column.name in there]
         X = np.full((len(frame), len(self.names)), np.nan)
-        X[:, here] = self._part(here).transform(frame)
+        X[:, np.isin(self.groups, here)] = self._part(here).transform(frame)
         return X
 
     def transform(self, frame: pl.DataFrame) -> npt.NDArray[np.float64]:
@@ -336,12 +388,67 @@ class Columns:
         Returns
         -------
         ndarray of float64 (n_rows, n_features)
-            A category without a code gets the one that all others share.
+            A category that nothing is known of says nothing.
         """
         X = self._plain(frame)
-        if X is None:
-            X = self._assembled(frame, self._read(frame))
-        return X
+        if X is not None:
+            return X
+        return self.by_target(self._assembled(frame, self._read(frame)))[0]
+
+    def by_target(
+        self, X: npt.NDArray[np.float64], y: npt.NDArray[Any] | None = None, stop: int | None = None
+    ) -> tuple[npt.NDArray[np.float64], Columns]:
+        """Put what categories say about the target in the place of their codes.
+
+        Parameters
+        ----------
+        X : ndarray (n_rows, n_features)
+            Rows of one batch, from :meth:`encode`.
+        y : ndarray, optional
+            Their target, to learn from. No row knows the target of another one of its batch.
+        stop : int, optional
+            How many rows were encoded, these included: a column that became one of categories
+            later is not yet one. By default these are the last ones.
+
+        Returns
+        -------
+        X : ndarray (n_rows, n_features)
+            A copy, if there are categories.
+        columns : Columns
+            What is known now.
+        """
+        if self.statistics is None:
+            return X, self
+        later = {change.place for change in self.changes if stop is not None and change.row >= stop}
+        codes: dict[str, npt.NDArray[np.int64]] = {}
+        for place, column in enumerate(self.used):
+            if column.kind != "category" or place in later:
+                continue
+            X = X if codes else X.copy()
+            first = self._first[place]
+            found = np.nan_to_num(X[:, first], nan=-1.0).astype(np.int64)
+            codes[column.name] = found
+            worth = self.statistics.values(column.name, found)[:, : column.slots]
+            X[:, first : first + column.slots] = worth
+        if not codes or y is None:
+            return X, self
+        return X, self.knowing(self.statistics.after(codes, y))
+
+    def knowing(self, statistics: TargetStatistics | None) -> Columns:
+        """The same columns, and what categories say about the target.
+
+        Parameters
+        ----------
+        statistics : TargetStatistics or None
+            What is known of it.
+
+        Returns
+        -------
+        Columns
+        """
+        other = copy.copy(self)
+        other.statistics = statistics
+        return other
 
     def _plain(self, frame: pl.DataFrame) -> npt.NDArray[np.float64] | None:
         """The rows at once, if all cells are good numbers already; None if not.
@@ -375,7 +482,7 @@ class Columns:
             values = read_cells(frame[column.name], column, self.hints).source
             first = values.drop_nulls().head(1)
             if len(first):
-                found[column.name] = self._kind_of(first)
+                found[column.name] = replace(self._kind_of(first), slots=column.slots)
         return self._with(found)
 
     def _kind_of(self, values: pl.Series) -> Column:
@@ -444,11 +551,13 @@ class Columns:
         known.tallies = replace(known.tallies, misfits=kept)
         if not changed:
             return X, known
-        places = {column.name: place for place, column in enumerate(known.used)}
         before = {column.name: column for column in known.used}
+        changed = {
+            name: replace(column, slots=before[name].slots) for name, column in changed.items()
+        }
         known = known._with(changed)
         known.changes += tuple(
-            Change(known.tallies.n_rows, places[name], before[name], column)
+            Change(known.tallies.n_rows, known._places[name], before[name], column)
             for name, column in changed.items()
         )
         return X, known
@@ -466,24 +575,25 @@ class Columns:
         self, frame: pl.DataFrame, cells: Mapping[str, Cells]
     ) -> npt.NDArray[np.float64]:
         """All features as one array."""
-        columns = [
-            self._numbers(column, cells[column.name].values)
-            if column.name in cells
-            else frame[column.name]
-            for column in self.used
-        ]
+        columns: dict[str, Any] = {}
+        for column in self.used:
+            cell = cells.get(column.name)
+            numbers = frame[column.name] if cell is None else self._numbers(column, cell.values)
+            columns[str(len(columns))] = numbers
+            for _ in range(1, column.slots):  # what the other slots hold, the target tells
+                columns[str(len(columns))] = np.zeros(len(frame))
         return pl.DataFrame(columns).to_numpy(order="c")
 
     def _numbers(self, column: Column, values: pl.Series) -> pl.Series:
         if column.kind != "category":
-            return values.cast(pl.Float64).alias(column.name)
+            return values.cast(pl.Float64)
         codes = [float(code) for code in range(len(column.categories))]
         return values.replace_strict(
             [*column.categories, None],
             [*codes, None],
             default=float(self.hints.max_categories),
             return_dtype=pl.Float64,
-        ).alias(column.name)
+        )
 
     # --- what is known ----------------------------------------------------------------------
 
@@ -500,13 +610,12 @@ class Columns:
         missing, unreadable = before.missing, before.unreadable
         examples = before.examples
         if scan(X)[0]:
-            n_empty = np.isnan(X).sum(axis=0)
+            n_empty = np.isnan(X if self._are_plain else X[:, self._first]).sum(axis=0)
             n_bad = np.zeros(len(n_empty), dtype=np.int64)
-            for place, name in enumerate(self.names) if cells else ():
-                cell = cells.get(name)
-                if cell is None or not cell.n_unreadable:
+            for name, cell in cells.items():
+                if not cell.n_unreadable:
                     continue
-                n_bad[place] = cell.n_unreadable
+                n_bad[self._places[name]] = cell.n_unreadable
                 if name not in examples:
                     first = cell.source.filter(cell.unreadable)[0]
                     examples = {**examples, name: str(first)}
@@ -533,7 +642,8 @@ class Columns:
         tuple of int
             The features.
         """
-        return tuple(change.feature for change in self.changes if start <= change.row < stop)
+        places = [change.place for change in self.changes if start <= change.row < stop]
+        return tuple(np.flatnonzero(np.isin(self.groups, places)).tolist()) if places else ()
 
     def describe(self) -> list[dict[str, Any]]:
         """What each column of the table holds, and what was done with it.
@@ -575,6 +685,7 @@ class Columns:
             "missing": tallies.missing.tolist(),
             "unreadable": tallies.unreadable.tolist(),
             "misfits": {name: list(texts) for name, texts in tallies.misfits.items()},
+            "statistics": None if self.statistics is None else self.statistics.as_json(),
         }
 
     @classmethod
@@ -597,8 +708,11 @@ class Columns:
         """
         try:
             hints = Hints(**saved["hints"])
-            columns = cls([Column.from_json(column) for column in saved["columns"]], hints)
-            known = set(columns.names)
+            columns = cls([], hints)
+            if saved["statistics"] is not None:
+                columns.statistics = TargetStatistics.from_json(saved["statistics"])
+            columns._know(tuple(Column.from_json(column) for column in saved["columns"]))
+            known = set(columns._places)
             counts = {
                 name: np.array(saved[name], dtype=np.int64) for name in ("missing", "unreadable")
             }

@@ -26,7 +26,7 @@ from fires.columns.columns import Columns
 from fires.columns.copies import copies, leaks
 from fires.columns.frames import as_polars
 from fires.columns.ids_and_clocks import clocks, constants, ids_of_numbers, ids_of_text
-from fires.columns.schema import Column, Doubt
+from fires.columns.schema import Doubt
 from fires.columns.seen import LEAST, Seen
 
 
@@ -87,16 +87,6 @@ def without_doubtful(columns: Columns, doubts: Sequence[Doubt]) -> Columns:
         Unless all would be left out: then they are what they were.
     """
     whys = {doubt.column: doubt.why for doubt in doubts if doubt.is_no_feature}
-    if not whys or not set(columns.names) - set(whys):
+    if not whys or not {column.name for column in columns.used} - set(whys):
         return columns
-    other = Columns(
-        [
-            Column(column.name, "left out", why=whys[column.name])
-            if column.name in whys
-            else column
-            for column in columns.all
-        ],
-        columns.hints,
-    )
-    other.facts = columns.facts
-    return other
+    return columns.leaving_out(whys)

@@ -58,9 +58,10 @@ class Column:
     """A column, its kind and, in order of their codes, the categories met so far.
 
     Numbers, flags (true is 1), dates (seconds since 1970 in UTC) and durations (seconds) become
-    numbers. A category becomes 0, 1, 2, ... in order of first appearance. A column is ``empty``
-    until its first value decides what it is. Only a target can be ``integer``: its integers, flags
-    and categories stay the labels they are.
+    numbers. A category becomes what it says about the target (:mod:`fires.columns.statistics`), or
+    without a target 0, 1, 2, ... in order of first appearance. A column is ``empty`` until its
+    first value decides what it is. Only a target can be ``integer``: its integers, flags and
+    categories stay the labels they are.
 
     Parameters
     ----------
@@ -74,6 +75,8 @@ class Column:
         The category of code 0, of code 1, and so on.
     why : str
         Why it is left out, or what is unusual about it; in words that follow its name.
+    slots : int
+        How many features it becomes.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class Column:
     form: NumberForm | DateForm | None = None
     categories: tuple[str, ...] = ()
     why: str = ""
+    slots: int = 1
 
     @property
     def is_plain(self) -> bool:
@@ -101,7 +105,8 @@ class Column:
             Without the empty fields at its end.
         """
         form = None if self.form is None else asdict(self.form)
-        values = [self.name, self.kind, form, list(self.categories), self.why]
+        slots = None if self.slots == 1 else self.slots
+        values = [self.name, self.kind, form, list(self.categories), self.why, slots]
         while not values[-1]:
             values.pop()
         return values
@@ -124,14 +129,15 @@ class Column:
         StateError
             If they are something else.
         """
-        if not isinstance(values, list) or not 2 <= len(values) <= 5:
+        if not isinstance(values, list) or not 2 <= len(values) <= 6:
             raise StateError("a column is not what it should be")
-        name, kind, form, categories, why = values + [None, [], ""][len(values) - 2 :]
-        if not (isinstance(name, str) and kind in get_args(Kind) and isinstance(why, str)):
+        name, kind, form, categories, why, slots = values + [None, [], "", 1][len(values) - 2 :]
+        fits = isinstance(name, str) and kind in get_args(Kind) and isinstance(why, str)
+        if not fits or type(slots) is not int or not 1 <= slots <= 1000:
             raise StateError(f"the column {name!r} is not what it should be")
         if not isinstance(categories, list) or not all(isinstance(c, str) for c in categories):
             raise StateError(f"the categories of {name!r} are not what they should be")
-        return cls(name, kind, _form(name, form), tuple(categories), why)
+        return cls(name, kind, _form(name, form), tuple(categories), why, slots)
 
 
 def _form(name: str, form: Any) -> NumberForm | DateForm | None:
@@ -162,6 +168,8 @@ class Hints:
         How 02/01/2024 is to be read.
     max_categories : int
         How many categories of a column get a code of their own. All later ones share the next.
+    categories : {"target", "codes"}
+        How categories become numbers: by the target of the rows before, or as 0, 1, 2, ...
     """
 
     categorical: Sequence[str] = ()
@@ -171,6 +179,7 @@ class Hints:
     thousands: str | None = None
     dates: DateOrder | None = None
     max_categories: int = 1000
+    categories: Literal["target", "codes"] = "target"
 
     @property
     def na_numbers(self) -> list[float]:

@@ -14,6 +14,7 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fires.evaluation.by_column import ByColumn, column_names
 from fires.evaluation.changes import Change
 from fires.evaluation.out_folder import OutFolder, naming
 from fires.evaluation.records import Step
@@ -181,6 +182,11 @@ def _feature_table(
     columns: npt.NDArray[np.intp] | None = None,
 ) -> Table:
     """The columns of :func:`feature_rows`: a million features are too many for a dict each."""
+    share = totals.share_selected
+    if getattr(selector, "groups_", None) is not None:  # what the user knows are columns
+        seen = ByColumn(selector)
+        columns = None if columns is None else np.unique(seen.groups[columns])
+        selector, names, share = seen, column_names(selector, names), share[seen.first]
     ranking = selector.ranking_
     order = np.argsort(ranking)
     if columns is not None:
@@ -203,7 +209,7 @@ def _feature_table(
         "high": high[order],
         "above_noise": above_noise[order],
         "selected": selector.get_support()[order],
-        "share_selected": totals.share_selected[order],
+        "share_selected": share[order],
     }
     by_class = by_class[:, order]
     if len(by_class) >= 3:
@@ -257,8 +263,8 @@ def _change_row(change: Change | None, names: tuple[str, ...]) -> dict[str, Any]
     if change is None:
         return {}
     return {
-        "left": [names[column] for column in change.left.tolist()],
-        "came": [names[column] for column in change.came.tolist()],
+        "left": list(dict.fromkeys(names[column] for column in change.left.tolist())),
+        "came": list(dict.fromkeys(names[column] for column in change.came.tolist())),
         "before": change.before | {"batches": change.n_before},
         "after": change.after | {"batches": change.n_after},
     }

@@ -73,7 +73,7 @@ class Watch:
         selector = self._pipeline.selector
         if not self._pipeline.has_learnt or not 2 <= X.shape[1] <= _MOST_COLUMNS:
             return
-        first = int(np.argmax(selector.weights_))
+        first = int(np.argmax(selector.weights_))  # of a column in several features, the first
         if self._rivals is None or self._rivals.column != first or batch.restarted:
             self._rivals = _Rivals(first, self._pipeline)
         if self._rivals.n_tested < _LAST_ROWS:
@@ -112,7 +112,10 @@ class Watch:
         """
         if self._values is None:
             return list(doubts)
-        constant = {names[j] for j in self._constant.tolist() if not np.isnan(self._values[j])}
+        held = {names[j] for j in self._constant.tolist() if not np.isnan(self._values[j])}
+        still = set(self._constant.tolist())
+        # A column may become several features: it is constant if all of them are.
+        constant = held - {name for j, name in enumerate(names) if j not in still}
         rows = f"has one value only, in all {self._n_rows:,} rows"
         kept = [doubt for doubt in doubts if doubt.kind != "constant" or doubt.column in constant]
         kept = [replace(one, why=rows) if one.kind == "constant" else one for one in kept]
@@ -120,7 +123,8 @@ class Watch:
         why = "" if self._rivals is None else self._rivals.verdict()
         if self._rivals is not None and why and names[self._rivals.column] not in known:
             kept.append(Doubt(names[self._rivals.column], "leak", why))
-        kept += [Doubt(name, "constant", rows) for name in names if name in constant - known]
+        new = dict.fromkeys(name for name in names if name in constant - known)
+        kept += [Doubt(name, "constant", rows) for name in new]
         return kept
 
 

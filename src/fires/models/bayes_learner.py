@@ -476,6 +476,15 @@ class BayesLearner:
             var = np.where(self._unclear[:, columns], self.prior, var)
         return _pick(var, self._leader(columns))
 
+    def scored(self) -> tuple[Floats, Floats]:
+        """Coefficients as :meth:`scores` looks at them, and how far chance may take them.
+
+        Returns
+        -------
+        mu, sigma : ndarray (n_parameter_rows, n_features)
+        """
+        return self._means(), np.maximum(self._spread(), 1e-12)
+
     def features(self) -> Belief:
         """Posterior mean and standard deviation. See :class:`fires.models.base.Learner`.
 

@@ -24,6 +24,7 @@ from fires.core.validation import as_numbers
 from fires.drift.alarms import Alarm, alarms_from_array, alarms_to_array
 from fires.drift.features import FeatureAlarms
 from fires.drift.surprise import SurpriseAlarm
+from fires.kernels import top_k
 from fires.kernels.features import weigh
 from fires.models.base import BaseModel, Learner, Rates
 from fires.models.bayes_learner import KEPT_ROWS, BayesLearner
@@ -36,6 +37,7 @@ from fires.models.neural import NeuralNet
 from fires.models.soft_tree import SoftTree
 from fires.scaling import SCALES
 from fires.selectors.base import OnlineSelector
+from fires.selectors.groups import Groups
 from fires.selectors.membership import Membership
 from fires.selectors.selector import same_kind
 
@@ -89,6 +91,10 @@ class FIRES(OnlineSelector):
     score : {"auto", "omega"}, default="auto"
         What features are ranked by. ``"auto"``: by the running mean of the absolute importance
         (Bayesian update), or by omega (gradient update). ``"omega"``: by omega in any case.
+    groups : sequence, optional
+        For each feature, a label; features with the same one are ranked and selected together, and
+        ``n_features_to_select`` counts groups. By default each feature is for itself, but for the
+        columns of a table that become several features.
     drift : {"auto", "alarm", None} or detector, default="auto"
         Which changes raise an alarm; after one about all features, most of the evidence is
         dropped. ``"auto"``: with the Bayesian update, :mod:`fires.drift.likelihood` watches all
@@ -192,6 +198,7 @@ class FIRES(OnlineSelector):
         memory: float = 10_000.0,
         score: str = "auto",
         drift: Any = "auto",
+        groups: Any = None,
         learning_rate: float = 0.01,
         learning_rate_sigma: float | None = None,
         uncertainty_penalty: float = 0.01,
@@ -210,6 +217,7 @@ class FIRES(OnlineSelector):
         self.memory = memory
         self.score = score
         self.drift = drift
+        self.groups = groups
         self.learning_rate = learning_rate
         self.learning_rate_sigma = learning_rate_sigma
         self.uncertainty_penalty = uncertainty_penalty
@@ -306,6 +314,53 @@ class FIRES(OnlineSelector):
         reach = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * self.uncertainties_
         return self.importances_ - reach, self.importances_ + reach
 
+    @property
+    def groups_(self) -> npt.NDArray[np.intp] | None:
+        """For each feature, the number of its group; None if every feature is for itself."""
+        groups = self._grouping()
+        return None if groups is None else groups.of.copy()
+
+    def group_belief(self) -> Belief:
+        """Importance and uncertainty of every group, as :mod:`fires.selectors.groups` defines them.
+
+        Returns
+        -------
+        Belief
+            ``mu`` and ``sigma``, one entry per group. A group of one feature has that feature's.
+        """
+        self._check_fitted()
+        groups, by_class = self._grouping(), getattr(self._learner_, "by_class", None)
+        if groups is None:
+            return self._belief()
+        if by_class is not None:
+            return groups.belief(*by_class())
+        belief = self._belief()
+        return groups.belief(belief.mu[None], belief.sigma[None])
+
+    def _grouping(self) -> Groups | None:
+        """The groups that the user named, or that the columns of a table make."""
+        if "_groups_" not in self.__dict__:
+            labels, columns = self.groups, getattr(self, "columns_", None)
+            if labels is None and columns is not None:
+                labels = columns.groups if len(columns.groups) > len(columns.used) else None
+            groups = None if labels is None else Groups(labels)
+            if groups is not None and len(groups.of) != self.n_features_in_:
+                raise ValueError(
+                    f"groups has {len(groups.of)} labels for {self.n_features_in_} features."
+                )
+            self._groups_ = groups
+        return self._groups_
+
+    def _resolve_k(self) -> int:
+        groups = self._grouping()
+        if groups is None:
+            return super()._resolve_k()
+        n_features, self.n_features_in_ = self.n_features_in_, groups.n
+        try:
+            return super()._resolve_k()
+        finally:
+            self.n_features_in_ = n_features
+
     def _weighting(self) -> tuple[Any, ...]:
         return self.uncertainty_penalty, self.weight_penalty, self.score
 
@@ -328,6 +383,15 @@ class FIRES(OnlineSelector):
         return mu.copy()
 
     def _weights(self) -> Floats:
+        groups = self._grouping()
+        if groups is None:
+            return self._own_weights()
+        own = self._own_weights()
+        of_groups: Floats = own if self._by_rule else groups.best(own)
+        return np.asarray(of_groups[groups.of])
+
+    def _own_weights(self) -> Floats:
+        """The weight of every feature; of every group where members are kept by a rule."""
         if self._by_rule:
             return self._members_.means()
         belief = self._belief()
@@ -337,9 +401,12 @@ class FIRES(OnlineSelector):
         return weights
 
     def _selected(self) -> npt.NDArray[np.intp]:
-        if self._by_rule and len(self._members_.columns) == self._resolve_k():
-            return self._members_.columns
-        return super()._selected()
+        k, groups = self._resolve_k(), self._grouping()
+        by_rule = self._by_rule and len(self._members_.columns) == k
+        if groups is None:
+            return self._members_.columns if by_rule else super()._selected()
+        chosen = self._members_.columns if by_rule else top_k(groups.best(self.weights_), k)
+        return np.flatnonzero(np.isin(groups.of, chosen))
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -392,7 +459,7 @@ class FIRES(OnlineSelector):
         """Take note of alarms, and choose the members."""
         n_rows = float(batch.n_rows if batch.weight is None else batch.weight.sum())
         if not hasattr(self, "_members_"):
-            self._members_ = Membership(self.n_features_in_)
+            self._members_ = Membership(self._n_candidates())
         strengths = learner.strengths
         if self._detector_ is not None and _detects(self._detector_, learner.losses.tolist()):
             learner.forget_most()
@@ -407,10 +474,19 @@ class FIRES(OnlineSelector):
             moved = self._feature_alarms_.update(*learner.by_class(), learner.prior_deviations())
             for feature, strength in moved.items():
                 self._raise_alarm(batch, strength, feature)
-        self._members_.renew(
-            *(learner.scores, learner.variances, learner.prior, self._resolve_k(), n_rows),
-            learner.touched,
-        )
+        k, groups = self._resolve_k(), self._grouping()
+        if groups is None:
+            scores, variances, touched = learner.scores, learner.variances, learner.touched
+            self._members_.renew(scores, variances, learner.prior, k, n_rows, touched)
+            return
+        belief = groups.belief(*learner.scored())
+        mu, var = np.abs(belief.mu), belief.sigma**2
+        self._members_.renew(mu.__getitem__, var.__getitem__, learner.prior, k, n_rows)
+
+    def _n_candidates(self) -> int:
+        """How many features, or groups of them, there are to select from."""
+        groups = self._grouping()
+        return self.n_features_in_ if groups is None else groups.n
 
     def restart_features(self, columns: Sequence[int | str]) -> Self:
         """Forget what was learnt about some features; everything else stays.
@@ -447,7 +523,9 @@ class FIRES(OnlineSelector):
     def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
         self._learner_.restart_features(columns)
         if hasattr(self, "_members_"):
-            self._members_.restart_features(columns)
+            groups = self._grouping()
+            chosen = columns if groups is None else np.unique(groups.of[columns])
+            self._members_.restart_features(chosen)
             self._feature_alarms_.restart_features(columns, self.n_features_in_)
 
     def _target(self, batch: CheckedBatch) -> npt.NDArray[Any]:
@@ -641,11 +719,12 @@ class FIRES(OnlineSelector):
             return
         self._count_batch()
         if by_bayes:
-            self._members_ = Membership(self.n_features_in_)
+            self._members_ = Membership(self._n_candidates())
         found, sizes = SimpleNamespace(), {"J": self.n_features_in_}
         restore(found, _ALARMS, header, arrays, sizes)
         for name, part in self._parts().items():
-            restore(part, part.learnt, {}, part_of(name, arrays), sizes)
+            of_part = {"J": self._n_candidates()} if name == "members" else sizes
+            restore(part, part.learnt, {}, part_of(name, arrays), of_part)
         if by_bayes:
             self._members_.refresh()
         self._n_batches_, self._rows_since_alarm_ = found.n_batches, found.rows_since_alarm

@@ -44,7 +44,7 @@ class Gate:
         learn: bool = False,
     ) -> CheckedBatch:
         """Check a batch. The first one fixes the number of columns, and what they hold."""
-        X, names = self._as_numbers(X, learn=learn)
+        X, names = self._as_numbers(X, y, learn=learn)
         matrix = validation.as_matrix(X, type(self).__name__)
         if "n_features_in_" not in self.__dict__:
             known = getattr(self, "feature_names_in_", names)
@@ -59,7 +59,7 @@ class Gate:
         columns = getattr(self, "columns_", None)
         return CheckedBatch(matrix, target, weight, n_missing, classes, columns=columns)
 
-    def _as_numbers(self, X: Any, *, learn: bool = False) -> tuple[Any, Any]:
+    def _as_numbers(self, X: Any, y: Any = None, *, learn: bool = False) -> tuple[Any, Any]:
         """The rows and the names of their columns, with numbers for text, categories and dates."""
         known = getattr(self, "columns_", None)
         is_first = learn and known is None and "n_features_in_" not in self.__dict__
@@ -72,8 +72,10 @@ class Gate:
         from fires.columns.frames import as_polars
 
         frame = as_polars(X)
+        if y is not None:
+            y = validation.as_target(y, len(frame), type(self).__name__)
         if known is None:
-            known = Columns.learn(frame)
+            known = Columns.learn(frame, y=y)
             for column in known.left_out:
                 raise ValueError(f"Column {column.name!r} {column.why}; leave it out.")
         else:
@@ -81,6 +83,7 @@ class Gate:
         if learn:
             n_before = known.tallies.n_rows
             matrix, known = known.encode(frame)
+            matrix, known = known.by_target(matrix, y)
             self._restart_changed(known.restarted(n_before, known.tallies.n_rows))
             self.columns_ = known
         else:

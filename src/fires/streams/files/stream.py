@@ -80,6 +80,7 @@ def from_file(
     decimal: str | None = None,
     thousands: str | None = None,
     dates: Literal["day-first", "month-first"] | None = None,
+    categories: Literal["target", "codes"] = "target",
     delimiter: str | None = None,
     encoding: str | None = None,
     header: bool = True,
@@ -125,6 +126,9 @@ def from_file(
         found out.
     dates : {"day-first", "month-first"}, optional
         How 02/01/2024 is read, where the sample does not tell.
+    categories : {"target", "codes"}
+        How categories become numbers: by the target of the rows before
+        (:mod:`fires.columns.statistics`), or as 0, 1, 2, ... in order of appearance.
     delimiter : str, optional
         What separates the fields, where it should not be guessed.
     encoding : str, optional
@@ -175,7 +179,9 @@ def from_file(
     from fires.streams.files.options import TextOptions
     from fires.streams.files.svmlight import SvmlightFile, SvmlightStream
 
-    hints = Hints(categorical, numeric, na_values, decimal, thousands, dates, max_categories)
+    hints = Hints(
+        categorical, numeric, na_values, decimal, thousands, dates, max_categories, categories
+    )
     table = open_table(path, TextOptions(delimiter, encoding, header, comment), block_size)
     if isinstance(table, SvmlightFile):
         return cast("FileStream", SvmlightStream(table, start))  # it can do the same
@@ -183,7 +189,7 @@ def from_file(
         raise Question("the column to predict is not named", table.name, "say {target=COL}")
     name = target.column.name if isinstance(target, Target) else target
     used = choose_columns(table, name, [exclude] if isinstance(exclude, str) else exclude)
-    if columns is not None and {*columns.names, name} - set(used):
+    if columns is not None and {*(c.name for c in columns.used), name} - set(used):
         raise InputError(f"{table.name} does not have the columns of the earlier run")
     doubts: tuple[Doubt, ...] = ()
     if columns is None or isinstance(target, str):
@@ -194,7 +200,8 @@ def from_file(
             target = Target.learn(sample[target], hints, holds)
         if columns is None:
             features = [column for column in used if column != name]
-            columns = Columns.learn(sample.drop(name), hints, features)
+            known = target.read(sample[name]).y
+            columns = Columns.learn(sample.drop(name), hints, features, known)
             doubts = _find_doubts(sample, columns, target)
             if not keep_doubtful:
                 columns = without_doubtful(columns, doubts)
@@ -345,11 +352,13 @@ class FileStream:
         batch_size = check_batch_size(batch_size)
         self.rejected = Rejected(unit=self._table.unit)
         n_rows, n_encoded = self._start.rows, self._known.tallies.n_rows
+        statistics = self._known.statistics
         with closing(self._encoded()) as blocks:
             for X, y, places, columns in cut(blocks, batch_size):
                 restarted = columns.restarted(n_encoded, n_encoded + len(y))
                 n_rows, n_encoded = n_rows + len(y), n_encoded + len(y)
-                self.columns = columns
+                X, columns = columns.knowing(statistics).by_target(X, y, n_encoded)
+                self.columns, statistics = columns, columns.statistics
                 position = Position(n_rows, *places[-1].tolist())
                 yield Batch(X, y, position, restarted=restarted, columns=columns)
         if n_rows == 0 and self.rejected.examples:

@@ -1,0 +1,101 @@
+"""What was learnt, column by column of the table: some columns become several features."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.belief import Floats
+from fires.core.weighting import rank
+
+
+class ByColumn:
+    """A selector as its users see it: one entry for each group of features.
+
+    Parameters
+    ----------
+    selector : FIRES
+        What has learnt, in groups.
+
+    Examples
+    --------
+    >>> from fires import FIRES
+    >>> X = np.random.default_rng(0).normal(size=(500, 3))
+    >>> selector = FIRES(1, groups=["town", "town", "age"]).fit(X, X[:, 1] > 0)
+    >>> seen = ByColumn(selector)
+    >>> seen.ranking_, seen.get_support()
+    (array([1, 2]), array([ True, False]))
+    """
+
+    def __init__(self, selector: Any) -> None:
+        self._selector = selector
+        self.groups: npt.NDArray[np.intp] = selector.groups_
+        belief = selector.group_belief()
+        self.importances_: Floats = belief.mu
+        self.uncertainties_: Floats = belief.sigma
+        self.first = np.unique(self.groups, return_index=True)[1]
+        self.weights_: Floats = selector.weights_[self.first]
+        self.ranking_ = rank(self.weights_)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._selector, name)
+
+    def get_support(self) -> npt.NDArray[np.bool_]:
+        """Which groups are selected.
+
+        Returns
+        -------
+        ndarray of bool
+        """
+        support: npt.NDArray[np.bool_] = self._selector.get_support()[self.first]
+        return support
+
+    def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """The interval of each importance; that of several features together is not below 0.
+
+        Parameters
+        ----------
+        confidence : float
+            The probability.
+
+        Returns
+        -------
+        low, high : ndarray (n_groups,)
+        """
+        reach = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * self.uncertainties_
+        several = np.bincount(self.groups) > 1
+        low = self.importances_ - reach
+        return np.where(several, np.maximum(low, 0.0), low), self.importances_ + reach
+
+    @property
+    def class_importances_(self) -> Floats:
+        """For each class, how much the groups matter for it."""
+        by_class = self._selector.class_importances_
+        several = np.bincount(self.groups) > 1
+        squares = np.array([np.bincount(self.groups, weights=row * row) for row in by_class])
+        return np.asarray(np.where(several, np.sqrt(squares), by_class[:, self.first]))
+
+
+def column_names(selector: Any, names: tuple[str, ...]) -> tuple[str, ...]:
+    """What the groups of a selector are called.
+
+    Parameters
+    ----------
+    selector : FIRES
+        What has learnt, in groups.
+    names : tuple of str
+        What its features are called.
+
+    Returns
+    -------
+    tuple of str
+        The columns of the table, or the first feature of each group.
+    """
+    columns = getattr(selector, "columns_", None)
+    if columns is not None and selector.groups is None:
+        return tuple(column.name for column in columns.used)
+    first = np.unique(selector.groups_, return_index=True)[1]
+    return tuple(names[place] for place in first.tolist())
