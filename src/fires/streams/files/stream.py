@@ -162,7 +162,7 @@ def from_file(
     --------
     >>> import io
     >>> text = b"age,town,paid\n31,Bonn,yes\n52,Ulm,no\nold,Ulm,no\n45,Ulm\n?,Ulm,yes\n27,Ulm,no\n"
-    >>> stream = from_file(io.BytesIO(text), "paid")
+    >>> stream = from_file(io.BytesIO(text), "paid", categories="codes")
     >>> [(batch.X.tolist(), batch.y.tolist()) for batch in stream.batches(3)]
     [([[31.0, 0.0], [52.0, 1.0], [nan, 1.0]], ['yes', 'no', 'no']),
      ([[nan, 1.0], [27.0, 1.0]], ['yes', 'no'])]
