@@ -18,6 +18,7 @@ PARTS = (
     "robust",
     "sparse",
     "imbalance",
+    "categories",
     "nets",
     "null",
 )

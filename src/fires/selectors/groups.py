@@ -7,10 +7,13 @@ that greater than 0, so the variances of the coefficients are taken off. With :m
 variance,
 
 .. math:: \mu = \bar\sigma \sqrt{\max(\lambda, 0)}, \qquad
-          \sigma = \bar\sigma \sqrt{\frac{2 m + 4 \lambda}{4 \max(\lambda, \sqrt{m / 2})}}
+          \sigma = \bar\sigma \frac{\sqrt{2 m + 4 \lambda}}
+                   {\sqrt{\max(\lambda, \sqrt{m / 2})} \, (1 + \lambda / (\lambda + 2 m))}
 
-which is the standard deviation of the root of a non-central chi-squared variable. A group of one
-feature is that feature, sign and all.
+:math:`2 m + 4 \lambda` is the variance of a non-central chi-squared variable. For a large
+:math:`\lambda` this is the standard deviation of its root; for a small one it is greater, so that
+an interval leaves out 0 as seldom as it should where there is nothing. A group of one feature is
+that feature, sign and all.
 """
 
 from __future__ import annotations
@@ -77,11 +80,12 @@ class Groups:
         mean_variance = np.maximum(variances / self.size, 1e-300)
         excess = np.maximum((squares - variances) / mean_variance, 0.0)
         least = np.sqrt(0.5 * self.size)
-        wide = (2.0 * self.size + 4.0 * excess) / (4.0 * np.maximum(excess, least))
+        wide = np.sqrt((2.0 * self.size + 4.0 * excess) / np.maximum(excess, least))
+        wide /= 1.0 + excess / (excess + 2.0 * self.size)
         scale = np.sqrt(mean_variance)
         return (
             np.where(self._alone, alone, scale * np.sqrt(excess)),
-            np.where(self._alone, scale, scale * np.sqrt(wide)),
+            np.where(self._alone, scale, scale * wide),
         )
 
     def belief(self, mu: Floats, sigma: Floats) -> Belief:
