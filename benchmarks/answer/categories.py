@@ -1,8 +1,8 @@
 """Does a column of categories that decides the target rank where it should?
 
-Ten streams: 2 to 1,000 categories, evenly or by Zipf's law, with categories that come only half-way;
-two classes, four classes and numbers. Beside the deciding column stand five other columns of
-categories and six of numbers, all of them noise.
+Ten streams: 2 to 1,000 categories, evenly or by Zipf's law, with categories that come only
+half-way; two classes, four classes and numbers. Beside the deciding column stand five other columns
+of categories and six of numbers, all of them noise.
 """
 
 from __future__ import annotations
