@@ -754,7 +754,9 @@ def test_equal_selections_beat_nothing():
     found = compare(lambda: noise, {"fires": lambda seed: FIRES(2)}, seeds=3)
     assert set(found.beaten) == {"all", "random", "majority"}
     assert not any(found.beaten.values())
-    assert any("no selection beats all features, features at random or" in note for note in found.notes())
+    assert any(
+        "no selection beats all features, features at random or" in note for note in found.notes()
+    )
 
 
 # Numbers

@@ -569,3 +569,14 @@ def test_without_river_one_line_says_what_to_install(monkeypatch):
     needs = r"fires.integrations.river needs river: pip install 'fires\[river\]'"
     with pytest.raises(MissingExtra, match=needs):
         importlib.import_module("fires.integrations.river")
+
+
+def test_text_keys_of_many_classes_are_kept_as_keys():
+    rng = np.random.default_rng(0)
+    model = FiresSelector(FIRES(1), batch_size=50)
+    for _ in range(600):
+        level = int(rng.integers(0, 9))
+        x = {"town": f"t{level}", "age": float(rng.normal()), "open": str(rng.integers(0, 2))}
+        model.learn_one(x, "ABC"[level % 3])
+    assert model.selector.n_features_in_ == 4
+    assert model.transform_one(x) == {"town": x["town"]}

@@ -291,13 +291,17 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
         if self._kept is None:
             if not hasattr(self.selector, "n_samples_seen_"):
                 return list(keys)
-            support = self.selector.get_support()
+            support, columns = self.selector.get_support(), getattr(self.selector, "columns_", None)
+            if columns is not None:  # a key with categories may be several features
+                support = np.isin(np.arange(len(columns.used)), columns.groups[support])
             self._kept = [key for key, slot in self._slots.items() if support[slot]]
         return self._kept
 
 
 def _names_of(selector: OnlineSelector) -> list[str]:
-    """What the features of a selector are called, if it knows them yet."""
+    """What the keys of a selector are called, if it knows them yet."""
+    if getattr(selector, "columns_", None) is not None:
+        return [column.name for column in selector.columns_.used]
     names = getattr(selector, "feature_names_in_", None)
     if names is None:
         return [f"x{j}" for j in range(getattr(selector, "n_features_in_", 0))]
