@@ -149,6 +149,7 @@ def test_the_paper_has_no_intercept_no_scale_and_rates_of_one_hundredth():
         "n_features_to_select": 7,
         "model": "probit",
         "update": "gradient",
+        "groups": None,
         "memory": 10_000.0,
         "score": "omega",
         "drift": None,

@@ -11,8 +11,9 @@ rows, and :math:`m = 10` rows that draw a rare category to :math:`p`. Of a numer
 mean, drawn to the mean of all rows in the same way. Rows fade away after 10,000 others. No row
 knows its own target, nor that of any row of its batch: the number is as honest as a prediction.
 
-Measured against codes and against one column per category (``benchmarks/answer/categories.py``),
-this found the deciding column most often, from 2 to 1,000 categories.
+``benchmarks/answer/categories.py`` measures it: a column of 2 to 1,000 categories that decides the
+target ranks first, where codes let it fall as low as 12th of 12. One feature per category does as
+well, at the cost of as many features.
 """
 
 from __future__ import annotations

@@ -343,7 +343,12 @@ class FIRES(OnlineSelector):
             labels, columns = self.groups, getattr(self, "columns_", None)
             if labels is None and columns is not None:
                 labels = columns.groups if len(columns.groups) > len(columns.used) else None
-            groups = None if labels is None else Groups(labels)
+            try:
+                groups = None if labels is None else Groups(list(labels))
+            except TypeError:
+                raise ValueError(
+                    f"groups must be a sequence with a label for each feature; got {labels!r}."
+                ) from None
             if groups is not None and len(groups.of) != self.n_features_in_:
                 raise ValueError(
                     f"groups has {len(groups.of)} labels for {self.n_features_in_} features."
