@@ -399,7 +399,7 @@ def read(source, **options):
     """All rows there are, the stream, and the error that ended it."""
     X, y, stream, error = [], [], None, None
     try:
-        stream = from_file(source, "y", **options)
+        stream = from_file(source, "y", categories="codes", **options)
         for batch in stream.batches(16):
             X += batch.X.tolist()
             y += batch.y.tolist()

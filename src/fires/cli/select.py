@@ -25,6 +25,7 @@ from fires.cli.text import EXPECTED, message, printable, saying_where
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
+    from fires.columns import Doubt
     from fires.evaluation.records import Step
     from fires.evaluation.run_folder import RunFolder
     from fires.evaluation.totals import RunTotals
@@ -138,7 +139,8 @@ def command(
             source.watch = watch.see
             _learn(source, pipeline, batch_size, totals, folder, show)
         known = names if stream.columns is None else stream.columns.of_features
-        stream.doubts = tuple(watch.settled(known, getattr(stream, "doubts", ())))
+        found = watch.settled(known, getattr(stream, "doubts", ()))
+        stream.doubts = tuple(doubt for doubt in found if not _varies(doubt, stream))
         notices.tell(ended=True)
         if source.reason is None:
             _refuse_one_class(selector, reading.name, stream.schema.target)
@@ -235,6 +237,13 @@ def _end(source: Interruptible, n_rows: int, out: Path | None, unsaved: OSError 
         click.echo(printable(f"{learnt}; what ended the run is our fault:"), err=True)
         raise source.error
     raise InputError(f"{source.reason}; {learnt}") from source.error
+
+
+def _varies(doubt: Doubt, stream: FileStream) -> bool:
+    """Whether a column that seems constant has several categories, which all say the same."""
+    columns = () if stream.columns is None else stream.columns.used
+    several = {column.name for column in columns if len(column.categories) > 1}
+    return doubt.kind == "constant" and doubt.column in several
 
 
 def _refuse_one_class(selector: FIRES, file: str, target: str) -> None:

@@ -37,6 +37,7 @@ _MOST_CLASSES = 10
 _FEW = 20  # more different whole numbers than these are amounts
 _REACH = 3.0  # standard deviations of a numeric target that count
 _LEAST = 1e-6
+_NOTHING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +129,7 @@ class TargetStatistics:
             p = self.base / self.base_weight
             out = (table.sums[rows] * fade[:, None] + _PRIOR_ROWS * p) / weight[:, None]
             out = out - p if self.labels is None else _logit(out) - _logit(p)
+            out[np.abs(out) < _NOTHING] = 0.0  # rounding must not make a constant seem to change
         out[codes < 0] = np.nan
         return out
 
@@ -280,7 +282,7 @@ def labels_of(y: npt.NDArray[Any]) -> tuple[Any, ...] | None:
     (('b',), None)
     """
     labels, counts = np.unique(y, return_counts=True)
-    if y.dtype.kind == "f" and (len(labels) > _FEW or (y != np.round(y)).any()):
+    if y.dtype.kind == "f" and (len(labels) > 2 or (y != np.round(y)).any()):
         return None
     if y.dtype.kind in "iu" and len(labels) > max(_FEW, len(y) // 2):
         return None

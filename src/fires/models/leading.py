@@ -194,7 +194,10 @@ class Leading:
         """
         if not some_repeat_level(self.information, _LEVEL):
             return None
-        mean, deviation = self.estimate()
+        try:
+            mean, deviation = self.estimate()
+        except np.linalg.LinAlgError:  # weights so large that nothing else counts beside them
+            return None
         unsure = np.abs(mean) < _CLEAR * deviation
         return np.asarray(unsure & repeats_level(self.information, _LEVEL))
 
