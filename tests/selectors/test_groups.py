@@ -49,7 +49,7 @@ def test_a_group_goes_on_after_loading(tmp_path):
 
 def test_a_wrong_number_of_labels_is_one_line():
     X, y = rows(100)
-    with pytest.raises(ValueError, match="groups has 2 labels for 7 features"):
+    with pytest.raises(ValueError, match="groups must have a label for each of the 7 features"):
         FIRES(1, groups=["a", "b"]).fit(X, y)
 
 

@@ -339,22 +339,31 @@ class FIRES(OnlineSelector):
 
     def _grouping(self) -> Groups | None:
         """The groups that the user named, or that the columns of a table make."""
-        if "_groups_" not in self.__dict__:
-            labels, columns = self.groups, getattr(self, "columns_", None)
-            if labels is None and columns is not None:
-                labels = columns.groups if len(columns.groups) > len(columns.used) else None
-            try:
-                groups = None if labels is None else Groups(list(labels))
-            except TypeError:
-                raise ValueError(
-                    f"groups must be a sequence with a label for each feature; got {labels!r}."
-                ) from None
-            if groups is not None and len(groups.of) != self.n_features_in_:
-                raise ValueError(
-                    f"groups has {len(groups.of)} labels for {self.n_features_in_} features."
-                )
-            self._groups_ = groups
-        return self._groups_
+        known = self.__dict__.get("_groups_")
+        if known is None or known[0] is not self.groups:
+            groups = self._find_groups()
+            if known is not None and known[1] != groups:
+                raise ValueError("groups cannot change once something was learnt.")
+            self._groups_ = known = self.groups, groups
+        found: Groups | None = known[1]
+        return found
+
+    def _find_groups(self) -> Groups | None:
+        labels, columns = self.groups, getattr(self, "columns_", None)
+        if labels is None and columns is not None and len(columns.groups) > len(columns.used):
+            labels = columns.groups
+        if labels is None:
+            return None
+        try:
+            groups = Groups([] if isinstance(labels, str) else list(labels))
+        except TypeError:
+            groups = Groups([])
+        if len(groups.of) != self.n_features_in_:
+            raise ValueError(
+                f"groups must have a label for each of the {self.n_features_in_} features; "
+                f"got {labels!r}."
+            )
+        return groups
 
     def _resolve_k(self) -> int:
         groups = self._grouping()

@@ -53,7 +53,8 @@ class Groups:
 
     def __init__(self, labels: Sequence[Any]) -> None:
         numbers: dict[Any, int] = {}
-        self.of = np.array([numbers.setdefault(label, len(numbers)) for label in labels])
+        found = [numbers.setdefault(label, len(numbers)) for label in labels]
+        self.of = np.array(found, dtype=np.intp)
         self.n = len(numbers)
         self.size = np.bincount(self.of, minlength=self.n).astype(np.float64)
         self._alone = self.size == 1.0
