@@ -173,23 +173,6 @@ class TargetStatistics:
             other.tables[name] = table
         return other
 
-    def without(self, name: str) -> TargetStatistics:
-        """What is known without a column.
-
-        Parameters
-        ----------
-        name : str
-            The column.
-
-        Returns
-        -------
-        TargetStatistics
-            Another object.
-        """
-        other = copy.copy(self)
-        other.tables = {known: table for known, table in self.tables.items() if known != name}
-        return other
-
     def _targets(self, y: npt.NDArray[Any]) -> Floats:
         """The target as numbers, one column for each slot."""
         if self.labels is not None:
