@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from fires.evaluation.compare import Comparison
-    from fires.streams.files import FileStream
+    from fires.streams.table_stream import TableStream
 
 _EXAMPLES = """\b
 Examples:
@@ -177,7 +177,7 @@ def command(
         raise InputError(what) from unsaved
 
 
-def _open(reading: Reading, target: str | None, score: str) -> FileStream:
+def _open(reading: Reading, target: str | None, score: str) -> TableStream:
     """The rows of the file; a target that may be both is asked about in the words of compare."""
     holds = "classes" if score in _OF_CLASSES else "numbers" if score in _OF_NUMBERS else "auto"
     try:
@@ -189,7 +189,7 @@ def _open(reading: Reading, target: str | None, score: str) -> FileStream:
         raise InputError(error.what, error.where, hint) from None
 
 
-def _is_numeric(stream: FileStream, score: str, batch_size: int) -> bool:
+def _is_numeric(stream: TableStream, score: str, batch_size: int) -> bool:
     """Whether the target holds numbers, by what is compared or by its first rows."""
     from fires.core.classes import has_fractions
 

@@ -15,7 +15,7 @@ from fires.core.errors import InputError
 if TYPE_CHECKING:
     from fires.evaluation.totals import RunTotals
     from fires.streams.base import Batch
-    from fires.streams.files import FileStream
+    from fires.streams.table_stream import TableStream
 
 Item = TypeVar("Item")
 
@@ -129,7 +129,7 @@ class Interruptible(EndsEarly["Batch"]):
 
     Parameters
     ----------
-    stream : FileStream
+    stream : TableStream
         Where the batches come from. It is read once.
     batch_size : int
         Rows of a batch.
@@ -144,7 +144,7 @@ class Interruptible(EndsEarly["Batch"]):
         Told of every batch before it is handed out.
     """
 
-    def __init__(self, stream: FileStream, batch_size: int, totals: RunTotals) -> None:
+    def __init__(self, stream: TableStream, batch_size: int, totals: RunTotals) -> None:
         super().__init__(stream.batches(batch_size), totals)
         self.schema = stream.schema
         self.watch: Callable[[Batch], None] | None = None

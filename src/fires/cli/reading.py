@@ -19,9 +19,8 @@ from fires.core.errors import InputError, Question
 
 if TYPE_CHECKING:
     from fires.columns.schema import Kind
-    from fires.streams.files import FileStream
     from fires.streams.files.rows import RowReader
-    from fires.streams.files.stream import Rejected
+    from fires.streams.table_stream import Rejected, TableStream
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class Reading:
             for file in self.files
         )
 
-    def open(self, target: str | None, **more: Any) -> FileStream:
+    def open(self, target: str | None, **more: Any) -> TableStream:
         """Make a stream of the rows.
 
         Parameters
@@ -99,7 +98,7 @@ class Reading:
 
         Returns
         -------
-        FileStream
+        TableStream
             The stream.
         """
         from fires.streams.files import from_file
@@ -117,7 +116,7 @@ class Reading:
                 **more,
             )
 
-    def look(self, target: str | None = None) -> FileStream:
+    def look(self, target: str | None = None) -> TableStream:
         """Find out what the columns hold, from the first rows alone.
 
         Parameters
@@ -127,7 +126,7 @@ class Reading:
 
         Returns
         -------
-        FileStream
+        TableStream
             Of use for its ``columns`` and ``surprises``.
         """
         from fires.columns import Hints
@@ -265,7 +264,7 @@ def rejected_lines(rejected: Rejected) -> list[str]:
 
     Examples
     --------
-    >>> from fires.streams.files.stream import Rejected
+    >>> from fires.streams.table_stream import Rejected
     >>> rejected_lines(Rejected(2, ((5, "2 fields, the header has 3"),)))
     ['2 rows could not be used:', '  line 5: 2 fields, the header has 3', '  ...']
     """
@@ -282,13 +281,13 @@ class Notices:
 
     Parameters
     ----------
-    stream : FileStream or RowReader
+    stream : TableStream or RowReader
         What is read. What its first rows show is told at once.
     quiet : bool
         Whether nothing is to be told.
     """
 
-    def __init__(self, stream: FileStream | RowReader, quiet: bool) -> None:
+    def __init__(self, stream: TableStream | RowReader, quiet: bool) -> None:
         self._stream, self._quiet = stream, quiet
         self._told: set[str] = set()
         self.tell()
@@ -307,7 +306,7 @@ class Notices:
             self._told.add(line)
 
 
-def doubt_lines(stream: FileStream | RowReader, *, ended: bool) -> list[str]:
+def doubt_lines(stream: TableStream | RowReader, *, ended: bool) -> list[str]:
     """What is doubtful about the columns, and what to do: one line each.
 
     Nothing is said of constants before the end: they may change. Nothing is said at all with
@@ -315,7 +314,7 @@ def doubt_lines(stream: FileStream | RowReader, *, ended: bool) -> list[str]:
 
     Parameters
     ----------
-    stream : FileStream or RowReader
+    stream : TableStream or RowReader
         What is read; rows that are only read raise no doubts.
     ended : bool
         Whether all rows were seen.

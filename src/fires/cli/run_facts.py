@@ -13,17 +13,17 @@ import click
 from fires.core.version import __version__
 
 if TYPE_CHECKING:
-    from fires.streams.files import FileStream
+    from fires.streams.table_stream import TableStream
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
 
 
-def run_facts(stream: FileStream, started: float, **known: Any) -> dict[str, Any]:
+def run_facts(stream: TableStream, started: float, **known: Any) -> dict[str, Any]:
     """When a command was run on a file, with what settings, and which rows it could not use.
 
     Parameters
     ----------
-    stream : FileStream
+    stream : TableStream
         The rows of the file; it has come to its end.
     started : float
         What ``time.perf_counter`` said at the beginning.

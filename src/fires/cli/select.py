@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from fires.pipeline import OnlinePipeline
     from fires.selectors.fires import FIRES
     from fires.streams.base import Batch
-    from fires.streams.files import FileStream
-    from fires.streams.files.stream import Rejected
+    from fires.streams.table_stream import Rejected, TableStream
 
 _EXAMPLES = """\b
 Examples:
@@ -172,7 +171,7 @@ def command(
 
 
 def _pipeline(
-    selector: FIRES, model: str, scale: str | None, stream: FileStream, first: Batch
+    selector: FIRES, model: str, scale: str | None, stream: TableStream, first: Batch
 ) -> OnlinePipeline:
     """A Perceptron if the target holds classes, a regression if it holds numbers."""
     from fires.core.classes import has_fractions
@@ -239,7 +238,7 @@ def _end(source: Interruptible, n_rows: int, out: Path | None, unsaved: OSError 
     raise InputError(f"{source.reason}; {learnt}") from source.error
 
 
-def _varies(doubt: Doubt, stream: FileStream) -> bool:
+def _varies(doubt: Doubt, stream: TableStream) -> bool:
     """Whether a column that seems constant has several categories, which all say the same."""
     columns = () if stream.columns is None else stream.columns.used
     several = {column.name for column in columns if len(column.categories) > 1}

@@ -11,7 +11,7 @@ import polars as pl
 
 from fires.columns.account import short
 from fires.columns.kinds import find_column
-from fires.columns.schema import N_EXAMPLES, NO_HINTS, Column, Hints, NumberForm
+from fires.columns.schema import NO_HINTS, Column, Hints, NumberForm
 from fires.columns.text import drop_words, tidy
 from fires.columns.values import kind_of_type, read_cells
 from fires.core.errors import InputError, Question
@@ -40,7 +40,7 @@ class Labels:
     usable : ndarray of bool, or None
         Which rows have one; None if all of them do.
     reasons : dict of int to str
-        What is wrong with the first of the other rows, by their number.
+        What is wrong with the other rows, by their number.
     """
 
     y: npt.NDArray[Any]
@@ -182,8 +182,8 @@ class Target:
             return Labels(_as_array(read))
         usable = read.is_not_null().to_numpy()
         reasons = {}
-        for row in np.flatnonzero(~usable)[:N_EXAMPLES].tolist():
-            found = cells.source[row]
+        missing = np.flatnonzero(~usable)
+        for row, found in zip(missing.tolist(), cells.source.gather(missing), strict=True):
             reasons[row] = (
                 f'no value in the target column "{name}"'
                 if found is None

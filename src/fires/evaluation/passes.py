@@ -175,8 +175,8 @@ class OnePass:
             yield from self._stream.batches(batch_size)
             return
         restarted: list[int] = []
-        for X, y, places, columns in cut(self._kept(batch_size, restarted), batch_size):
-            yield Batch(X, y, places[-1], tuple(restarted), columns)
+        for rows in cut(self._kept(batch_size, restarted), batch_size):
+            yield Batch(rows.X, rows.y, rows.places[-1], tuple(restarted), rows.columns)
             restarted.clear()
 
     def _kept(self, batch_size: int, restarted: list[int]) -> Iterator[PlacedRows]:

@@ -30,11 +30,14 @@ class Position:
     file : int
         Where there are several files: which of them, from 0. ``bytes`` counts over all of them,
         ``offset`` and ``line`` within this one.
+    mark : JSON value, optional
+        Where reading goes on in what is no file: the offset of each partition of a topic, the id of
+        an entry, the greatest key of a query.
 
     Examples
     --------
-    >>> Position()
-    Position(rows=0, bytes=0, offset=0, line=0, file=0)
+    >>> Position(rows=100, mark="1526919030474-55").mark
+    '1526919030474-55'
     """
 
     rows: int = 0
@@ -42,6 +45,7 @@ class Position:
     offset: int = 0
     line: int = 0
     file: int = 0
+    mark: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +65,8 @@ class Batch:
         anew.
     columns : Columns, optional
         What the rows were encoded with.
+    waited : bool
+        The batch has fewer rows than it should, since no more came for a while.
 
     Examples
     --------
@@ -73,6 +79,7 @@ class Batch:
     position: Position = field(default_factory=Position)
     restarted: tuple[int, ...] = ()
     columns: Any = None
+    waited: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -110,7 +117,12 @@ class Schema:
 
 
 class Stream(Protocol):
-    """A source of batches. Each call of ``batches`` starts again from the beginning."""
+    """A source of batches. Each call of ``batches`` starts again from the beginning.
+
+    A stream that can be left and taken up again has two more methods. ``bookmark()`` gives JSON
+    values: where the last batch ends that was handed out, and what is known there. The stream
+    ``after(bookmark)`` begins with the next batch.
+    """
 
     @property
     def schema(self) -> Schema:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -10,21 +11,46 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fires.core.errors import InputError
+from fires.streams.table import Fault
+
+_MOST_FAULTS = 10_000
+"""Faults that wait for the end of their batch; more are handed on before it."""
 
 
 class PlacedRows(NamedTuple):
     """Rows as a matrix, their labels, and the place in the source at which each of them ends.
 
-    ``columns`` is what they were encoded with, if anything.
+    Parameters
+    ----------
+    X, y : matrix and ndarray
+        The rows and their labels. A block without rows says that a source has no more for now.
+    places : ndarray
+        Where each row ends.
+    columns : object
+        What they were encoded with, if anything.
+    faults : sequence of (int, Fault)
+        Records that could not be used, each with the number of rows of its block before it.
+    start : object
+        What has to be known to read the block of the last row again.
+    n_used : int
+        How many rows of that block come before the end of these.
+    waited : bool
+        The batch has fewer rows than it should, since no more came for a while.
     """
 
     X: Any
     y: npt.NDArray[Any]
     places: npt.NDArray[Any]
     columns: Any = None
+    faults: Sequence[tuple[int, Fault]] = ()
+    start: Any = None
+    n_used: int = 0
+    waited: bool = False
 
 
-def cut(blocks: Iterable[PlacedRows], size: int) -> Iterator[PlacedRows]:
+def cut(
+    blocks: Iterable[PlacedRows], size: int, *, skip: int = 0, max_wait: float | None = None
+) -> Iterator[PlacedRows]:
     """Cut blocks into batches; only those across a seam are copied.
 
     Parameters
@@ -33,11 +59,17 @@ def cut(blocks: Iterable[PlacedRows], size: int) -> Iterator[PlacedRows]:
         Of any length.
     size : int
         Rows of a batch.
+    skip : int
+        How many of the first rows were handed out before, and are left out, with the faults before
+        them.
+    max_wait : float, optional
+        After so many seconds, rows are handed out though they are too few for a batch.
 
     Yields
     ------
     PlacedRows
-        As many rows; the last may have fewer.
+        As many rows; the last may have fewer. Its faults come before its last row. Faults behind
+        the last row of all, and those that are too many to wait, come without rows.
 
     Raises
     ------
@@ -50,37 +82,78 @@ def cut(blocks: Iterable[PlacedRows], size: int) -> Iterator[PlacedRows]:
     >>> [batch.y.tolist() for batch in cut(blocks, 2)]
     [[0, 1], [2, 0], [1, 2], [3]]
     """
-    held: list[PlacedRows] = []  # rows that are too few for a batch
-    n_held = 0
+    held = _Held()
     broken: InputError | None = None
     rest = iter(blocks)
     while True:
         try:
-            X, y, places, columns = next(rest)
+            block = next(rest)
         except StopIteration:
             break
         except InputError as error:  # the rows before the damage come first
             broken = error
             break
-        start = 0
-        for stop in range(size - n_held, len(y) + 1, size):
-            held.append(PlacedRows(X[start:stop], y[start:stop], places[start:stop], columns))
-            yield _joined(held)
-            held, n_held, start = [], 0, stop
-        if start < len(y):
-            held.append(PlacedRows(X[start:], y[start:], places[start:], columns))
-            n_held += len(y) - start
-    if held:
-        yield _joined(held)
+        n_rows, start = len(block.y), min(skip, len(block.y))
+        skip -= start
+        found = [fault for fault in block.faults if fault[0] >= start]
+        for stop in (*range(start + size - held.n_rows, n_rows, size), n_rows):
+            if start < stop:
+                n_before = sum(at < stop for at, _ in found)
+                held.take(_part(block, start, stop), found[:n_before])
+                start, found = stop, found[n_before:]
+            if held.n_rows == size:
+                yield held.handed_out()
+        held.behind += found
+        if held.n_rows and max_wait is not None and time.monotonic() - held.since >= max_wait:
+            yield held.handed_out()._replace(waited=True)
+        if len(held.faults) + len(held.behind) > _MOST_FAULTS:
+            yield _no_rows(held.faults + held.behind)
+            held.faults, held.behind = [], []
+    if held.n_rows:
+        yield held.handed_out()
+    if held.behind:
+        yield _no_rows(held.behind)
     if broken is not None:
         raise broken
 
 
-def _joined(parts: list[PlacedRows]) -> PlacedRows:
-    if len(parts) == 1:
-        return parts[0]
-    Xs, ys, places, columns = zip(*parts, strict=True)
-    return PlacedRows(stacked(Xs), np.concatenate(ys), np.concatenate(places), columns[-1])
+class _Held:
+    """Rows that are too few for a batch, and the faults before the last of them, and behind it."""
+
+    def __init__(self) -> None:
+        self.n_rows, self.since = 0, 0.0
+        self.faults: list[tuple[int, Fault]] = []
+        self.behind: list[tuple[int, Fault]] = []
+        self._parts: list[PlacedRows] = []
+
+    def take(self, part: PlacedRows, faults: Sequence[tuple[int, Fault]]) -> None:
+        """Add rows, and the faults among them."""
+        if not self.n_rows:
+            self.since = time.monotonic()
+        self._parts.append(part)
+        self.n_rows += len(part.y)
+        self.faults += [*self.behind, *faults]
+        self.behind = []
+
+    def handed_out(self) -> PlacedRows:
+        """All of it but the faults behind."""
+        whole, parts = self._parts[-1], self._parts
+        if len(parts) > 1:
+            X = stacked([part.X for part in parts])
+            y, places = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
+            whole = whole._replace(X=X, y=y, places=places)
+        whole = whole._replace(faults=self.faults)
+        self._parts, self.faults, self.n_rows = [], [], 0
+        return whole
+
+
+def _part(block: PlacedRows, start: int, stop: int) -> PlacedRows:
+    X, y, places = (part[start:stop] for part in (block.X, block.y, block.places))
+    return PlacedRows(X, y, places, block.columns, (), block.start, stop)
+
+
+def _no_rows(faults: Sequence[tuple[int, Fault]]) -> PlacedRows:
+    return PlacedRows(None, np.empty(0), np.empty((0, 0)), faults=faults)
 
 
 def stacked(parts: Sequence[Any]) -> Any:

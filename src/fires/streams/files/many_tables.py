@@ -11,7 +11,7 @@ import polars as pl
 from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
-from fires.streams.files.table import Chunk, FileTable
+from fires.streams.table import Chunk, Table, position_in_file
 
 
 class ManyTables:
@@ -22,18 +22,20 @@ class ManyTables:
 
     Parameters
     ----------
-    tables : sequence of FileTable
+    tables : sequence of Table
         At least one, of any kinds.
 
     Attributes
     ----------
-    tables : tuple of FileTable
+    tables : tuple of Table
         The same.
     differences : list of str
         What the later tables lack or have besides, one line each, for the user.
     """
 
-    def __init__(self, tables: Sequence[FileTable]) -> None:
+    position = staticmethod(position_in_file)
+
+    def __init__(self, tables: Sequence[Table]) -> None:
         first, *later = self.tables = tuple(tables)
         n_more = f" and {len(later)} more file{'s' if len(later) > 1 else ''}" if later else ""
         self.name = first.name + n_more
@@ -67,7 +69,7 @@ class ManyTables:
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
-        """Read the tables in order; see :meth:`FileTable.chunks`."""
+        """Read the tables in order; see :meth:`Table.chunks`."""
         names = [name for name in self.column_names if name in kinds]
         for index, table in enumerate(self.tables):
             if index < start.file:
@@ -83,7 +85,7 @@ class ManyTables:
                 yield replace(chunk, frame=frame, places=places, source=table.name)
 
 
-def _differences(first: FileTable, later: Iterable[FileTable]) -> list[str]:
+def _differences(first: Table, later: Iterable[Table]) -> list[str]:
     """Say once for all files that differ in the same way how they do."""
     known = set(first.column_names)
     files: dict[tuple[str, tuple[str, ...]], list[str]] = {}

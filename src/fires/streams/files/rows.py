@@ -13,12 +13,13 @@ import polars as pl
 from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
-from fires.streams.files.opening import Source, open_table, refuse_unknown
+from fires.streams.files.opening import Source, open_table
 from fires.streams.files.options import FOUND_OUT, TextOptions
-from fires.streams.files.read_ahead import read_ahead
-from fires.streams.files.stream import Rejected
 from fires.streams.files.svmlight import SvmlightFile
-from fires.streams.files.table import Chunk, FileTable, surprises_of, unreadable
+from fires.streams.read_ahead import read_ahead
+from fires.streams.sampling import refuse_unknown
+from fires.streams.table import Chunk, Table, surprises_of, unreadable
+from fires.streams.table_stream import Rejected
 
 _SHOWN = 8
 
@@ -102,7 +103,7 @@ class RowReader:
 
     Parameters
     ----------
-    table : FileTable
+    table : Table
         The table.
     kinds : mapping of str to str
         The columns to read, and the kind of each.
@@ -117,7 +118,7 @@ class RowReader:
         The columns that are read.
     """
 
-    def __init__(self, table: FileTable, kinds: Mapping[str, Kind]) -> None:
+    def __init__(self, table: Table, kinds: Mapping[str, Kind]) -> None:
         self.n_bytes = table.n_bytes
         self.rejected = Rejected(unit=table.unit)
         self._table = table
@@ -155,9 +156,7 @@ class RowReader:
         with closing(chunks):
             for chunk in chunks:
                 if chunk.faults:
-                    self.rejected = self.rejected.more(
-                        len(chunk.faults), chunk.faults, chunk.source
-                    )
+                    self.rejected = self.rejected.more(chunk.named_faults)
                 frame, numbers = self._frame(chunk), _numbers(chunk, n_rows)
                 n_rows += len(chunk.lines) + len(chunk.faults)
                 for start in range(0, len(numbers), batch_size):
@@ -183,6 +182,6 @@ class RowReader:
 
 def _numbers(chunk: Chunk, n_before: int) -> npt.NDArray[np.int64]:
     """The numbers of the rows, where those that could not be read have theirs too."""
-    faults = np.sort(np.array([line for line, _ in chunk.faults], dtype=np.int64))
+    faults = np.sort(np.array([line for line, *_ in chunk.faults], dtype=np.int64))
     between = np.searchsorted(faults, chunk.lines)
     return n_before + 1 + np.arange(len(chunk.lines)) + between

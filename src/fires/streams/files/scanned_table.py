@@ -16,7 +16,7 @@ import polars as pl
 from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
-from fires.streams.files.table import Chunk
+from fires.streams.table import Chunk, position_in_file
 
 _READ_CELLS = 8_000_000
 """How much is read at once, 64 MB of numbers: a row group is unpacked anew for each slice of it."""
@@ -39,6 +39,7 @@ class ScannedTable:
     """
 
     unit = "row"
+    position = staticmethod(position_in_file)
     renamed: tuple[tuple[str, str], ...] = ()
     head = b""
 
@@ -59,7 +60,7 @@ class ScannedTable:
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
-        """Read the rows in order; see :meth:`FileTable.chunks`."""
+        """Read the rows in order; see :meth:`Table.chunks`."""
         names = [name for name in self.column_names if name in kinds]
         labels = [name for name in names if self._types[name] in (pl.Categorical, pl.Enum)]
         frame = self._frame.select(names).with_columns(pl.col(labels).cast(pl.String))

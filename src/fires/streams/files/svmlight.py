@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fires.columns.schema import N_EXAMPLES
-from fires.core.errors import InputError
+from fires.core.errors import InputError, StateError
 from fires.streams.base import Batch, Position, Schema, check_batch_size
 from fires.streams.cutting import PlacedRows, cut, stacked
 from fires.streams.files.byte_sources import plain_errors
-from fires.streams.files.read_ahead import read_ahead
-from fires.streams.files.stream import Rejected
-from fires.streams.files.table import places_of
-from fires.streams.files.text_blocks import Block, Ints, cut_into_lines
+from fires.streams.files.text_blocks import Block, Ints, cut_into_lines, places_of
 from fires.streams.files.text_source import TextSource
+from fires.streams.read_ahead import read_ahead
+from fires.streams.table import Fault, position_in_file
+from fires.streams.table_stream import Bookmark, Rejected
 
 ENDINGS = {".svm", ".svmlight", ".libsvm"}
 MAX_FEATURES = 10_000_000
@@ -71,6 +71,8 @@ class SvmlightFile:
         The text in it.
     block_size : int
         Bytes of text to parse at once.
+    counted : dict, optional
+        What was found out when it was opened before: its ``facts``.
 
     Attributes
     ----------
@@ -82,7 +84,9 @@ class SvmlightFile:
         All labels are written as whole numbers.
     """
 
-    def __init__(self, text: TextSource, block_size: int) -> None:
+    def __init__(
+        self, text: TextSource, block_size: int, counted: Mapping[str, Any] | None = None
+    ) -> None:
         if text.n_bytes is None:
             raise InputError(
                 f"{text.name}: svmlight cannot be read from a stream; save it to a file, and give "
@@ -94,6 +98,10 @@ class SvmlightFile:
         self.text = text
         self.cut = partial(cut_into_lines, block_size=block_size)
         self.zero_based, self.whole_labels = False, True
+        if counted is not None:
+            self.zero_based, self.whole_labels = counted["zero_based"], counted["whole_labels"]
+            self.n_features = counted["n_features"]
+            return
         greatest = -1
         try:
             with closing(text.blocks(self.cut, Position(), again=True)) as blocks:
@@ -105,6 +113,12 @@ class SvmlightFile:
         if greatest < 0:
             raise InputError(f"{text.name} has no row with an entry")
         self.n_features = greatest + 1 if self.zero_based else greatest
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What was found out when it was opened, as JSON values."""
+        names = ("zero_based", "whole_labels", "n_features")
+        return {name: getattr(self, name) for name in names}
 
     def _look_at(self, block: Block) -> int:
         """Find the greatest index in a block: the last of a line, since they ascend."""
@@ -144,8 +158,8 @@ class SvmlightStream:
     ----------
     file : SvmlightFile
         The file.
-    start : Position, optional
-        Where to begin.
+    after : dict, optional
+        The ``bookmark()`` of an earlier stream: reading goes on there.
     target : str
         What to call the labels.
 
@@ -156,20 +170,45 @@ class SvmlightStream:
     n_bytes : int
         The size of the file.
     rejected : Rejected
-        The lines left out so far; reading is a few blocks ahead of the batches.
+        The lines left out up to the end of the last batch.
+    on_fault : callable (sequence of Fault) -> None
+        Told of the lines that are left out, before the batch before whose end they come.
     """
 
     columns = None
 
     def __init__(
-        self, file: SvmlightFile, start: Position | None = None, target: str = "target"
+        self, file: SvmlightFile, after: Bookmark | None = None, target: str = "target"
     ) -> None:
         first = 0 if file.zero_based else 1
         self.schema = Schema(tuple(map(str, range(first, first + file.n_features))), target)
         self.n_bytes = file.text.n_bytes
         self.rejected = Rejected()
+        self.on_fault: Callable[[Sequence[Fault]], object] = len  # nobody wants to know
         self._file = file
-        self._start = start or Position()
+        self._position = Position()
+        if after is not None:
+            try:
+                self._position = Position(**after["position"])
+                count, examples = after["rejected"]
+                self.rejected = Rejected(count, tuple((line, why) for line, why in examples))
+            except (KeyError, TypeError, ValueError) as error:
+                raise StateError(
+                    f"the bookmark of {file.text.name} is damaged ({error!r})"
+                ) from None
+        self._rejected, self._last = self.rejected, self._position
+
+    def after(self, bookmark: Bookmark) -> SvmlightStream:
+        """The stream that goes on where this one was; see :meth:`TableStream.after`."""
+        return SvmlightStream(self._file, bookmark, self.schema.target)
+
+    def bookmark(self) -> Bookmark:
+        """Where the last batch ends; see :meth:`TableStream.bookmark`."""
+        return {
+            "position": asdict(self._last),
+            "rejected": [self.rejected.count, [list(one) for one in self.rejected.examples]],
+            "svmlight": self._file.facts,
+        }
 
     def surprises(self) -> list[str]:
         """Say what the user should know about the columns.
@@ -195,12 +234,15 @@ class SvmlightStream:
             Labels are whole numbers if all in the file are, and float64 otherwise.
         """
         batch_size = check_batch_size(batch_size)
-        self.rejected = Rejected()
-        n_rows = self._start.rows
+        self.rejected, self._last = self._rejected, self._position
+        n_rows = self._position.rows
         with plain_errors(self._file.text.name), closing(read_ahead(self._parsed())) as blocks:
-            for X, y, places, _ in cut(blocks, batch_size):
-                n_rows += len(y)
-                yield Batch(X, y, Position(n_rows, *places[-1].tolist()))
+            for found in cut(blocks, batch_size):
+                self._reject([fault for _, fault in found.faults])
+                if len(found.y):
+                    n_rows += len(found.y)
+                    self._last = position_in_file(n_rows, found.places[-1])
+                    yield Batch(found.X, found.y, self._last)
         if n_rows == 0 and self.rejected.examples:
             line, reason = self.rejected.examples[0]
             raise InputError(
@@ -208,18 +250,18 @@ class SvmlightStream:
             )
 
     def _parsed(self) -> Generator[PlacedRows, None, None]:
-        blocks = read_ahead(self._file.text.blocks(self._file.cut, self._start, again=False))
+        blocks = read_ahead(self._file.text.blocks(self._file.cut, self._position, again=False))
         with closing(blocks):
             for block, used in blocks:
                 rows = self._rows(block, places_of(block, used))
-                if len(rows.y):
+                if len(rows.y) or rows.faults:
                     yield rows
 
     def _rows(self, block: Block, places: Ints) -> PlacedRows:
         """Parse a block; what is wrong in it is found by halving."""
         ends = block.ends - (block.ends[-1] - len(block.data))
         edges = [0, *ends.tolist()]
-        faults: list[tuple[int, str]] = []
+        faults: list[Fault] = []
         parts: list[tuple[Any, npt.NDArray[Any], list[int]]] = []
         ranges = [(0, len(ends))]
         while ranges:
@@ -229,26 +271,27 @@ class SvmlightStream:
                 parts.append((*self._load(data), _rows_in(data, first)))
             except ValueError:
                 if last - first == 1:
-                    faults.append((int(block.lines[first]), NOT_SVMLIGHT))
+                    faults.append(_fault(block, first, NOT_SVMLIGHT))
                 else:
                     middle = (first + last) // 2
                     ranges += [(middle, last), (first, middle)]  # the first half comes next
         if not parts:
-            self._reject(faults)
-            return PlacedRows(None, np.empty(0), places[:0])
+            return PlacedRows(None, np.empty(0), places[:0], None, [(0, one) for one in faults])
         X = parts[0][0] if len(parts) == 1 else stacked([part[0] for part in parts])
         y = np.concatenate([part[1] for part in parts])
         records = np.concatenate([part[2] for part in parts]).astype(np.int64)
         usable = np.isfinite(y)
-        faults += [(int(block.lines[i]), NO_LABEL) for i in records[~usable]]
+        faults += [_fault(block, i, NO_LABEL) for i in records[~usable].tolist()]
         infinite = np.zeros(len(y), bool)
         infinite[np.repeat(np.arange(len(y)), np.diff(X.indptr))[np.isinf(X.data)]] = True
-        faults += [(int(block.lines[i]), INFINITE) for i in records[infinite & usable]]
+        faults += [_fault(block, i, INFINITE) for i in records[infinite & usable].tolist()]
         usable &= ~infinite
-        self._reject(sorted(faults))
         if not usable.all():
             X, y, records = X[usable], y[usable], records[usable]
-        return PlacedRows(X, y.astype(np.int64) if self._file.whole_labels else y, places[records])
+        faults.sort(key=lambda fault: fault.line)
+        before = np.searchsorted(block.lines[records], [fault.line for fault in faults]).tolist()
+        y = y.astype(np.int64) if self._file.whole_labels else y
+        return PlacedRows(X, y, places[records], None, list(zip(before, faults, strict=True)))
 
     def _load(self, data: bytes) -> tuple[Any, npt.NDArray[np.float64]]:
         from sklearn.datasets import load_svmlight_file
@@ -258,10 +301,14 @@ class SvmlightStream:
         )
         return X, y
 
-    def _reject(self, faults: list[tuple[int, str]]) -> None:
+    def _reject(self, faults: list[Fault]) -> None:
         if faults:
-            examples = (*self.rejected.examples, *faults)[:N_EXAMPLES]
-            self.rejected = Rejected(self.rejected.count + len(faults), examples, "line")
+            self.rejected = self.rejected.more(faults)
+            self.on_fault(faults)
+
+
+def _fault(block: Block, record: int, reason: str) -> Fault:
+    return Fault(int(block.lines[record]), reason, block.text(record))
 
 
 def _are_whole(data: npt.NDArray[np.uint8], starts: Ints, stops: Ints) -> bool:

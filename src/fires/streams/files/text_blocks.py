@@ -62,6 +62,24 @@ class Block:
     regular: bool
     short: bool = False
 
+    def text(self, record: int) -> str:
+        """One record as it stands in the source, for a person to read.
+
+        Parameters
+        ----------
+        record : int
+            Which of them.
+
+        Returns
+        -------
+        str
+            Without the end of its last line; bytes that are no text are spelt out.
+        """
+        offset = int(self.ends[-1]) - len(self.data)
+        start = int(self.ends[record - 1]) - offset if record else 0
+        data = self.data[start : int(self.ends[record]) - offset]
+        return data.decode("utf-8", "backslashreplace").rstrip("\r\n")
+
     def pieces(self, is_regular: Callable[[bytes, int], bool]) -> Iterator[Block]:
         """Cut the block further.
 
@@ -388,3 +406,22 @@ def _walked_ends(
     found = records.walk(buffer[: newlines[-1] + 1], delimiter, width, comment=comment, final=final)
     last_lines = np.cumsum([n_lines for n_lines, _ in found], dtype=np.int64) - 1
     return newlines[last_lines] + 1
+
+
+def places_of(block: Block, used: int | None) -> npt.NDArray[np.int64]:
+    """Tell where each record of a block ends.
+
+    Parameters
+    ----------
+    block : Block
+        The records.
+    used : int or None
+        How many bytes of the source have been used, unless that is where the block ends.
+
+    Returns
+    -------
+    ndarray, shape (n_records, 3)
+        Bytes of the file, offset in the text, line.
+    """
+    n_bytes = block.ends if used is None else np.full_like(block.ends, used)
+    return np.column_stack([n_bytes, block.ends, block.lines[1:] - 1])

@@ -18,11 +18,18 @@ from fires.streams.base import Position
 from fires.streams.files.byte_sources import plain_errors
 from fires.streams.files.header import read_header
 from fires.streams.files.options import TextOptions
-from fires.streams.files.read_ahead import read_ahead
 from fires.streams.files.records import is_utf8, walk
-from fires.streams.files.table import Chunk, places_of
-from fires.streams.files.text_blocks import PIECE, WIDE, Block, cut_into_blocks, looks_regular
+from fires.streams.files.text_blocks import (
+    PIECE,
+    WIDE,
+    Block,
+    cut_into_blocks,
+    looks_regular,
+    places_of,
+)
 from fires.streams.files.text_source import TextSource
+from fires.streams.read_ahead import read_ahead
+from fires.streams.table import Chunk, Fault, position_in_file
 
 _TYPES: Mapping[str, type[pl.DataType]] = {"number": pl.Float64, "integer": pl.Int64}
 
@@ -41,6 +48,7 @@ class TextTable:
     """
 
     unit = "line"
+    position = staticmethod(position_in_file)
 
     def __init__(self, text: TextSource, options: TextOptions, block_size: int) -> None:
         self.name = text.name
@@ -66,7 +74,7 @@ class TextTable:
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
-        """Read the records in order; see :meth:`FileTable.chunks`."""
+        """Read the records in order; see :meth:`Table.chunks`."""
         start = self._body if start.offset == 0 else start
         blocks = self._text.blocks(self._cut, start, again=n_rows is not None)
         if self.n_bytes is not None:  # a pipe may keep the reader waiting, a file does not
@@ -91,7 +99,8 @@ class TextTable:
             if frame is None:
                 frame = self._fast(block, dict.fromkeys(kinds, "category"))
         if frame is not None:
-            yield Chunk(frame, block.lines[:-1], places_of(block, used), short=block.short)
+            places = places_of(block, used)
+            yield Chunk(frame, block.lines[:-1], places, short=block.short, raw=block.text)
         elif len(block.data) > PIECE and len(block.ends) > 1:
             for piece in block.pieces(self._looks_regular):
                 yield from self._parsed(piece, kinds, used)
@@ -162,7 +171,9 @@ class TextTable:
         X = found.to_numpy().reshape(n_rows, width)[:, is_number]
         names = tuple(compress(self.column_names, is_number.tolist()))
         places = places_of(block, used)
-        return Chunk(frame, block.lines[:-1], places, short=block.short, numbers=Numbers(names, X))
+        numbers = Numbers(names, X)
+        lines = block.lines[:-1]
+        return Chunk(frame, lines, places, short=block.short, numbers=numbers, raw=block.text)
 
     def _slow(self, block: Block, kinds: Mapping[str, Kind], used: int | None) -> Chunk:
         """Read a block record by record; all columns stay text."""
@@ -171,7 +182,7 @@ class TextTable:
         found = walk(block.data, self._delimiter, width, comment=self._comment)
         for i, (_, row) in enumerate(found):
             if isinstance(row, str):
-                faults.append((int(block.lines[i]), row))
+                faults.append(Fault(int(block.lines[i]), row, block.text(i)))
             elif row:
                 rows.append(row)
                 good.append(i)
@@ -179,4 +190,11 @@ class TextTable:
         names = [name for name in self.column_names if name in kinds]
         frame = pl.DataFrame([pl.Series(n, columns.get(n, ()), dtype=pl.String) for n in names])
         keep = np.array(good, dtype=np.int64)
-        return Chunk(frame, block.lines[keep], places_of(block, used)[keep], faults, block.short)
+        return Chunk(
+            frame,
+            block.lines[keep],
+            places_of(block, used)[keep],
+            faults,
+            block.short,
+            raw=lambda row: block.text(good[row]),
+        )

@@ -1,0 +1,208 @@
+"""JSON objects to rows, one a line: for files of NDJSON, and for messages of brokers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fires.columns.schema import Kind
+from fires.streams.files.records import NOT_UTF8, is_utf8
+from fires.streams.files.text_blocks import PIECE, Block
+from fires.streams.table import Chunk, Fault
+
+NOT_AN_OBJECT = "not a JSON object"
+
+_LOOK_EVERY = 100
+"""In one line of so many the reader looks for keys that are new."""
+_Row = dict[str, Any] | str | None
+
+
+class JsonRows:
+    """Parses lines with a JSON object each, as many columns as the first objects have keys.
+
+    Columns come as text: numbers as they would be printed, true and false by these words. Columns
+    that hold objects or lists come as lists of text.
+
+    Parameters
+    ----------
+    first : iterable of dict
+        The objects that decide which columns there are.
+
+    Attributes
+    ----------
+    column_names : tuple of str
+        Their keys, in order of appearance.
+    new_fields : dict of str to int
+        Keys that came later, and the first line in which they were seen; not every line is looked
+        at. They are not used.
+    """
+
+    def __init__(self, first: Iterable[Mapping[str, Any]]) -> None:
+        self.new_fields: dict[str, int] = {}
+        self._typed = True
+        self._nested: set[str] = set()
+        names: dict[str, None] = {}
+        for row in first:
+            names.update(dict.fromkeys(row))
+            self._nested.update(name for name, v in row.items() if isinstance(v, (dict, list)))
+        self.column_names = tuple(names)
+        self._known = frozenset(names)
+
+    def parsed(
+        self, block: Block, kinds: Mapping[str, Kind], places: npt.NDArray[Any]
+    ) -> Iterator[Chunk]:
+        """Parse the block whole; if that fails, in pieces; and a small piece line by line.
+
+        Parameters
+        ----------
+        block : Block
+            Lines, each of which is a record.
+        kinds : mapping of str to str
+            The columns to read, and the kind of each.
+        places : ndarray, shape (n_records, n)
+            Where each record ends.
+
+        Yields
+        ------
+        Chunk
+            The rows, in order.
+        """
+        names = [name for name in self.column_names if name in kinds]
+        frame = None
+        if self._nested.isdisjoint(names):
+            frame = self._fast(block, {name: kinds[name] for name in names})
+        if frame is not None:
+            self._look_for_new_fields(block)
+            yield Chunk(frame, block.lines[:-1], places, short=block.short, raw=block.text)
+        elif len(block.data) > PIECE and len(block.ends) > 1:
+            at = 0
+            for piece in block.pieces(_always_regular):
+                yield from self.parsed(piece, kinds, places[at : at + len(piece.ends)])
+                at += len(piece.ends)
+        else:
+            yield self._slow(block, names, places)
+
+    def _fast(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame | None:
+        """Parse lines that are all as they should be; None if one is not."""
+        if not block.data.isascii() and not is_utf8(block.data.decode("utf-8", "surrogateescape")):
+            return None
+        for typed in (True, False) if self._typed else (False,):
+            types = {"number": pl.Float64, "integer": pl.Int64} if typed else {}
+            schema = {name: types.get(kind, pl.String) for name, kind in kinds.items()}
+            try:
+                frame = pl.read_ndjson(block.data, schema=schema)
+            except pl.exceptions.PolarsError:
+                continue
+            self._typed = typed
+            return frame if len(frame) == len(block.ends) else None
+        return None
+
+    def _slow(self, block: Block, names: list[str], places: npt.NDArray[Any]) -> Chunk:
+        """Read a block line by line."""
+        columns: list[list[Any]] = [[] for _ in names]
+        good, faults = [], []
+        for i, row in enumerate(json_rows(block.data)):
+            if isinstance(row, dict):
+                self._note_new_fields(row, int(block.lines[i]))
+                for name, column in zip(names, columns, strict=True):
+                    column.append(_text(row.get(name)))
+                good.append(i)
+            elif row is not None:
+                faults.append(Fault(int(block.lines[i]), row, block.text(i)))
+        frame = pl.DataFrame(
+            {name: self._series(name, column) for name, column in zip(names, columns, strict=True)}
+        )
+        keep = np.array(good, dtype=np.int64)
+        return Chunk(
+            frame,
+            block.lines[keep],
+            places[keep],
+            faults,
+            block.short,
+            raw=lambda row: block.text(good[row]),
+        )
+
+    def _series(self, name: str, values: list[str | None]) -> pl.Series:
+        if name not in self._nested:
+            return pl.Series(name, values, dtype=pl.String)
+        lists = [None if value is None else [value] for value in values]
+        return pl.Series(name, lists, dtype=pl.List(pl.String))
+
+    def _look_for_new_fields(self, block: Block) -> None:
+        """Look at a few lines and, if one has a new key, at all of them."""
+        starts = np.concatenate([[0], block.ends[:-1] - (block.ends[-1] - len(block.data))])
+        few = np.unique([*range(0, len(starts), _LOOK_EVERY), len(starts) - 1])
+        known = self._known.union(self.new_fields)
+        for at in starts[few].tolist():
+            row = json_row(block.data[at : block.data.find(b"\n", at) % (len(block.data) + 1)])
+            if isinstance(row, dict) and not known.issuperset(row):
+                for line, found in zip(block.lines.tolist(), json_rows(block.data), strict=False):
+                    if isinstance(found, dict):
+                        self._note_new_fields(found, line)
+                return
+
+    def _note_new_fields(self, row: dict[str, Any], line: int) -> None:
+        for name in row.keys() - self._known:
+            self.new_fields.setdefault(name, line)
+
+
+def _always_regular(data: bytes, n_records: int) -> bool:
+    return True
+
+
+def json_rows(data: bytes) -> Iterator[_Row]:
+    """Read lines one by one.
+
+    Parameters
+    ----------
+    data : bytes
+        The lines.
+
+    Yields
+    ------
+    dict, str or None
+        What :func:`json_row` says of each.
+    """
+    return map(json_row, data.removesuffix(b"\n").split(b"\n"))
+
+
+def json_row(line: bytes) -> _Row:
+    """The object in a line.
+
+    Parameters
+    ----------
+    line : bytes
+        The line.
+
+    Returns
+    -------
+    dict, str or None
+        The object, what is wrong with it, or None if the line is blank.
+    """
+    if not line.strip():
+        return None
+    try:
+        row = json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        return NOT_UTF8
+    except (ValueError, RecursionError):
+        return NOT_AN_OBJECT
+    return row if isinstance(row, dict) else NOT_AN_OBJECT
+
+
+def _text(value: Any) -> str | None:
+    """A value as polars would write it; null and NaN are missing."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, str):
+        return value if is_utf8(value) else value.encode(errors="replace").decode()
+    if isinstance(value, float) and 1e-7 <= abs(value) < 1e17:
+        return np.format_float_positional(value, trim="-")
+    if isinstance(value, (bool, dict, list)):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)

@@ -1,0 +1,178 @@
+"""The first rows of a table, by which it is decided what its columns hold."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import polars as pl
+
+from fires.columns.schema import Kind
+from fires.core.errors import InputError, closest
+from fires.streams.base import Position
+from fires.streams.files.header import not_text
+from fires.streams.files.records import NOT_UTF8
+from fires.streams.files.text_blocks import WIDE
+from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk, Fault, Table, unreadable
+
+_SAMPLE_CELLS = 2_000_000
+_MOST_NOT_TEXT = 0.05
+"""A text of which more rows of the sample are not UTF-8 was written in another way."""
+
+
+def choose_columns(table: Table, target: str, exclude: Sequence[str]) -> list[str]:
+    """Check the names of the columns.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    target : str
+        The column to predict.
+    exclude : sequence of str
+        Columns to leave out.
+
+    Returns
+    -------
+    list of str
+        The columns to read, in the order of the table.
+    """
+    parts = getattr(table, "tables", (table,))
+    for part in parts:
+        if target not in part.column_names:
+            hint = _hint(target, part.column_names)
+            raise InputError(f'no column "{target}" in {part.name}', hint=hint)
+    if target in exclude:
+        raise InputError(f'the target column "{target}" cannot be excluded')
+    used = exclude_columns(table, exclude)
+    if len(used) < 2:
+        raise InputError(f'{table.name} has no column besides the target "{target}"')
+    return used
+
+
+def exclude_columns(table: Table, exclude: Sequence[str]) -> list[str]:
+    """Leave out columns.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    exclude : sequence of str
+        Columns to leave out.
+
+    Returns
+    -------
+    list of str
+        The other columns, in the order of the table.
+    """
+    refuse_unknown(table, exclude)
+    left_out = set(exclude)
+    return [name for name in table.column_names if name not in left_out]
+
+
+def refuse_unknown(table: Table, names: Sequence[str]) -> None:
+    """Raise if a table does not have a column that the user named.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    names : sequence of str
+        What the user named.
+    """
+    parts = getattr(table, "tables", (table,))
+    known = {name for part in parts for name in part.column_names}
+    for name in names:
+        if name not in known:
+            hint = _hint(name, table.column_names)
+            raise InputError(f'no column "{name}" in {table.name}', hint=hint)
+
+
+def _hint(name: str, names: Sequence[str]) -> str:
+    """Name the nearest column or, if none is near, some of those that are there."""
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return closest(name, names, f"it has {', '.join(names[:8])}{more}", quote='"')
+
+
+def read_sample(table: Table, names: Sequence[str], as_text: Collection[str] = ()) -> pl.DataFrame:
+    """Read the first rows of a table.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    names : sequence of str
+        The columns to read.
+    as_text : collection of str
+        Columns that must be there. Of others, a table with very many columns may leave out those
+        that are plain numbers.
+
+    Returns
+    -------
+    polars.DataFrame
+        As many rows as decide what the columns hold; of text, all columns are text.
+    """
+    n_rows = min(SAMPLE_ROWS, max(LEAST_ROWS, _SAMPLE_CELLS // len(names)))
+    kinds: dict[str, Kind] = dict.fromkeys(names, "number" if len(names) > WIDE else "category")
+    kinds |= dict.fromkeys(as_text, "category")
+    frames: list[pl.DataFrame] = []
+    faults: list[Fault] = []
+    met_as_text: set[str] = set()
+    n_read = 0
+    try:
+        for chunk in table.chunks(kinds, Position(), n_rows=n_rows):
+            last_lines = chunk.lines[n_rows - n_read - 1 :][:1]
+            faults += [fault for fault in chunk.faults if not (last_lines < fault.line).any()]
+            frames.append(_with_numbers(chunk, met_as_text))
+            n_read += len(chunk.lines)
+            if n_read >= (LEAST_ROWS if chunk.short else n_rows):
+                break
+    except InputError:
+        if n_read == 0:
+            raise
+        # What was read before the damage is read again, and then the error is met again.
+    no_text = [fault.line for fault in faults if fault.reason == NOT_UTF8]
+    if len(no_text) > _MOST_NOT_TEXT * (len(no_text) + min(n_read, n_rows)):
+        raise not_text(table.name, no_text[0], table.head)
+    if n_read == 0 and faults:
+        raise unreadable(table, *faults[0][:2])
+    if n_read == 0:
+        raise InputError(f"{table.name} has a header but no rows")
+    return _joined(frames).head(n_rows)
+
+
+def _with_numbers(chunk: Chunk, as_text: set[str]) -> pl.DataFrame:
+    """The rows as a frame, with those numbers that are text in rows before, which it adds to."""
+    if chunk.numbers is None:
+        return chunk.frame
+    names, X = chunk.numbers
+    late = as_text.difference(chunk.frame.columns)
+    as_text.update(chunk.frame.columns)
+    return chunk.frame.with_columns(
+        pl.Series(name, X[:, names.index(name)]).fill_nan(None).cast(pl.String) for name in late
+    )
+
+
+def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """Rows under one another; files of different kinds may give a column different types."""
+    if all(frame.schema == frames[0].schema for frame in frames):
+        return pl.concat(frames) if len(frames) > 1 else frames[0]
+    if any(frame.columns != frames[0].columns for frame in frames):
+        # In the rows before, a column was left out since it held numbers.
+        frames = [frame.select(sorted(frame.columns)) for frame in frames]
+        return pl.concat(frames, how="diagonal_relaxed")
+    types: dict[str, pl.DataType] = {}
+    for frame in frames:
+        for name, kind in frame.schema.items():
+            if types.setdefault(name, kind) != kind:
+                nested = next((t for t in (types[name], kind) if t.is_nested()), None)
+                types[name] = nested or pl.String()
+    return pl.concat(
+        frame.with_columns(
+            pl.lit(None, types[name]).alias(name)
+            if types[name].is_nested()
+            else pl.col(name).cast(types[name], strict=False)
+            for name, kind in frame.schema.items()
+            if kind != types[name]
+        )
+        for frame in frames
+    )

@@ -1,0 +1,423 @@
+"""A stream over a table: in files, in a database, or in the messages of a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from fires.columns.schema import N_EXAMPLES, NO_HINTS, Column, Doubt, Hints
+from fires.core.errors import InputError, Question, StateError
+from fires.streams.base import Batch, Position, Schema, check_batch_size
+from fires.streams.cutting import PlacedRows, cut
+from fires.streams.read_ahead import read_ahead
+from fires.streams.table import Chunk, Fault, Table, surprises_of, unreadable
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import polars as pl
+
+    from fires.columns import Columns
+    from fires.columns.schema import Kind
+    from fires.columns.target import Target
+
+Bookmark = dict[str, Any]
+"""Where a stream is, and what it knows, as JSON values."""
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """The rows that could not be used.
+
+    Parameters
+    ----------
+    count : int
+        How many there are.
+    examples : tuple of (line, reason)
+        The first ten.
+    unit : str
+        What is counted: a "line" of text, or a "row" of a Parquet file.
+    """
+
+    count: int = 0
+    examples: tuple[tuple[int, str], ...] = ()
+    unit: str = "line"
+
+    def more(self, faults: Sequence[Fault]) -> Rejected:
+        """With more rows, in the order in which they come.
+
+        Parameters
+        ----------
+        faults : sequence of Fault
+            These rows.
+
+        Returns
+        -------
+        Rejected
+        """
+        room = N_EXAMPLES - len(self.examples)
+        named = [(one.line, one.reason + _file(one)) for one in faults[: max(room, 0)]]
+        return Rejected(self.count + len(faults), (*self.examples, *named), self.unit)
+
+
+def _file(fault: Fault) -> str:
+    return f" ({fault.where['file']})" if fault.where and "file" in fault.where else ""
+
+
+class _Start(NamedTuple):
+    """Before a block: what is known, and where it begins."""
+
+    position: Position
+    columns: Columns
+    target: Target
+
+
+def stream_of(
+    table: Table,
+    target: str | Target | None,
+    *,
+    exclude: Sequence[str] = (),
+    holds: Literal["auto", "classes", "numbers"] = "auto",
+    hints: Hints = NO_HINTS,
+    keep_doubtful: bool = True,
+    after: Bookmark | None = None,
+) -> TableStream:
+    """Make a stream of a table.
+
+    Parameters
+    ----------
+    table : Table
+        Where the rows are.
+    target : str, optional
+        The column to predict.
+    exclude : sequence of str
+        Columns to leave out.
+    holds : {"auto", "classes", "numbers"}
+        What the target holds.
+    hints : Hints
+        What the user says about the columns.
+    keep_doubtful : bool
+        Whether ids, clocks and copies of other columns are features all the same.
+    after : dict, optional
+        The ``bookmark()`` of an earlier stream of this table: reading goes on there, and what the
+        columns hold is taken from it.
+
+    Returns
+    -------
+    TableStream
+        The stream.
+    """
+    from fires.columns import Columns
+    from fires.columns.doubts import without_doubtful
+    from fires.columns.target import Target
+    from fires.streams.sampling import choose_columns, read_sample
+
+    if after is not None:
+        stream = TableStream.at(table, after)
+        wanted = {*(c.name for c in stream.columns.used), stream.schema.target}
+        if wanted - set(table.column_names):
+            raise InputError(f"{table.name} does not have the columns of the earlier run")
+        return stream
+    if target is None:
+        raise Question("the column to predict is not named", table.name, "say {target=COL}")
+    name = target.column.name if isinstance(target, Target) else target
+    used = choose_columns(table, name, [exclude] if isinstance(exclude, str) else exclude)
+    special = {name, *hints.categorical, *hints.numeric}
+    as_text = used if hints.decimal or hints.thousands else special.intersection(used)
+    sample = read_sample(table, used, as_text)
+    if isinstance(target, str):
+        target = Target.learn(sample[target], hints, holds)
+    features = [column for column in used if column != name]
+    known = target.read(sample[name]).y
+    columns = Columns.learn(sample.drop(name), hints, features, known)
+    doubts = doubts_of(sample, columns, target)
+    if not keep_doubtful:
+        columns = without_doubtful(columns, doubts)
+    if not columns.names:
+        raise InputError(f"{table.name} has no column that can be used besides the target")
+    return TableStream(table, columns, target, doubts)
+
+
+def doubts_of(sample: pl.DataFrame, columns: Columns, target: Target) -> tuple[Doubt, ...]:
+    """The columns of a sample that one should not believe.
+
+    Parameters
+    ----------
+    sample : polars.DataFrame
+        The first rows of a table.
+    columns : Columns
+        What they hold.
+    target : Target
+        What is to be predicted.
+
+    Returns
+    -------
+    tuple of Doubt
+    """
+    from fires.columns import find_doubts
+
+    name = target.column.name
+    labels = target.read(sample[name])
+    if labels.usable is not None:
+        sample = sample.filter(labels.usable)
+    return tuple(find_doubts(sample.drop(name), labels.y, columns)) if len(sample) else ()
+
+
+class TableStream:
+    """The rows of a table, in order. Made by :func:`stream_of`.
+
+    Attributes
+    ----------
+    schema : Schema
+        The names of the columns.
+    n_bytes : int or None
+        The size of the source; None if it is not known.
+    rejected : Rejected
+        The rows left out up to the end of the last batch.
+    columns : Columns
+        What is known of the columns after the last batch.
+    target : Target
+        What the target holds.
+    doubts : tuple of Doubt
+        The columns that one should not believe, by the first rows.
+    on_fault : callable (sequence of Fault) -> None
+        Told of the rows that are left out, before the batch before whose end they come.
+    max_wait : float or None
+        Seconds after which rows are handed out though they are too few for a batch.
+    """
+
+    def __init__(
+        self, table: Table, columns: Columns, target: Target, doubts: Sequence[Doubt] = ()
+    ) -> None:
+        self.schema = Schema(columns.names, target.column.name)
+        self.n_bytes = table.n_bytes
+        self.rejected = Rejected(unit=table.unit)
+        self.columns, self.target, self.doubts = columns, target, tuple(doubts)
+        self.on_fault: Callable[[Sequence[Fault]], object] = len  # nobody wants to know
+        self.max_wait: float | None = None
+        self._table = table
+        self._start = _Start(Position(), columns, target)
+        self._statistics = columns.statistics
+        self._position, self._n_used = Position(), 0  # of the first batch to come
+        self._rejected = self.rejected
+        self._last: tuple[Position, _Start, int] | None = None
+
+    @classmethod
+    def at(cls, table: Table, bookmark: Bookmark) -> TableStream:
+        """The stream that goes on where an earlier one of the table was.
+
+        Parameters
+        ----------
+        table : Table
+            Where the rows are.
+        bookmark : dict
+            What :meth:`bookmark` gave.
+
+        Returns
+        -------
+        TableStream
+        """
+        from fires.columns import Columns
+        from fires.columns.statistics import TargetStatistics
+        from fires.columns.target import Target
+
+        try:
+            columns = Columns.from_json(bookmark["columns"])
+            target = Target(Column.from_json(bookmark["target"]), columns.hints)
+            stream = cls(table, columns, target, [Doubt(**one) for one in bookmark["doubts"]])
+            stream._start = stream._start._replace(position=Position(**bookmark["start"]))
+            stream._position, stream._n_used = (
+                Position(**bookmark["position"]),
+                int(bookmark["n_used"]),
+            )
+            if bookmark["statistics"] is not None:
+                stream._statistics = TargetStatistics.from_json(bookmark["statistics"])
+            count, examples = bookmark["rejected"]
+            named = tuple((int(line), str(why)) for line, why in examples)
+            stream.rejected = stream._rejected = Rejected(int(count), named, table.unit)
+        except (KeyError, TypeError, ValueError) as error:
+            raise StateError(f"the bookmark of {table.name} is damaged ({error!r})") from None
+        return stream
+
+    def after(self, bookmark: Bookmark) -> TableStream:
+        """The stream that goes on where this one was.
+
+        Parameters
+        ----------
+        bookmark : dict
+            What :meth:`bookmark` gave then.
+
+        Returns
+        -------
+        TableStream
+        """
+        return TableStream.at(self._table, bookmark)
+
+    def bookmark(self) -> Bookmark:
+        """Where the last batch ends, and what is known of the columns there.
+
+        A batch may end within a block of rows that was encoded as a whole. So this says where the
+        block begins, what was known there, and how many of its rows have been handed out.
+
+        Returns
+        -------
+        dict
+            JSON values, for :meth:`after`.
+        """
+        position, start, n_used = self._last or (self._position, self._start, self._n_used)
+        statistics = self.columns.statistics if self._last else self._statistics
+        return {
+            "position": asdict(position),
+            "start": asdict(start.position),
+            "n_used": n_used,
+            "columns": start.columns.as_json(),
+            "statistics": None if statistics is None else statistics.as_json(),
+            "target": start.target.column.as_json(),
+            "doubts": [asdict(doubt) for doubt in self.doubts],
+            "rejected": [self.rejected.count, [list(one) for one in self.rejected.examples]],
+        }
+
+    def surprises(self) -> list[str]:
+        """What a user should know about the columns, in one line each; doubts stand apart.
+
+        Returns
+        -------
+        list of str
+            Empty if everything is as it seems.
+        """
+        from fires.columns import account
+
+        doubted = [doubt.column for doubt in self.doubts]
+        return surprises_of(self._table) + account.surprises(self.columns, doubted)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """What each column holds, what was done with it, and what is doubtful about it.
+
+        Returns
+        -------
+        list of dict
+            As of :meth:`fires.columns.Columns.describe`, with ``doubt``: a text, maybe empty.
+        """
+        doubts = {doubt.column: str(doubt) for doubt in self.doubts}
+        return [row | {"doubt": doubts.get(row["name"], "")} for row in self.columns.describe()]
+
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        """Hand out the rows in order.
+
+        Parameters
+        ----------
+        batch_size : int
+            How many rows each batch has; the last one may have fewer.
+
+        Returns
+        -------
+        iterator of Batch
+            Views of larger arrays, where a batch does not lie across two of them.
+        """
+        batch_size = check_batch_size(batch_size)
+        self.rejected, self._last = self._rejected, None
+        n_rows = self._position.rows
+        n_encoded = self._start.columns.tallies.n_rows + self._n_used
+        statistics = self._statistics
+        with closing(self._encoded()) as blocks:
+            for found in cut(blocks, batch_size, skip=self._n_used, max_wait=self.max_wait):
+                self._reject([fault for _, fault in found.faults])
+                if not len(found.y):
+                    continue
+                columns, n_new = found.columns, len(found.y)
+                restarted = columns.restarted(n_encoded, n_encoded + n_new)
+                n_rows, n_encoded = n_rows + n_new, n_encoded + n_new
+                X, columns = columns.knowing(statistics).by_target(found.X, found.y, n_encoded)
+                self.columns, statistics = columns, columns.statistics
+                position = self._table.position(n_rows, found.places[-1])
+                self._last = position, found.start, found.n_used
+                yield Batch(X, found.y, position, restarted, columns, found.waited)
+        if n_rows == 0 and self.rejected.examples:
+            raise unreadable(self._table, *self.rejected.examples[0])
+
+    def _reject(self, faults: Sequence[Fault]) -> None:
+        if faults:
+            self.rejected = self.rejected.more(faults)
+            self.on_fault(faults)
+
+    def _encoded(self) -> Generator[PlacedRows, None, None]:
+        """Read, parse and encode the table, block by block."""
+        kinds: dict[str, Kind] = {
+            column.name: "number" if column.is_plain else "category"
+            for column in self._start.columns.used
+        }
+        target = self._start.target.column
+        kinds[target.name] = (
+            target.kind if target.kind == "integer" or target.is_plain else "category"
+        )
+        if target.why:  # beyond the range of the usual whole numbers
+            kinds[target.name] = "category"
+        chunks = self._table.chunks(kinds, self._start.position)
+        if self.n_bytes is None:  # reading may wait for others, and then Ctrl-C would wait for it
+            return self._encode(chunks, kinds)
+        return read_ahead(self._encode(read_ahead(chunks), kinds))
+
+    def _encode(
+        self, chunks: Generator[Chunk, None, None], kinds: dict[str, Kind]
+    ) -> Generator[PlacedRows, None, None]:
+        """Turn chunks into arrays, and keep account of the rows that cannot be used."""
+        position, columns, target = self._start
+        name = self.schema.target
+        with closing(chunks):
+            for chunk in chunks:
+                start = _Start(position, columns, target)
+                if not len(chunk.lines):
+                    yield _no_rows(chunk.named_faults)
+                    continue
+                frame, places, numbers = chunk.frame, chunk.places, chunk.numbers
+                target = self.target = target.opened(frame[name])
+                labels = target.read(frame[name])
+                faults: Iterable[tuple[int, Fault]] = ()
+                if labels.usable is not None:
+                    frame, places = frame.filter(labels.usable), places[labels.usable]
+                    numbers = None if numbers is None else numbers.rows(labels.usable)
+                if chunk.faults or labels.usable is not None:
+                    faults = _faults(chunk, labels.usable, labels.reasons)
+                _take_as_text(kinds, frame)
+                X, columns = columns.encode(frame.drop(name), numbers)
+                if len(places):
+                    position = self._table.position(0, places[-1])
+                yield PlacedRows(X, labels.y, places, columns, list(faults), start)
+
+
+def _no_rows(faults: Iterable[Fault]) -> PlacedRows:
+    import numpy as np
+
+    nothing = np.empty((0, 0))
+    return PlacedRows(nothing, np.empty(0), nothing, None, [(0, fault) for fault in faults])
+
+
+def _faults(
+    chunk: Chunk, usable: npt.NDArray[Any] | None, reasons: Mapping[int, str]
+) -> list[tuple[int, Fault]]:
+    """All records of a chunk that are left out, each with the number of usable rows before it."""
+    import numpy as np
+
+    lines = chunk.lines if usable is None else chunk.lines[usable]
+    found = list(chunk.faults)
+    if usable is not None:
+        found += [chunk.fault(row, why) for row, why in reasons.items()]
+        found.sort(key=lambda fault: fault.line)
+    before = np.searchsorted(lines, [fault.line for fault in found]).tolist()
+    return list(zip(before, map(chunk.named, found), strict=True))
+
+
+def _take_as_text(kinds: dict[str, Kind], frame: pl.DataFrame) -> None:
+    """Let columns come as text from now on if some of their cells are no numbers for a parser.
+
+    A block in which one such cell is met is parsed again, all of it as text.
+    """
+    import polars as pl
+
+    for column, dtype in frame.schema.items():
+        if dtype == pl.String and kinds[column] in ("number", "integer"):
+            text = frame[column]
+            wanted = pl.Float64 if kinds[column] == "number" else pl.Int64
+            if text.cast(wanted, strict=False).null_count() > text.null_count():
+                kinds[column] = "category"
