@@ -72,6 +72,8 @@ class Chunk:
         Gives a row as it stands in the source.
     where : callable (int) -> mapping, optional
         Gives what tells where a row is, besides its line: see :class:`Fault`.
+    written : callable () -> polars.DataFrame, optional
+        Gives the frame with its numbers as they are written, where a parser has read them.
     """
 
     frame: pl.DataFrame
@@ -83,6 +85,7 @@ class Chunk:
     numbers: Numbers | None = None
     raw: Callable[[int], str] | None = None
     where: Callable[[int], Mapping[str, Any]] | None = None
+    written: Callable[[], pl.DataFrame] | None = None
 
     def fault(self, row: int, reason: str) -> Fault:
         """A row that cannot be used for what is in it.
@@ -210,13 +213,16 @@ def position_in_file(rows: int, place: npt.NDArray[Any]) -> Position:
     return Position(rows, *place.tolist())
 
 
-def surprises_of(table: Table) -> list[str]:
+def surprises_of(table: Table, new_fields: Mapping[str, int] | None = None) -> list[str]:
     """What a user should know about a table, whatever its columns hold.
 
     Parameters
     ----------
     table : Table
         The table.
+    new_fields : mapping of str to int, optional
+        Fields that came too late to be used, each with its line, if they are not those that the
+        table itself has met.
 
     Returns
     -------
@@ -228,9 +234,10 @@ def surprises_of(table: Table) -> list[str]:
         for name, given in table.renamed
     ]
     lines += getattr(table, "differences", ())
+    found = getattr(table, "new_fields", {}) if new_fields is None else new_fields
     return lines + [
-        f'field "{name}" comes first in line {line:,}, too late to be used'
-        for name, line in getattr(table, "new_fields", {}).items()
+        f'field "{name}" is first met in line {line:,}, too late to be used'
+        for name, line in found.items()
     ]
 
 
