@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from itertools import islice
 from types import SimpleNamespace
 
 import numpy as np
@@ -172,7 +173,8 @@ def test_very_many_columns_are_read_as_few_are(monkeypatch, block_size, hints):
         monkeypatch.setattr(f"fires.streams.{module}.WIDE", 2)
     wide = from_text(text, block_size=block_size, **hints)
     assert_same(collect(wide), expected)
-    assert wide.columns.as_json() == narrow.columns.as_json()
+    no_facts = {"facts": None}  # of numbers among very many columns there are none
+    assert wide.columns.as_json() | no_facts == narrow.columns.as_json() | no_facts
     assert wide.columns.changes == narrow.columns.changes
 
 
@@ -401,7 +403,7 @@ def test_a_later_run_goes_on_where_a_batch_ended(tmp_path, kind):
     path = write(table(500), tmp_path, kind)
     whole = list(from_file(path, "label").batches(60))
     stream = from_file(path, "label", block_size=4000)
-    first = [batch for batch, _ in zip(stream.batches(60), range(3), strict=False)]
+    first = list(islice(stream.batches(60), 3))
     later = from_file(path, after=stream.bookmark())
     both = first + list(later.batches(60))
     assert [batch.position for batch in both] == [batch.position for batch in whole]

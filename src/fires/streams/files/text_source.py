@@ -104,14 +104,13 @@ class TextSource:
 
     def _go_to(self, file: Any, offset: int) -> None:
         """Begin where a record begins. The last one may have had no line end when it was read."""
-        if offset == 0:
-            return
-        if self.n_bytes is not None and offset > self.n_bytes:
-            raise self._shorter()
-        skip(file, offset - 1)
-        around = file.read(2)
-        if around[:1] != b"\n" and around[1:] not in (b"", b"\n", b"\r"):
-            raise InputError(f"{self.name} has been changed since it was read before")
+        if offset and self.n_bytes is not None:
+            if offset > self.n_bytes:
+                raise self._shorter()
+            skip(file, offset - 1)
+            around = file.read(2)
+            if around[:1] != b"\n" and around[1:] not in (b"", b"\n", b"\r"):
+                raise InputError(f"{self.name} has been changed since it was read before")
         skip(file, offset)
 
     def _shorter(self) -> InputError:

@@ -14,6 +14,8 @@ import polars as pl
 from fires.columns.columns import Numbers
 from fires.columns.schema import Kind
 from fires.columns.text import MISSING
+from fires.core.validation import LARGEST
+from fires.kernels.finite import scan
 from fires.streams.base import Position
 from fires.streams.files.byte_sources import plain_errors
 from fires.streams.files.header import read_header
@@ -169,6 +171,9 @@ class TextTable:
         odd = no_number.filter(~cells.gather(no_number).is_in(MISSING))
         as_text = np.zeros(width, dtype=bool)
         as_text[odd.to_numpy() % width] = True
+        values = found.to_numpy().reshape(n_rows, width)
+        if any(scan(values)[1:]):  # no good numbers after all
+            as_text |= (np.abs(values) > LARGEST).any(axis=0)
         wanted = list(map(kinds.get, self.column_names))
         is_number = np.array([kind == "number" for kind in wanted]) & ~as_text
         is_text = np.array([kind is not None for kind in wanted]) & ~is_number
@@ -178,9 +183,8 @@ class TextTable:
                 for i in np.flatnonzero(is_text).tolist()
             ]
         )
-        X = found.to_numpy().reshape(n_rows, width)[:, is_number]
         names = tuple(compress(self.column_names, is_number.tolist()))
-        numbers = Numbers(names, X)
+        numbers = Numbers(names, values[:, is_number])
         lines = block.lines[:-1]
         return Chunk(frame, lines, places, short=block.short, numbers=numbers, raw=block.text)
 
