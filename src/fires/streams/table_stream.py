@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from fires.columns.schema import N_EXAMPLES, NO_HINTS, Column, Doubt, Hints
 from fires.core.errors import InputError, Question, StateError
 from fires.streams.base import Batch, Position, Schema, check_batch_size
+from fires.streams.base import Bookmark as Bookmark
 from fires.streams.cutting import PlacedRows, cut
 from fires.streams.read_ahead import read_ahead
 from fires.streams.table import Chunk, Fault, Table, surprises_of, unreadable
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from fires.columns.schema import Kind
     from fires.columns.statistics import TargetStatistics
     from fires.columns.target import Labels, Target
-
-Bookmark = dict[str, Any]
-"""Where a stream is, and what it knows, as JSON values."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.errors import InputError, StateError
-from fires.streams.base import Batch, Position, Schema, check_batch_size
+from fires.streams.base import Batch, Bookmark, Position, Schema, check_batch_size
 from fires.streams.cutting import PlacedRows, cut, stacked
 from fires.streams.files.byte_sources import plain_errors
 from fires.streams.files.identity import refuse_others
@@ -22,7 +22,7 @@ from fires.streams.files.text_blocks import Block, Ints, cut_into_lines, places_
 from fires.streams.files.text_source import TextSource
 from fires.streams.read_ahead import read_ahead
 from fires.streams.table import Fault, position_in_file
-from fires.streams.table_stream import Bookmark, Rejected
+from fires.streams.table_stream import Rejected
 
 ENDINGS = {".svm", ".svmlight", ".libsvm"}
 MAX_FEATURES = 10_000_000
