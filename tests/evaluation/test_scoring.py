@@ -17,11 +17,7 @@ CLASSES, NUMBERS = ("accuracy", "balanced_accuracy"), ("r2", "mae")
 def evaluated(stream, selector, predictor, names, **options):
     """The scores of the pipeline, and those of the baselines."""
     scores, beside = Scores(names), usual_baselines(predictor, names)
-    list(
-        prequential(
-            stream, selector, predictor, scores=scores, baselines=beside, **options
-        )
-    )
+    list(prequential(stream, selector, predictor, scores=scores, baselines=beside, **options))
     return scores, {name: one.scores for name, one in beside.items()}
 
 
@@ -83,7 +79,7 @@ def test_rows_without_a_label_are_nobody_s():
     labels = np.where(y > 0, 1.0, 0.0)
     labels[::3] = np.nan
     scores, beside = evaluated([(X[:300], labels[:300]), (X[300:], labels[300:])], *PAIR)
-    assert [one.matrix.sum() for one in (scores, *beside)] == [200, 200, 200]
+    assert [one.matrix.sum() for one in (scores, *beside.values())] == [200, 200, 200]
 
 
 PAIR = FIRES(2), Perceptron(), CLASSES

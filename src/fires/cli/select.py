@@ -159,7 +159,7 @@ def command(
     schedule = Schedule(checkpoint)
     let_signals_through()
     with ExitStack() as stack:
-        folder, saved = None, None
+        folder, saved, unsaved = None, None, None
         facts = settings_facts(file=reading.files)
         if out is not None:
             folder = RunFolder(out, overwrite=overwrite, resume=resume is not None)
@@ -199,11 +199,11 @@ def command(
         known = names if stream.columns is None else stream.columns.of_features
         found = run.watch.settled(known, getattr(stream, "doubts", ()))
         settled = tuple(doubt for doubt in found if not _varies(doubt, stream))
-        unsaved = _tried(durable.save)  # before what is doubtful is known better
+        _tried(durable.save)  # if it fails, the one before stays
         stream.doubts = settled
         notices.tell(ended=True)
         if source.reason is None:
-            _refuse_one_class(selector, reading.name, stream.schema.target)
+            _refuse_one_class(selector, reading.name, stream.schema.target, folder)
         facts |= stream_facts(stream, durable.seconds) | {
             "ended_early": source.reason,
             "model": selector.model_,
@@ -216,7 +216,7 @@ def command(
         if folder is not None:
             columns = () if stream.columns is None else stream.describe()
             finish = partial(folder.finish, pipeline, names, totals, facts, columns)
-            unsaved = unsaved or _tried(finish)
+            unsaved = _tried(finish)
     chosen = feature_rows(selector, names, totals, selector.get_support(indices=True))
     if as_json:
         click.echo(json.dumps({"features": chosen} | facts | totals.as_dict(), ensure_ascii=False))
@@ -295,9 +295,11 @@ def _varies(doubt: Doubt, stream: TableStream) -> bool:
     return doubt.kind == "constant" and doubt.column in several
 
 
-def _refuse_one_class(selector: FIRES, file: str, target: str) -> None:
+def _refuse_one_class(selector: FIRES, file: str, target: str, folder: RunFolder | None) -> None:
     classes = getattr(selector, "classes_", None)
     if classes is not None and len(classes) == 1:
+        if folder is not None:
+            folder.discard()
         raise InputError(
             f'the target column "{target}" of {file} holds one value only, '
             f"{classes[0].item()!r}: there is nothing to tell apart"

@@ -13,12 +13,14 @@ from fires.core.errors import InputError
 from fires.evaluation.out_folder import naming
 
 _MOST_PENDING = 1 << 18
-_MOST_SECONDS = 0.5
+_MOST_SECONDS = 0.05
 """So long a line waits at most for others, before those who watch the file can see it."""
 
 
 class LinesFile:
     r"""A file to which JSON objects are appended, one a line. It never holds part of a line.
+
+    It is made with its first line.
 
     Parameters
     ----------
@@ -52,21 +54,22 @@ class LinesFile:
         self.path, self.length = path, length
         self._pending: list[bytes] = []
         self._written, self._since = length, time.monotonic()
+        self._file: int | None = None
         with naming(path):
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
-            there = os.fstat(self._file).st_size
-            if there >= length:
-                os.truncate(self._file, length)
-                os.lseek(self._file, length, os.SEEK_SET)
+            if length == 0:
+                path.unlink(missing_ok=True)
+                return
+            there = path.stat().st_size if path.exists() else 0
         if there < length:
-            os.close(self._file)
             raise InputError(
                 f"{path} has {there:,} bytes, and had {length:,} when the run was saved: lines of "
                 "it are lost"
             )
+        with naming(path):
+            os.truncate(path, length)
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Append an object. It reaches the file within half a second, if more are written.
+        """Append an object. It reaches the file soon, if more are written.
 
         Parameters
         ----------
@@ -90,13 +93,16 @@ class LinesFile:
             Whether it has to reach the disk too.
         """
         data = memoryview(b"".join(self._pending))
+        if self._file is None and not len(data):
+            return
         with naming(self.path):
+            if self._file is None:
+                self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
             try:
                 while len(data):
                     data = data[os.write(self._file, data) :]
             except OSError:  # the disk is full: no half a line
                 os.truncate(self._file, self._written)
-                os.lseek(self._file, self._written, os.SEEK_SET)
                 raise
             if sync:
                 os.fsync(self._file)
@@ -107,4 +113,5 @@ class LinesFile:
         try:
             self.flush()
         finally:
-            os.close(self._file)
+            if self._file is not None:
+                os.close(self._file)

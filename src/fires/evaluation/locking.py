@@ -32,24 +32,31 @@ class FolderLock:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._file = os.open(folder / _NAME, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            if not _take(self._file):
-                raise InputError(f"{folder} is in use by {_holder(os.pread(self._file, 4096, 0))}")
-            facts = {
-                "pid": os.getpid(),
-                "host": socket.gethostname(),
-                "since": datetime.now(UTC).isoformat(timespec="seconds"),
-            }
-            os.truncate(self._file, 0)
-            os.pwrite(self._file, json.dumps(facts).encode() + b"\n", 0)
-        except BaseException:
+        self._path = folder / _NAME
+        while True:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                if not _take(self._file):
+                    holder = _holder(os.pread(self._file, 4096, 0))
+                    raise InputError(f"{folder} is in use by {holder}")
+                if _is_at(self._path, self._file):  # not one that its holder has just removed
+                    break
+            except BaseException:
+                os.close(self._file)
+                raise
             os.close(self._file)
-            raise
+        facts = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        os.truncate(self._file, 0)
+        os.pwrite(self._file, json.dumps(facts).encode() + b"\n", 0)
 
     def release(self) -> None:
         """Let others have it."""
-        os.truncate(self._file, 0)
+        if _is_at(self._path, self._file):
+            self._path.unlink()
         os.close(self._file)
 
 
@@ -74,6 +81,13 @@ def is_held(folder: Path) -> bool:
         return not _take(file)
     finally:
         os.close(file)
+
+
+def _is_at(path: Path, file: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file))
+    except FileNotFoundError:
+        return False
 
 
 def _take(file: int) -> bool:

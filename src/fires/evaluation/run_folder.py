@@ -24,7 +24,7 @@ from fires.evaluation.locking import FolderLock
 from fires.evaluation.out_folder import earlier_run, make_folder, naming
 from fires.evaluation.recording import SNAPSHOTS, VERSION
 from fires.evaluation.run import Run
-from fires.evaluation.run_records import QUARANTINE, REPLACED, STEPS, RunRecords
+from fires.evaluation.run_records import QUARANTINE, STEPS, RunRecords
 from fires.evaluation.totals import RunTotals
 from fires.evaluation.transformed import TRANSFORMED
 from fires.models.linear import Linear
@@ -36,6 +36,8 @@ _ALL = (
     *(_RUN, _OPTIONS, _NAMES, STEPS, QUARANTINE, _FEATURES, _COLUMNS, _STATE),
     *(CHECKPOINTS, SNAPSHOTS, TRANSFORMED),
 )
+REPLACED = ".replaced"
+"""Where an earlier run is until this one has saved something."""
 _AT_ONCE = 10_000
 
 Table: TypeAlias = dict[str, npt.NDArray[Any]]
@@ -105,7 +107,7 @@ class RunFolder:
         with naming(path):
             self._lock = FolderLock(path)
         self._checkpoints = Checkpoints(path)
-        self._began = False
+        self._began, self._keep = False, resume
         self.records: Any = None
 
     def __enter__(self) -> Self:
@@ -115,7 +117,7 @@ class RunFolder:
         if self.records is not None:
             with suppress(OSError):  # a full disk was heard of before
                 self.records.close()
-        if self._began and not self._resumed and (self.records is None or self.records.is_empty):
+        if self._began and not self._keep:
             self._put_back()
         self._lock.release()
         if self._made and not any(self.path.glob("[!.]*")):
@@ -123,6 +125,10 @@ class RunFolder:
             with suppress(OSError):  # not empty
                 for folder in self._made[1:]:
                     folder.rmdir()
+
+    def discard(self) -> None:
+        """Leave nothing of this run, unless it was taken up again."""
+        self._keep = self._resumed
 
     # --- beginning --------------------------------------------------------------------------
 
@@ -210,6 +216,7 @@ class RunFolder:
         header |= {"bookmark": bookmark, **more}
         with naming(self.path / CHECKPOINTS):
             self._checkpoints.write(run.totals.n_batches, header, arrays)
+        self._is_saved()
 
     # --- ending -----------------------------------------------------------------------------
 
@@ -244,6 +251,12 @@ class RunFolder:
             self._write(_COLUMNS, _csv(columns[0], (row.values() for row in columns)))
         status = "ended early" if run.get("ended_early") else "ended"
         self._write_run({"status": status, "records": VERSION} | run | totals.as_dict())
+        self._is_saved()
+
+    def _is_saved(self) -> None:
+        if not self._keep:
+            self._keep = True
+            shutil.rmtree(self.path / REPLACED, ignore_errors=True)
 
     def _write_run(self, facts: Mapping[str, Any]) -> None:
         text = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
@@ -255,7 +268,7 @@ class RunFolder:
             replace_file(self.path / name, text.encode(errors="backslashreplace"))
 
     def _set_aside(self) -> None:
-        """Keep an earlier run until this one has learnt something."""
+        """Keep an earlier run until this one has saved something."""
         aside = self.path / REPLACED
         there = [name for name in _ALL if (self.path / name).exists()]
         if there and not aside.exists():

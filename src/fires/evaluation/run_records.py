@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,6 @@ from fires.evaluation.transformed import Transformed
 from fires.streams.table import Fault
 
 STEPS, QUARANTINE = "steps.jsonl", "quarantine.ndjson"
-REPLACED = ".replaced"
-"""Where an earlier run is until this one has learnt something."""
 _LONGEST_RAW = 100_000
 
 
@@ -74,11 +71,6 @@ class RunRecords:
             self.transformed = Transformed(folder, names, transform)
             self.transformed.cut_back(n_rows)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no record yet."""
-        return self._steps.length == 0
-
     def quarantine(self, faults: Sequence[Fault]) -> None:
         """Write down rows that could not be used.
 
@@ -104,8 +96,6 @@ class RunRecords:
         selector : FIRES
             What has learnt up to it.
         """
-        if self.is_empty:
-            shutil.rmtree(self._folder / REPLACED, ignore_errors=True)
         self._steps.write(self._recorder.row(step, selector))
         with naming(self._folder / SNAPSHOTS):
             self._recorder.snapshot(step, selector)
