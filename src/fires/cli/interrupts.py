@@ -16,7 +16,6 @@ from fires.cli.text import message
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
-    from fires.evaluation.totals import RunTotals
     from fires.streams.base import Batch
     from fires.streams.table_stream import TableStream
 
@@ -192,7 +191,7 @@ class Interruptible(EndsEarly["Batch"]):
         Where the batches come from. It is read once.
     batch_size : int
         Rows of a batch.
-    totals : RunTotals
+    totals : Counted
         What was learnt from.
     rows_per_second : float, optional
         The rate at which rows are handed out at most.
@@ -209,7 +208,7 @@ class Interruptible(EndsEarly["Batch"]):
         self,
         stream: TableStream,
         batch_size: int,
-        totals: RunTotals,
+        totals: Counted,
         rows_per_second: float | None = None,
     ) -> None:
         batches = stream.batches(batch_size)
