@@ -245,7 +245,8 @@ class Interruptible(EndsEarly["Batch"]):
         Batch
             The next batch.
         """
-        batch, self._first = self._first, None
+        batch = self._next() if self._first is None else self._first
+        self._first = None
         while batch is not None:
             if self.watch is not None:
                 self.watch(batch)
