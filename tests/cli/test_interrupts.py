@@ -294,6 +294,33 @@ def test_a_request_waits_until_something_can_save():
     assert events == [0, 1, "saved", 2]
 
 
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM])
+def test_what_the_source_must_do_whole_is_not_disturbed(number):
+    events = []
+
+    def rows():
+        with source.undisturbed():
+            os.kill(os.getpid(), number)
+            events.append("whole")
+        events.append("goes on")
+        yield 1
+
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+    before = {number: signal.getsignal(number) for number in numbers}
+    source = EndsEarly(rows(), DONE)
+    source.on_request = lambda: events.append("saved")
+    try:
+        with source:
+            for _ in source:
+                with source.undisturbed():  # nobody waits for rows here
+                    pass
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+    asked = number == signal.SIGUSR1
+    assert events == (["whole", "saved", "goes on"] if asked else ["whole"])
+
+
 # A terminal
 
 

@@ -143,6 +143,19 @@ class EndsEarly(Generic[Item]):
             return 0
         return 128 + self.signal
 
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Let signals wait within it: for what the source does while it makes the next batch.
+
+        Rows that cannot be used, for example, are written down then. A signal in the middle of that
+        would leave a line that is written twice, or by half.
+        """
+        waits, self._waits = self._waits, False
+        yield
+        self._waits = waits
+        if waits:
+            self._answer()
+
     def _next(self) -> Item | None:
         try:
             self._waits = True
