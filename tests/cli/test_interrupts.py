@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fires.cli.interrupts import EndsEarly
+from fires.cli.interrupts import EndsEarly, Interruptible
 
 DONE = SimpleNamespace(n_rows=1)
 
@@ -319,6 +319,34 @@ def test_what_the_source_must_do_whole_is_not_disturbed(number):
             signal.signal(one, handler)
     asked = number == signal.SIGUSR1
     assert events == (["whole", "saved", "goes on"] if asked else ["whole"])
+
+
+def test_rows_that_are_not_due_yet_are_waited_for_in_the_same_way():
+    events = []
+
+    def batches(size):
+        for number in range(3):
+            events.append(f"read {number}")
+            yield SimpleNamespace(n_rows=size)
+
+    def save():
+        events.append("saved")
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM)).start()
+
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+    before = {number: signal.getsignal(number) for number in numbers}
+    stream = SimpleNamespace(batches=batches, schema=None)
+    source = Interruptible(stream, 10, DONE, rows_per_second=0.001)
+    source.on_request = save
+    try:
+        with source:
+            for _ in source.batches(10):
+                threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert events == ["read 0", "saved"]
+    assert source.exit_code(saved=True) == 0
 
 
 # A terminal
