@@ -24,6 +24,9 @@ _BEGINNING = b'{"id": "'  # of every record: so a file that is not ours is left 
 _BLOCK = 1 << 16
 
 
+Every = Literal["change", "batch"]
+
+
 class Sink(Protocol):
     """Where records go."""
 
@@ -86,7 +89,7 @@ class Emitter:
         sink: Sink,
         run_id: str,
         names: tuple[str, ...],
-        every: Literal["change", "batch"] = "change",
+        every: Every = "change",
     ) -> None:
         self._sink, self._run_id, self._names, self._every = sink, run_id, names, every
         self._told: npt.NDArray[np.intp] | None = None
