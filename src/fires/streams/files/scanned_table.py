@@ -63,7 +63,13 @@ class ScannedTable:
         """Read the rows in order; see :meth:`Table.chunks`."""
         names = [name for name in self.column_names if name in kinds]
         labels = [name for name in names if self._types[name] in (pl.Categorical, pl.Enum)]
-        frame = self._frame.select(names).with_columns(pl.col(labels).cast(pl.String))
+        # One cast of all is quick; one by one, very many columns would take long.
+        numbers = [
+            name for name in names if kinds[name] == "number" and self._types[name].is_numeric()
+        ]
+        frame = self._frame.select(names).with_columns(
+            pl.col(labels).cast(pl.String), pl.col(numbers).cast(pl.Float64)
+        )
         stop = self._n_rows if n_rows is None else min(start.offset + n_rows, self._n_rows)
         size = max(1, _CHUNK_CELLS // max(len(names), 1))
         step = max(1, _READ_CELLS // max(len(names), 1))
