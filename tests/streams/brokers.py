@@ -5,7 +5,9 @@ import json
 import shutil
 import socket
 import subprocess
+import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,48 @@ def wait_until(condition):
     return value
 
 
+def ids(batches):
+    """The first column of all rows."""
+    return [int(i) for batch in batches for i in batch.X[:, 0]]
+
+
+class Live:
+    """The batches of a stream without an end, read by another thread until the block is left."""
+
+    def __init__(self, stream, size):
+        self.batches, self.error = [], None
+        self._stop = threading.Event()
+        self._chunks, stream._table.chunks = stream._table.chunks, self._until_stopped
+        self._thread = threading.Thread(target=self._run, args=(stream.batches(size),))
+        self._thread.start()
+
+    def _until_stopped(self, kinds, start):
+        with closing(self._chunks(kinds, start)) as chunks:
+            for chunk in chunks:
+                if self._stop.is_set():
+                    return
+                yield chunk
+
+    def _run(self, batches):
+        try:
+            for batch in batches:
+                self.batches.append(batch)
+        except Exception as error:
+            self.error = error
+
+    def ids(self):
+        """The first column of all rows so far."""
+        return ids(list(self.batches))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join(SECONDS)
+        assert not self._thread.is_alive()
+
+
 class KafkaCluster:
     """A broker of librdkafka's mock cluster, which can go down and come back with its messages.
 
@@ -30,7 +74,9 @@ class KafkaCluster:
 
     def __init__(self):
         self._kafka = pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
-        libraries = Path(self._kafka.__file__).parent.parent.glob("confluent_kafka.libs/librdkafka*")
+        libraries = Path(self._kafka.__file__).parent.parent.glob(
+            "confluent_kafka.libs/librdkafka*"
+        )
         found = next(iter(libraries), None)
         if found is None:
             pytest.skip("confluent-kafka comes without a librdkafka of its own here")
@@ -75,7 +121,10 @@ class KafkaCluster:
 
     def create(self, topic, n_partitions=1):
         """Make a topic."""
-        assert self._lib.rd_kafka_mock_topic_create(self._cluster, topic.encode(), n_partitions, 1) == 0
+        assert (
+            self._lib.rd_kafka_mock_topic_create(self._cluster, topic.encode(), n_partitions, 1)
+            == 0
+        )
 
     def delete(self, topic):
         """Delete a topic."""
@@ -128,9 +177,18 @@ class RedisServer:
             self.port = free.getsockname()[1]
         self._folder, self._options = folder, options
         self._process = None
-        password = options[options.index("--requirepass") + 1] if "--requirepass" in options else None
+        password = (
+            options[options.index("--requirepass") + 1] if "--requirepass" in options else None
+        )
         self.client = self._redis.Redis(port=self.port, password=password)
         self.start()
+
+    def write(self, key, entries):
+        """Add entries: fields, or the JSON in the only field."""
+        adding = self.client.pipeline(transaction=False)
+        for entry in entries:
+            adding.xadd(key, entry if isinstance(entry, dict) else {"data": entry})
+        return adding.execute()
 
     def uri(self, key):
         """The address of a stream."""
@@ -138,9 +196,10 @@ class RedisServer:
 
     def start(self):
         """Start it, with what it wrote down before."""
+        settings = {"--port": str(self.port), "--bind": "127.0.0.1", "--save": ""}
+        settings["--dir"] = str(self._folder)
         self._process = subprocess.Popen(
-            [self._program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
-            + ["--dir", str(self._folder), *self._options],
+            [self._program, *sum(settings.items(), ()), *self._options],
             stdout=subprocess.DEVNULL,
         )
         wait_until(self._answers)
@@ -154,6 +213,25 @@ class RedisServer:
 
     def stop(self):
         """Stop it."""
+        self.client.close()
         self._process.terminate()
         self._process.wait(SECONDS)
-        self.client.close()
+
+
+@pytest.fixture
+def kafka(monkeypatch):
+    """A broker of Kafka."""
+    monkeypatch.delenv("FIRES_KAFKA_CONFIG", raising=False)
+    cluster = KafkaCluster()
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def redis_server(tmp_path, monkeypatch):
+    """A server of Redis that keeps what it has when it is stopped."""
+    for name in ("FIRES_REDIS_USERNAME", "FIRES_REDIS_PASSWORD"):
+        monkeypatch.delenv(name, raising=False)
+    server = RedisServer(tmp_path, "--appendonly", "yes", "--appendfsync", "always")
+    yield server
+    server.stop()

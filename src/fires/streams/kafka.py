@@ -8,9 +8,11 @@ import os
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -140,7 +142,7 @@ class KafkaTopic:
 
     The ``mark`` of a position is the next offset of each partition. What is read at once comes
     partition by partition; the position from which it is read again says also up to which offset,
-    and how many messages these are. So they come again in the same order.
+    and has a checksum. So the same messages come again, in the same order.
 
     Parameters
     ----------
@@ -162,7 +164,7 @@ class KafkaTopic:
 
     @property
     def notes(self) -> list[str]:
-        """How many tombstones were met."""
+        """How many tombstones were met when the topic was last read."""
         n = self._n_tombstones
         some = f"{n:,} messages without a value" if n > 1 else "a message without a value"
         return [f"{some} left out, as deletion marks"] if n else []
@@ -179,9 +181,8 @@ class KafkaTopic:
     def read(self, start: Position) -> Generator[Messages, None, None]:
         """Read all partitions; see :meth:`Broker.read`."""
         with closing(_Reader(self._kafka, self._address)) as reader:
-            n_tombstones = self._n_tombstones
             for messages in reader.messages(start, self._until_end):
-                self._lag, self._n_tombstones = reader.lag(), n_tombstones + reader.n_tombstones
+                self._lag, self._n_tombstones = reader.lag(), reader.n_tombstones
                 yield messages
 
 
@@ -289,7 +290,7 @@ class _Reader:
     def _lost(self, p: int, what: str, made_anew: bool = False) -> InputError:
         hint = "begin a new run, or keep messages for longer than a run may stand still"
         if made_anew:
-            hint = "if the topic was made anew, begin a new run"
+            hint = "begin a new run; was the topic made anew, or compacted?"
         return InputError(f'partition {p} of topic "{self._topic}": {what}', self._name, hint)
 
     def _new_partition(self, p: int) -> InputError:
@@ -304,11 +305,11 @@ class _Reader:
         begin, ends = self._next.copy(), [end for _, end, _ in marks]
         rows: list[_Row] = []
         while any(at < end for at, end in zip(self._next, ends, strict=True)):
-            found = self._take(MOST, ends)
-            rows += found
+            taken = self._take(MOST, ends)
+            rows += taken
             if self._broken is not None:
                 raise self._broken
-            if not found:
+            if not taken:
                 yield NOTHING
         rows.sort(key=itemgetter(0))
         n_found = np.bincount([row[0] for row in rows], minlength=len(marks)).tolist()
@@ -324,11 +325,12 @@ class _Reader:
     def _take(self, n: int, ends: list[int] | None) -> list[_Row]:
         """Messages that are there, without those at or behind ``ends``, partition by partition."""
         consumer = self._consumer
-        message = consumer.poll(WAIT)
-        if message is None:
+        first = consumer.poll(WAIT)
+        if first is None:
             return []
         rows = []
-        for message in (message, *consumer.consume(n - 1, PATIENCE)) if n > 1 else (message,):
+        more = consumer.consume(n - 1, PATIENCE) if n > 1 else []
+        for message in [first, *more]:
             if message.error() is not None:
                 self._heed(message, ends)
                 continue
@@ -380,7 +382,7 @@ class _Reader:
         places = np.empty((n_rows, 1 + n_partitions), dtype=np.int64)
         places[:, 0] = np.arange(line + 1, self._line + 1)
         firsts = np.searchsorted(partitions, np.arange(n_partitions + 1))
-        for p, (first, stop) in enumerate(zip(firsts[:-1], firsts[1:], strict=True)):
+        for p, (first, stop) in enumerate(pairwise(firsts.tolist())):
             places[:first, 1 + p] = begin[p]
             places[first:stop, 1 + p] = offsets[first:stop] + 1
             places[stop:, 1 + p] = offsets[stop - 1] + 1 if first < stop else begin[p]
@@ -391,8 +393,7 @@ class _Reader:
         def start(at: int) -> Position:
             nexts = places[at - 1, 1:].tolist() if at else begin
             ends = places[-1, 1:].tolist()
-            counts = np.bincount(partitions[at:], minlength=n_partitions).tolist()
-            marks = zip(nexts, ends, counts, strict=True)
+            marks = zip(nexts, ends, _crcs(rows[at:], n_partitions), strict=True)
             return Position(line=line + at, mark={str(p): list(m) for p, m in enumerate(marks)})
 
         return Messages([row[2] for row in rows], places[:, 0], places, where, start, short)
@@ -433,7 +434,7 @@ class KafkaSink:
         address = _address(uri)
         self._name, self._topic = str(address), address.path
         self._refused = ""
-        settings = {"message.timeout.ms": int(FLUSH * 1000)} | _properties()
+        settings: dict[str, Any] = {"message.timeout.ms": int(FLUSH * 1000)} | _properties()
         settings |= {"enable.idempotence": True, "error_cb": self._note} | _servers(address)
         with _plain_errors(self._kafka, self._name):
             self._producer = self._kafka.Producer(settings, logger=_log)
@@ -505,6 +506,14 @@ def kafka_sink(uri: str) -> KafkaSink:
         With ``write``, ``flush`` and ``close``.
     """
     return KafkaSink(uri)
+
+
+def _crcs(rows: Sequence[_Row], n_partitions: int) -> list[int]:
+    """By which the messages of each partition are known again."""
+    crcs = [0] * n_partitions
+    for p, _, value in rows:
+        crcs[p] = crc32(value, crcs[p])
+    return crcs
 
 
 def _address(uri: str) -> Address:

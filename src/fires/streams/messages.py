@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -33,7 +34,7 @@ class Messages(NamedTuple):
     values : sequence of bytes
         What they hold.
     lines : ndarray
-        The number of each, counted from the first that was ever read.
+        The number of each, one by one, counted from the first that was ever read.
     places : ndarray, shape (n_messages, n)
         Where each of them ends, for :meth:`Broker.position`.
     where : callable (int) -> mapping
@@ -143,7 +144,7 @@ class MessageTable:
         Keys that came later; see :class:`~fires.streams.files.json_rows.JsonRows`.
     """
 
-    n_bytes = None
+    n_bytes: int | None = None
     renamed: tuple[tuple[str, str], ...] = ()
     head = b""
 
@@ -178,17 +179,16 @@ class MessageTable:
         values, lines, places, where, start, short = messages
         n_before = 0
         for chunk in self._rows.parsed(_as_block(values, lines, short), kinds, places):
-            at = np.searchsorted(lines, chunk.lines)
+            at = (chunk.lines - lines[0]).tolist()  # they are numbered one by one
             faults = [
-                Fault(line, reason, _text(values[i]), where(i))
+                Fault(line, reason, _text(values[line - lines[0]]), where(line - lines[0]))
                 for line, reason, *_ in chunk.faults
-                for i in [int(np.searchsorted(lines, line))]
             ]
             yield replace(
                 chunk,
                 faults=faults,
-                raw=lambda row, at=at: _text(values[at[row]]),
-                where=lambda row, at=at: where(int(at[row])),
+                raw=partial(_raw, values, at),
+                where=partial(_where, where, at),
                 start=start(n_before),
             )
             n_before += len(at) + len(faults)
@@ -275,6 +275,16 @@ def _as_block(values: Sequence[bytes], lines: npt.NDArray[np.int64], short: bool
 def _in_one_line(value: bytes) -> bytes:
     """A JSON text without line ends, which mean nothing there; an empty one is no object."""
     return value.replace(b"\n", b" ") if value.strip() else b"null"
+
+
+def _raw(values: Sequence[bytes], at: Sequence[int], row: int) -> str:
+    return _text(values[at[row]])
+
+
+def _where(
+    where: Callable[[int], Mapping[str, Any]], at: Sequence[int], row: int
+) -> Mapping[str, Any]:
+    return where(at[row])
 
 
 def _text(value: bytes) -> str:
