@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for what tests and benchmarks share
-from tests.streams.brokers import kafka, redis_server  # noqa: E402, F401 - fixtures
+from tests.streams.brokers import kafka, redis_server  # noqa: F401 - fixtures
 
 settings.register_profile(
     "fires",

@@ -312,11 +312,11 @@ class _Reader:
             if not taken:
                 yield NOTHING
         rows.sort(key=itemgetter(0))
-        n_found = np.bincount([row[0] for row in rows], minlength=len(marks)).tolist()
-        for p, (at, end, n) in enumerate(marks):
-            if n_found[p] != n:
-                what = f"{n:,} messages of offsets {at:,} to {end - 1:,} were read"
-                raise self._lost(p, f"{what}, and {n_found[p]:,} of them are still there")
+        for p, found in enumerate(_crcs(rows, len(marks))):
+            at, end, crc = marks[p]
+            if crc != found:
+                what = f"offsets {at:,} to {end - 1:,} were read, and are not what they were"
+                raise self._lost(p, f"{what}: messages are gone", made_anew=True)
         if rows:
             yield self._together(rows, begin, True)
         self._next = ends
