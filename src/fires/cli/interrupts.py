@@ -13,7 +13,6 @@ from fires.cli.text import message
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
-    from fires.evaluation.totals import RunTotals
     from fires.streams.base import Batch
     from fires.streams.table_stream import TableStream
 
@@ -133,7 +132,7 @@ class Interruptible(EndsEarly["Batch"]):
         Where the batches come from. It is read once.
     batch_size : int
         Rows of a batch.
-    totals : RunTotals
+    totals : Counted
         What was learnt from.
 
     Attributes
@@ -144,7 +143,7 @@ class Interruptible(EndsEarly["Batch"]):
         Told of every batch before it is handed out.
     """
 
-    def __init__(self, stream: TableStream, batch_size: int, totals: RunTotals) -> None:
+    def __init__(self, stream: TableStream, batch_size: int, totals: Counted) -> None:
         super().__init__(stream.batches(batch_size), totals)
         self.schema = stream.schema
         self.watch: Callable[[Batch], None] | None = None
@@ -176,7 +175,8 @@ class Interruptible(EndsEarly["Batch"]):
         Batch
             The next batch.
         """
-        batch, self._first = self._first, None
+        batch = self._next() if self._first is None else self._first
+        self._first = None
         while batch is not None:
             if self.watch is not None:
                 self.watch(batch)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -15,24 +14,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options
-from fires.cli.config import as_toml
+from fires.cli.config import as_toml, read_config
+from fires.cli.durable import NUMERIC, BadRows, DurableRun, MostBad
 from fires.cli.interrupts import Interruptible, let_signals_through
-from fires.cli.progress import Values, one_bar
-from fires.cli.reading import Notices, Reading, rejected_lines
-from fires.cli.run_facts import run_facts
+from fires.cli.progress import one_bar
+from fires.cli.reading import Notices, Reading
+from fires.cli.run_facts import settings_facts, stream_facts
+from fires.cli.selection import print_selection
 from fires.cli.startup import quick_imports
 from fires.cli.text import EXPECTED, message, printable, saying_where
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
     from fires.columns import Doubt
-    from fires.evaluation.records import Step
-    from fires.evaluation.run_folder import RunFolder
-    from fires.evaluation.totals import RunTotals
-    from fires.pipeline import OnlinePipeline
+    from fires.evaluation.run_folder import Checkpoint, RunFolder
     from fires.selectors.fires import FIRES
-    from fires.streams.base import Batch
-    from fires.streams.table_stream import Rejected, TableStream
+    from fires.streams.table_stream import TableStream
 
 _EXAMPLES = """\b
 Examples:
@@ -40,8 +37,7 @@ Examples:
   fires select events.parquet --target amount --model gaussian --out run/
   zcat events.csv.gz | fires select - --target label --exclude id,time --json
 """
-_NUMERIC = ("gaussian", "poisson")
-_MODELS = ("auto", "probit", "logistic", *_NUMERIC)
+_MODELS = ("auto", "probit", "logistic", *NUMERIC)
 
 
 @click.command("select", epilog=_EXAMPLES)
@@ -64,8 +60,44 @@ _MODELS = ("auto", "probit", "logistic", *_NUMERIC)
     "Perceptron neither.",
 )
 @options.reading
-@options.out("features.csv, columns.csv, state.safetensors, run.json, run.toml and steps.jsonl.")
+@options.out(
+    "the result, and for what a later --resume needs: features.csv, columns.csv, "
+    "state.safetensors, run.json, run.toml, steps.jsonl, checkpoints and more."
+)
 @options.overwrite
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    is_eager=True,
+    callback=lambda ctx, option, path: resume_options(ctx, path),
+    help="Go on with the run in a folder that --out has made, wherever it ended; FILE and options "
+    "are those of the run.",
+)
+@click.option(
+    "--checkpoint",
+    metavar="N|TIME",
+    default="10s",
+    show_default=True,
+    help="How often to save the run while it goes on: every so many batches, or 10s, 5m, ... "
+    "Time is stretched so that saving takes a twentieth of it at most.",
+)
+@click.option(
+    "--transform",
+    is_flag=True,
+    help="Also write the selected columns of all rows to --out, a Parquet file a checkpoint.",
+)
+@click.option(
+    "--max-bad",
+    type=MostBad(),
+    help="End the run if more rows than this cannot be used: a number, or a share of all rows.",
+)
+@click.option(
+    "--max-wait",
+    type=click.FloatRange(min=0.0, min_open=True),
+    metavar="SECONDS",
+    help="Learn from fewer rows than a batch has if no more come for so long.",
+)
 @options.config
 @options.as_json
 @options.quiet
@@ -80,6 +112,11 @@ def command(
     as_published: bool,
     out: Path | None,
     overwrite: bool,
+    resume: Path | None,
+    checkpoint: str,
+    transform: bool,
+    max_bad: int | float | None,
+    max_wait: float | None,
     as_json: bool,
     quiet: bool,
     **how: Any,
@@ -100,50 +137,74 @@ def command(
     mean absolute error. svmlight needs no --target.
 
     Whatever ends the run early, Ctrl-C or an error: what was learnt until then is shown and saved.
+    With --out, even a run that was killed goes on with --resume, and loses nothing.
     """
-    started = time.perf_counter()
     if as_published and model not in ("auto", "probit"):
         raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
+    out = resume or out
+    if transform and out is None:
+        raise click.UsageError("--transform needs a folder to write to: give --out.")
     reading = Reading(**how)
+    if resume is not None and reading.reads_once:
+        raise InputError(
+            f"{resume} was learnt from {reading.name}, which cannot be read again from the middle",
+            hint="what it had learnt is in its state.safetensors, for fires.load",
+        )
     with quick_imports():
+        from fires.evaluation.checkpoints import Schedule
         from fires.evaluation.run_folder import RunFolder, alarm_rows, feature_rows
-        from fires.evaluation.totals import RunTotals
-        from fires.evaluation.watch import Watch
         from fires.selectors.fires import FIRES
 
         importlib.import_module("polars")
+    schedule = Schedule(checkpoint)
     let_signals_through()
     with ExitStack() as stack:
-        folder = None
+        folder, saved, unsaved = None, None, None
+        facts = settings_facts(file=reading.files)
         if out is not None:
-            folder = stack.enter_context(RunFolder(out, overwrite=overwrite))
-        holds = "numbers" if model in _NUMERIC else "auto" if model == "auto" else "classes"
-        stream = reading.open(target, max_categories=max_categories, holds=holds)
+            folder = RunFolder(out, overwrite=overwrite, resume=resume is not None)
+            stack.enter_context(folder)
+        if folder is not None and resume is not None:
+            saved = _newest(folder, quiet)
+            facts["started"] = started_before(resume) or facts["started"]
+        if folder is not None:
+            folder.begin(as_toml(click.get_current_context(), file=reading.files), facts)
+        holds = "numbers" if model in NUMERIC else "auto" if model == "auto" else "classes"
+        after = None if saved is None else saved.facts["bookmark"]
+        stream = reading.open(target, max_categories=max_categories, holds=holds, after=after)
         notices = Notices(stream, quiet)
-        settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
-        if as_published:
-            selector, scale = FIRES.as_published(top, **settings), None
-        else:
-            selector, scale = FIRES(top, model=model, **settings), "standard"
-        names = stream.schema.feature_names
-        totals = RunTotals(len(names))
-        source = Interruptible(stream, batch_size, totals)
+        stream.max_wait = max_wait
+        durable = DurableRun(stream, batch_size, folder, schedule)
+        source, names = durable.source, stream.schema.feature_names
+        label = stream.schema.target if transform else None
+        write = None if folder is None else lambda faults: folder.records.quarantine(faults)
+        stream.on_fault = BadRows(max_bad, lambda: durable.n_rows, stream.rejected.count, write)
         with (
             source,
             one_bar("0 rows", "{task.fields[now]}", total=stream.n_bytes, hidden=quiet) as show,
-            saying_where(reading.name, stream.schema.target, totals),
+            saying_where(reading.name, stream.schema.target, durable),
         ):
-            pipeline = _pipeline(selector, model, scale, stream, source.first())
-            watch = Watch(pipeline)
-            source.watch = watch.see
-            _learn(source, pipeline, batch_size, totals, folder, show)
+            if folder is not None and saved is not None:
+                folder.go_on(saved, names, transform=label)
+                durable.go_on(*saved)
+            else:
+                settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
+                selector = FIRES(top, model=model, **settings)
+                if as_published:
+                    selector = FIRES.as_published(top, **settings)
+                durable.begin(selector, model, None if as_published else "standard", label)
+            durable.learn(show)
+        run, totals = durable.run, durable.run.totals
+        selector, pipeline = run.pipeline.selector, run.pipeline
         known = names if stream.columns is None else stream.columns.of_features
-        found = watch.settled(known, getattr(stream, "doubts", ()))
-        stream.doubts = tuple(doubt for doubt in found if not _varies(doubt, stream))
+        found = run.watch.settled(known, getattr(stream, "doubts", ()))
+        settled = tuple(doubt for doubt in found if not _varies(doubt, stream))
+        _tried(durable.save)  # if it fails, the one before stays
+        stream.doubts = settled
         notices.tell(ended=True)
         if source.reason is None:
-            _refuse_one_class(selector, reading.name, stream.schema.target)
-        run = run_facts(stream, started, file=reading.files) | {
+            _refuse_one_class(selector, reading.name, stream.schema.target, folder)
+        facts |= stream_facts(stream, durable.seconds) | {
             "ended_early": source.reason,
             "model": selector.model_,
             "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
@@ -152,70 +213,59 @@ def command(
             "target": stream.target.column.as_json() if hasattr(stream, "target") else None,
             "alarms": alarm_rows(selector, known, totals),
         }
-        unsaved = None
         if folder is not None:
-            try:
-                folder.write("run.toml", as_toml(click.get_current_context(), file=reading.files))
-                columns = () if stream.columns is None else stream.describe()
-                folder.finish(pipeline, names, totals, run, columns)
-            except OSError as error:
-                unsaved = error
+            columns = () if stream.columns is None else stream.describe()
+            finish = partial(folder.finish, pipeline, names, totals, facts, columns)
+            unsaved = _tried(finish)
     chosen = feature_rows(selector, names, totals, selector.get_support(indices=True))
     if as_json:
-        click.echo(json.dumps({"features": chosen} | run | totals.as_dict(), ensure_ascii=False))
+        click.echo(json.dumps({"features": chosen} | facts | totals.as_dict(), ensure_ascii=False))
     else:
-        _print_table(chosen, totals, run, stream.rejected)
+        print_selection(chosen, totals, facts, stream.rejected)
         if folder is not None and unsaved is None and not quiet:
             click.echo(f"written to {out}: features.csv, state.safetensors, run.json, and more")
     _end(source, totals.n_rows, out, unsaved)
 
 
-def _pipeline(
-    selector: FIRES, model: str, scale: str | None, stream: TableStream, first: Batch
-) -> OnlinePipeline:
-    """A Perceptron if the target holds classes, a regression if it holds numbers."""
-    from fires.core.classes import has_fractions
-    from fires.pipeline import OnlinePipeline
-    from fires.predictors import LinearRegressor, Perceptron
-
-    target = getattr(stream, "target", None)  # svmlight has none to speak of
-    fractions = has_fractions(first.y)
-    numeric = model in _NUMERIC or fractions or (target is not None and target.is_numeric)
-    if numeric and model == "auto" and not fractions:  # in the first rows, by chance
-        selector.set_params(model="gaussian")
-    return OnlinePipeline(selector, LinearRegressor() if numeric else Perceptron(), scale)
+def resume_options(ctx: click.Context, path: Path | None) -> Path | None:
+    """Take the options of a run from its folder."""
+    if path is None:
+        return None
+    if not (path / "run.toml").is_file():
+        why = "has no run.toml" if path.is_dir() else "is no folder"
+        hint = "give the folder that fires select --out has made"
+        raise InputError(f"{path} holds no run to go on with: it {why}", hint=hint)
+    read_config(ctx, path / "run.toml")
+    return path
 
 
-def _learn(
-    source: Interruptible,
-    pipeline: OnlinePipeline,
-    batch_size: int,
-    totals: RunTotals,
-    folder: RunFolder | None,
-    show: Callable[[Values], None],
-) -> None:
-    """Test on each batch and learn from it, to the end of the source."""
-    from fires.evaluation.prequential import prequential
-    from fires.evaluation.scoring import usual_baselines
-    from fires.metrics.prediction import Scores
-    from fires.predictors import Perceptron
+def _newest(folder: RunFolder, quiet: bool) -> Checkpoint | None:
+    """The checkpoint that a run goes on with; says which, and what is wrong with later ones."""
+    saved, damaged = folder.newest_checkpoint()
+    for line in damaged:
+        click.echo(printable(f"a checkpoint cannot be used: {line}"), err=True)
+    if not quiet:
+        rows = 0 if saved is None else saved.run.totals.n_rows
+        where = f"after {rows:,} rows" if rows else "with the first row: it has no checkpoint yet"
+        click.echo(printable(f"{folder.path} goes on {where}"), err=True)
+    return saved
 
-    began = time.perf_counter()
-    classes = isinstance(pipeline.predictor, Perceptron)
-    scores = ("accuracy", "balanced_accuracy") if classes else ("r2", "mae")
-    totals.whole = Scores(scores)
-    totals.baselines = usual_baselines(pipeline.predictor, scores)
-    for step in prequential(
-        source,
-        pipeline,
-        batch_size=batch_size,
-        scores=totals.whole,
-        baselines=totals.baselines.values(),
-    ):
-        totals.add(step)
-        if folder is not None:
-            folder.record(step)
-        show(partial(_seen, step, totals, began))
+
+def started_before(path: Path) -> str | None:
+    """When the run in a folder was begun, if that can be read."""
+    try:
+        return str(json.loads((path / "run.json").read_bytes())["started"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _tried(write: Callable[[], None]) -> OSError | None:
+    """What went wrong when something was written, if anything did."""
+    try:
+        write()
+    except OSError as error:
+        return error
+    return None
 
 
 def _end(source: Interruptible, n_rows: int, out: Path | None, unsaved: OSError | None) -> None:
@@ -245,73 +295,12 @@ def _varies(doubt: Doubt, stream: TableStream) -> bool:
     return doubt.kind == "constant" and doubt.column in several
 
 
-def _refuse_one_class(selector: FIRES, file: str, target: str) -> None:
+def _refuse_one_class(selector: FIRES, file: str, target: str, folder: RunFolder | None) -> None:
     classes = getattr(selector, "classes_", None)
     if classes is not None and len(classes) == 1:
+        if folder is not None:
+            folder.discard()
         raise InputError(
             f'the target column "{target}" of {file} holds one value only, '
             f"{classes[0].item()!r}: there is nothing to tell apart"
         )
-
-
-def _print_table(
-    chosen: list[dict[str, Any]], totals: RunTotals, run: dict[str, Any], rejected: Rejected
-) -> None:
-    from rich.console import Console
-
-    from fires.cli.tables import alarm_lines, feature_table, score_table
-    from fires.cli.worth import noise_lines, score_rows, share_lines, verdict_lines
-
-    console = Console()
-    console.print(feature_table(chosen, width=console.width))
-    click.echo("\n" + _meaning(run["classes"]))
-    for line in noise_lines(chosen, run["n_features"]):
-        click.echo(line)
-    if n_left_out := sum(row["rank"] > len(chosen) for row in chosen):
-        is_not = "is not selected: it is" if n_left_out == 1 else "are not selected: they are"
-        best = f"{n_left_out} of the best {len(chosen)}"
-        click.echo(f"{best} {is_not} not surely better than those that are")
-    facts = [f"{totals.n_rows:,} rows in {run['seconds']:.1f} s"]
-    facts += _if_known("stability {:.3f}", totals.stability)
-    click.echo(", ".join(facts))
-    if rows := score_rows(totals, len(chosen), run["n_features"]):
-        click.echo()
-        console.print(score_table(rows))
-        click.echo()
-    for line in (*share_lines(totals), *verdict_lines(totals)):
-        click.echo(line)
-    for line in alarm_lines(run["alarms"]):
-        click.echo(line)
-    if n_missing := run["missing_values"]:
-        were = "value was" if n_missing == 1 else "values were"
-        click.echo(f"{n_missing:,} missing {were} left out of the learning")
-    for line in rejected_lines(rejected):
-        click.echo(printable(line))
-
-
-def _meaning(classes: list[Any] | None) -> str:
-    """What the sign of an importance says."""
-    if classes is None:
-        return "importance above 0: the target grows with the feature"
-    names = [printable(str(label)) for label in classes]
-    if len(names) == 2:
-        return f'importance above 0 speaks for "{names[1]}", below 0 for "{names[0]}"'
-    return "importance above 0 speaks for the class, below 0 against it"
-
-
-def _if_known(text: str, value: float | None) -> list[str]:
-    """The text with the value in it, or nothing where it is not defined."""
-    return [] if value is None or value != value else [text.format(value)]
-
-
-def _seen(step: Step, totals: RunTotals, started: float) -> dict[str, Any]:
-    """How far the run is, how fast, how stable and how good."""
-    now = [f"{totals.n_rows / (time.perf_counter() - started):,.0f} rows/s"]
-    now += _if_known("stability {:.2f}", step.stability)
-    now += _if_known("accuracy {:.2f}", totals.recent_scores.get("accuracy"))
-    now += _if_known("R2 {:.2f}", totals.scores.get("r2"))
-    return {
-        "description": f"{totals.n_rows:,} rows",
-        "completed": step.position.bytes,
-        "now": ", ".join(now),
-    }

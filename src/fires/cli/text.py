@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fires.core.errors import COMMAND, InputError, MissingExtra, UserError, Wording
 
 if TYPE_CHECKING:
-    from fires.evaluation.totals import RunTotals
+    from fires.cli.interrupts import Counted
 
 EXPECTED = (OSError, ValueError, MemoryError, MissingExtra)
 """Errors that are told in one line. Others are ours to mend, and show where they arose."""
@@ -88,21 +88,21 @@ def message(error: BaseException) -> str:
 
 
 @contextmanager
-def saying_where(file: str, target: str, totals: RunTotals | None = None) -> Iterator[None]:
+def saying_where(file: str, target: str, done: Counted | None = None) -> Iterator[None]:
     """Let errors of the learning name the file and the target, which the library does not know.
 
     Parameters
     ----------
     file, target : str
         The file, and the column to predict.
-    totals : RunTotals, optional
-        What was read before.
+    done : object with n_rows, optional
+        How much was read before.
     """
     try:
         yield
     except InputError:
         raise
     except ValueError as error:
-        where = f"{file}, after {totals.n_rows:,} rows" if totals and totals.n_rows else file
+        where = f"{file}, after {done.n_rows:,} rows" if done and done.n_rows else file
         wording = COMMAND._replace(y=f'the target "{target}"')
         raise InputError(one_line(error, wording), where) from error
