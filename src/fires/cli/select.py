@@ -6,27 +6,32 @@ import importlib
 import json
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
 
 import click
+from click.core import ParameterSource
 
 from fires.cli import options
 from fires.cli.config import as_toml, read_config
-from fires.cli.durable import NUMERIC, BadRows, DurableRun, MostBad
-from fires.cli.interrupts import Interruptible, let_signals_through
-from fires.cli.progress import one_bar
+from fires.cli.durable import NUMERIC, BadRows, DurableRun, MostBad, Service
+from fires.cli.interrupts import let_signals_through
+from fires.cli.logs import json_progress, logs
+from fires.cli.metrics_port import MetricsPort, metrics_address
+from fires.cli.progress import Values, one_bar
 from fires.cli.reading import Notices, Reading
 from fires.cli.run_facts import settings_facts, stream_facts
 from fires.cli.selection import print_selection
 from fires.cli.startup import quick_imports
-from fires.cli.text import EXPECTED, message, printable, saying_where
+from fires.cli.text import EXPECTED, message, printable, say, saying_where
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
     from fires.columns import Doubt
+    from fires.evaluation.emitting import Every
     from fires.evaluation.run_folder import Checkpoint, RunFolder
     from fires.selectors.fires import FIRES
     from fires.streams.table_stream import TableStream
@@ -38,6 +43,11 @@ Examples:
   zcat events.csv.gz | fires select - --target label --exclude id,time --json
 """
 _MODELS = ("auto", "probit", "logistic", *NUMERIC)
+_MAY_CHANGE = {
+    *("resume", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
+    *("emit", "emit_every", "metrics", "log_level", "as_json", "quiet", "debug"),
+}
+"""What may be said anew when a run goes on."""
 
 
 @click.command("select", epilog=_EXAMPLES)
@@ -98,6 +108,7 @@ _MODELS = ("auto", "probit", "logistic", *NUMERIC)
     metavar="SECONDS",
     help="Learn from fewer rows than a batch has if no more come for so long.",
 )
+@options.service
 @options.config
 @options.as_json
 @options.quiet
@@ -117,17 +128,23 @@ def command(
     transform: bool,
     max_bad: int | float | None,
     max_wait: float | None,
+    rate: float | None,
+    emit: str | None,
+    emit_every: str,
+    metrics: str | None,
+    log_level: str | None,
     as_json: bool,
     quiet: bool,
     **how: Any,
 ) -> None:
     """Rank the features of FILE by how much they tell about a target.
 
-    FILE is text with a header (CSV, TSV), NDJSON, svmlight, Parquet or Arrow, text packed or not,
-    or - for standard input; fires columns FILE shows how it is understood. Several files, or a
-    pattern such as "events/*.csv", are read one after the other. They are read once, in bounded
-    memory, batch by batch, a pipe as it fills. Rows that cannot be used are counted, shown and
-    left out.
+    FILE is text with a header (CSV, TSV), NDJSON, ARFF, svmlight, Parquet or Arrow, text packed or
+    not, or - for standard input; fires columns FILE shows how it is understood. Several files, or a
+    pattern such as "events/*.csv", are read one after the other. It can also be a topic
+    (kafka://HOST:PORT/TOPIC), a stream of Redis (redis://HOST:PORT/KEY) or a query
+    ("duckdb:FILE?select ...", "sqlite:FILE?select ..."). Rows are read once, in bounded memory,
+    batch by batch, as they come. Those that cannot be used are counted, shown and left out.
 
     While it reads, a Perceptron that sees nothing but the selected features is tested on each
     batch before it learns from it. Its accuracy says what the selection is worth, beside that of
@@ -141,52 +158,44 @@ def command(
     """
     if as_published and model not in ("auto", "probit"):
         raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
-    out = resume or out
+    reading, out = Reading(**how), resume or out
     if transform and out is None:
         raise click.UsageError("--transform needs a folder to write to: give --out.")
-    reading = Reading(**how)
-    if resume is not None and reading.reads_once:
-        raise InputError(
-            f"{resume} was learnt from {reading.name}, which cannot be read again from the middle",
-            hint="what it had learnt is in its state.safetensors, for fires.load",
-        )
+    if resume is not None:
+        _refuse_what_is_settled(resume, reading)
     with quick_imports():
         from fires.evaluation.checkpoints import Schedule
-        from fires.evaluation.run_folder import RunFolder, alarm_rows, feature_rows
+        from fires.evaluation.run_folder import RunFolder
         from fires.selectors.fires import FIRES
 
         importlib.import_module("polars")
     schedule = Schedule(checkpoint)
     let_signals_through()
     with ExitStack() as stack:
-        folder, saved, unsaved = None, None, None
-        facts = settings_facts(file=reading.files)
+        if log_level is not None:
+            stack.enter_context(logs(log_level, as_json=as_json))
+        folder, saved = None, None
+        facts = settings_facts(file=reading.files) | {"id": uuid4().hex[:12]}
         if out is not None:
             folder = RunFolder(out, overwrite=overwrite, resume=resume is not None)
             stack.enter_context(folder)
-        if folder is not None and resume is not None:
-            saved = _newest(folder, quiet)
-            facts["started"] = started_before(resume) or facts["started"]
-        if folder is not None:
+            if resume is not None:
+                saved = _newest(folder, quiet)
+                facts |= _facts_before(resume)
             folder.begin(as_toml(click.get_current_context(), file=reading.files), facts)
         holds = "numbers" if model in NUMERIC else "auto" if model == "auto" else "classes"
         after = None if saved is None else saved.facts["bookmark"]
         stream = reading.open(target, max_categories=max_categories, holds=holds, after=after)
-        notices = Notices(stream, quiet)
         stream.max_wait = max_wait
-        durable = DurableRun(stream, batch_size, folder, schedule)
-        source, names = durable.source, stream.schema.feature_names
+        notices = Notices(stream, quiet)
+        service = _service(stack, facts["id"], stream, emit, emit_every, metrics)
+        durable = DurableRun(stream, batch_size, folder, schedule, service, rate)
+        stream.on_fault = BadRows(max_bad, durable)
         label = stream.schema.target if transform else None
-        write = None if folder is None else lambda faults: folder.records.quarantine(faults)
-        stream.on_fault = BadRows(max_bad, lambda: durable.n_rows, stream.rejected.count, write)
-        with (
-            source,
-            one_bar("0 rows", "{task.fields[now]}", total=stream.n_bytes, hidden=quiet) as show,
-            saying_where(reading.name, stream.schema.target, durable),
-        ):
-            if folder is not None and saved is not None:
-                folder.go_on(saved, names, transform=label)
-                durable.go_on(*saved)
+        where = saying_where(reading.name, stream.schema.target, durable)
+        with durable.source, _progress(stream.n_bytes, as_json, quiet) as show, where:
+            if saved is not None:
+                durable.go_on(saved, label)
             else:
                 settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
                 selector = FIRES(top, model=model, **settings)
@@ -194,37 +203,109 @@ def command(
                     selector = FIRES.as_published(top, **settings)
                 durable.begin(selector, model, None if as_published else "standard", label)
             durable.learn(show)
-        run, totals = durable.run, durable.run.totals
-        selector, pipeline = run.pipeline.selector, run.pipeline
-        known = names if stream.columns is None else stream.columns.of_features
-        found = run.watch.settled(known, getattr(stream, "doubts", ()))
-        settled = tuple(doubt for doubt in found if not _varies(doubt, stream))
-        _tried(durable.save)  # if it fails, the one before stays
-        stream.doubts = settled
-        notices.tell(ended=True)
-        if source.reason is None:
-            _refuse_one_class(selector, reading.name, stream.schema.target, folder)
-        facts |= stream_facts(stream, durable.seconds) | {
-            "ended_early": source.reason,
-            "model": selector.model_,
-            "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
-            "n_features": len(set(known)),
-            "missing_values": pipeline.n_missing_,
-            "target": stream.target.column.as_json() if hasattr(stream, "target") else None,
-            "alarms": alarm_rows(selector, known, totals),
-        }
-        if folder is not None:
-            columns = () if stream.columns is None else stream.describe()
-            finish = partial(folder.finish, pipeline, names, totals, facts, columns)
-            unsaved = _tried(finish)
+        unsaved = _finish(durable, notices, facts, reading.name)
+    _print(durable, facts, as_json, None if quiet or unsaved else out, to_stderr=emit == "-")
+    _end(durable, out, unsaved)
+
+
+def _progress(
+    n_bytes: int | None, as_json: bool, quiet: bool
+) -> AbstractContextManager[Callable[[Values], None]]:
+    """A bar for a person; objects for a program, which has no terminal."""
+    if as_json and not quiet and not sys.stderr.isatty():
+        return json_progress()
+    return one_bar("0 rows", "{task.fields[now]}", total=n_bytes, hidden=quiet)
+
+
+def _service(
+    stack: ExitStack,
+    run_id: str,
+    stream: TableStream,
+    emit: str | None,
+    emit_every: str,
+    metrics: str | None,
+) -> Service:
+    """Open what the run is told to, until the end of the command."""
+    from fires.evaluation.emitting import Emitter, open_sink
+
+    emitter = port = None
+    if emit is not None:
+        names = stream.schema.feature_names
+        emitter = Emitter(open_sink(emit), run_id, names, cast("Every", emit_every))
+        stack.callback(emitter.close)
+    if metrics is not None:
+        port = stack.enter_context(MetricsPort(*metrics_address(metrics)))
+    return Service(emitter, port)
+
+
+def _finish(
+    durable: DurableRun, notices: Notices, facts: dict[str, Any], name: str
+) -> OSError | None:
+    """Save what was learnt, and say what is doubtful; returns what kept it from being saved.
+
+    What is known of the run is added to the facts.
+    """
+    from fires.evaluation.run_folder import alarm_rows
+
+    stream, run, folder = durable.stream, durable.run, durable.folder
+    _tried(durable.save)  # if it fails, the one before stays
+    selector, names = run.pipeline.selector, stream.schema.feature_names
+    known = names if stream.columns is None else stream.columns.of_features
+    found = run.watch.settled(known, getattr(stream, "doubts", ()))
+    stream.doubts = tuple(doubt for doubt in found if not _varies(doubt, stream))
+    notices.tell(ended=True)
+    if durable.source.reason is None:
+        _refuse_one_class(selector, name, stream.schema.target, folder)
+    facts |= stream_facts(stream, durable.seconds) | {
+        "ended_early": durable.source.reason,
+        "model": selector.model_,
+        "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
+        "n_features": len(set(known)),
+        "missing_values": run.pipeline.n_missing_,
+        "target": stream.target.column.as_json() if hasattr(stream, "target") else None,
+        "latency": durable.latencies.as_dict(),
+        "alarms": alarm_rows(selector, known, run.totals),
+    }
+    if folder is None:
+        return None
+    columns = () if stream.columns is None else stream.describe()
+    return _tried(partial(folder.finish, run.pipeline, names, run.totals, facts, columns))
+
+
+def _print(
+    durable: DurableRun, facts: dict[str, Any], as_json: bool, out: Path | None, *, to_stderr: bool
+) -> None:
+    """Show the result: where records go to standard output, on standard error."""
+    from fires.evaluation.run_folder import feature_rows
+
+    stream, totals = durable.stream, durable.run.totals
+    selector, names = durable.run.pipeline.selector, stream.schema.feature_names
     chosen = feature_rows(selector, names, totals, selector.get_support(indices=True))
-    if as_json:
-        click.echo(json.dumps({"features": chosen} | facts | totals.as_dict(), ensure_ascii=False))
-    else:
+    with redirect_stdout(sys.stderr) if to_stderr else nullcontext():
+        if as_json:
+            document = {"features": chosen} | facts | totals.as_dict()
+            click.echo(json.dumps(document, ensure_ascii=False))
+            return
         print_selection(chosen, totals, facts, stream.rejected)
-        if folder is not None and unsaved is None and not quiet:
+        if out is not None:
             click.echo(f"written to {out}: features.csv, state.safetensors, run.json, and more")
-    _end(source, totals.n_rows, out, unsaved)
+
+
+def _refuse_what_is_settled(resume: Path, reading: Reading) -> None:
+    """Raise an error if the command line says what the run has settled."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        source = context.get_parameter_source(str(option.name))
+        if source is ParameterSource.COMMANDLINE and option.name not in _MAY_CHANGE:
+            given = option.opts[0] if isinstance(option, click.Option) else "FILE"
+            raise click.UsageError(
+                f"{given} does not go with --resume: it is settled by {resume / 'run.toml'}."
+            )
+    if reading.reads_once:
+        raise InputError(
+            f"{resume} was learnt from {reading.name}, which cannot be read again from the middle",
+            hint="what it had learnt is in its state.safetensors, for fires.load",
+        )
 
 
 def resume_options(ctx: click.Context, path: Path | None) -> Path | None:
@@ -243,20 +324,21 @@ def _newest(folder: RunFolder, quiet: bool) -> Checkpoint | None:
     """The checkpoint that a run goes on with; says which, and what is wrong with later ones."""
     saved, damaged = folder.newest_checkpoint()
     for line in damaged:
-        click.echo(printable(f"a checkpoint cannot be used: {line}"), err=True)
+        say(f"a checkpoint cannot be used: {line}")
     if not quiet:
         rows = 0 if saved is None else saved.run.totals.n_rows
         where = f"after {rows:,} rows" if rows else "with the first row: it has no checkpoint yet"
-        click.echo(printable(f"{folder.path} goes on {where}"), err=True)
+        say(f"{folder.path} goes on {where}")
     return saved
 
 
-def started_before(path: Path) -> str | None:
-    """When the run in a folder was begun, if that can be read."""
+def _facts_before(path: Path) -> dict[str, str]:
+    """What the run in a folder is called and when it was begun, if that can be read."""
     try:
-        return str(json.loads((path / "run.json").read_bytes())["started"])
+        known = json.loads((path / "run.json").read_bytes())
+        return {name: str(known[name]) for name in ("id", "started")}
     except (OSError, ValueError, LookupError, TypeError):
-        return None
+        return {}
 
 
 def _tried(write: Callable[[], None]) -> OSError | None:
@@ -268,18 +350,21 @@ def _tried(write: Callable[[], None]) -> OSError | None:
     return None
 
 
-def _end(source: Interruptible, n_rows: int, out: Path | None, unsaved: OSError | None) -> None:
+def _end(durable: DurableRun, out: Path | None, unsaved: OSError | None) -> None:
     """Say what ended the run early, or why it could not be saved, with a code for scripts."""
+    source = durable.source
     if source.reason is None and unsaved is None:
         return
+    if isinstance(source.error, BrokenPipeError):
+        raise source.error
     if unsaved is not None:
         kept = f", but could not be saved: {message(unsaved)}"
     else:
         kept = "" if out is None else f" and saved in {out}"
-    learnt = f"what was learnt from the first {n_rows:,} rows is shown above{kept}"
+    learnt = f"what was learnt from the first {durable.n_rows:,} rows is shown above{kept}"
     if source.signal is not None:
         click.echo(printable(f"Interrupted; {learnt}."), err=True)
-        sys.exit(128 + source.signal)
+        sys.exit(source.exit_code(saved=out is not None and unsaved is None))
     if source.error is None:
         raise InputError(learnt) from unsaved
     if not isinstance(source.error, EXPECTED):

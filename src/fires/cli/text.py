@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+import click
 
 from fires.core.errors import COMMAND, InputError, MissingExtra, UserError, Wording
 
@@ -34,6 +38,20 @@ def printable(text: str) -> str:
     'größe \\x1b[2J'
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def say(line: str) -> None:
+    """Tell the user something besides the result: on standard error.
+
+    Parameters
+    ----------
+    line : str
+        What to tell. For a program that reads with ``--json``, it is in a JSON object.
+    """
+    context = click.get_current_context(silent=True)
+    if context is not None and context.params.get("as_json") and not sys.stderr.isatty():
+        line = json.dumps({"event": "notice", "message": line}, ensure_ascii=False)
+    click.echo(printable(line), err=True)
 
 
 def one_line(error: BaseException, wording: Wording = COMMAND) -> str:
