@@ -69,10 +69,11 @@ class Live:
 class KafkaCluster:
     """A broker of librdkafka's mock cluster, which can go down and come back with its messages.
 
-    It knows no transactions that fail, no compaction, and cannot add a partition to a topic.
+    It knows no transactions that fail, no compaction, cannot add a partition to a topic, and keeps
+    5 MB of a partition.
     """
 
-    def __init__(self):
+    def __init__(self, packed="none"):
         self._kafka = pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
         libraries = Path(self._kafka.__file__).parent.parent.glob(
             "confluent_kafka.libs/librdkafka*"
@@ -111,9 +112,8 @@ class KafkaCluster:
         self._handle = lib.rd_kafka_new(0, settings, None, 0)
         self._cluster = lib.rd_kafka_mock_cluster_new(self._handle, 1)
         self.address = lib.rd_kafka_mock_cluster_bootstraps(self._cluster).decode()
-        self._producer = self._kafka.Producer(
-            {"bootstrap.servers": self.address, "log_level": 0, "linger.ms": 0}
-        )
+        settings = {"bootstrap.servers": self.address, "log_level": 0}
+        self._producer = self._kafka.Producer(settings | {"compression.type": packed})
 
     def uri(self, topic):
         """The address of a topic."""

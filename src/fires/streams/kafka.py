@@ -281,7 +281,7 @@ class _Reader:
 
     def _check_offset(self, p: int, at: int, low: int, high: int) -> None:
         if at < low:
-            what = f"offsets {at:,} to {low - 1:,} are gone, and were not read to their end"
+            what = f"offsets {at:,} to {low - 1:,} are gone; it begins at {low:,} now"
             raise self._lost(p, what)
         if at > high:
             what = f"ends before offset {high:,}, and was read up to offset {at - 1:,}"
