@@ -95,7 +95,7 @@ def cut(
             break
         n_rows, start = len(block.y), min(skip, len(block.y))
         skip -= start
-        found = [fault for fault in block.faults if fault[0] >= start]
+        found = [] if skip else [fault for fault in block.faults if fault[0] >= start]
         for stop in (*range(start + size - held.n_rows, n_rows, size), n_rows):
             if start < stop:
                 n_before = sum(at < stop for at, _ in found)

@@ -366,7 +366,7 @@ class TableStream:
         name = self.schema.target
         with closing(chunks):
             for chunk in chunks:
-                start = _Start(position, columns, target)
+                start = _Start(chunk.start or position, columns, target)
                 if not len(chunk.lines):
                     yield _no_rows(chunk.named_faults)
                     continue
