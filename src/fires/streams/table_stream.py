@@ -291,6 +291,16 @@ class TableStream:
         doubted = [doubt.column for doubt in self.doubts]
         return surprises_of(self._table) + account.surprises(self.columns, doubted)
 
+    def lag(self) -> int | None:
+        """How many rows wait in the source, if it knows.
+
+        Returns
+        -------
+        int or None
+        """
+        lag: Callable[[], int | None] | None = getattr(self._table, "lag", None)
+        return None if lag is None else lag()
+
     def describe(self) -> list[dict[str, Any]]:
         """What each column holds, what was done with it, and what is doubtful about it.
 

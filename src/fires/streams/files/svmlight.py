@@ -210,6 +210,9 @@ class SvmlightStream:
             "svmlight": self._file.facts,
         }
 
+    def lag(self) -> None:
+        """How many rows wait in the source: that is not known."""
+
     def surprises(self) -> list[str]:
         """Say what the user should know about the columns.
 
