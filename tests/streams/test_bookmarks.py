@@ -212,13 +212,13 @@ def as_json_lines(rng, names, rows):
     return b"\n".join(lines) + rng.choice([b"", b"\n", b"\n{\n", b"\n\n"])
 
 
-def as_frame(names, rows):
+def as_frame(rng, names, rows):
     """Columns of floats, integers or text, whatever they are."""
     series = []
     for name, column in zip(names, zip(*rows, strict=True), strict=True):
         text = pl.Series(name, [cell or None for cell in column], dtype=pl.String)
         if name != "y":
-            for dtype in (pl.Int64, pl.Float64):
+            for dtype in (pl.Int64, rng.choice([pl.Float32, pl.Float64])):
                 typed = text.cast(dtype, strict=False)
                 if typed.null_count() == text.null_count():
                     text = typed
@@ -252,10 +252,10 @@ def write(rng, folder, name, form, names, rows):
     """A table in a file of some kind; also what has to be said when it is read."""
     path = folder / name
     if form == "parquet":
-        as_frame(names, rows).write_parquet(path, row_group_size=rng.choice([7, 1000]))
+        as_frame(rng, names, rows).write_parquet(path, row_group_size=rng.choice([7, 1000]))
         return path, {}
     if form == "arrow":
-        as_frame(names, rows).write_ipc(path)
+        as_frame(rng, names, rows).write_ipc(path)
         return path, {}
     if form == "ndjson":
         data = as_json_lines(rng, names, rows)

@@ -285,7 +285,7 @@ class Columns:
         self,
         frame: pl.DataFrame,
         numbers: Numbers | None = None,
-        written: Callable[[], pl.DataFrame] | None = None,
+        written: Callable[[str], pl.Series] | None = None,
     ) -> tuple[npt.NDArray[np.float64], Columns]:
         """Turn rows into numbers, and learn from them what was not known of the columns.
 
@@ -298,9 +298,9 @@ class Columns:
             Has all the features, and maybe other columns.
         numbers : Numbers, optional
             The features that the frame lacks.
-        written : callable () -> polars.DataFrame, optional
-            Gives the frame as text, where a parser has made numbers of it: for columns that are no
-            good numbers after all.
+        written : callable (str) -> polars.Series, optional
+            Gives a column as it stands in the source, where the frame has other numbers: for those
+            that are no good numbers after all.
 
         Returns
         -------
@@ -326,7 +326,7 @@ class Columns:
         X, known = known._with_codes(frame[:stop], cells, misfits)
         if stop == len(frame):
             return X, known
-        rest, known = known.encode(frame[stop:], None, written and (lambda: written()[stop:]))
+        rest, known = known.encode(frame[stop:], None, written and (lambda name: written(name)[stop:]))
         return np.concatenate([X, rest]), known
 
     def _encode_many(
@@ -516,18 +516,17 @@ class Columns:
         return Column(column.name, "category") if column.kind == "left out" else column
 
     def _read(
-        self, frame: pl.DataFrame, written: Callable[[], pl.DataFrame] | None = None
+        self, frame: pl.DataFrame, written: Callable[[str], pl.Series] | None = None
     ) -> dict[str, Cells]:
         """The cells of all columns that are not numbers already."""
-        cells, text = {}, None
+        cells = {}
         for column in self.used:
             name, series = column.name, frame[column.name]
             ready = column.is_plain and _is_ready(series)
             if ready and not self.hints.na_values and name not in self.tallies.misfits:
                 continue
-            if not ready and written is not None and series.dtype.is_numeric():
-                text = written() if text is None else text
-                series = text[name]
+            if not ready and written is not None and series.dtype == pl.Float64:
+                series = written(name)
             cells[name] = read_cells(series, column, self.hints)
         return cells
 

@@ -72,8 +72,12 @@ class Chunk:
         Gives a row as it stands in the source.
     where : callable (int) -> mapping, optional
         Gives what tells where a row is, besides its line: see :class:`Fault`.
-    written : callable () -> polars.DataFrame, optional
-        Gives the frame with its numbers as they are written, where a parser has read them.
+    start : Position, optional
+        What makes :meth:`Table.chunks` begin with these very rows, in this order; by default where
+        the last row before them ends.
+    written : callable (str) -> polars.Series, optional
+        Gives a column as it stands in the source, where the frame may have made other numbers of
+        it: for those that are no good numbers after all.
     """
 
     frame: pl.DataFrame
@@ -85,7 +89,8 @@ class Chunk:
     numbers: Numbers | None = None
     raw: Callable[[int], str] | None = None
     where: Callable[[int], Mapping[str, Any]] | None = None
-    written: Callable[[], pl.DataFrame] | None = None
+    start: Position | None = None
+    written: Callable[[str], pl.Series] | None = None
 
     def fault(self, row: int, reason: str) -> Fault:
         """A row that cannot be used for what is in it.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from fires.columns.schema import N_EXAMPLES, NO_HINTS, Column, Doubt, Hints
@@ -347,6 +346,16 @@ class TableStream:
         lines = surprises_of(self._table, self._all_new_fields)
         return lines + account.surprises(self.columns, doubted)
 
+    def lag(self) -> int | None:
+        """How many rows wait in the source, if it knows.
+
+        Returns
+        -------
+        int or None
+        """
+        lag: Callable[[], int | None] | None = getattr(self._table, "lag", None)
+        return None if lag is None else lag()
+
     def describe(self) -> list[dict[str, Any]]:
         """What each column holds, what was done with it, and what is doubtful about it.
 
@@ -436,7 +445,7 @@ class TableStream:
         name = self.schema.target
         with closing(chunks):
             for chunk in chunks:
-                start = _Start(position, columns, target)
+                start = _Start(chunk.start or position, columns, target)
                 if not len(chunk.lines):
                     yield _no_rows(chunk.named_faults)
                     continue
@@ -444,11 +453,10 @@ class TableStream:
                 target = self.target = target.opened(frame[name])
                 labels = _labels(target, chunk)
                 faults: Iterable[tuple[int, Fault]] = ()
-                written = chunk.written
+                written = _Written(chunk, kinds, labels.usable)
                 if labels.usable is not None:
                     frame, places = frame.filter(labels.usable), places[labels.usable]
                     numbers = None if numbers is None else numbers.rows(labels.usable)
-                    written = written and partial(_filtered, written, labels.usable)
                 if chunk.faults or labels.usable is not None:
                     faults = _faults(chunk, labels.usable, labels.reasons)
                 _take_as_text(kinds, frame)
@@ -487,13 +495,24 @@ def _labels(target: Target, chunk: Chunk) -> Labels:
     labels = target.read(values)
     if chunk.written is None or not values.dtype.is_numeric():
         return labels
-    if len(labels.reasons) == values.null_count():
+    if len(labels.reasons) <= values.null_count():
         return labels
-    return target.read(chunk.written()[target.column.name])
+    return target.read(chunk.written(target.column.name))
 
 
-def _filtered(written: Callable[[], pl.DataFrame], usable: npt.NDArray[Any]) -> pl.DataFrame:
-    return written().filter(usable)
+class _Written(NamedTuple):
+    """Gives columns of the usable rows of a chunk as they are in the source, and from now on so."""
+
+    chunk: Chunk
+    kinds: dict[str, Kind]
+    usable: npt.NDArray[Any] | None
+
+    def __call__(self, name: str) -> pl.Series:
+        if self.chunk.written is None:
+            return self.chunk.frame[name]
+        self.kinds[name] = "category"
+        values = self.chunk.written(name)
+        return values if self.usable is None else values.filter(self.usable)
 
 
 def _take_as_it_is_now(kinds: dict[str, Kind], before: Columns, after: Columns) -> None:

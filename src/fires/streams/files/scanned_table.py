@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -65,7 +66,13 @@ class ScannedTable:
         """Read the rows in order; see :meth:`Table.chunks`."""
         names = [name for name in self.column_names if name in kinds]
         labels = [name for name in names if self._types[name] in (pl.Categorical, pl.Enum)]
-        frame = self._frame.select(names).with_columns(pl.col(labels).cast(pl.String))
+        # One cast of all is quick; one by one, very many columns would take long.
+        numbers = [
+            name for name in names if kinds[name] == "number" and self._types[name].is_numeric()
+        ]
+        frame = self._frame.select(names).with_columns(
+            pl.col(labels).cast(pl.String), pl.col(numbers).cast(pl.Float64)
+        )
         stop = self._n_rows if n_rows is None else min(start.offset + n_rows, self._n_rows)
         size = max(1, _CHUNK_CELLS // max(len(names), 1))
         step = max(1, _READ_CELLS // max(len(names), 1))
@@ -76,7 +83,15 @@ class ScannedTable:
             places = np.column_stack([after * (self.n_bytes or 0) // self._n_rows, after, after])
             for at in range(0, len(rows), size):
                 within = slice(at, at + size)
-                yield Chunk(rows[within], after[within], places[within])
+                written = partial(self._written, rows[within], first + at)
+                yield Chunk(rows[within], after[within], places[within], written=written)
+
+    def _written(self, rows: pl.DataFrame, first: int, name: str) -> pl.Series:
+        """A column of some rows, of the type that it has in the file if that is a number."""
+        if not self._types[name].is_numeric() or rows.schema[name] == self._types[name]:
+            return rows[name]
+        with self._plain_errors():
+            return self._frame.select(name).slice(first, len(rows)).collect()[name]
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:

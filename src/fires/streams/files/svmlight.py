@@ -213,6 +213,9 @@ class SvmlightStream:
             "files": [self._file.text.identity],
         }
 
+    def lag(self) -> None:
+        """How many rows wait in the source: that is not known."""
+
     def surprises(self) -> list[str]:
         """Say what the user should know about the columns.
 
