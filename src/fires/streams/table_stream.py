@@ -450,10 +450,10 @@ class TableStream:
                     yield _no_rows(chunk.named_faults)
                     continue
                 frame, places, numbers = chunk.frame, chunk.places, chunk.numbers
-                target = self.target = target.opened(frame[name])
-                labels = _labels(target, chunk)
+                target, values = target.opened(frame[name])
+                self.target, labels = target, _labels(target, values, chunk)
                 faults: Iterable[tuple[int, Fault]] = ()
-                written = _Written(chunk, kinds, labels.usable)
+                written = _written(chunk, kinds, labels.usable)
                 if labels.usable is not None:
                     frame, places = frame.filter(labels.usable), places[labels.usable]
                     numbers = None if numbers is None else numbers.rows(labels.usable)
@@ -489,9 +489,8 @@ def _faults(
     return list(zip(before, map(chunk.named, found), strict=True))
 
 
-def _labels(target: Target, chunk: Chunk) -> Labels:
+def _labels(target: Target, values: pl.Series, chunk: Chunk) -> Labels:
     """The target of a chunk; a number that cannot be used is told of as it is written."""
-    values = chunk.frame[target.column.name]
     labels = target.read(values)
     if chunk.written is None or not values.dtype.is_numeric():
         return labels
@@ -500,19 +499,19 @@ def _labels(target: Target, chunk: Chunk) -> Labels:
     return target.read(chunk.written(target.column.name))
 
 
-class _Written(NamedTuple):
-    """Gives columns of the usable rows of a chunk as they are in the source, and from now on so."""
+def _written(
+    chunk: Chunk, kinds: dict[str, Kind], usable: npt.NDArray[Any] | None
+) -> Callable[[str], pl.Series] | None:
+    """Give columns of the usable rows as they are in the source, and from now on let them be so."""
+    as_it_is = chunk.written
+    if as_it_is is None:
+        return None
 
-    chunk: Chunk
-    kinds: dict[str, Kind]
-    usable: npt.NDArray[Any] | None
+    def written(name: str) -> pl.Series:
+        kinds[name] = "category"
+        return as_it_is(name) if usable is None else as_it_is(name).filter(usable)
 
-    def __call__(self, name: str) -> pl.Series:
-        if self.chunk.written is None:
-            return self.chunk.frame[name]
-        self.kinds[name] = "category"
-        values = self.chunk.written(name)
-        return values if self.usable is None else values.filter(self.usable)
+    return written
 
 
 def _take_as_it_is_now(kinds: dict[str, Kind], before: Columns, after: Columns) -> None:

@@ -104,9 +104,7 @@ class TextTable:
                 frame, written = self._fast(block, dict.fromkeys(kinds, "category")), None
         if frame is not None:
             lines = block.lines[:-1]
-            yield Chunk(
-                frame, lines, places, short=block.short, raw=block.text, written=written
-            )
+            yield Chunk(frame, lines, places, short=block.short, raw=block.text, written=written)
         elif len(block.data) > PIECE and len(block.ends) > 1:
             at = 0
             for piece in block.pieces(self._looks_regular):
