@@ -246,6 +246,22 @@ def surprises_of(table: Table, new_fields: Mapping[str, int] | None = None) -> l
     ]
 
 
+def changed(name: str) -> InputError:
+    """Make the error that reading cannot go on where it was left.
+
+    Parameters
+    ----------
+    name : str
+        What was read.
+
+    Returns
+    -------
+    InputError
+        With one line that says so.
+    """
+    return InputError(f"{name} has been changed since it was read before")
+
+
 def unreadable(table: Table, line: int, reason: str) -> InputError:
     """Make the error that no row can be used.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from fires.columns.schema import N_EXAMPLES, NO_HINTS, Column, Doubt, Hints
@@ -13,7 +13,7 @@ from fires.streams.base import Batch, Position, Schema, check_batch_size
 from fires.streams.base import Bookmark as Bookmark
 from fires.streams.cutting import PlacedRows, cut
 from fires.streams.read_ahead import read_ahead
-from fires.streams.table import Chunk, Fault, Table, surprises_of, unreadable
+from fires.streams.table import Chunk, Fault, Table, changed, surprises_of, unreadable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from fires.columns.schema import Kind
     from fires.columns.statistics import TargetStatistics
     from fires.columns.target import Labels, Target
+
+
+_LINE_END = 2
 
 
 @dataclass(frozen=True)
@@ -414,11 +417,27 @@ class TableStream:
             self.on_fault(faults)
 
     def _noted(self, blocks: Iterable[PlacedRows]) -> Iterator[PlacedRows]:
-        """Keep what is known behind a block: it may have no more rows for a batch."""
+        """Keep what is known behind a block: it may have no more rows for a batch.
+
+        The rows that were used before must end where they ended then.
+        """
+        end, _, n_left, _ = self._left
         for block in blocks:
             if block.columns is not None:
                 self.columns = block.columns.knowing(self._left.statistics)
+            if n_left and len(block.y):
+                n_used = min(n_left, len(block.y))
+                n_left -= n_used
+                found = self._table.position(end.rows, block.places[n_used - 1])
+                # A line end may have been added to the last line of all.
+                at_end = 0 <= found.offset - end.offset <= _LINE_END
+                if not n_left and not (
+                    at_end and replace(found, bytes=end.bytes, offset=end.offset) == end
+                ):
+                    raise changed(self._table.name)
             yield block
+        if n_left:
+            raise changed(self._table.name)
 
     def _encoded(self) -> Generator[PlacedRows, None, None]:
         """Read, parse and encode the table, block by block."""
