@@ -16,6 +16,7 @@ import polars as pl
 from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
+from fires.streams.files.identity import identity_of
 from fires.streams.table import Chunk, position_in_file
 
 _READ_CELLS = 8_000_000
@@ -45,7 +46,8 @@ class ScannedTable:
 
     def __init__(self, path: Path, kind: str) -> None:
         self.name = str(path)
-        self.n_bytes: int | None = path.stat().st_size
+        self.files = [identity_of(path, may_grow=False)]
+        self.n_bytes: int | None = self.files[0]["size"]
         self._kind = kind
         with self._plain_errors():
             self._frame = (
