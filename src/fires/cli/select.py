@@ -171,8 +171,11 @@ def command(
         from fires.evaluation.checkpoints import Schedule
         from fires.evaluation.run_folder import RunFolder
         from fires.selectors.fires import FIRES
+        from fires.streams.addresses import refuse_secrets
 
         importlib.import_module("polars")
+    for address in (*reading.files, emit or ""):  # before anything is written down
+        refuse_secrets(address)
     schedule = Schedule(checkpoint)
     let_signals_through()
     with ExitStack() as stack:

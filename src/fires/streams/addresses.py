@@ -37,9 +37,36 @@ class Address(NamedTuple):
         return f"{self.scheme}://{self.servers}/{self.path}"
 
 
-def read_address(
-    uri: str, form: str, port: int, secrets: str, options: tuple[str, ...] = ()
-) -> Address:
+CONFIG = "FIRES_KAFKA_CONFIG"
+USERNAME, PASSWORD = "FIRES_REDIS_USERNAME", "FIRES_REDIS_PASSWORD"
+
+_KAFKA = f"name them in a file of properties, and the file in the variable {CONFIG}"
+_REDIS = f"put them into the variables {USERNAME} and {PASSWORD}"
+
+
+def refuse_secrets(uri: str) -> None:
+    """Raise an error if the URI of a broker holds a user or a password.
+
+    Parameters
+    ----------
+    uri : str
+        What the user wrote. Anything but the URI of a broker is let through.
+
+    Raises
+    ------
+    InputError
+        It says where a password belongs, and quotes nothing that may be one.
+    """
+    scheme, found, rest = uri.partition("://")
+    if found and scheme in ("kafka", "redis", "rediss") and "@" in rest:
+        raise InputError(
+            f"the address {scheme}://... holds a user or a password, which others could see",
+            hint="leave out what stands before the @, and "
+            f"{_KAFKA if scheme == 'kafka' else _REDIS} (an @ in a name is %40)",
+        )
+
+
+def read_address(uri: str, form: str, port: int, options: tuple[str, ...] = ()) -> Address:
     """Take the URI of a broker apart.
 
     Parameters
@@ -50,8 +77,6 @@ def read_address(
         What it should look like, for messages.
     port : int
         The port where none is given.
-    secrets : str
-        Where a password belongs, for messages.
     options : tuple of str
         The options it may have.
 
@@ -66,15 +91,11 @@ def read_address(
 
     Examples
     --------
-    >>> str(read_address("kafka://one,two:9093/events", "kafka://host:port/topic", 9092, ""))
+    >>> str(read_address("kafka://one,two:9093/events", "kafka://host:port/topic", 9092))
     'kafka://one:9092,two:9093/events'
     """
+    refuse_secrets(uri)
     scheme, _, rest = uri.partition("://")
-    if "@" in rest:
-        raise InputError(
-            f"the address {scheme}://... holds a user or a password, which others could see",
-            hint=f"leave out what stands before the @, and {secrets} (an @ in a name is %40)",
-        )
     rest, _, query = rest.partition("?")
     servers, _, path = rest.partition("/")
     said = dict(parse_qsl(query, keep_blank_values=True))

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from fires.columns.schema import Hints
 from fires.core.errors import InputError, StateError
 from fires.core.optional import require
-from fires.streams.addresses import Address, read_address
+from fires.streams.addresses import CONFIG, Address, read_address
 from fires.streams.base import Position
 from fires.streams.table_stream import Bookmark, TableStream, stream_of
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fires.columns.target import Target
     from fires.streams.messages import Messages
 
-CONFIG = "FIRES_KAFKA_CONFIG"
 """The environment variable that names a file with properties of librdkafka."""
 WAIT = 0.2
 """Seconds to wait for messages at a time."""
@@ -517,8 +516,7 @@ def _crcs(rows: Sequence[_Row], n_partitions: int) -> list[int]:
 
 
 def _address(uri: str) -> Address:
-    secrets = f"name it in a file of properties, and the file in the variable {CONFIG}"
-    return read_address(uri, "kafka://host:port/topic", 9092, secrets)
+    return read_address(uri, "kafka://host:port/topic", 9092)
 
 
 def _servers(address: Address) -> dict[str, str]:

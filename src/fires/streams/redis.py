@@ -18,7 +18,7 @@ import numpy.typing as npt
 from fires.columns.schema import Hints
 from fires.core.errors import InputError, StateError
 from fires.core.optional import require
-from fires.streams.addresses import Address, read_address
+from fires.streams.addresses import PASSWORD, USERNAME, Address, read_address
 from fires.streams.base import Position
 from fires.streams.table_stream import Bookmark, TableStream, stream_of
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from fires.columns.target import Target
     from fires.streams.messages import Messages
 
-USERNAME, PASSWORD = "FIRES_REDIS_USERNAME", "FIRES_REDIS_PASSWORD"
 """The environment variables that hold what a server may ask for."""
 WAIT = 0.2
 """Seconds to wait for entries at a time."""
@@ -484,8 +483,7 @@ def _neighbour(entry: _Id, step: int) -> _Id:
 
 def _address(uri: str) -> tuple[Address, int, str]:
     """The server, the number of the database, and the key."""
-    secrets = f"put them into the variables {USERNAME} and {PASSWORD}"
-    address = read_address(uri, _FORM, 6379, secrets, ("db",))
+    address = read_address(uri, _FORM, 6379, ("db",))
     db, key = address.options.get("db"), address.path
     if db is None and (found := re.fullmatch(r"(\d+)/(.+)", key, re.DOTALL)):
         db, key = found.groups()
