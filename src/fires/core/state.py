@@ -33,6 +33,7 @@ _VERSION = 3
 _HEADER = "__header__"
 _METADATA = "__metadata__"  # safetensors uses this name itself; no tensor can have it
 _LONGEST_INDEX = 100_000_000  # the limit of safetensors
+_LEAVES = frozenset({str, int, float})
 
 
 def write_state(
@@ -174,14 +175,18 @@ def _encode(header: Mapping[str, Any]) -> bytes:
 
 
 def _refuse_other_keys(value: Any) -> None:
-    if isinstance(value, dict):
-        for key in value:
-            if not isinstance(key, str):
-                raise TypeError(f"the key {key!r} is not a string")
-        value = value.values()
-    for item in value:
-        if isinstance(item, dict | list | tuple):
-            _refuse_other_keys(item)
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            for key in value:
+                if not isinstance(key, str):
+                    raise TypeError(f"the key {key!r} is not a string")
+            value = value.values()
+        for item in value:
+            # There are very many texts and numbers, and telling them by their type is quick.
+            if type(item) not in _LEAVES and isinstance(item, (dict, list, tuple)):
+                waiting.append(item)
 
 
 def _storable(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
