@@ -607,17 +607,7 @@ def test_keys_that_come_after_the_sample_are_noted_and_not_used():
 
 
 def test_numbers_of_any_size_are_written_alike_whether_a_line_is_bad_or_not():
-    values = [
-        "1e17",
-        "1e200",
-        "-1.5e20",
-        "1e-8",
-        "5e-324",
-        "0e0",
-        "-0.0",
-        "[1.0, 1e30]",
-        '{"a": 2e0}',
-    ]
+    values = ["1e17", "1e200", "-1.5e20", "1e-8", "5e-324", "0e0", "-0.0", "1.0"]
     lines = ['{"x": "word"}', *(f'{{"x": {value}}}' for value in values)]
     assert json_rows(*lines)[0] == json_rows(*lines, "[]")[0]
 
