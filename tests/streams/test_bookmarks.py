@@ -95,7 +95,9 @@ def check(make, size, places=None):
     left.append((len(whole), len(faults), json.dumps(stream.bookmark())))  # behind the last faults
     expected = known(stream)
 
-    for n_batches, n_faults, bookmark in left if places is None else {left[p % len(left)] for p in places}:
+    for n_batches, n_faults, bookmark in (
+        left if places is None else {left[p % len(left)] for p in places}
+    ):
         for later in (make(after=json.loads(bookmark)), stream.after(json.loads(bookmark))):
             rest, more, end = read(later, size)
             assert_same(rest, whole[n_batches:])
@@ -120,7 +122,9 @@ def check(make, size, places=None):
 # Random tables
 
 VALUES = {
-    "number": lambda rng: rng.choice(["1", "-2.5", "1e3", "0.30000000000000004", "7", "0.50", "12"]),
+    "number": lambda rng: rng.choice(
+        ["1", "-2.5", "1e3", "0.30000000000000004", "7", "0.50", "12"]
+    ),
     "percent": lambda rng: f"{rng.randint(0, 99)}%",
     "money": lambda rng: f"${rng.randint(1, 9)},{rng.randint(100, 999)}.50",
     "date": lambda rng: f"2024-0{rng.randint(1, 9)}-1{rng.randint(0, 9)}",
@@ -167,9 +171,11 @@ def table(rng):
 def as_csv(rng, names, rows):
     """The table as text, with records that are none."""
     end, separator = rng.choice(["\n", "\r\n"]), rng.choice(",,;\t")
+
     def field(value):
         needs = any(c in value for c in '",;\t\n\r') or rng.random() < 0.05
         return '"' + value.replace('"', '""') + '"' if needs else value
+
     lines = [separator.join(map(field, row)).encode() for row in rows]
     share = rng.choice([0.0, 0.05, 0.3])
     for _ in range(round(share * len(lines)) + rng.randint(0, 2)):
@@ -182,6 +188,7 @@ def as_csv(rng, names, rows):
 
 def as_json_lines(rng, names, rows):
     """The table with an object a line; numbers are numbers or text, and some lines are no object."""
+
     def value(text):
         if text in ("", "NA") and rng.random() < 0.7:
             return None
@@ -326,7 +333,9 @@ def check_random(seed, folder, form):
     else:
         path, options = write(rng, folder, "table", form, names, rows)
     options |= {"holds": rng.choice(["auto", "classes"]), "dates": "day-first"}
-    options |= rng.choice([{}, {}, {"categories": "codes"}, {"max_categories": 5}, {"na_values": ["7"]}])
+    options |= rng.choice(
+        [{}, {}, {"categories": "codes"}, {"max_categories": 5}, {"na_values": ["7"]}]
+    )
     options |= rng.choice([{}, {}, {"numeric": ["c0"]}, {"categorical": ["c0"]}])
     sizes = [rng.choice([64, 200, 1000, 100_000]) for _ in range(2)]
 

@@ -707,7 +707,9 @@ class Columns:
             JSON values.
         """
         tallies, hints = self.tallies, self.hints
-        said = {name: list(getattr(hints, name)) for name in ("categorical", "numeric", "na_values")}
+        said = {
+            name: list(getattr(hints, name)) for name in ("categorical", "numeric", "na_values")
+        }
         return {
             "columns": [column.as_json() for column in self.all],
             "hints": asdict(replace(hints, **dict.fromkeys(said, ()))) | said,
@@ -755,7 +757,9 @@ class Columns:
             misfits = {name: tuple(map(str, texts)) for name, texts in saved["misfits"].items()}
             # Files of an earlier version have none of what only a person wants to know.
             examples = {str(name): str(text) for name, text in saved.get("examples", {}).items()}
-            columns.tallies = Tallies(int(saved["n_rows"]), **counts, examples=examples, misfits=misfits)
+            columns.tallies = Tallies(
+                int(saved["n_rows"]), **counts, examples=examples, misfits=misfits
+            )
             columns.facts = account.facts_from_json(columns, saved.get("facts"))
             columns.changes = tuple(
                 Change(int(row), range(len(known))[place], *map(Column.from_json, kinds))

@@ -142,10 +142,12 @@ class RunFolder:
         facts : mapping
             What goes into ``run.json``.
         """
-        if not self._resumed:
-            self._set_aside()
         self._began = True
-        if not self._resumed:
+        if self._resumed:
+            for draft in self.path.rglob(".fires-*.tmp"):  # what a killed process was writing
+                draft.unlink()
+        else:
+            self._set_aside()
             self._write(_OPTIONS, options)
         self._write_run({"status": "running", "records": VERSION} | dict(facts))
 
