@@ -114,6 +114,7 @@ def stream_of(
     from fires.streams.sampling import choose_columns, read_sample
 
     if after is not None:
+        _refuse_bookmark(table)
         stream = TableStream.at(table, after)
         wanted = {*(c.name for c in stream.columns.used), stream.schema.target}
         if wanted - set(table.column_names):
@@ -137,6 +138,12 @@ def stream_of(
     if not columns.names:
         raise InputError(f"{table.name} has no column that can be used besides the target")
     return TableStream(table, columns, target, doubts)
+
+
+def _refuse_bookmark(table: Table) -> None:
+    """Raise if reading cannot go on later."""
+    if reason := getattr(table, "no_bookmark", ""):
+        raise InputError(reason)
 
 
 def doubts_of(sample: pl.DataFrame, columns: Columns, target: Target) -> tuple[Doubt, ...]:
@@ -264,7 +271,13 @@ class TableStream:
         -------
         dict
             JSON values, for :meth:`after`.
+
+        Raises
+        ------
+        InputError
+            If the source cannot be read on from any place.
         """
+        _refuse_bookmark(self._table)
         position, start, n_used = self._last or (self._position, self._start, self._n_used)
         statistics = self.columns.statistics if self._last else self._statistics
         return {
