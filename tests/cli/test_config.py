@@ -49,6 +49,8 @@ def test_a_run_writes_down_its_options(first, csv_file):
         "exclude": ["a", "e,f"],
         "no-header": False,
         "keep-doubtful": False,
+        "checkpoint": "10s",
+        "transform": False,
     }
     assert text.startswith("# fires select --config FILE, with this file, runs this again.")
     assert '\n# sep = ""\n' in text

@@ -27,6 +27,7 @@ from fires.streams.files import from_file
 
 N_ROWS, N_NUMBERS = 1_050, 8
 FILES = {"columns.csv", "features.csv", "run.json", "run.toml", "state.safetensors", "steps.jsonl"}
+FILES |= {"names.json", "checkpoints", "snapshots"}
 ROW = re.compile(
     r"^ *(?P<rank>\d+) +(?P<feature>\S+) +(?P<weight>\S+) +(?P<importance>\S+)"
     r" +\[ *(?P<low>\S+), +(?P<high>\S+)\] +(?P<share>\S+)%(?: +(?P<label>\S+))? *$",
@@ -624,7 +625,7 @@ def assert_interrupted(child, output, errors, out):
 
 def wait_for_steps(out, child):
     deadline = time.monotonic() + 30
-    while not any(path.stat().st_size for path in out.glob(".fires-*/steps.jsonl")):
+    while not any(path.stat().st_size for path in out.glob("steps.jsonl")):
         assert child.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -17,11 +17,7 @@ CLASSES, NUMBERS = ("accuracy", "balanced_accuracy"), ("r2", "mae")
 def evaluated(stream, selector, predictor, names, **options):
     """The scores of the pipeline, and those of the baselines."""
     scores, beside = Scores(names), usual_baselines(predictor, names)
-    list(
-        prequential(
-            stream, selector, predictor, scores=scores, baselines=beside.values(), **options
-        )
-    )
+    list(prequential(stream, selector, predictor, scores=scores, baselines=beside, **options))
     return scores, {name: one.scores for name, one in beside.items()}
 
 
@@ -73,7 +69,7 @@ def test_the_pipeline_does_not_notice_what_is_beside_it():
     stream = KnownTruth(1_500, n_features=8, n_relevant=2, random_state=0)
     alone, watched = (OnlinePipeline(FIRES(2), Perceptron()) for _ in range(2))
     list(prequential(stream, alone))
-    list(prequential(stream, watched, baselines=usual_baselines(Perceptron(), CLASSES).values()))
+    list(prequential(stream, watched, baselines=usual_baselines(Perceptron(), CLASSES)))
     np.testing.assert_array_equal(alone.selector.weights_, watched.selector.weights_)
     np.testing.assert_array_equal(alone.predictor.coef_, watched.predictor.coef_)
 
@@ -117,7 +113,7 @@ def test_a_pipeline_that_goes_on_has_fresh_ones_beside_it():
     pipeline = OnlinePipeline(FIRES(2), Perceptron()).partial_fit(X[:100], y[:100])
     scores, beside = Scores(CLASSES), usual_baselines(Perceptron(), CLASSES)
     rows = from_arrays(X[100:], y[100:])
-    list(prequential(rows, pipeline, scores=scores, baselines=beside.values()))
+    list(prequential(rows, pipeline, scores=scores, baselines=beside))
     assert scores.matrix.sum() == 300
     assert beside["all"].scores.matrix.sum() == 200  # the first batch is learnt from only
 

@@ -1,7 +1,9 @@
-"""What ends a run early, and how nothing that was learnt is lost by it."""
+"""What ends a run early, or asks it to save, and how nothing that was learnt is lost by it."""
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -9,15 +11,18 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from fires.cli.pacing import paced
 from fires.cli.text import message
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
-    from fires.evaluation.totals import RunTotals
     from fires.streams.base import Batch
     from fires.streams.table_stream import TableStream
 
 Item = TypeVar("Item")
+
+_HANGUP = getattr(signal, "SIGHUP", None)
+_SAVE = getattr(signal, "SIGUSR1", None)
 
 
 @contextmanager
@@ -59,7 +64,11 @@ class EndsEarly(Generic[Item]):
 
     Ctrl-C, or an order to end from the system, ends them: at once while it waits for rows, else
     after the batch. So what is done with a batch is done whole. A second Ctrl-C stops the program
-    wherever it is.
+    wherever it is; other signals that are repeated, as a closed terminal may, change nothing.
+
+    SIGUSR1 asks to save and go on: at once while it waits for rows, else after the batch. At once
+    means wherever the source is in making the next batch. So what :attr:`on_request` saves must
+    have been taken down when the last step was done, also where the source was then.
 
     Used in a ``with`` statement, it also takes up any error within, once rows were dealt with.
 
@@ -76,21 +85,30 @@ class EndsEarly(Generic[Item]):
         The signal that has come.
     error : BaseException or None
         What else has ended it.
+    on_request : callable () -> None, or None
+        What saves; without it, a request waits until it is there. An error that it raises ends the
+        rows.
     """
 
     def __init__(self, batches: Iterator[Item], done: Counted) -> None:
         self.signal: int | None = None
         self.error: BaseException | None = None
+        self.on_request: Callable[[], None] | None = None
         self._batches = batches
         self._done = done
-        self._waits = False
+        self._waits = self._asked = False
+        self._unsaved: Exception | None = None
 
     def __enter__(self) -> None:
         self._before = {number: signal.signal(number, self._stop) for number in _signals()}
+        if _SAVE is not None:
+            self._before[_SAVE] = signal.signal(_SAVE, self._request)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            # What remains is to save: to be told again to do so must not kill the program.
+            told = number == _SAVE or (self.signal is not None and number != signal.SIGINT)
+            signal.signal(number, signal.SIG_IGN if told else handler)
         del self._batches  # nothing more is read ahead
         if error is None or isinstance(error, KeyboardInterrupt) or not self._done.n_rows:
             return False
@@ -108,19 +126,72 @@ class EndsEarly(Generic[Item]):
             return "interrupted"
         return None if self.error is None else message(self.error).rstrip(".")
 
+    def exit_code(self, *, saved: bool) -> int:
+        """What the program tells whoever has started it, once a signal has ended the rows.
+
+        Parameters
+        ----------
+        saved : bool
+            Whether all that was learnt is in a folder, from which a run can go on.
+
+        Returns
+        -------
+        int
+            0 if the system has told it to end and nothing is lost; else 128 and the signal.
+        """
+        if self.signal is None or (saved and self.signal != signal.SIGINT):
+            return 0
+        return 128 + self.signal
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Let signals wait within it: for what the source does while it makes the next batch.
+
+        Rows that cannot be used, for example, are written down then. A signal in the middle of that
+        would leave a line that is written twice, or by half.
+        """
+        waits, self._waits = self._waits, False
+        yield
+        self._waits = waits
+        if waits:
+            self._answer()
+
     def _next(self) -> Item | None:
         try:
             self._waits = True
-            batch = next(self._batches, None)
-            self._waits = False
+            self._answer()  # what was asked while a batch was dealt with
+            return next(self._batches, None)
         except KeyboardInterrupt:
+            if self._unsaved is not None:
+                raise self._unsaved from None
             return None
-        return batch
+        finally:
+            self._waits = False
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        again, self.signal = self.signal is not None, number
+        again, self.signal = self.signal is not None and number == signal.SIGINT, number
+        if number == _HANGUP:
+            _write_nowhere_if_terminal_is_gone()
         if again or self._waits:
             self._waits = False
+            raise KeyboardInterrupt
+
+    def _request(self, number: int, frame: FrameType | None) -> None:
+        self._asked = True
+        if self._waits:
+            self._answer()
+
+    def _answer(self) -> None:
+        """Save if that was asked for. Signals that come meanwhile wait for the end of it."""
+        while self._asked and self.on_request is not None and self.signal is None:
+            self._waits = self._asked = False
+            try:
+                self.on_request()
+            except Exception as error:
+                self._unsaved = error
+                raise KeyboardInterrupt from error  # ends the wait; _next raises the error
+            self._waits = True
+        if self.signal is not None:
             raise KeyboardInterrupt
 
 
@@ -133,8 +204,10 @@ class Interruptible(EndsEarly["Batch"]):
         Where the batches come from. It is read once.
     batch_size : int
         Rows of a batch.
-    totals : RunTotals
+    totals : Counted
         What was learnt from.
+    rows_per_second : float, optional
+        The rate at which rows are handed out at most.
 
     Attributes
     ----------
@@ -144,8 +217,17 @@ class Interruptible(EndsEarly["Batch"]):
         Told of every batch before it is handed out.
     """
 
-    def __init__(self, stream: TableStream, batch_size: int, totals: RunTotals) -> None:
-        super().__init__(stream.batches(batch_size), totals)
+    def __init__(
+        self,
+        stream: TableStream,
+        batch_size: int,
+        totals: Counted,
+        rows_per_second: float | None = None,
+    ) -> None:
+        batches = stream.batches(batch_size)
+        if rows_per_second is not None:
+            batches = paced(batches, rows_per_second)
+        super().__init__(batches, totals)
         self.schema = stream.schema
         self.watch: Callable[[Batch], None] | None = None
         self._first: Batch | None = None
@@ -176,7 +258,8 @@ class Interruptible(EndsEarly["Batch"]):
         Batch
             The next batch.
         """
-        batch, self._first = self._first, None
+        batch = self._next() if self._first is None else self._first
+        self._first = None
         while batch is not None:
             if self.watch is not None:
                 self.watch(batch)
@@ -190,13 +273,24 @@ def let_signals_through() -> None:
     Once loaded, polars lets system calls go on after a signal.
     """
     if sys.platform != "win32":
-        for number in _signals():
+        for number in (*_signals(), signal.SIGUSR1):
             signal.siginterrupt(number, True)
 
 
 def _signals() -> list[signal.Signals]:
     """Ctrl-C, and those by which a system or a terminal that is closed ends a program."""
-    hangup = getattr(signal, "SIGHUP", None)
-    if hangup is None or signal.getsignal(hangup) is signal.SIG_IGN:  # as nohup does
+    if _HANGUP is None or signal.getsignal(_HANGUP) is signal.SIG_IGN:  # as nohup does
         return [signal.SIGINT, signal.SIGTERM]
-    return [signal.SIGINT, signal.SIGTERM, hangup]
+    return [signal.SIGINT, signal.SIGTERM, _HANGUP]
+
+
+def _write_nowhere_if_terminal_is_gone() -> None:
+    """Let what is still to be said vanish: it must not turn a run that is saved into a failure."""
+    for output in (1, 2):
+        try:
+            os.write(output, b"")
+        except OSError as error:
+            if error.errno == errno.EIO:
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, output)
+                os.close(nowhere)

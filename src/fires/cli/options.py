@@ -187,3 +187,36 @@ debug = click.option(
     callback=lambda ctx, option, value: ctx.meta.update({"fires.debug": value}),
     help="Show where in the program an error arose.",
 )
+
+_SERVICE = [
+    click.option(
+        "--rate",
+        type=click.FloatRange(min=0.0, min_open=True),
+        metavar="ROWS",
+        help="Learn from no more rows a second than this.",
+    ),
+    click.option(
+        "--emit",
+        metavar="WHERE",
+        help="Tell which features are selected whenever that changes, as JSON lines: to a file, - "
+        "for standard output, redis://... or kafka://...",
+    ),
+    choice("--emit-every", ("change", "batch"), "When --emit tells it."),
+    click.option(
+        "--metrics",
+        metavar="[HOST:]PORT",
+        help="Answer Prometheus on this port, by default to this machine alone.",
+    ),
+    click.option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        help="Write events of this level and above to standard error, with the time.",
+    ),
+]
+
+
+def service(command: Command) -> Command:
+    """What a run that lasts for long is told to do besides."""
+    for option in reversed(_SERVICE):
+        command = option(command)
+    return command

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fires.cli.text import printable
+from fires.cli.text import say
 from fires.core.errors import InputError, Question
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ class Notices:
         """
         for line in [*self._stream.surprises(), *doubt_lines(self._stream, ended=ended)]:
             if line not in self._told and not self._quiet:
-                click.echo(printable(line), err=True)
+                say(line)
             self._told.add(line)
 
 

@@ -16,17 +16,14 @@ if TYPE_CHECKING:
     from fires.streams.table_stream import TableStream
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
+_NO_SETTINGS = ("out", "overwrite", "as_json", "quiet", "resume", "log_level", None)
 
 
-def run_facts(stream: TableStream, started: float, **known: Any) -> dict[str, Any]:
-    """When a command was run on a file, with what settings, and which rows it could not use.
+def settings_facts(**known: Any) -> dict[str, Any]:
+    """With what settings and versions a command is run, and when it began.
 
     Parameters
     ----------
-    stream : TableStream
-        The rows of the file; it has come to its end.
-    started : float
-        What ``time.perf_counter`` said at the beginning.
     **known
         Settings that are known better now than when they were given.
 
@@ -36,23 +33,62 @@ def run_facts(stream: TableStream, started: float, **known: Any) -> dict[str, An
         JSON values. Settings are those given and the defaults of others, but for where the result
         goes.
     """
-    seconds = time.perf_counter() - started
-    began = datetime.now(UTC) - timedelta(seconds=seconds)
     context = click.get_current_context()
-    settings = [option.name for option in context.command.params if option.expose_value]
     values = context.params | known
     return {
         "fires": __version__,
-        "started": began.isoformat(timespec="seconds"),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version()}
+        | {library: version(library) for library in _LIBRARIES},
+        "settings": {
+            str(option.name): values[str(option.name)]
+            for option in context.command.params
+            if option.expose_value and option.name not in _NO_SETTINGS
+        },
+    }
+
+
+def stream_facts(stream: TableStream, seconds: float) -> dict[str, Any]:
+    """How long a command took, and which rows and columns it could not use.
+
+    Parameters
+    ----------
+    stream : TableStream
+        The rows; it has come to its end.
+    seconds : float
+        How long it took.
+
+    Returns
+    -------
+    dict
+        JSON values.
+    """
+    return {
         "seconds": round(seconds, 3),
         "rejected_rows": stream.rejected.count,
         "doubts": [vars(doubt) for doubt in getattr(stream, "doubts", ())],
         "rejected_examples": [list(example) for example in stream.rejected.examples],
-        "versions": {"python": platform.python_version()}
-        | {library: version(library) for library in _LIBRARIES},
-        "settings": {
-            name: values[name]
-            for name in settings
-            if name not in ("out", "overwrite", "as_json", "quiet", None)
-        },
     }
+
+
+def run_facts(stream: TableStream, started: float, **known: Any) -> dict[str, Any]:
+    """All of it, for a command that writes it down at its end.
+
+    Parameters
+    ----------
+    stream : TableStream
+        The rows; it has come to its end.
+    started : float
+        What ``time.perf_counter`` said at the beginning.
+    **known
+        Settings that are known better now than when they were given.
+
+    Returns
+    -------
+    dict
+        JSON values.
+    """
+    seconds = time.perf_counter() - started
+    began = datetime.now(UTC) - timedelta(seconds=seconds)
+    facts = settings_facts(**known) | {"started": began.isoformat(timespec="seconds")}
+    return facts | stream_facts(stream, seconds)

@@ -5,34 +5,36 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
 
 import click
+from click.core import ParameterSource
 
 from fires.cli import options
-from fires.cli.config import as_toml
-from fires.cli.interrupts import Interruptible, let_signals_through
+from fires.cli.config import as_toml, read_config
+from fires.cli.durable import NUMERIC, BadRows, DurableRun, MostBad, Service
+from fires.cli.interrupts import let_signals_through
+from fires.cli.logs import json_progress, logs
+from fires.cli.metrics_port import MetricsPort, metrics_address
 from fires.cli.progress import Values, one_bar
-from fires.cli.reading import Notices, Reading, rejected_lines
-from fires.cli.run_facts import run_facts
+from fires.cli.reading import Notices, Reading
+from fires.cli.run_facts import settings_facts, stream_facts
+from fires.cli.selection import print_selection
 from fires.cli.startup import quick_imports
-from fires.cli.text import EXPECTED, message, printable, saying_where
+from fires.cli.text import EXPECTED, message, printable, say, saying_where
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
     from fires.columns import Doubt
-    from fires.evaluation.records import Step
-    from fires.evaluation.run_folder import RunFolder
-    from fires.evaluation.totals import RunTotals
-    from fires.pipeline import OnlinePipeline
+    from fires.evaluation.emitting import Every
+    from fires.evaluation.run_folder import Checkpoint, RunFolder
     from fires.selectors.fires import FIRES
-    from fires.streams.base import Batch
-    from fires.streams.table_stream import Rejected, TableStream
+    from fires.streams.table_stream import TableStream
 
 _EXAMPLES = """\b
 Examples:
@@ -40,8 +42,12 @@ Examples:
   fires select events.parquet --target amount --model gaussian --out run/
   zcat events.csv.gz | fires select - --target label --exclude id,time --json
 """
-_NUMERIC = ("gaussian", "poisson")
-_MODELS = ("auto", "probit", "logistic", *_NUMERIC)
+_MODELS = ("auto", "probit", "logistic", *NUMERIC)
+_MAY_CHANGE = {
+    *("resume", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
+    *("emit", "emit_every", "metrics", "log_level", "as_json", "quiet", "debug"),
+}
+"""What may be said anew when a run goes on."""
 
 
 @click.command("select", epilog=_EXAMPLES)
@@ -64,8 +70,45 @@ _MODELS = ("auto", "probit", "logistic", *_NUMERIC)
     "Perceptron neither.",
 )
 @options.reading
-@options.out("features.csv, columns.csv, state.safetensors, run.json, run.toml and steps.jsonl.")
+@options.out(
+    "the result, and for what a later --resume needs: features.csv, columns.csv, "
+    "state.safetensors, run.json, run.toml, steps.jsonl, checkpoints and more."
+)
 @options.overwrite
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    is_eager=True,
+    callback=lambda ctx, option, path: resume_options(ctx, path),
+    help="Go on with the run in a folder that --out has made, wherever it ended; FILE and options "
+    "are those of the run.",
+)
+@click.option(
+    "--checkpoint",
+    metavar="N|TIME",
+    default="10s",
+    show_default=True,
+    help="How often to save the run while it goes on: every so many batches, or 10s, 5m, ... "
+    "Time is stretched so that saving takes a twentieth of it at most.",
+)
+@click.option(
+    "--transform",
+    is_flag=True,
+    help="Also write the selected columns of all rows to --out, a Parquet file a checkpoint.",
+)
+@click.option(
+    "--max-bad",
+    type=MostBad(),
+    help="End the run if more rows than this cannot be used: a number, or a share of all rows.",
+)
+@click.option(
+    "--max-wait",
+    type=click.FloatRange(min=0.0, min_open=True),
+    metavar="SECONDS",
+    help="Learn from fewer rows than a batch has if no more come for so long.",
+)
+@options.service
 @options.config
 @options.as_json
 @options.quiet
@@ -80,17 +123,28 @@ def command(
     as_published: bool,
     out: Path | None,
     overwrite: bool,
+    resume: Path | None,
+    checkpoint: str,
+    transform: bool,
+    max_bad: int | float | None,
+    max_wait: float | None,
+    rate: float | None,
+    emit: str | None,
+    emit_every: str,
+    metrics: str | None,
+    log_level: str | None,
     as_json: bool,
     quiet: bool,
     **how: Any,
 ) -> None:
     """Rank the features of FILE by how much they tell about a target.
 
-    FILE is text with a header (CSV, TSV), NDJSON, svmlight, Parquet or Arrow, text packed or not,
-    or - for standard input; fires columns FILE shows how it is understood. Several files, or a
-    pattern such as "events/*.csv", are read one after the other. They are read once, in bounded
-    memory, batch by batch, a pipe as it fills. Rows that cannot be used are counted, shown and
-    left out.
+    FILE is text with a header (CSV, TSV), NDJSON, ARFF, svmlight, Parquet or Arrow, text packed or
+    not, or - for standard input; fires columns FILE shows how it is understood. Several files, or a
+    pattern such as "events/*.csv", are read one after the other. It can also be a topic
+    (kafka://HOST:PORT/TOPIC), a stream of Redis (redis://HOST:PORT/KEY) or a query
+    ("duckdb:FILE?select ...", "sqlite:FILE?select ..."). Rows are read once, in bounded memory,
+    batch by batch, as they come. Those that cannot be used are counted, shown and left out.
 
     While it reads, a Perceptron that sees nothing but the selected features is tested on each
     batch before it learns from it. Its accuracy says what the selection is worth, beside that of
@@ -100,136 +154,217 @@ def command(
     mean absolute error. svmlight needs no --target.
 
     Whatever ends the run early, Ctrl-C or an error: what was learnt until then is shown and saved.
+    With --out, even a run that was killed goes on with --resume, and loses nothing.
     """
-    started = time.perf_counter()
     if as_published and model not in ("auto", "probit"):
         raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
-    reading = Reading(**how)
+    reading, out = Reading(**how), resume or out
+    if transform and out is None:
+        raise click.UsageError("--transform needs a folder to write to: give --out.")
+    if resume is not None:
+        _refuse_what_is_settled(resume, reading)
     with quick_imports():
-        from fires.evaluation.run_folder import RunFolder, alarm_rows, feature_rows
-        from fires.evaluation.totals import RunTotals
-        from fires.evaluation.watch import Watch
+        from fires.evaluation.checkpoints import Schedule
+        from fires.evaluation.run_folder import RunFolder
         from fires.selectors.fires import FIRES
 
         importlib.import_module("polars")
+    schedule = Schedule(checkpoint)
     let_signals_through()
     with ExitStack() as stack:
-        folder = None
+        if log_level is not None:
+            stack.enter_context(logs(log_level, as_json=as_json))
+        folder, saved = None, None
+        facts = settings_facts(file=reading.files) | {"id": uuid4().hex[:12]}
         if out is not None:
-            folder = stack.enter_context(RunFolder(out, overwrite=overwrite))
-        holds = "numbers" if model in _NUMERIC else "auto" if model == "auto" else "classes"
-        stream = reading.open(target, max_categories=max_categories, holds=holds)
+            folder = RunFolder(out, overwrite=overwrite, resume=resume is not None)
+            stack.enter_context(folder)
+            if resume is not None:
+                saved = _newest(folder, quiet)
+                facts |= _facts_before(resume)
+            folder.begin(as_toml(click.get_current_context(), file=reading.files), facts)
+        holds = "numbers" if model in NUMERIC else "auto" if model == "auto" else "classes"
+        after = None if saved is None else saved.facts["bookmark"]
+        stream = reading.open(target, max_categories=max_categories, holds=holds, after=after)
+        stream.max_wait = max_wait
         notices = Notices(stream, quiet)
-        settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
-        if as_published:
-            selector, scale = FIRES.as_published(top, **settings), None
-        else:
-            selector, scale = FIRES(top, model=model, **settings), "standard"
+        service = _service(stack, facts["id"], stream, emit, emit_every, metrics)
+        durable = DurableRun(stream, batch_size, folder, schedule, service, rate)
+        stream.on_fault = BadRows(max_bad, durable)
+        label = stream.schema.target if transform else None
+        where = saying_where(reading.name, stream.schema.target, durable)
+        with durable.source, _progress(stream.n_bytes, as_json, quiet) as show, where:
+            if saved is not None:
+                durable.go_on(saved, label)
+            else:
+                settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
+                selector = FIRES(top, model=model, **settings)
+                if as_published:
+                    selector = FIRES.as_published(top, **settings)
+                durable.begin(selector, model, None if as_published else "standard", label)
+            durable.learn(show)
+        unsaved = _finish(durable, notices, facts, reading.name)
+    _print(durable, facts, as_json, None if quiet or unsaved else out, to_stderr=emit == "-")
+    _end(durable, out, unsaved)
+
+
+def _progress(
+    n_bytes: int | None, as_json: bool, quiet: bool
+) -> AbstractContextManager[Callable[[Values], None]]:
+    """A bar for a person; objects for a program, which has no terminal."""
+    if as_json and not quiet and not sys.stderr.isatty():
+        return json_progress()
+    return one_bar("0 rows", "{task.fields[now]}", total=n_bytes, hidden=quiet)
+
+
+def _service(
+    stack: ExitStack,
+    run_id: str,
+    stream: TableStream,
+    emit: str | None,
+    emit_every: str,
+    metrics: str | None,
+) -> Service:
+    """Open what the run is told to, until the end of the command."""
+    from fires.evaluation.emitting import Emitter, open_sink
+
+    emitter = port = None
+    if emit is not None:
         names = stream.schema.feature_names
-        totals = RunTotals(len(names))
-        source = Interruptible(stream, batch_size, totals)
-        with (
-            source,
-            one_bar("0 rows", "{task.fields[now]}", total=stream.n_bytes, hidden=quiet) as show,
-            saying_where(reading.name, stream.schema.target, totals),
-        ):
-            pipeline = _pipeline(selector, model, scale, stream, source.first())
-            watch = Watch(pipeline)
-            source.watch = watch.see
-            _learn(source, pipeline, batch_size, totals, folder, show)
-        known = names if stream.columns is None else stream.columns.of_features
-        found = watch.settled(known, getattr(stream, "doubts", ()))
-        stream.doubts = tuple(doubt for doubt in found if not _varies(doubt, stream))
-        notices.tell(ended=True)
-        if source.reason is None:
-            _refuse_one_class(selector, reading.name, stream.schema.target)
-        run = run_facts(stream, started, file=reading.files) | {
-            "ended_early": source.reason,
-            "model": selector.model_,
-            "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
-            "n_features": len(set(known)),
-            "missing_values": pipeline.n_missing_,
-            "target": stream.target.column.as_json() if hasattr(stream, "target") else None,
-            "alarms": alarm_rows(selector, known, totals),
-        }
-        unsaved = None
-        if folder is not None:
-            try:
-                folder.write("run.toml", as_toml(click.get_current_context(), file=reading.files))
-                columns = () if stream.columns is None else stream.describe()
-                folder.finish(pipeline, names, totals, run, columns)
-            except OSError as error:
-                unsaved = error
-    chosen = feature_rows(selector, names, totals, selector.get_support(indices=True))
-    if as_json:
-        click.echo(json.dumps({"features": chosen} | run | totals.as_dict(), ensure_ascii=False))
-    else:
-        _print_table(chosen, totals, run, stream.rejected)
-        if folder is not None and unsaved is None and not quiet:
-            click.echo(f"written to {out}: features.csv, state.safetensors, run.json, and more")
-    _end(source, totals.n_rows, out, unsaved)
+        emitter = Emitter(open_sink(emit), run_id, names, cast("Every", emit_every))
+        stack.callback(emitter.close)
+    if metrics is not None:
+        port = stack.enter_context(MetricsPort(*metrics_address(metrics)))
+    return Service(emitter, port)
 
 
-def _pipeline(
-    selector: FIRES, model: str, scale: str | None, stream: TableStream, first: Batch
-) -> OnlinePipeline:
-    """A Perceptron if the target holds classes, a regression if it holds numbers."""
-    from fires.core.classes import has_fractions
-    from fires.pipeline import OnlinePipeline
-    from fires.predictors import LinearRegressor, Perceptron
+def _finish(
+    durable: DurableRun, notices: Notices, facts: dict[str, Any], name: str
+) -> OSError | None:
+    """Save what was learnt, and say what is doubtful; returns what kept it from being saved.
 
-    target = getattr(stream, "target", None)  # svmlight has none to speak of
-    fractions = has_fractions(first.y)
-    numeric = model in _NUMERIC or fractions or (target is not None and target.is_numeric)
-    if numeric and model == "auto" and not fractions:  # in the first rows, by chance
-        selector.set_params(model="gaussian")
-    return OnlinePipeline(selector, LinearRegressor() if numeric else Perceptron(), scale)
+    What is known of the run is added to the facts.
+    """
+    from fires.evaluation.run_folder import alarm_rows
+
+    stream, run, folder = durable.stream, durable.run, durable.folder
+    _tried(durable.save)  # if it fails, the one before stays
+    selector, names = run.pipeline.selector, stream.schema.feature_names
+    known = names if stream.columns is None else stream.columns.of_features
+    found = run.watch.settled(known, getattr(stream, "doubts", ()))
+    stream.doubts = tuple(doubt for doubt in found if not _varies(doubt, stream))
+    notices.tell(ended=True)
+    if durable.source.reason is None:
+        _refuse_one_class(selector, name, stream.schema.target, folder)
+    facts |= stream_facts(stream, durable.seconds) | {
+        "ended_early": durable.source.reason,
+        "model": selector.model_,
+        "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
+        "n_features": len(set(known)),
+        "missing_values": run.pipeline.n_missing_,
+        "target": stream.target.column.as_json() if hasattr(stream, "target") else None,
+        "latency": durable.latencies.as_dict(),
+        "alarms": alarm_rows(selector, known, run.totals),
+    }
+    if folder is None:
+        return None
+    columns = () if stream.columns is None else stream.describe()
+    return _tried(partial(folder.finish, run.pipeline, names, run.totals, facts, columns))
 
 
-def _learn(
-    source: Interruptible,
-    pipeline: OnlinePipeline,
-    batch_size: int,
-    totals: RunTotals,
-    folder: RunFolder | None,
-    show: Callable[[Values], None],
+def _print(
+    durable: DurableRun, facts: dict[str, Any], as_json: bool, out: Path | None, *, to_stderr: bool
 ) -> None:
-    """Test on each batch and learn from it, to the end of the source."""
-    from fires.evaluation.prequential import prequential
-    from fires.evaluation.scoring import usual_baselines
-    from fires.metrics.prediction import Scores
-    from fires.predictors import Perceptron
+    """Show the result: where records go to standard output, on standard error."""
+    from fires.evaluation.run_folder import feature_rows
 
-    began = time.perf_counter()
-    classes = isinstance(pipeline.predictor, Perceptron)
-    scores = ("accuracy", "balanced_accuracy") if classes else ("r2", "mae")
-    totals.whole = Scores(scores)
-    totals.baselines = usual_baselines(pipeline.predictor, scores)
-    for step in prequential(
-        source,
-        pipeline,
-        batch_size=batch_size,
-        scores=totals.whole,
-        baselines=totals.baselines.values(),
-    ):
-        totals.add(step)
-        if folder is not None:
-            folder.record(step)
-        show(partial(_seen, step, totals, began))
+    stream, totals = durable.stream, durable.run.totals
+    selector, names = durable.run.pipeline.selector, stream.schema.feature_names
+    chosen = feature_rows(selector, names, totals, selector.get_support(indices=True))
+    with redirect_stdout(sys.stderr) if to_stderr else nullcontext():
+        if as_json:
+            document = {"features": chosen} | facts | totals.as_dict()
+            click.echo(json.dumps(document, ensure_ascii=False))
+            return
+        print_selection(chosen, totals, facts, stream.rejected)
+        if out is not None:
+            click.echo(f"written to {out}: features.csv, state.safetensors, run.json, and more")
 
 
-def _end(source: Interruptible, n_rows: int, out: Path | None, unsaved: OSError | None) -> None:
+def _refuse_what_is_settled(resume: Path, reading: Reading) -> None:
+    """Raise an error if the command line says what the run has settled."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        source = context.get_parameter_source(str(option.name))
+        if source is ParameterSource.COMMANDLINE and option.name not in _MAY_CHANGE:
+            given = option.opts[0] if isinstance(option, click.Option) else "FILE"
+            raise click.UsageError(
+                f"{given} does not go with --resume: it is settled by {resume / 'run.toml'}."
+            )
+    if reading.reads_once:
+        raise InputError(
+            f"{resume} was learnt from {reading.name}, which cannot be read again from the middle",
+            hint="what it had learnt is in its state.safetensors, for fires.load",
+        )
+
+
+def resume_options(ctx: click.Context, path: Path | None) -> Path | None:
+    """Take the options of a run from its folder."""
+    if path is None:
+        return None
+    if not (path / "run.toml").is_file():
+        why = "has no run.toml" if path.is_dir() else "is no folder"
+        hint = "give the folder that fires select --out has made"
+        raise InputError(f"{path} holds no run to go on with: it {why}", hint=hint)
+    read_config(ctx, path / "run.toml")
+    return path
+
+
+def _newest(folder: RunFolder, quiet: bool) -> Checkpoint | None:
+    """The checkpoint that a run goes on with; says which, and what is wrong with later ones."""
+    saved, damaged = folder.newest_checkpoint()
+    for line in damaged:
+        say(f"a checkpoint cannot be used: {line}")
+    if not quiet:
+        rows = 0 if saved is None else saved.run.totals.n_rows
+        where = f"after {rows:,} rows" if rows else "with the first row: it has no checkpoint yet"
+        say(f"{folder.path} goes on {where}")
+    return saved
+
+
+def _facts_before(path: Path) -> dict[str, str]:
+    """What the run in a folder is called and when it was begun, if that can be read."""
+    try:
+        known = json.loads((path / "run.json").read_bytes())
+        return {name: str(known[name]) for name in ("id", "started")}
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}
+
+
+def _tried(write: Callable[[], None]) -> OSError | None:
+    """What went wrong when something was written, if anything did."""
+    try:
+        write()
+    except OSError as error:
+        return error
+    return None
+
+
+def _end(durable: DurableRun, out: Path | None, unsaved: OSError | None) -> None:
     """Say what ended the run early, or why it could not be saved, with a code for scripts."""
+    source = durable.source
     if source.reason is None and unsaved is None:
         return
+    if isinstance(source.error, BrokenPipeError):
+        raise source.error
     if unsaved is not None:
         kept = f", but could not be saved: {message(unsaved)}"
     else:
         kept = "" if out is None else f" and saved in {out}"
-    learnt = f"what was learnt from the first {n_rows:,} rows is shown above{kept}"
+    learnt = f"what was learnt from the first {durable.n_rows:,} rows is shown above{kept}"
     if source.signal is not None:
         click.echo(printable(f"Interrupted; {learnt}."), err=True)
-        sys.exit(128 + source.signal)
+        sys.exit(source.exit_code(saved=out is not None and unsaved is None))
     if source.error is None:
         raise InputError(learnt) from unsaved
     if not isinstance(source.error, EXPECTED):
@@ -245,73 +380,12 @@ def _varies(doubt: Doubt, stream: TableStream) -> bool:
     return doubt.kind == "constant" and doubt.column in several
 
 
-def _refuse_one_class(selector: FIRES, file: str, target: str) -> None:
+def _refuse_one_class(selector: FIRES, file: str, target: str, folder: RunFolder | None) -> None:
     classes = getattr(selector, "classes_", None)
     if classes is not None and len(classes) == 1:
+        if folder is not None:
+            folder.discard()
         raise InputError(
             f'the target column "{target}" of {file} holds one value only, '
             f"{classes[0].item()!r}: there is nothing to tell apart"
         )
-
-
-def _print_table(
-    chosen: list[dict[str, Any]], totals: RunTotals, run: dict[str, Any], rejected: Rejected
-) -> None:
-    from rich.console import Console
-
-    from fires.cli.tables import alarm_lines, feature_table, score_table
-    from fires.cli.worth import noise_lines, score_rows, share_lines, verdict_lines
-
-    console = Console()
-    console.print(feature_table(chosen, width=console.width))
-    click.echo("\n" + _meaning(run["classes"]))
-    for line in noise_lines(chosen, run["n_features"]):
-        click.echo(line)
-    if n_left_out := sum(row["rank"] > len(chosen) for row in chosen):
-        is_not = "is not selected: it is" if n_left_out == 1 else "are not selected: they are"
-        best = f"{n_left_out} of the best {len(chosen)}"
-        click.echo(f"{best} {is_not} not surely better than those that are")
-    facts = [f"{totals.n_rows:,} rows in {run['seconds']:.1f} s"]
-    facts += _if_known("stability {:.3f}", totals.stability)
-    click.echo(", ".join(facts))
-    if rows := score_rows(totals, len(chosen), run["n_features"]):
-        click.echo()
-        console.print(score_table(rows))
-        click.echo()
-    for line in (*share_lines(totals), *verdict_lines(totals)):
-        click.echo(line)
-    for line in alarm_lines(run["alarms"]):
-        click.echo(line)
-    if n_missing := run["missing_values"]:
-        were = "value was" if n_missing == 1 else "values were"
-        click.echo(f"{n_missing:,} missing {were} left out of the learning")
-    for line in rejected_lines(rejected):
-        click.echo(printable(line))
-
-
-def _meaning(classes: list[Any] | None) -> str:
-    """What the sign of an importance says."""
-    if classes is None:
-        return "importance above 0: the target grows with the feature"
-    names = [printable(str(label)) for label in classes]
-    if len(names) == 2:
-        return f'importance above 0 speaks for "{names[1]}", below 0 for "{names[0]}"'
-    return "importance above 0 speaks for the class, below 0 against it"
-
-
-def _if_known(text: str, value: float | None) -> list[str]:
-    """The text with the value in it, or nothing where it is not defined."""
-    return [] if value is None or value != value else [text.format(value)]
-
-
-def _seen(step: Step, totals: RunTotals, started: float) -> dict[str, Any]:
-    """How far the run is, how fast, how stable and how good."""
-    now = [f"{totals.n_rows / (time.perf_counter() - started):,.0f} rows/s"]
-    now += _if_known("stability {:.2f}", step.stability)
-    now += _if_known("accuracy {:.2f}", totals.recent_scores.get("accuracy"))
-    now += _if_known("R2 {:.2f}", totals.scores.get("r2"))
-    return {
-        "description": f"{totals.n_rows:,} rows",
-        "completed": step.position.bytes,
-        "now": ", ".join(now),
-    }

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import click
+
 from fires.core.errors import COMMAND, InputError, MissingExtra, UserError, Wording
 
 if TYPE_CHECKING:
-    from fires.evaluation.totals import RunTotals
+    from fires.cli.interrupts import Counted
 
 EXPECTED = (OSError, ValueError, MemoryError, MissingExtra)
 """Errors that are told in one line. Others are ours to mend, and show where they arose."""
@@ -34,6 +38,20 @@ def printable(text: str) -> str:
     'größe \\x1b[2J'
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def say(line: str) -> None:
+    """Tell the user something besides the result: on standard error.
+
+    Parameters
+    ----------
+    line : str
+        What to tell. For a program that reads with ``--json``, it is in a JSON object.
+    """
+    context = click.get_current_context(silent=True)
+    if context is not None and context.params.get("as_json") and not sys.stderr.isatty():
+        line = json.dumps({"event": "notice", "message": line}, ensure_ascii=False)
+    click.echo(printable(line), err=True)
 
 
 def one_line(error: BaseException, wording: Wording = COMMAND) -> str:
@@ -88,21 +106,21 @@ def message(error: BaseException) -> str:
 
 
 @contextmanager
-def saying_where(file: str, target: str, totals: RunTotals | None = None) -> Iterator[None]:
+def saying_where(file: str, target: str, done: Counted | None = None) -> Iterator[None]:
     """Let errors of the learning name the file and the target, which the library does not know.
 
     Parameters
     ----------
     file, target : str
         The file, and the column to predict.
-    totals : RunTotals, optional
-        What was read before.
+    done : object with n_rows, optional
+        How much was read before.
     """
     try:
         yield
     except InputError:
         raise
     except ValueError as error:
-        where = f"{file}, after {totals.n_rows:,} rows" if totals and totals.n_rows else file
+        where = f"{file}, after {done.n_rows:,} rows" if done and done.n_rows else file
         wording = COMMAND._replace(y=f'the target "{target}"')
         raise InputError(one_line(error, wording), where) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,34 @@ class Change:
     after: dict[str, float]
     n_before: int
     n_after: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, as JSON values.
+
+        Returns
+        -------
+        dict
+        """
+        sets = ("selected_before", "selected_after")
+        return vars(self) | {name: getattr(self, name).tolist() for name in sets}
+
+    @classmethod
+    def from_json(cls, saved: dict[str, Any]) -> Change:
+        """What :meth:`as_json` wrote down.
+
+        Parameters
+        ----------
+        saved : dict
+            JSON values.
+
+        Returns
+        -------
+        Change
+        """
+        change = cls(**saved)
+        change.selected_before = np.array(change.selected_before, dtype=np.intp)
+        change.selected_after = np.array(change.selected_after, dtype=np.intp)
+        return change
 
     @property
     def left(self) -> Columns:
@@ -102,6 +131,42 @@ class Changes:
                 self._now.n_after += 1
                 self._now.selected_after, self._now.after = step.selected, self._means()
         self._selected = step.selected
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything there is to save, as JSON values; :meth:`from_json` takes it back.
+
+        Returns
+        -------
+        dict
+        """
+        return {
+            "by_batch": [[batch, change.as_json()] for batch, change in self.by_batch.items()],
+            "follows": self._now is not None,
+            "recent": list(self._recent),
+            "selected": self._selected.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, saved: dict[str, Any]) -> Changes:
+        """What :meth:`as_json` wrote down.
+
+        Parameters
+        ----------
+        saved : dict
+            JSON values.
+
+        Returns
+        -------
+        Changes
+        """
+        changes = cls()
+        for batch, change in saved["by_batch"]:
+            changes.by_batch[int(batch)] = Change.from_json(change)
+        if saved["follows"]:
+            changes._now = list(changes.by_batch.values())[-1]  # the last alarm is followed
+        changes._recent.extend((scores, n_rows) for scores, n_rows in saved["recent"])
+        changes._selected = np.array(saved["selected"], dtype=np.intp)
+        return changes
 
     def _means(self) -> dict[str, float]:
         """The scores of the steps since the last alarm, as far as they are looked at."""

@@ -173,7 +173,7 @@ def compare(
                 preprocess=preprocess,
                 scores=(run.count,),
                 window=window,
-                baselines=(blind,) if name == "all" else (),
+                baselines={"blind": blind} if name == "all" else {},
             )
             for step in steps:
                 run.add(step)

@@ -41,6 +41,12 @@ def feature_history(run: SavedRun, feature: str) -> dict[str, Any]:
     InputError
         If there is no such column: with the closest name.
     """
+    if run.has_not_ended and not (run.path / "features.csv").exists():
+        raise InputError(
+            f"the run in {run.path} has not ended, and what it says of each feature comes with its "
+            "end",
+            hint=f"fires select --resume {run.path} goes on with it, if nothing else does",
+        )
     columns, column = _row_of(run, "columns.csv", "name", feature)
     ranked, found = _row_of(run, "features.csv", "feature", feature)
     if not column and not found:

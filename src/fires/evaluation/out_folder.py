@@ -42,7 +42,7 @@ class OutFolder:
     def __init__(self, path: Path, mark: str, *, overwrite: bool = False) -> None:
         if not overwrite and (path / mark).exists():
             raise InputError(
-                f"{path} holds {_earlier_run(path / mark)}",
+                f"{path} holds {earlier_run(path / mark)}",
                 hint="give --overwrite to replace it, or another folder",
             )
         self.path, self._mark = path, mark
@@ -83,14 +83,27 @@ class OutFolder:
                 file.replace(self.path / file.name)
 
 
-def _earlier_run(mark: Path) -> str:
-    """Say what run a folder holds, as far as that can be read."""
+def earlier_run(mark: Path) -> str:
+    """Say what run a folder holds, as far as that can be read.
+
+    Parameters
+    ----------
+    mark : Path
+        What is known of the run, as JSON.
+
+    Returns
+    -------
+    str
+    """
     try:
         facts = json.loads(mark.read_bytes())
         first, *more = facts["settings"]["file"]
-        rows = facts["rows"] if "rows" in facts else facts["n_rows"]
         others = f" and {len(more):,} more" if more else ""
-        return f"the run on {first}{others} of {facts['started']}, with {rows:,} rows"
+        run = f"the run on {first}{others} of {facts['started']}"
+        if facts.get("status") == "running":
+            return f"{run}, which has not ended"
+        rows = facts["rows"] if "rows" in facts else facts["n_rows"]
+        return f"{run}, with {rows:,} rows"
     except (OSError, ValueError, LookupError, TypeError):
         return f"an earlier run ({mark.name})"
 

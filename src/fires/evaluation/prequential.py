@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from numbers import Integral
 from typing import Any
@@ -35,11 +35,12 @@ def prequential(
     order: str = "test-then-train",
     preprocess: str | None = "standard",
     scores: Iterable[Metric] | Scores = ("accuracy",),
-    window: int = 10,
+    window: int | StabilityWindow = 10,
+    first_index: int = 0,
     label_delay: int = 0,
     keep_weights: bool = False,
     classes: Iterable[Any] | None = None,
-    baselines: Iterable[Baseline] = (),
+    baselines: Mapping[str, Baseline] | None = None,
 ) -> Iterator[Step]:
     """Evaluate a pipeline on a stream, batch by batch: the one loop of every evaluation.
 
@@ -68,9 +69,11 @@ def prequential(
         See :class:`fires.metrics.prediction.Scores`; ``("r2", "mae")`` where the target holds
         numbers. A ``Scores`` is updated with each batch: its ``total`` is the score of all rows so
         far. With none, nothing is predicted either.
-    window : int
+    window : int, or StabilityWindow
         How many of the last selected sets make up the stability; one for each batch that was
-        learnt from.
+        learnt from. A ``StabilityWindow`` is updated with each of them.
+    first_index : int
+        The number of the first record: of the batches before, if the pipeline goes on.
     label_delay : int
         By how many batches the labels come later than the rows.
     keep_weights : bool
@@ -78,7 +81,7 @@ def prequential(
     classes : iterable, optional
         All labels there will ever be, which most estimators of scikit-learn have to know from
         their first batch on. By default those that the stream says it has, if it does.
-    baselines : iterable of Baseline
+    baselines : mapping of str to Baseline
         Predictors that are tested and learn beside the pipeline, on the same scaled rows, with
         all features: see :func:`fires.evaluation.scoring.usual_baselines`. The seconds of a
         record do not count them.
@@ -112,8 +115,10 @@ def prequential(
     if schema is not None:
         _name_columns(pipeline, list(schema.feature_names))
     totals = _running(scores, known, pipeline)
-    evaluation = _Evaluation(pipeline, totals, known, order, window, int(label_delay), baselines)
-    return _steps(_batches(stream, batch_size), evaluation, keep_weights)
+    evaluation = _Evaluation(
+        pipeline, totals, known, order, window, int(label_delay), baselines or {}
+    )
+    return _steps(_batches(stream, batch_size), evaluation, keep_weights, first_index)
 
 
 def _name_columns(pipeline: OnlinePipeline, names: list[str]) -> None:
@@ -156,11 +161,13 @@ def _batches(stream: Any, batch_size: int) -> Generator[Batch, None, None]:
         yield Batch(X, y, Position(rows=rows, offset=rows))
 
 
-def _steps(source: Generator[Batch], evaluation: _Evaluation, keep_weights: bool) -> Iterator[Step]:
+def _steps(
+    source: Generator[Batch], evaluation: _Evaluation, keep_weights: bool, first_index: int
+) -> Iterator[Step]:
     selector = evaluation.pipeline.selector
     n_alarms = len(getattr(selector, "alarms_", ()))
     with closing(source) as batches:  # so that a reader stops when nobody asks any more
-        for index, batch in enumerate(batches):
+        for index, batch in enumerate(batches, first_index):
             scores, seconds_select, seconds_train = evaluation.step(batch)
             alarms = getattr(selector, "alarms_", ())
             yield Step(
@@ -174,6 +181,8 @@ def _steps(source: Generator[Batch], evaluation: _Evaluation, keep_weights: bool
                 seconds_train=seconds_train,
                 weights=selector.weights_ if keep_weights and evaluation.has_learnt else None,
                 alarms=tuple(alarms[n_alarms:]),
+                baselines=evaluation.latest_of_baselines,
+                waited=batch.waited,
             )
             n_alarms = len(alarms)
 
@@ -187,23 +196,33 @@ class _Evaluation:
         totals: Scores | None,
         classes: tuple[Any, ...] | None,
         order: str,
-        window: int,
+        window: int | StabilityWindow,
         label_delay: int,
-        baselines: Iterable[Baseline],
+        baselines: Mapping[str, Baseline],
     ) -> None:
         self.pipeline, self.has_learnt = pipeline, False
-        self._baselines = tuple(baselines)
+        self._baselines = baselines
         self.stability, self.selected = np.nan, np.empty(0, dtype=np.intp)
         if pipeline.has_learnt:
             with suppress(NotFittedError):  # of rows without labels, only the scale is learnt
                 self.selected = pipeline.selector.get_support(indices=True)
                 self.has_learnt = True
-        self._totals, self._classes, self._window = totals, classes, window
+        self._totals, self._classes = totals, classes
         self._published, self._label_delay = order == "as-published", label_delay
         self._waiting: deque[CheckedBatch] = deque()
         self._stabilities: StabilityWindow | None = None
+        self._window = 0
+        if isinstance(window, StabilityWindow):
+            self._stabilities, self.stability = window, window.value
+        else:
+            self._window = window
         self._untested = {} if totals is None else dict.fromkeys(totals.names, np.nan)
         self._shown: tuple[CheckedBatch, npt.NDArray[np.intp], Any] | None = None
+
+    @property
+    def latest_of_baselines(self) -> dict[str, dict[str, float]]:
+        """How well each baseline predicted the last batch."""
+        return {name: one.latest for name, one in self._baselines.items()}
 
     def step(self, batch: Batch) -> tuple[dict[str, float], float, float]:
         """Test and learn: the scores, and the seconds that selector and predictor took to learn."""
@@ -225,7 +244,7 @@ class _Evaluation:
         self.pipeline.check(now)
         scores, seconds = self._test_and_select(tested, now)
         seconds_train = self.pipeline.train(now, self._masked(now))
-        for one in self._baselines:
+        for one in self._baselines.values():
             one.learn(now, self.pipeline.book)
         learn_scale()
         self.has_learnt = True
@@ -237,7 +256,7 @@ class _Evaluation:
     def _restart_features(self, columns: tuple[int, ...]) -> None:
         """Forget features whose meaning changes, and what rows without labels say of them."""
         self.pipeline.restart_features(columns)
-        for one in self._baselines:
+        for one in self._baselines.values():
             one.predictor.restart_features(np.array(columns, dtype=np.intp))
         for place, rows in enumerate(self._waiting):
             others = np.setdiff1d(np.arange(rows.X.shape[1]), columns)
@@ -259,8 +278,10 @@ class _Evaluation:
         """The scores of a batch; NaN as long as nothing can be predicted."""
         totals, pipeline = self._totals, self.pipeline
         if totals is None or not (self.has_learnt and pipeline.can_predict) or not batch.n_rows:
+            for one in self._baselines.values():
+                one.latest = dict.fromkeys(one.latest, np.nan)
             return self._untested.copy()
-        for one in self._baselines:
+        for one in self._baselines.values():
             one.test(batch)
         return scored(totals, pipeline.ready_predictor, batch, self._masked(batch))
 

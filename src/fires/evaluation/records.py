@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,10 @@ class Step:
         The weight of every feature after the batch, if they were asked for.
     alarms : tuple of Alarm
         What the selector noticed while it learnt from the batch.
+    baselines : dict of str to dict
+        How well each baseline predicted the batch.
+    waited : bool
+        The batch has fewer rows than it should, since no more came for a while.
     """
 
     index: int
@@ -50,20 +54,25 @@ class Step:
     seconds_train: float
     weights: Floats | None = None
     alarms: tuple[Alarm, ...] = ()
+    baselines: dict[str, dict[str, float]] = field(default_factory=dict)
+    waited: bool = False
 
     def as_row(self) -> dict[str, Any]:
         """The record as JSON values; NaN and infinities are None."""
         row: dict[str, Any] = {
             "index": self.index,
             "rows": self.position.rows,
-            "bytes": self.position.bytes,
             "n_rows": self.n_rows,
-            "scores": {name: number_or_none(value) for name, value in self.scores.items()},
+            "scores": plain(self.scores),
             "selected": self.selected.tolist(),
             "stability": number_or_none(self.stability),
             "seconds_select": self.seconds_select,
             "seconds_train": self.seconds_train,
         }
+        if self.baselines:
+            row["baselines"] = {name: plain(scores) for name, scores in self.baselines.items()}
+        if self.waited:
+            row["waited"] = True
         if self.weights is not None:
             row["weights"] = [number_or_none(weight) for weight in self.weights.tolist()]
         if self.alarms:
@@ -118,11 +127,27 @@ def number_or_none(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
+def plain(scores: dict[str, float]) -> dict[str, float | None]:
+    """Scores as JSON values.
+
+    Parameters
+    ----------
+    scores : dict of str to float
+        NaN where one is not defined.
+
+    Returns
+    -------
+    dict
+        None there.
+    """
+    return {name: number_or_none(value) for name, value in scores.items()}
+
+
 class WeightedMean:
     """A weighted mean of the values that are defined; NaN if none is."""
 
-    def __init__(self) -> None:
-        self._total = self._weight = 0.0
+    def __init__(self, total: float = 0.0, weight: float = 0.0) -> None:
+        self._total, self._weight = total, weight
 
     def add(self, value: float, weight: float = 1.0) -> None:
         """Count one in.
@@ -135,6 +160,11 @@ class WeightedMean:
         if value == value:
             self._total += value * weight
             self._weight += weight
+
+    @property
+    def sums(self) -> tuple[float, float]:
+        """What it is made of, to be made again."""
+        return self._total, self._weight
 
     @property
     def value(self) -> float:

@@ -1,74 +1,224 @@
-"""The folder of a run: what later reports read."""
+"""The folder of a run: what it writes down while it goes on, and what later reports read."""
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
-import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from fires.core.errors import InputError, StateError
+from fires.core.state import State, replace_file
 from fires.evaluation.by_column import ByColumn, column_names
 from fires.evaluation.changes import Change
-from fires.evaluation.out_folder import OutFolder, naming
-from fires.evaluation.records import Step
+from fires.evaluation.checkpoints import FOLDER as CHECKPOINTS
+from fires.evaluation.checkpoints import Checkpoints
+from fires.evaluation.locking import FolderLock
+from fires.evaluation.out_folder import earlier_run, make_folder, naming
+from fires.evaluation.recording import SNAPSHOTS, VERSION
+from fires.evaluation.run import Run
+from fires.evaluation.run_records import QUARANTINE, STEPS, RunRecords
 from fires.evaluation.totals import RunTotals
+from fires.evaluation.transformed import TRANSFORMED
 from fires.models.linear import Linear
 from fires.pipeline import OnlinePipeline
 
-_RUN, _STEPS, _FEATURES, _STATE = "run.json", "steps.jsonl", "features.csv", "state.safetensors"
-_COLUMNS = "columns.csv"
+_RUN, _OPTIONS, _NAMES = "run.json", "run.toml", "names.json"
+_FEATURES, _COLUMNS, _STATE = "features.csv", "columns.csv", "state.safetensors"
+_ALL = (
+    *(_RUN, _OPTIONS, _NAMES, STEPS, QUARANTINE, _FEATURES, _COLUMNS, _STATE),
+    *(CHECKPOINTS, SNAPSHOTS, TRANSFORMED),
+)
+REPLACED = ".replaced"
+"""Where an earlier run is until this one has saved something."""
 _AT_ONCE = 10_000
 
 Table: TypeAlias = dict[str, npt.NDArray[Any]]
 
 
-class RunFolder(OutFolder):
-    """Writes the records of a run while it goes on, and the rest when it ends.
+class RunFolder:
+    """Writes down a run while it goes on, so that it can be taken up again wherever it ended.
 
-    - ``steps.jsonl``: one record per batch, a line each.
+    Before the first row:
+
+    - ``run.toml``: the options. ``run.json``: settings and versions, ``status`` "running".
+
+    While it goes on:
+
+    - ``names.json``: what the features are called.
+    - ``steps.jsonl`` and ``snapshots/``: see :mod:`fires.evaluation.recording`.
+    - ``quarantine.ndjson``: the rows that could not be used, with reason and text.
+    - ``checkpoints/``: all that is needed to go on; the last two.
+    - ``transformed/``: the selected columns of all rows, if they were asked for.
+
+    When it ends:
+
     - ``features.csv``: every feature with its rank, weight, importance, uncertainty, the ends of
       the 95 % interval, whether it is above noise and selected, and the share of batches in which
       it was.
     - ``columns.csv``: every column of the table, and what was done with it.
     - ``state.safetensors``: the pipeline, selector and predictor, for :func:`fires.load`.
-    - ``run.json``: settings, versions, counts, timings and alarms.
+    - ``run.json``: counts, timings and alarms too, ``status`` "ended" or "ended early".
+
+    Use it in a ``with`` statement. If nothing comes of the run, it is as it was before.
 
     Parameters
     ----------
     path : Path
         Made if it is not there.
     overwrite : bool
-        Whether an earlier run may be replaced; it stays as it was until this one ends.
+        Whether an earlier run may be replaced.
+    resume : bool
+        Whether an earlier run is to go on.
+
+    Attributes
+    ----------
+    records : RunRecords
+        What grows with the run, from :meth:`start` or :meth:`go_on` on.
+
+    Raises
+    ------
+    InputError
+        If it holds an earlier run, or none to go on with, or if another process writes to it.
+    OSError
+        If nothing can be written to it.
     """
 
-    def __init__(self, path: Path, *, overwrite: bool = False) -> None:
-        super().__init__(path, _RUN, overwrite=overwrite)
+    def __init__(self, path: Path, *, overwrite: bool = False, resume: bool = False) -> None:
+        self.path, self._resumed = path, resume
+        there = (path / _RUN).exists() or (path / _OPTIONS).exists()
+        if resume and not (path / _OPTIONS).exists():
+            why = "has no run.toml" if path.is_dir() else "is no folder"
+            raise InputError(f"{path} holds no run to go on with: it {why}")
+        if there and not (overwrite or resume):
+            raise InputError(
+                f"{path} holds {earlier_run(path / _RUN)}",
+                hint="give --overwrite to replace it, another folder, or --resume to go on with it",
+            )
+        self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
+        make_folder(path)
         with naming(path):
-            self._steps: IO[str] = (self._draft / _STEPS).open("w", encoding="utf-8")
+            self._lock = FolderLock(path)
+        self._checkpoints = Checkpoints(path)
+        self._began, self._keep = False, resume
+        self.records: Any = None
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *error: object) -> None:
-        # A full disk would make itself heard again on closing, and hide the first error.
-        with contextlib.suppress(OSError):
-            self._steps.close()
-        super().__exit__(*error)
+        if self.records is not None:
+            with suppress(OSError):  # a full disk was heard of before
+                self.records.close()
+        if self._began and not self._keep:
+            self._put_back()
+        self._lock.release()
+        if self._made and not any(self.path.glob("[!.]*")):
+            shutil.rmtree(self.path, ignore_errors=True)
+            with suppress(OSError):  # not empty
+                for folder in self._made[1:]:
+                    folder.rmdir()
 
-    def record(self, step: Step) -> None:
-        """Write down one record.
+    def discard(self) -> None:
+        """Leave nothing of this run, unless it was taken up again."""
+        self._keep = self._resumed
+
+    # --- beginning --------------------------------------------------------------------------
+
+    def begin(self, options: str, facts: Mapping[str, Any]) -> None:
+        """Write down what is to be done, before the first row.
 
         Parameters
         ----------
-        step : Step
-            The record of the next batch.
+        options : str
+            The text of ``run.toml``.
+        facts : mapping
+            What goes into ``run.json``.
         """
-        with naming(self.path / _STEPS):
-            self._steps.write(json.dumps(step.as_row(), allow_nan=False) + "\n")
+        if not self._resumed:
+            self._set_aside()
+        self._began = True
+        if not self._resumed:
+            self._write(_OPTIONS, options)
+        self._write_run({"status": "running", "records": VERSION} | dict(facts))
+
+    def newest_checkpoint(self) -> tuple[Checkpoint | None, list[str]]:
+        """The newest checkpoint that can be used.
+
+        Returns
+        -------
+        checkpoint : Checkpoint or None
+            None if the run has to start with its first row.
+        damaged : list of str
+            What is wrong with newer ones, a line each.
+        """
+        return self._checkpoints.newest(_checkpoint)
+
+    def start(self, names: Sequence[str], *, transform: str | None = None) -> None:
+        """Begin with the first row.
+
+        Parameters
+        ----------
+        names : sequence of str
+            What the features are called.
+        transform : str, optional
+            The name of the target, if the selected columns are to be written.
+        """
+        self._write(_NAMES, json.dumps(list(names), ensure_ascii=False) + "\n")
+        for leftover in (CHECKPOINTS, SNAPSHOTS, TRANSFORMED):
+            shutil.rmtree(self.path / leftover, ignore_errors=True)
+        self.records = RunRecords(self.path, names, transform=transform)
+
+    def go_on(
+        self, saved: Checkpoint, names: Sequence[str], *, transform: str | None = None
+    ) -> None:
+        """Go on after a checkpoint: what was written later is removed.
+
+        Parameters
+        ----------
+        saved : Checkpoint
+            Where the run goes on.
+        names : sequence of str
+            What the features are called.
+        transform : str, optional
+            The name of the target, if the selected columns are to be written.
+        """
+        self.records = RunRecords(
+            self.path,
+            names,
+            saved.facts["files"],
+            saved.run.totals,
+            saved.run.pipeline.selector.get_support(indices=True),
+            transform=transform,
+        )
+
+    def checkpoint(self, run: Run, bookmark: Mapping[str, Any], **more: Any) -> None:
+        """Save all that is needed to go on after the last record.
+
+        Parameters
+        ----------
+        run : Run
+            What has learnt.
+        bookmark : mapping
+            Where the stream is.
+        **more
+            JSON values that belong to it.
+        """
+        header, arrays = run.saved()
+        header |= {"class": "Run", "records": VERSION, "files": self.records.saved()}
+        header |= {"bookmark": bookmark, **more}
+        with naming(self.path / CHECKPOINTS):
+            self._checkpoints.write(run.totals.n_batches, header, arrays)
+        self._is_saved()
+
+    # --- ending -----------------------------------------------------------------------------
 
     def finish(
         self,
@@ -78,7 +228,7 @@ class RunFolder(OutFolder):
         run: dict[str, Any],
         columns: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Write what is known at the end, and put it in the place of an earlier run.
+        """Write what is known at the end.
 
         Parameters
         ----------
@@ -93,43 +243,74 @@ class RunFolder(OutFolder):
         columns : sequence of mapping
             The rows of ``columns.csv``; without any, it is not written.
         """
-        self._close_steps()
-        try:
-            self._write_rest(pipeline, names, totals, run, columns)
-        except OSError:
-            # The records are what is large, and what can be missed: without them it may fit.
-            os.truncate(self._draft / _STEPS, 0)
-            self._write_rest(pipeline, names, totals, run, columns)
-        if not columns:
-            (self.path / _COLUMNS).unlink(missing_ok=True)  # it would be of an earlier run
-        self.publish()
-
-    def _close_steps(self) -> None:
-        """Close the records; on a full disk, those that are whole are kept."""
-        try:
-            self._steps.close()
-        except OSError:
-            path = self._draft / _STEPS
-            with path.open("rb") as file:
-                n_whole = sum(len(line) for line in file if line.endswith(b"\n"))
-            os.truncate(path, n_whole)
-
-    def _write_rest(
-        self,
-        pipeline: OnlinePipeline,
-        names: tuple[str, ...],
-        totals: RunTotals,
-        run: dict[str, Any],
-        columns: Sequence[Mapping[str, Any]],
-    ) -> None:
         with naming(self.path / _STATE):
-            pipeline.save(self._draft / _STATE)
+            pipeline.save(self.path / _STATE)
         features = _feature_table(pipeline.selector, names, totals)
-        self.write(_FEATURES, _csv(features, _rows_of(features)))
+        self._write(_FEATURES, _csv(features, _rows_of(features)))
         if columns:
-            self.write(_COLUMNS, _csv(columns[0], (row.values() for row in columns)))
-        document = json.dumps(run | totals.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        self.write(_RUN, document + "\n")
+            self._write(_COLUMNS, _csv(columns[0], (row.values() for row in columns)))
+        status = "ended early" if run.get("ended_early") else "ended"
+        self._write_run({"status": status, "records": VERSION} | run | totals.as_dict())
+        self._is_saved()
+
+    def _is_saved(self) -> None:
+        if not self._keep:
+            self._keep = True
+            shutil.rmtree(self.path / REPLACED, ignore_errors=True)
+
+    def _write_run(self, facts: Mapping[str, Any]) -> None:
+        text = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
+        self._write(_RUN, text + "\n")
+
+    def _write(self, name: str, text: str) -> None:
+        with naming(self.path / name):
+            # A file name may hold bytes that are no text.
+            replace_file(self.path / name, text.encode(errors="backslashreplace"))
+
+    def _set_aside(self) -> None:
+        """Keep an earlier run until this one has saved something."""
+        aside = self.path / REPLACED
+        there = [name for name in _ALL if (self.path / name).exists()]
+        if there and not aside.exists():
+            aside.mkdir()
+            for name in there:
+                (self.path / name).replace(aside / name)
+
+    def _put_back(self) -> None:
+        aside = self.path / REPLACED
+        for name in _ALL:
+            file = self.path / name
+            if file.is_dir():
+                shutil.rmtree(file, ignore_errors=True)
+            else:
+                file.unlink(missing_ok=True)
+            if (aside / name).exists():
+                (aside / name).replace(file)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+class Checkpoint(NamedTuple):
+    """Where a run can go on.
+
+    Parameters
+    ----------
+    run : Run
+        As it was then.
+    facts : dict
+        What else was saved, with ``bookmark``: where the stream was.
+    """
+
+    run: Run
+    facts: dict[str, Any]
+
+
+def _checkpoint(state: State, path: Path) -> Checkpoint:
+    header, arrays = state
+    try:
+        return Checkpoint(Run.from_saved(header, arrays, str(path)), header)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
+        said = str(error) if isinstance(error, StateError) else repr(error)
+        raise StateError(f"{path} cannot be used ({said})") from error
 
 
 def _csv(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:

@@ -8,11 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fires.core.errors import InputError
+from fires.core.errors import InputError, StateError
 
 if TYPE_CHECKING:
     from fires.columns import Column, Columns
     from fires.columns.target import Target
+    from fires.core.state import State
     from fires.pipeline import OnlinePipeline
 
 _MARK, _STATE = "run.json", "state.safetensors"
@@ -54,14 +55,25 @@ class SavedRun:
 
     @cached_property
     def pipeline(self) -> OnlinePipeline:
-        """Selector and predictor, as they were at the end of the run."""
+        """Selector and predictor, as they were when the run ended, or was saved last."""
+        from fires.evaluation.checkpoints import Checkpoints
         from fires.loading import load
         from fires.pipeline import OnlinePipeline
 
+        if self.has_not_ended and not (self.path / _STATE).exists():
+            pipeline, _ = Checkpoints(self.path).newest(_pipeline_in)
+            if pipeline is None:
+                raise InputError(f"{self.path} has learnt nothing yet that was saved")
+            return pipeline
         pipeline = load(self.path / _STATE)
         if not isinstance(pipeline, OnlinePipeline):
             raise InputError(f"{self.path / _STATE} holds no pipeline")
         return pipeline
+
+    @property
+    def has_not_ended(self) -> bool:
+        """Whether it still goes on, or was killed."""
+        return self.facts.get("status") == "running"
 
     @property
     def columns(self) -> Columns:
@@ -106,3 +118,16 @@ class SavedRun:
 
         saved = self.facts.get("target")
         return None if saved is None else Target(Column.from_json(saved), self.columns.hints)
+
+
+def _pipeline_in(state: State, path: Path) -> OnlinePipeline:
+    """The pipeline in a checkpoint."""
+    from fires.core.state import part_of
+    from fires.pipeline import OnlinePipeline
+
+    header, arrays = state
+    try:
+        learnt = part_of("pipeline", arrays)
+        return OnlinePipeline.from_state(header["pipeline"], learnt, None, None, str(path))
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        raise StateError(f"{path} cannot be used ({error!r})") from error

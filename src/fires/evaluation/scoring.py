@@ -11,9 +11,11 @@ import numpy as np
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.classes import Classes
+from fires.core.state import Arrays, State, part_of, under
 from fires.metrics.numbers import NUMBER_SCORES
 from fires.metrics.prediction import Counts, Scores
 from fires.predictors import Majority, Mean, Predictor
+from fires.predictors.state import predictor_from_state, predictor_state
 
 _SURE = 2.0  # standard errors that make a difference of shares more than chance
 
@@ -58,10 +60,16 @@ class Baseline:
         What predicts; it has learnt nothing yet.
     scores : Scores
         Updated with each batch that the pipeline is tested on.
+
+    Attributes
+    ----------
+    latest : dict of str to float
+        The scores of the last batch alone; NaN before the first that was tested.
     """
 
     def __init__(self, predictor: Predictor, scores: Scores) -> None:
         self.predictor, self.scores = predictor, scores
+        self.latest = dict.fromkeys(scores.names, math.nan)
         self._has_learnt = False
 
     def test(self, batch: CheckedBatch) -> None:
@@ -73,7 +81,7 @@ class Baseline:
             Scaled rows with labels.
         """
         if self._has_learnt:
-            scored(self.scores, self.predictor, batch, batch.X)
+            self.latest = scored(self.scores, self.predictor, batch, batch.X)
 
     def learn(self, batch: CheckedBatch, expected: Classes) -> None:
         """Learn from a batch.
@@ -87,6 +95,38 @@ class Baseline:
         """
         self.predictor.learn(batch, expected)
         self._has_learnt = True
+
+    def saved(self) -> State:
+        """Everything there is to save.
+
+        Returns
+        -------
+        header, arrays : dict
+        """
+        header, learnt = predictor_state(self.predictor)
+        arrays = under("predictor", learnt) | under("scores", self.scores.state())
+        return {"predictor": header, "has_learnt": self._has_learnt, "latest": self.latest}, arrays
+
+    @classmethod
+    def from_saved(cls, header: dict[str, Any], arrays: Arrays, names: Sequence[str]) -> Baseline:
+        """The baseline that gave this :meth:`saved`.
+
+        Parameters
+        ----------
+        header, arrays : dict
+            What was saved.
+        names : sequence of str
+            The scores.
+
+        Returns
+        -------
+        Baseline
+        """
+        learnt = part_of("predictor", arrays)
+        predictor = predictor_from_state(header["predictor"], learnt, None, "the run")
+        baseline = cls(predictor, Scores.from_state(part_of("scores", arrays), names))
+        baseline._has_learnt, baseline.latest = bool(header["has_learnt"]), header["latest"]
+        return baseline
 
 
 def usual_baselines(predictor: Predictor, scores: Sequence[str]) -> dict[str, Baseline]:

@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 
 from fires.core.belief import Floats
+from fires.core.errors import StateError
+from fires.core.state import Arrays, State, part_of, under
 from fires.evaluation.changes import Changes
-from fires.evaluation.records import Step, WeightedMean, number_or_none
+from fires.evaluation.records import Step, WeightedMean, number_or_none, plain
 from fires.evaluation.scoring import Baseline, beats
 from fires.metrics.prediction import Scores
+from fires.metrics.stability import StabilityWindow
 from fires.predictors import Majority
+
+_COUNTS = ("n_batches", "n_rows", "seconds_select", "seconds_train")
 
 
 class RunTotals:
@@ -24,6 +29,8 @@ class RunTotals:
         Features of the stream.
     recent : int
         How many steps count as "now" in :attr:`recent_scores`.
+    window : int
+        How many of the last selected sets make up the stability.
 
     Attributes
     ----------
@@ -33,6 +40,8 @@ class RunTotals:
         Those that it lets learn beside the pipeline, with the same scores as :attr:`whole`.
     changes : Changes
         What came after each alarm about all features.
+    window : StabilityWindow
+        The last selected sets, for :func:`fires.evaluation.prequential` to go on with.
 
     Examples
     --------
@@ -45,10 +54,11 @@ class RunTotals:
     (30, {'accuracy': 0.75}, array([0.33333333, 0.33333333, 0.33333333]))
     """
 
-    def __init__(self, n_features: int, recent: int = 100) -> None:
+    def __init__(self, n_features: int, recent: int = 100, window: int = 10) -> None:
         self.whole: Scores | None = None
         self.baselines: dict[str, Baseline] = {}
         self.changes = Changes()
+        self.window = StabilityWindow(window, n_features)
         self.n_batches = self.n_rows = 0
         self.seconds_select = self.seconds_train = 0.0
         self._times_selected = np.zeros(n_features, dtype=np.int64)
@@ -118,6 +128,63 @@ class RunTotals:
         """The share of the batches after which each feature was selected."""
         return self._times_selected / max(self.n_batches, 1)
 
+    def saved(self) -> State:
+        """Everything there is to save.
+
+        Returns
+        -------
+        header, arrays : dict
+        """
+        parts = {name: one.saved() for name, one in self.baselines.items()}
+        header: dict[str, Any] = {name: getattr(self, name) for name in _COUNTS} | {
+            "scores": None if self.whole is None else list(self.whole.names),
+            "stability": self._stability.sums,
+            "means": {name: mean.sums for name, mean in self._scores.items()},
+            "recent": list(self._recent),
+            "most_recent": self._recent.maxlen,
+            "changes": self.changes.as_json(),
+            "baselines": {name: part[0] for name, part in parts.items()},
+        }
+        arrays: Arrays = {"times_selected": self._times_selected.copy()}
+        arrays |= under("window", self.window.state())
+        arrays |= {} if self.whole is None else under("whole", self.whole.state())
+        for name, (_, learnt) in parts.items():
+            arrays |= under(name, learnt)
+        return header, arrays
+
+    @classmethod
+    def from_saved(cls, header: dict[str, Any], arrays: Arrays) -> RunTotals:
+        """The totals that gave this :meth:`saved`.
+
+        Parameters
+        ----------
+        header, arrays : dict
+            What was saved.
+
+        Returns
+        -------
+        RunTotals
+        """
+        times = arrays["times_selected"]
+        totals = cls(len(times), header["most_recent"])
+        totals.window = StabilityWindow.from_state(part_of("window", arrays))
+        if totals.window.n_features != len(times) or times.dtype != np.int64:
+            raise StateError("the totals of the run do not fit together")
+        for name in _COUNTS:
+            setattr(totals, name, header[name])
+        totals._times_selected = times
+        totals._stability = WeightedMean(*header["stability"])
+        totals._scores = {name: WeightedMean(*sums) for name, sums in header["means"].items()}
+        totals._recent.extend((scores, n_rows) for scores, n_rows in header["recent"])
+        totals.changes = Changes.from_json(header["changes"])
+        if (names := header["scores"]) is not None:
+            totals.whole = Scores.from_state(part_of("whole", arrays), names)
+            totals.baselines = {
+                name: Baseline.from_saved(part, part_of(name, arrays), names)
+                for name, part in header["baselines"].items()
+            }
+        return totals
+
     def as_dict(self) -> dict[str, Any]:
         """The totals as JSON values.
 
@@ -129,20 +196,16 @@ class RunTotals:
         """
         beaten = self.beaten
         baselines = {
-            name: {"scores": _plain(one.scores.total), "beaten": beaten[name]}
+            name: {"scores": plain(one.scores.total), "beaten": beaten[name]}
             for name, one in self.baselines.items()
         }
         return {
             "rows": self.n_rows,
             "batches": self.n_batches,
-            "scores": _plain(self.scores),
+            "scores": plain(self.scores),
             "baselines": baselines,
             "class_shares": {str(label): share for label, share in self.class_shares.items()},
             "stability": number_or_none(self.stability),
             "seconds_select": self.seconds_select,
             "seconds_train": self.seconds_train,
         }
-
-
-def _plain(scores: dict[str, float]) -> dict[str, float | None]:
-    return {name: number_or_none(value) for name, value in scores.items()}

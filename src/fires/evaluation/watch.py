@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.columns import Doubt
+from fires.core.state import Arrays, State, part_of, under
 from fires.metrics.prediction import Scores
 from fires.pipeline import OnlinePipeline
 from fires.predictors import LinearRegressor, Perceptron
@@ -94,6 +96,36 @@ class Watch:
         changed = (low != known) | (high != known)
         self._constant = self._constant[~(changed & ~np.isnan(low))]
 
+    def saved(self) -> State:
+        """Everything there is to save.
+
+        Returns
+        -------
+        header, arrays : dict
+        """
+        header: dict[str, Any] = {"n_rows": self._n_rows, "rivals": None}
+        arrays: Arrays = {"constant": self._constant}
+        if self._values is not None:
+            arrays["values"] = self._values
+        if self._rivals is not None:
+            header["rivals"], learnt = self._rivals.saved()
+            arrays |= under("rivals", learnt)
+        return header, arrays
+
+    def restore(self, header: dict[str, Any], arrays: Arrays) -> None:
+        """Go on from :meth:`saved`.
+
+        Parameters
+        ----------
+        header, arrays : dict
+            What was saved.
+        """
+        self._n_rows = int(header["n_rows"])
+        self._constant, self._values = arrays["constant"], arrays.get("values")
+        if header["rivals"] is not None:
+            self._rivals = _Rivals(int(header["rivals"]["column"]), self._pipeline)
+            self._rivals.restore(header["rivals"], part_of("rivals", arrays))
+
     def settled(self, names: Sequence[str], doubts: Sequence[Doubt]) -> list[Doubt]:
         """What is doubtful after the run.
 
@@ -167,6 +199,35 @@ class _Rivals:
                     scores.update(y, (told > 0.5).astype(np.int64) if self._asks_class else told)
                 pipeline.partial_fit(part, y)
         self.n_tested += len(y)
+
+    def saved(self) -> State:
+        """Everything there is to save."""
+        label = self._class.item() if isinstance(self._class, np.generic) else self._class
+        header: dict[str, Any] = {
+            "column": self.column,
+            "n_tested": self.n_tested,
+            "class": label,
+            "pipelines": [],
+        }
+        arrays: Arrays = {}
+        for i, (pipeline, scores) in enumerate(chain(*self._sides)):
+            learnt = pipeline.saved() if pipeline.has_learnt else (None, {})
+            header["pipelines"].append(learnt[0])
+            arrays |= under(f"pipeline {i}", learnt[1]) | under(f"scores {i}", scores.state())
+        return header, arrays
+
+    def restore(self, header: dict[str, Any], arrays: Arrays) -> None:
+        """Go on from :meth:`saved`."""
+        self.n_tested, self._class = int(header["n_tested"]), header["class"]
+        saved = enumerate(header["pipelines"])
+        for side in self._sides:
+            for place, (pipeline, scores) in enumerate(side):
+                i, learnt = next(saved)
+                if learnt is not None:
+                    part = part_of(f"pipeline {i}", arrays)
+                    pipeline = OnlinePipeline.from_state(learnt, part, None, None, "the run")
+                names = scores.names
+                side[place] = pipeline, Scores.from_state(part_of(f"scores {i}", arrays), names)
 
     def verdict(self) -> str:
         """Why the column is taken for a leak; nothing if it is not."""

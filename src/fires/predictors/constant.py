@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, Codes, Labels, encode
+from fires.core.declared import Array, Value, collect, restore
+from fires.core.state import Arrays, State
 from fires.predictors.base import Predictor
 from fires.predictors.regressor import check_target
+
+_COUNTS = {"counts": Array("K", low=0.0)}
+_MEAN = {"weight": Value(float, low=0.0), "mean": Value(float)}
 
 
 class Majority(Predictor):
@@ -59,6 +64,32 @@ class Majority(Predictor):
         """The index in ``classes_`` of the most common label, once for each row."""
         return np.full(X.shape[0], self.counts_.argmax(), dtype=np.intp)
 
+    def state(self) -> State:
+        """Everything there is to save: a header of JSON values, and arrays.
+
+        Returns
+        -------
+        header, arrays : dict
+        """
+        header, arrays = self._classes_state()
+        return header, arrays | collect(self, _COUNTS, "{}_")[1]
+
+    def restore(self, header: dict[str, Any], arrays: Arrays) -> Self:
+        """Go on from :meth:`state`.
+
+        Parameters
+        ----------
+        header, arrays : dict
+            What was saved.
+
+        Returns
+        -------
+        self
+        """
+        self._restore_classes(header, arrays)
+        restore(self, _COUNTS, header, arrays, {"K": len(self._book_)}, "{}_")
+        return self
+
 
 class Mean(Predictor):
     """Says the mean of all numbers so far, whatever the features are.
@@ -88,3 +119,27 @@ class Mean(Predictor):
     def predict(self, X: Any) -> Labels:
         """The mean, once for each row."""
         return np.full(X.shape[0], self._mean)
+
+    def state(self) -> State:
+        """Everything there is to save: a header of JSON values, and no arrays.
+
+        Returns
+        -------
+        header, arrays : dict
+        """
+        return collect(self, _MEAN, "_{}")
+
+    def restore(self, header: dict[str, Any], arrays: Arrays) -> Self:
+        """Go on from :meth:`state`.
+
+        Parameters
+        ----------
+        header, arrays : dict
+            What was saved.
+
+        Returns
+        -------
+        self
+        """
+        restore(self, _MEAN, header, arrays, {}, "_{}")
+        return self

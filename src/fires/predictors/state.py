@@ -1,6 +1,6 @@
 """Save and load predictors. A file holds what they have learnt, and never their code.
 
-The built-in Perceptron and LinearRegressor are made anew. Any other predictor is passed in again,
+The built-in ones are made anew. Any other predictor is passed in again,
 with its settings. It is an estimator of scikit-learn, whose learnt arrays are put back, or an
 object with ``state()``, which returns JSON values and arrays, and ``restore(header, arrays)``,
 which takes them.
@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from fires.core.state import Arrays, State
+from fires.predictors.constant import Majority, Mean
 from fires.predictors.perceptron import Perceptron
 from fires.predictors.regressor import LinearRegressor
 from fires.predictors.river import RiverPredictor
@@ -20,6 +21,8 @@ _PERCEPTRON = "fires.predictors.Perceptron"  # scikit-learn has one too
 _OURS: dict[str, type] = {
     _PERCEPTRON: Perceptron,
     "fires.predictors.LinearRegressor": LinearRegressor,
+    "fires.predictors.Majority": Majority,
+    "fires.predictors.Mean": Mean,
 }
 _BEFORE = "fires.evaluation.Perceptron"  # what files of earlier versions call it
 

@@ -1,0 +1,179 @@
+"""How a run is doing, for Prometheus: numbers on a port, read when they are asked for."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Iterator
+from typing import Any, Self
+
+from fires.core.errors import InputError
+from fires.core.optional import require
+
+_COUNTERS = {
+    "rows": "Rows that were learnt from.",
+    "bad_rows": "Rows that could not be used.",
+    "batches": "Batches that were learnt from.",
+    "alarms": "Alarms about drift.",
+}
+_GAUGES = {
+    "stability": "Stability of the selected sets of the last batches; 1 if they are all the same.",
+    "selected_features": "Features that are selected now.",
+    "lag": "Rows that wait in the source, where it knows.",
+    "checkpoint_seconds": "What the last checkpoint took.",
+}
+_KNOWN = {*_COUNTERS, *_GAUGES}
+
+
+class MetricsPort:
+    """Answers on a port how a run is doing, in the text format of Prometheus.
+
+    Besides the numbers it is told, it has ``fires_rows_per_second``, from the rows since it was
+    asked the last time, and ``fires_checkpoint_age_seconds``. A number that nobody has told, or
+    that is not defined, is left out. Needs the extra ``metrics``.
+
+    Parameters
+    ----------
+    port : int
+        The port; 0 for any that is free.
+    host : str
+        The address to listen on. Unless told otherwise, other machines cannot ask.
+
+    Attributes
+    ----------
+    port : int
+        The port.
+
+    Raises
+    ------
+    InputError
+        If it is taken, or cannot be listened on.
+
+    Examples
+    --------
+    >>> from urllib.request import urlopen
+    >>> with MetricsPort(0) as metrics:
+    ...     metrics.update(rows=300, batches=3)
+    ...     answer = urlopen(f"http://127.0.0.1:{metrics.port}/metrics").read().decode()
+    >>> [line for line in answer.splitlines() if line.startswith("fires_rows_total")]
+    ['fires_rows_total 300.0']
+    """
+
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
+        client = require("prometheus_client", "--metrics", extra="metrics")
+        core = require("prometheus_client.core", "--metrics", extra="metrics")
+        self.values: dict[str, float | None] = {}
+        self.checkpoint_at: float | None = None
+        registry = client.CollectorRegistry()
+        registry.register(_Collector(core, self))
+        try:
+            self._server, self._thread = client.start_http_server(port, host, registry)
+        except OSError as error:
+            raise InputError(
+                f"--metrics cannot listen on {host}:{port}: {error.strerror or error}",
+                hint="give another port",
+            ) from error
+        self.port = int(self._server.server_port)
+
+    def update(self, **values: float | None) -> None:
+        """Tell how the run is doing. It costs next to nothing: to be called after each batch.
+
+        Parameters
+        ----------
+        **values : float or None
+            ``rows``, ``bad_rows``, ``batches``, ``alarms``: since the beginning of the run.
+            ``stability``, ``selected_features``, ``lag``, ``checkpoint_seconds``: now. None or NaN
+            where it is not known. To tell ``checkpoint_seconds`` says that one has been written.
+        """
+        if unknown := values.keys() - _KNOWN:
+            raise TypeError(f"there is no metric {sorted(unknown)[0]}")
+        self.values.update(values)  # other threads see all of it or nothing
+        if values.get("checkpoint_seconds") is not None:
+            self.checkpoint_at = time.monotonic()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class _Collector:
+    """Makes the metrics of a port when they are asked for."""
+
+    def __init__(self, core: Any, port: MetricsPort) -> None:
+        self._core, self._port = core, port
+        self._before: tuple[float, float] | None = None
+
+    def collect(self) -> Iterator[Any]:
+        """All metrics, for the registry.
+
+        Yields
+        ------
+        Metric
+            Of prometheus_client.
+        """
+        known = {
+            name: value
+            for name, value in self._port.values.copy().items()
+            if value is not None and not math.isnan(value)
+        }
+        for name, what in _COUNTERS.items():
+            if name in known:
+                yield self._core.CounterMetricFamily(f"fires_{name}", what, known[name])
+        for name, what in _GAUGES.items():
+            if name in known:
+                yield self._core.GaugeMetricFamily(f"fires_{name}", what, known[name])
+        if (speed := self._rows_per_second(known.get("rows"))) is not None:
+            what = "Rows per second since this was asked the last time."
+            yield self._core.GaugeMetricFamily("fires_rows_per_second", what, speed)
+        if self._port.checkpoint_at is not None:
+            age = time.monotonic() - self._port.checkpoint_at
+            what = "Seconds since the last checkpoint was written."
+            yield self._core.GaugeMetricFamily("fires_checkpoint_age_seconds", what, age)
+
+    def _rows_per_second(self, rows: float | None) -> float | None:
+        """None when it is asked for the first time: a run that was resumed has rows already."""
+        if rows is None:
+            return None
+        now, before = time.monotonic(), self._before
+        self._before = now, rows
+        return None if before is None else (rows - before[1]) / max(now - before[0], 1e-9)
+
+
+def metrics_address(text: str) -> tuple[int, str]:
+    """The port and host that a user names.
+
+    Parameters
+    ----------
+    text : str
+        ``PORT`` or ``HOST:PORT``.
+
+    Returns
+    -------
+    port, host : int and str
+        What :class:`MetricsPort` takes. Without a host, this machine alone can ask.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+
+    Examples
+    --------
+    >>> metrics_address("9100"), metrics_address("0.0.0.0:9100"), metrics_address("[::]:9100")
+    ((9100, '127.0.0.1'), (9100, '0.0.0.0'), (9100, '::'))
+    """
+    found = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]:|([^:\[\]\s]+):)?(\d{1,5})", text, re.ASCII)
+    if found is None or int(found[3]) > 65535:
+        raise InputError(
+            f"{text!r} is no address for metrics", hint="give a port such as 9100, or HOST:PORT"
+        )
+    return int(found[3]), found[1] or found[2] or "127.0.0.1"

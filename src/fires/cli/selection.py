@@ -1,0 +1,90 @@
+"""What ``fires select`` prints at its end: the features, and what the selection is worth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fires.cli.reading import rejected_lines
+from fires.cli.text import printable
+
+if TYPE_CHECKING:
+    from fires.evaluation.totals import RunTotals
+    from fires.streams.table_stream import Rejected
+
+
+def print_selection(
+    chosen: list[dict[str, Any]], totals: RunTotals, run: dict[str, Any], rejected: Rejected
+) -> None:
+    """Print the result of a run.
+
+    Parameters
+    ----------
+    chosen : list of dict
+        The selected features, of :func:`fires.evaluation.run_folder.feature_rows`.
+    totals : RunTotals
+        What the steps add up to.
+    run : dict
+        What is known of the run.
+    rejected : Rejected
+        The rows that could not be used.
+    """
+    from rich.console import Console
+
+    from fires.cli.tables import alarm_lines, feature_table, score_table
+    from fires.cli.worth import noise_lines, score_rows, share_lines, verdict_lines
+
+    console = Console()
+    console.print(feature_table(chosen, width=console.width))
+    click.echo("\n" + _meaning(run["classes"]))
+    for line in noise_lines(chosen, run["n_features"]):
+        click.echo(line)
+    if n_left_out := sum(row["rank"] > len(chosen) for row in chosen):
+        is_not = "is not selected: it is" if n_left_out == 1 else "are not selected: they are"
+        best = f"{n_left_out} of the best {len(chosen)}"
+        click.echo(f"{best} {is_not} not surely better than those that are")
+    facts = [f"{totals.n_rows:,} rows in {run['seconds']:.1f} s"]
+    facts += if_known("stability {:.3f}", totals.stability)
+    click.echo(", ".join(facts))
+    if rows := score_rows(totals, len(chosen), run["n_features"]):
+        click.echo()
+        console.print(score_table(rows))
+        click.echo()
+    for line in (*share_lines(totals), *verdict_lines(totals)):
+        click.echo(line)
+    for line in alarm_lines(run["alarms"]):
+        click.echo(line)
+    if n_missing := run["missing_values"]:
+        were = "value was" if n_missing == 1 else "values were"
+        click.echo(f"{n_missing:,} missing {were} left out of the learning")
+    for line in rejected_lines(rejected):
+        click.echo(printable(line))
+
+
+def _meaning(classes: list[Any] | None) -> str:
+    """What the sign of an importance says."""
+    if classes is None:
+        return "importance above 0: the target grows with the feature"
+    names = [printable(str(label)) for label in classes]
+    if len(names) == 2:
+        return f'importance above 0 speaks for "{names[1]}", below 0 for "{names[0]}"'
+    return "importance above 0 speaks for the class, below 0 against it"
+
+
+def if_known(text: str, value: float | None) -> list[str]:
+    """The text with the value in it, or nothing where it is not defined.
+
+    Parameters
+    ----------
+    text : str
+        With one place for the value.
+    value : float or None
+        NaN is not defined either.
+
+    Returns
+    -------
+    list of str
+        One text, or none.
+    """
+    return [] if value is None or value != value else [text.format(value)]

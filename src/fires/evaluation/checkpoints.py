@@ -1,0 +1,146 @@
+"""Checkpoints: all that a run needs to go on, in one file that is there whole or not at all."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fires.core.errors import InputError, StateError
+from fires.core.state import Arrays, State, read_state, write_state
+
+Made = TypeVar("Made")
+
+FOLDER = "checkpoints"
+_KEPT = 2
+_NAME = re.compile(r"\d{12}\.safetensors")
+_SHARE = 0.05
+"""Of the time of a run that checkpoints may take."""
+
+
+class Checkpoints:
+    """The checkpoints of a run folder, of which the last two are kept.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / FOLDER
+
+    def write(self, n_batches: int, header: Mapping[str, Any], arrays: Arrays) -> None:
+        """Write one, and remove those before the one before it.
+
+        Parameters
+        ----------
+        n_batches : int
+            How many batches were learnt from.
+        header, arrays : mapping
+            What a run needs to go on.
+        """
+        self.folder.mkdir(exist_ok=True)
+        write_state(self.folder / f"{n_batches:012d}.safetensors", header, arrays)
+        for old in self.paths()[_KEPT:]:
+            old.unlink(missing_ok=True)
+
+    def newest(self, use: Callable[[State, Path], Made]) -> tuple[Made | None, list[str]]:
+        """What is made of the newest checkpoint that can be used.
+
+        Parameters
+        ----------
+        use : callable (State, Path) -> object
+            Raises StateError if it cannot be used.
+
+        Returns
+        -------
+        made : object or None
+            None if there is none.
+        damaged : list of str
+            What is wrong with newer ones, a line each.
+        """
+        damaged: list[str] = []
+        for path in self.paths():
+            try:
+                return use(read_state(path), path), damaged
+            except (StateError, OSError) as error:
+                damaged.append(str(error))
+        return None, damaged
+
+    def paths(self) -> list[Path]:
+        """The files, the newest first.
+
+        Returns
+        -------
+        list of Path
+        """
+        if not self.folder.is_dir():
+            return []
+        found = (path for path in self.folder.iterdir() if _NAME.fullmatch(path.name))
+        return sorted(found, reverse=True)
+
+    def clear(self) -> None:
+        """Remove all of them, and what a killed process may have left of one."""
+        if self.folder.is_dir():
+            for path in self.folder.iterdir():
+                path.unlink()
+
+
+class Schedule:
+    """When the next checkpoint is due.
+
+    By time, checkpoints never take more than a twentieth of it: after one that took long, the next
+    comes later.
+
+    Parameters
+    ----------
+    every : str
+        ``"500"``: after so many batches; ``"10s"`` or ``"5m"``: after so much time.
+
+    Examples
+    --------
+    >>> schedule = Schedule("2")
+    >>> [schedule.is_due() for _ in range(5)]
+    [False, True, True, True, True]
+    >>> schedule.written(0.01)
+    >>> schedule.is_due()
+    False
+    """
+
+    def __init__(self, every: str) -> None:
+        found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(s|m|h|)", every.strip())
+        number = float(found[1]) if found else 0.0
+        if not found or number <= 0.0 or (not found[2] and number != int(number)):
+            raise InputError(
+                f"a checkpoint every {every!r} makes no sense",
+                hint="give a number of batches such as 500, or a time such as 10s or 5m",
+            )
+        self._batches = None if found[2] else int(number)
+        self._seconds = number * {"s": 1, "m": 60, "h": 3600, "": 1}[found[2]]
+        self._n_batches, self._due = 0, time.monotonic() + self._seconds
+
+    def is_due(self) -> bool:
+        """Whether one is due after this batch. To be asked once for each.
+
+        Returns
+        -------
+        bool
+        """
+        self._n_batches += 1
+        if self._batches is not None:
+            return self._n_batches >= self._batches
+        return time.monotonic() >= self._due
+
+    def written(self, seconds: float) -> None:
+        """Count from here on.
+
+        Parameters
+        ----------
+        seconds : float
+            What it took to write the one that was due.
+        """
+        self._n_batches = 0
+        self._due = time.monotonic() + max(self._seconds, seconds * (1.0 / _SHARE - 1.0))

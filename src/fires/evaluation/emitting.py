@@ -1,0 +1,303 @@
+"""Which features are selected now, told while a run goes on: one JSON object for each change."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.errors import InputError
+from fires.core.state import replace_file
+from fires.evaluation.by_column import column_names
+from fires.evaluation.out_folder import naming
+from fires.evaluation.records import Step, number_or_none
+from fires.evaluation.run_folder import feature_rows
+from fires.evaluation.totals import RunTotals
+
+_BEGINNING = b'{"id": "'  # of every record: so a file that is not ours is left alone
+_BLOCK = 1 << 16
+
+
+Every = Literal["change", "batch"]
+
+
+class Sink(Protocol):
+    """Where records go."""
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Hand over one record.
+
+        Parameters
+        ----------
+        record : dict
+            JSON values.
+        """
+
+    def flush(self) -> None:
+        """Come back when all that was written is safe."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class Emitter:
+    """Writes which features are selected, whenever that changes.
+
+    A record holds its ``id``, the ``rows`` read until then, the ``time``, the selected
+    ``features``, and the names of those that ``came`` and ``left`` since the record before. Each
+    feature has its ``importance``, its ``rank``, and ``low`` and ``high``, the ends of the 95 %
+    interval; they are None if the model gives none. A column that became several features counts
+    as one.
+
+    A run that was killed goes on from its last checkpoint and learns some batches again. Their
+    records are written again too, with the same ids: none is lost, and a reader that has seen an
+    id can skip it. For this, call :meth:`flush` before a checkpoint and save :meth:`state` in it.
+
+    Parameters
+    ----------
+    sink : Sink
+        Where the records go.
+    run_id : str
+        What the run is called; it stays the same when the run is resumed.
+    names : tuple of str
+        What the features are called.
+    every : {"change", "batch"}
+        Whether only changes are told, or every batch.
+
+    Examples
+    --------
+    >>> from fires import FIRES
+    >>> from fires.evaluation import prequential
+    >>> from fires.streams import from_arrays
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> selector = FIRES(1)
+    >>> emitter = Emitter(open_sink("-"), "run", ("a", "b", "c"))
+    >>> for step in prequential(from_arrays(X, X[:, 1] > 0), selector):
+    ...     emitter.step(step, selector)  # doctest: +ELLIPSIS
+    {"id": "run-0", "rows": 100, "time": "...", "features": [{"feature": "b", "importance": ...,
+    "low": ..., "high": ..., "rank": 1}], "came": ["b"], "left": []}
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        run_id: str,
+        names: tuple[str, ...],
+        every: Every = "change",
+    ) -> None:
+        self._sink, self._run_id, self._names, self._every = sink, run_id, names, every
+        self._told: npt.NDArray[np.intp] | None = None
+        self._totals = RunTotals(len(names))  # nothing is told of what they would add
+
+    def step(self, step: Step, selector: Any) -> None:
+        """Write a record, if there is something to tell.
+
+        Parameters
+        ----------
+        step : Step
+            What is known of the last batch.
+        selector : FIRES
+            What has learnt from it. Importances of all features are computed only for a record.
+        """
+        now = step.selected
+        before = now[:0] if self._told is None else self._told
+        changed = self._told is None or not np.array_equal(before, now)
+        if not changed and self._every == "change":
+            return
+        rows = feature_rows(selector, self._names, self._totals, now)
+        self._sink.write(
+            {
+                "id": f"{self._run_id}-{step.index}",
+                "rows": step.position.rows,
+                "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "features": [_told_of(row) for row in rows],
+                "came": self._columns(selector, np.setdiff1d(now, before)),
+                "left": self._columns(selector, np.setdiff1d(before, now)),
+            }
+        )
+        self._told = now
+
+    def flush(self) -> None:
+        """Come back when all records are safe; to be called before each checkpoint."""
+        self._sink.flush()
+
+    def close(self) -> None:
+        """Flush, and let go of the sink."""
+        self._sink.flush()
+        self._sink.close()
+
+    def state(self) -> dict[str, Any]:
+        """What to save with a checkpoint.
+
+        Returns
+        -------
+        dict
+            JSON values: the set of the last record.
+        """
+        return {"selected": None if self._told is None else self._told.tolist()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on where an earlier run was.
+
+        Parameters
+        ----------
+        state : dict
+            What :meth:`state` gave then.
+        """
+        told = state["selected"]
+        self._told = None if told is None else np.array(told, dtype=np.intp)
+
+    def _columns(self, selector: Any, features: npt.NDArray[np.intp]) -> list[str]:
+        """The names of the columns that these features come from."""
+        groups = getattr(selector, "groups_", None)
+        if groups is None:
+            return [self._names[place] for place in features.tolist()]
+        columns = column_names(selector, self._names)
+        return [columns[group] for group in np.unique(groups[features]).tolist()]
+
+
+def _told_of(row: dict[str, Any]) -> dict[str, Any]:
+    numbers = {
+        name: None if row[name] is None else number_or_none(row[name])
+        for name in ("importance", "low", "high")
+    }
+    return {"feature": row["feature"], **numbers, "rank": row["rank"]}
+
+
+def open_sink(where: str) -> Sink:
+    """Find the place that a user names for records.
+
+    Parameters
+    ----------
+    where : str
+        ``-`` for standard output, the name of a file, which is appended to, or the address of a
+        stream of Redis (``redis://...``) or of a topic of Kafka (``kafka://...``).
+
+    Returns
+    -------
+    Sink
+        What takes the records.
+
+    Raises
+    ------
+    InputError
+        If it is none of these, or a file that holds something else.
+    OSError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> open_sink("-").write({"id": "run-0"})
+    {"id": "run-0"}
+    """
+    if where == "-":
+        return StandardOutput()
+    scheme, found, _ = where.partition("://")
+    if not found:
+        return FileSink(Path(where))
+    if scheme in ("redis", "rediss"):
+        from fires.streams.redis import redis_sink
+
+        return redis_sink(where)
+    if scheme == "kafka":
+        from fires.streams.kafka import kafka_sink
+
+        return kafka_sink(where)
+    raise InputError(
+        f"nothing can be written to {scheme}://",
+        hint="give a file, - for standard output, redis://... or kafka://...",
+    )
+
+
+class StandardOutput:
+    """Records as lines on standard output, each as soon as it is known.
+
+    Once its reader has gone, a record raises BrokenPipeError.
+    """
+
+    def write(self, record: dict[str, Any]) -> None:
+        """See :meth:`Sink.write`."""
+        sys.stdout.write(_line(record))
+        sys.stdout.flush()
+
+    def flush(self) -> None:
+        """See :meth:`Sink.flush`."""
+
+    def close(self) -> None:
+        """See :meth:`Sink.close`."""
+
+
+class FileSink:
+    """Records as lines of a file. What is there stays, but for a last line that is not whole.
+
+    Parameters
+    ----------
+    path : Path
+        The file; it is made if it is not there. It may be a pipe.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._is_safe = path, True
+        with naming(path):
+            if not path.exists():
+                replace_file(path, b"")  # so its name survives a crash
+            self._is_regular = path.is_file()
+            if self._is_regular:
+                with path.open("r+b") as file:
+                    _mend(file, path)
+            self._file = path.open("ab", buffering=0)
+
+    def write(self, record: dict[str, Any]) -> None:
+        """See :meth:`Sink.write`."""
+        self._is_safe = False
+        rest = memoryview(_line(record).encode())
+        with naming(self._path):
+            while rest:  # a disk that gets full takes a part
+                rest = rest[self._file.write(rest) :]
+
+    def flush(self) -> None:
+        """See :meth:`Sink.flush`."""
+        if self._is_regular and not self._is_safe:
+            with naming(self._path):
+                os.fsync(self._file.fileno())
+        self._is_safe = True
+
+    def close(self) -> None:
+        """See :meth:`Sink.close`."""
+        self._file.close()
+
+
+def _line(record: dict[str, Any]) -> str:
+    return json.dumps(record, allow_nan=False) + "\n"
+
+
+def _mend(file: BinaryIO, path: Path) -> None:
+    """Complete the last line of a file, or cut it off if a part of it is missing."""
+    beginning = file.read(len(_BEGINNING))
+    if not _BEGINNING.startswith(beginning):
+        raise InputError(
+            f"{path} holds something else than records of selected features",
+            hint="give the name of a new file",
+        )
+    end = file.seek(0, os.SEEK_END)
+    start, torn = end, b""
+    while start and b"\n" not in torn:
+        size = min(_BLOCK, start)
+        start = file.seek(start - size)
+        torn = file.read(size) + torn
+    torn = torn[torn.rfind(b"\n") + 1 :]
+    if not torn:
+        return
+    try:
+        json.loads(torn)
+    except ValueError:
+        file.truncate(end - len(torn))
+    else:
+        file.seek(end)
+        file.write(b"\n")

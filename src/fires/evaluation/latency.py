@@ -1,0 +1,120 @@
+"""How long batches take: the usual time and the worst, in memory that does not grow."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from typing import Any
+
+_LEAST, _MOST = 1e-6, 1e6  # seconds; times beyond count as these
+_GROWTH = 1.02  # from one bucket to the next: so a time is known to 1 %
+
+
+class Latencies:
+    """The seconds from when a batch is at hand to when its step is done.
+
+    Times are counted in buckets, each 2 % wider than the one before it, some 1,400 in all.
+
+    Examples
+    --------
+    >>> latencies = Latencies()
+    >>> for milliseconds in range(1, 101):
+    ...     latencies.add(milliseconds / 1000)
+    >>> round(latencies.quantile(0.5), 3), latencies.as_dict()["max"]
+    (0.05, 0.1)
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+        self._max = 0.0
+        self._began: float | None = None
+
+    def begin(self, *_: object) -> None:
+        """A batch is at hand.
+
+        Parameters
+        ----------
+        *_
+            Not looked at: so it can be told of the batch.
+        """
+        self._began = time.perf_counter()
+
+    def end(self) -> float | None:
+        """Its step is done.
+
+        Returns
+        -------
+        float or None
+            The seconds that it took, if a batch has begun.
+        """
+        if self._began is None:
+            return None
+        seconds, self._began = time.perf_counter() - self._began, None
+        self.add(seconds)
+        return seconds
+
+    def add(self, seconds: float) -> None:
+        """Count one batch in.
+
+        Parameters
+        ----------
+        seconds : float
+            What it took.
+        """
+        within = min(max(seconds, _LEAST), _MOST)
+        self._counts[math.floor(math.log(within / _LEAST, _GROWTH))] += 1
+        self._max = max(self._max, seconds)
+
+    def quantile(self, share: float) -> float:
+        """The time that this share of the batches did not exceed, to 1 %.
+
+        Parameters
+        ----------
+        share : float
+            Above 0, up to 1.
+
+        Returns
+        -------
+        float
+            Seconds; NaN if there was no batch.
+        """
+        left = math.ceil(share * self._counts.total())
+        for bucket in sorted(self._counts):
+            left -= self._counts[bucket]
+            if left <= 0:
+                return min(_LEAST * math.pow(_GROWTH, bucket + 0.5), self._max)
+        return math.nan
+
+    def as_dict(self) -> dict[str, float | None]:
+        """What a summary tells.
+
+        Returns
+        -------
+        dict
+            Seconds: ``p50``, ``p99`` and ``max``; None if there was no batch.
+        """
+        if not self._counts:
+            return {"p50": None, "p99": None, "max": None}
+        return {"p50": self.quantile(0.5), "p99": self.quantile(0.99), "max": self._max}
+
+    def state(self) -> dict[str, Any]:
+        """What to save with a checkpoint.
+
+        Returns
+        -------
+        dict
+            JSON values.
+        """
+        return {"counts": sorted(self._counts.items()), "max": self._max}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on where an earlier run was.
+
+        Parameters
+        ----------
+        state : dict
+            What :meth:`state` gave then.
+        """
+        self._counts = Counter({int(bucket): int(count) for bucket, count in state["counts"]})
+        self._max = float(state["max"])

@@ -1,0 +1,113 @@
+"""One process at a time writes to a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fires.core.errors import InputError
+
+_NAME = ".lock"
+
+
+class FolderLock:
+    """Holds a folder until it is released, or until the process ends, however it ends.
+
+    The system gives the lock back when its holder dies, so a lock that is left behind holds nobody
+    up. Where the system has no such locks, nothing is held.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+
+    Raises
+    ------
+    InputError
+        If another process holds it. Says which.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _NAME
+        while True:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                if not _take(self._file):
+                    holder = _holder(os.pread(self._file, 4096, 0))
+                    raise InputError(f"{folder} is in use by {holder}")
+                if _is_at(self._path, self._file):  # not one that its holder has just removed
+                    break
+            except BaseException:
+                os.close(self._file)
+                raise
+            os.close(self._file)
+        facts = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        os.truncate(self._file, 0)
+        os.pwrite(self._file, json.dumps(facts).encode() + b"\n", 0)
+
+    def release(self) -> None:
+        """Let others have it."""
+        if _is_at(self._path, self._file):
+            self._path.unlink()
+        os.close(self._file)
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process is writing to a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of a run.
+
+    Returns
+    -------
+    bool
+        False also where the system cannot tell.
+    """
+    try:
+        file = os.open(folder / _NAME, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        return not _take(file)
+    finally:
+        os.close(file)
+
+
+def _is_at(path: Path, file: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file))
+    except FileNotFoundError:
+        return False
+
+
+def _take(file: int) -> bool:
+    """Lock an open file; False if another process has."""
+    try:
+        import fcntl
+    except ImportError:  # not a POSIX system
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
+def _holder(content: bytes) -> str:
+    try:
+        facts: dict[str, Any] = json.loads(content)
+        return f"process {facts['pid']} on {facts['host']}, since {facts['since']}"
+    except (ValueError, LookupError, TypeError):
+        return "another process"

@@ -1,0 +1,174 @@
+"""What a run writes down while it goes on, for whoever looks at it: records of a fixed form.
+
+``steps.jsonl`` has one object a line for each batch:
+
+- ``index``, ``rows`` (so far), ``n_rows`` (of the batch), ``scores``, ``stability``,
+  ``seconds_select``, ``seconds_train``; ``baselines``: their scores; ``waited`` if the batch was
+  cut by time; ``alarms`` if there were any. See :class:`fires.evaluation.records.Step`.
+- ``selected``: the features selected after the batch, by their places in ``run.json``'s
+  ``features``; ``came`` and ``left`` where the set is another one than before.
+- ``importance`` and ``uncertainty`` of these features, in the same order, to six digits: in the
+  first 100 batches, in every tenth, and where the set changed or an alarm was raised.
+
+``snapshots/INDEX.safetensors`` holds all features after a batch, or the first 10,000 by rank:
+arrays ``features`` (places), ``importance``, ``uncertainty`` and ``selected``. There are never
+more than 256: of the first 128 batches each, of the first 256 every second, and so on.
+
+What is written depends on the batches alone, not on time: a run that was killed and taken up again
+has the same records, but for the seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.state import read_state, write_state
+from fires.evaluation.records import Step
+
+VERSION = 1
+"""Of the form of the records; in ``run.json`` as ``records``."""
+
+SNAPSHOTS = "snapshots"
+_EACH, _EVERY = 100, 10
+_N_SNAPSHOTS = 128
+_MOST_FEATURES = 10_000
+
+
+def stride(index: int) -> int:
+    """Of how many batches one has a snapshot, when a run is at a batch.
+
+    Parameters
+    ----------
+    index : int
+        The batch.
+
+    Returns
+    -------
+    int
+        A power of two.
+
+    Examples
+    --------
+    >>> [stride(index) for index in (0, 127, 128, 255, 256, 1000)]
+    [1, 1, 2, 2, 4, 8]
+    """
+    return 1 << (index // _N_SNAPSHOTS).bit_length()
+
+
+class Recorder:
+    """Turns steps into records.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the run.
+    before : ndarray of int
+        The features that are selected before the first step; none in a new run.
+    """
+
+    def __init__(self, folder: Path, before: npt.NDArray[np.intp]) -> None:
+        self._folder = folder / SNAPSHOTS
+        self._before = before
+
+    def row(self, step: Step, selector: Any) -> dict[str, Any]:
+        """The line of ``steps.jsonl`` for a step.
+
+        Parameters
+        ----------
+        step : Step
+            The next step.
+        selector : FIRES
+            What has learnt up to it.
+
+        Returns
+        -------
+        dict
+            JSON values.
+        """
+        row = step.as_row()
+        changed = not np.array_equal(step.selected, self._before)
+        if changed:
+            row["came"] = np.setdiff1d(step.selected, self._before).tolist()
+            row["left"] = np.setdiff1d(self._before, step.selected).tolist()
+        self._before = step.selected
+        often = step.index < _EACH or step.index % _EVERY == 0
+        if len(step.selected) and (often or changed or step.alarms):
+            row["importance"] = _short(selector.importances_[step.selected])
+            row["uncertainty"] = _short(selector.uncertainties_[step.selected])
+        return row
+
+    def snapshot(self, step: Step, selector: Any) -> None:
+        """Write a snapshot, if it is time for one, and remove those that are too many now.
+
+        Parameters
+        ----------
+        step : Step
+            The next step.
+        selector : FIRES
+            What has learnt up to it.
+        """
+        apart = stride(step.index)
+        if step.index % apart or not len(step.selected):
+            return
+        if apart > stride(step.index - 1) and step.index:
+            for index, path in snapshots(self._folder.parent):
+                if index % apart:
+                    path.unlink()
+        features = np.arange(len(selector.importances_))
+        if len(features) > _MOST_FEATURES:
+            features = np.sort(np.argpartition(selector.ranking_, _MOST_FEATURES)[:_MOST_FEATURES])
+        self._folder.mkdir(exist_ok=True)
+        write_state(
+            self._folder / f"{step.index:012d}.safetensors",
+            {"records": VERSION, "index": step.index, "rows": step.position.rows},
+            {
+                "features": features.astype(np.int32),
+                "importance": selector.importances_[features].astype(np.float32),
+                "uncertainty": selector.uncertainties_[features].astype(np.float32),
+                "selected": np.isin(features, step.selected),
+            },
+        )
+
+
+def snapshots(folder: Path) -> Iterator[tuple[int, Path]]:
+    """The snapshots in the folder of a run, in order.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the run.
+
+    Yields
+    ------
+    index, path : int and Path
+        The batch, and the file; :func:`read_snapshot` reads it.
+    """
+    if (folder / SNAPSHOTS).is_dir():
+        for path in sorted((folder / SNAPSHOTS).glob("*.safetensors")):
+            if path.stem.isdigit():
+                yield int(path.stem), path
+
+
+def read_snapshot(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """What a snapshot holds.
+
+    Parameters
+    ----------
+    path : Path
+        One of :func:`snapshots`.
+
+    Returns
+    -------
+    facts, arrays : dict
+        ``index`` and ``rows``; and the arrays that the text above names.
+    """
+    return read_state(path)
+
+
+def _short(values: npt.NDArray[np.float64]) -> list[float | None]:
+    return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values.tolist()]

@@ -1,0 +1,151 @@
+"""A run: a pipeline on its way along a stream, to be left after any batch and taken up again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fires.core.state import Arrays, State, part_of, under
+from fires.evaluation.prequential import prequential
+from fires.evaluation.records import Step
+from fires.evaluation.scoring import usual_baselines
+from fires.evaluation.totals import RunTotals
+from fires.evaluation.watch import Watch
+from fires.metrics.prediction import Scores
+from fires.pipeline import OnlinePipeline
+from fires.predictors import Perceptron
+from fires.streams.base import Batch, Schema, Stream
+
+
+class Run:
+    """What learns from a stream, and what is known of it so far.
+
+    Parameters
+    ----------
+    pipeline : OnlinePipeline
+        With a built-in predictor: a ``Perceptron`` for classes, or a ``LinearRegressor``.
+    n_features : int
+        Features of the stream.
+
+    Attributes
+    ----------
+    totals : RunTotals
+        What the steps add up to, with the baselines.
+    watch : Watch
+        What is doubtful about the columns.
+    latest : Batch or None
+        The last batch.
+    is_between_batches : bool
+        Whether all of it was learnt from, so that the run can be saved.
+
+    Examples
+    --------
+    >>> from fires import FIRES
+    >>> from fires.streams import KnownTruth
+    >>> stream = KnownTruth(600, 5, 2, random_state=0)
+    >>> run = Run(OnlinePipeline(FIRES(2), Perceptron()), 5)
+    >>> steps = run.steps(stream, 100)
+    >>> [next(steps).index for _ in range(3)]
+    [0, 1, 2]
+    >>> header, arrays = run.saved()
+    >>> Run.from_saved(header, arrays).totals.n_rows
+    300
+    """
+
+    def __init__(self, pipeline: OnlinePipeline, n_features: int) -> None:
+        classes = isinstance(pipeline.predictor, Perceptron)
+        scores = ("accuracy", "balanced_accuracy") if classes else ("r2", "mae")
+        self.pipeline, self.watch = pipeline, Watch(pipeline)
+        self.latest: Batch | None = None
+        self.is_between_batches = True
+        self.totals = RunTotals(n_features)
+        self.totals.whole = Scores(scores)
+        self.totals.baselines = usual_baselines(pipeline.predictor, scores)
+
+    def steps(self, stream: Stream, batch_size: int) -> Iterator[Step]:
+        """Test on each batch and learn from it, to the end of the stream.
+
+        Parameters
+        ----------
+        stream : Stream
+            Where the batches come from; it begins where the run is.
+        batch_size : int
+            Rows of a batch.
+
+        Yields
+        ------
+        Step
+            One record for each batch, which is counted in the totals. Whenever one is handed out,
+            the run can be saved.
+        """
+        for step in prequential(
+            _Watched(stream, self),
+            self.pipeline,
+            batch_size=batch_size,
+            scores=self.totals.whole or (),
+            window=self.totals.window,
+            first_index=self.totals.n_batches,
+            baselines=self.totals.baselines,
+        ):
+            self.totals.add(step)
+            self.is_between_batches = True
+            yield step
+
+    def saved(self) -> State:
+        """Everything needed to go on after the last batch.
+
+        Returns
+        -------
+        header, arrays : dict
+            JSON values, and arrays.
+        """
+        parts = {name: getattr(self, name).saved() for name in _PARTS}
+        arrays: Arrays = {}
+        for name, (_, learnt) in parts.items():
+            arrays |= under(name, learnt)
+        return {name: part for name, (part, _) in parts.items()}, arrays
+
+    @classmethod
+    def from_saved(cls, header: dict[str, Any], arrays: Arrays, where: str = "the run") -> Run:
+        """The run that gave this :meth:`saved`.
+
+        Parameters
+        ----------
+        header, arrays : dict
+            What was saved.
+        where : str
+            What errors call the file.
+
+        Returns
+        -------
+        Run
+            It goes on as the other one would, to the bit.
+        """
+        learnt = part_of("pipeline", arrays)
+        pipeline = OnlinePipeline.from_state(header["pipeline"], learnt, None, None, where)
+        run = cls(pipeline, pipeline.selector.n_features_in_)
+        run.totals = RunTotals.from_saved(header["totals"], part_of("totals", arrays))
+        run.watch.restore(header["watch"], part_of("watch", arrays))
+        return run
+
+
+_PARTS = ("pipeline", "totals", "watch")
+
+
+class _Watched:
+    """A stream whose batches are looked at before they are learnt from."""
+
+    def __init__(self, stream: Stream, run: Run) -> None:
+        self._stream, self._run = stream, run
+
+    @property
+    def schema(self) -> Schema:
+        """The names of the columns."""
+        return self._stream.schema
+
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        """Hand out the batches."""
+        for batch in self._stream.batches(batch_size):
+            self._run.latest, self._run.is_between_batches = batch, False
+            self._run.watch.see(batch)
+            yield batch

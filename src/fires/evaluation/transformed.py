@@ -1,0 +1,104 @@
+"""The selected columns of the rows of a run, written while it goes on: one file a checkpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.evaluation.out_folder import naming
+
+TRANSFORMED = "transformed"
+_MOST_CELLS = 8_000_000
+
+
+class Transformed:
+    """Collects rows, reduced to the features that are selected once they were learnt from.
+
+    Each file ``part-ROW.parquet`` starts with the row of that number. Its columns are ``row``, the
+    target, and every feature that was selected in one of its batches; there is no value in the
+    rows of batches in which it was not. Values are those that the selector sees, before they are
+    scaled.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the run.
+    names : sequence of str
+        What the features are called.
+    target : str
+        What the target is called.
+    """
+
+    def __init__(self, folder: Path, names: Sequence[str], target: str) -> None:
+        self._folder, self._names, self._target = folder / TRANSFORMED, names, target
+        self._parts: list[tuple[int, npt.NDArray[np.intp], Any, npt.NDArray[Any]]] = []
+        self._n_cells = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are so many rows that they should be written."""
+        return self._n_cells > _MOST_CELLS
+
+    def add(self, X: Any, y: npt.NDArray[Any], stop: int, selected: npt.NDArray[np.intp]) -> None:
+        """Keep the rows of a batch.
+
+        Parameters
+        ----------
+        X, y : matrix and ndarray
+            The rows and their target.
+        stop : int
+            How many rows there were up to the end of the batch.
+        selected : ndarray of int
+            The features that are selected.
+        """
+        rows = X[:, selected]
+        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        self._parts.append((stop - len(y), selected, rows, y))
+        self._n_cells += rows.size
+
+    def write(self) -> None:
+        """Write what was kept to a file of its own."""
+        if not self._parts:
+            return
+        import polars as pl
+
+        frames = []
+        for first, selected, rows, y in self._parts:
+            columns = {"row": pl.Series(np.arange(first, first + len(y)), dtype=pl.Int64)}
+            columns[self._target] = pl.Series(y.tolist() if y.dtype.kind == "U" else y)
+            columns |= {
+                self._names[j]: pl.Series(rows[:, i]).fill_nan(None)
+                for i, j in enumerate(selected.tolist())
+            }
+            frames.append(pl.DataFrame(columns))
+        start = self._parts[0][0]
+        self._folder.mkdir(exist_ok=True)
+        path = self._folder / f"part-{start:012d}.parquet"
+        draft = path.with_suffix(".tmp")
+        with naming(path):
+            try:
+                pl.concat(frames, how="diagonal").write_parquet(draft)
+                with draft.open("rb") as file:
+                    os.fsync(file.fileno())
+                draft.replace(path)
+            except OSError:
+                draft.unlink(missing_ok=True)
+                raise
+        self._parts, self._n_cells = [], 0
+
+    def cut_back(self, n_rows: int) -> None:
+        """Remove what was written of rows from a number on: they come again.
+
+        Parameters
+        ----------
+        n_rows : int
+            How many rows stay.
+        """
+        for path in self._folder.glob("part-*.*"):
+            if path.suffix == ".tmp" or int(path.stem.removeprefix("part-")) >= n_rows:
+                path.unlink()

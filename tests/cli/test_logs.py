@@ -1,0 +1,145 @@
+"""What a run in service says on standard error."""
+
+import errno
+import io
+import json
+import logging
+import re
+import sys
+from datetime import datetime
+
+import pytest
+
+from fires.cli import logs as module
+from fires.cli.logs import LEVELS, json_progress, logs
+
+LOGGER = logging.getLogger("fires.evaluation.something")
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00"
+
+
+def say_everything():
+    for level in LEVELS:
+        getattr(LOGGER, level)("one %s", level)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_events_from_a_level_on_are_lines_with_time_and_level(level, capsys):
+    with logs(level):
+        say_everything()
+    output, errors = capsys.readouterr()
+    assert output == ""
+    lines = errors.splitlines()
+    assert [line.split(" ", 1)[1] for line in lines] == [
+        f"{name.upper()} one {name}" for name in LEVELS[LEVELS.index(level) :]
+    ]
+    assert all(re.match(TIME + " ", line) for line in lines)
+
+
+def test_for_machines_they_are_json(capsys):
+    with logs("warning", as_json=True):
+        say_everything()
+    first, _ = map(json.loads, capsys.readouterr().err.splitlines())
+    assert datetime.fromisoformat(first.pop("time")).utcoffset().total_seconds() == 0
+    assert first == {"event": "log", "level": "warning", "message": "one warning"}
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_an_event_is_one_line_and_steers_no_terminal(as_json, capsys):
+    with logs("info", as_json=as_json):
+        LOGGER.info("two\nlines and %s", "\x1b[31mred\r\n")
+        try:
+            raise ValueError("broken\nin two")
+        except ValueError:
+            LOGGER.exception("the source failed")
+    errors = capsys.readouterr().err
+    assert len(errors.splitlines()) == 2
+    assert "\x1b" not in errors
+    assert "the source failed: broken in two" in errors
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_passwords_in_addresses_are_left_out(as_json, capsys):
+    with logs("info", as_json=as_json):
+        LOGGER.info("lost redis://me:s3cret@host:6379/events and redis://:s3cret@host/0")
+        LOGGER.info("reads kafka://localhost:9092/events of me@example.org")
+    first, second = capsys.readouterr().err.splitlines()
+    assert "s3cret" not in first
+    assert "redis://me:***@host:6379/events and redis://:***@host/0" in first
+    assert "kafka://localhost:9092/events of me@example.org" in second
+
+
+def test_afterwards_all_is_as_it_was(capsys):
+    logger = logging.getLogger("fires")
+    before = logger.level, logger.propagate, list(logger.handlers)
+    with logs("debug"):
+        assert not logger.propagate
+    assert (logger.level, logger.propagate, list(logger.handlers)) == before
+
+
+def progress(pause, monkeypatch, capsys, values):
+    """What is said if the clock goes on by a second between two of them."""
+    clock = iter(range(1_000))
+    monkeypatch.setattr(module, "_PAUSE", pause)
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
+    asked = []
+    with json_progress() as show:
+        for one in values:
+            show(lambda one=one: asked.append(one) or one)
+    lines = list(map(json.loads, capsys.readouterr().err.splitlines()))
+    assert len(asked) == len(lines)  # nothing is computed that is not said
+    for line in lines:
+        assert re.fullmatch(TIME, line.pop("time"))
+        assert line.pop("event") == "progress"
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("pause", "said"), [(0, [0, 1, 2, 3, 4]), (2, [0, 2, 4]), (3, [0, 3, 4]), (99, [0, 4])]
+)
+def test_the_first_and_the_last_are_said_and_few_between(pause, said, monkeypatch, capsys):
+    rows = [{"rows": number} for number in range(5)]
+    assert progress(pause, monkeypatch, capsys, rows) == [{"rows": number} for number in said]
+
+
+def test_what_only_a_bar_can_show_is_left_out_and_the_rest_is_json(monkeypatch, capsys):
+    bar = {"description": "7 rows", "now": "fast", "completed": 5, "total": 9}
+    facts = {"rows": 7, "stability": float("nan"), "scores": {"r2": float("-inf"), "mae": 0.5}}
+    assert progress(1, monkeypatch, capsys, [bar | facts]) == [
+        {"rows": 7, "stability": None, "scores": {"r2": None, "mae": 0.5}}
+    ]
+
+
+def test_the_last_is_said_whatever_ends_it(monkeypatch, capsys):
+    monkeypatch.setattr(module, "_PAUSE", 1e9)
+
+    def interrupted():
+        with json_progress() as show:
+            show(lambda: {"rows": 1})
+            show(lambda: {"rows": 2})
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert [json.loads(line)["rows"] for line in capsys.readouterr().err.splitlines()] == [1, 2]
+
+
+def test_nothing_to_say_is_nothing_said(capsys):
+    with json_progress():
+        pass
+    assert capsys.readouterr() == ("", "")
+
+
+class Gone(io.StringIO):
+    def write(self, text):
+        raise OSError(errno.EIO, "Input/output error")
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_that_nobody_reads_it_does_not_end_a_run(closed, monkeypatch):
+    file = Gone()
+    if closed:
+        file.close()
+    monkeypatch.setattr(sys, "stderr", file)
+    with json_progress() as show, logs("info"):
+        LOGGER.info("nobody hears this")
+        show(lambda: {"rows": 1})
