@@ -124,7 +124,7 @@ def test_reading_goes_on_behind_any_batch(tmp_path, kind, cells, monkeypatch):
 @pytest.mark.parametrize(
     ("kind", "column", "values"),
     [
-        ("duckdb", "timestamp", ["2024-01-01 00:00:00.000001", "2024-01-01 00:00:01", "2025-01-01"]),
+        ("duckdb", "timestamp", ["2024-01-01 00:00:00.00001", "2024-01-01 00:00:01", "2025-01-01"]),
         ("duckdb", "timestamptz", ["2024-01-01 12:00+02", "2024-01-01 11:00+00", "2025-01-01"]),
         ("duckdb", "date", ["1999-12-31", "2000-01-01", "2024-02-29"]),
         ("duckdb", "decimal(10, 2)", ["9.50", "10.25", "100.00"]),

@@ -72,6 +72,9 @@ class Chunk:
         Gives a row as it stands in the source.
     where : callable (int) -> mapping, optional
         Gives what tells where a row is, besides its line: see :class:`Fault`.
+    start : Position, optional
+        What makes :meth:`Table.chunks` begin with these very rows, in this order; by default where
+        the last row before them ends.
     """
 
     frame: pl.DataFrame
@@ -83,6 +86,7 @@ class Chunk:
     numbers: Numbers | None = None
     raw: Callable[[int], str] | None = None
     where: Callable[[int], Mapping[str, Any]] | None = None
+    start: Position | None = None
 
     def fault(self, row: int, reason: str) -> Fault:
         """A row that cannot be used for what is in it.

@@ -140,6 +140,24 @@ def stream_of(
     return TableStream(table, columns, target, doubts)
 
 
+def start_of(bookmark: Bookmark) -> Position:
+    """Where reading will go on: at the block of rows in which the last batch ended.
+
+    Parameters
+    ----------
+    bookmark : dict
+        What :meth:`TableStream.bookmark` gave.
+
+    Returns
+    -------
+    Position
+    """
+    try:
+        return Position(**bookmark["start"])
+    except (KeyError, TypeError) as error:
+        raise StateError(f"the bookmark is damaged ({error!r})") from None
+
+
 def _refuse_bookmark(table: Table) -> None:
     """Raise if reading cannot go on later."""
     if reason := getattr(table, "no_bookmark", ""):
@@ -379,7 +397,7 @@ class TableStream:
         name = self.schema.target
         with closing(chunks):
             for chunk in chunks:
-                start = _Start(position, columns, target)
+                start = _Start(chunk.start or position, columns, target)
                 if not len(chunk.lines):
                     yield _no_rows(chunk.named_faults)
                     continue

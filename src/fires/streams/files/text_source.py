@@ -9,7 +9,7 @@ from typing import Any
 
 from fires.core.errors import InputError
 from fires.streams.base import Position
-from fires.streams.files.byte_sources import File, Pipe, skip
+from fires.streams.files.byte_sources import ByteSource, skip
 from fires.streams.files.decoding import Decoded, encoding_of
 from fires.streams.files.packing import (
     ADVICE,
@@ -33,7 +33,7 @@ class TextSource:
     ----------
     name : str
         What messages call it.
-    source : File or Pipe
+    source : File, Pipe or Follow
         Where its bytes come from.
     encoding : str, optional
         How it was written, where that should not be found out.
@@ -46,7 +46,7 @@ class TextSource:
         Some of the first bytes of the unpacked text, as they were written.
     """
 
-    def __init__(self, name: str, source: File | Pipe, encoding: str | None = None) -> None:
+    def __init__(self, name: str, source: ByteSource, encoding: str | None = None) -> None:
         self.name = name
         self.n_bytes = source.n_bytes
         self.ready = source.ready
@@ -80,14 +80,14 @@ class TextSource:
             With ``read(n)``, and a function that tells how many bytes of the source have been
             used, or None where that is how many have been read.
         """
-        if self._is_direct and self.n_bytes is not None and offset > self.n_bytes:
+        if self.is_direct and self.n_bytes is not None and offset > self.n_bytes:
             raise InputError(f"{self.name} is shorter than it was when it was read before")
         with self._source.open(again) as file:
             text = self._unpacked(file)
             if not self._plain:
                 text = Decoded(text, self.encoding)
             skip(text, offset)
-            yield text.read, (lambda: None) if self._is_direct else file.tell
+            yield text.read, (lambda: None) if self.is_direct else file.tell
 
     def first_line(self, comment: str) -> bytes:
         """Read the first line that is neither blank nor a comment.
@@ -147,7 +147,7 @@ class TextSource:
             ) from error
 
     @property
-    def _is_direct(self) -> bool:
+    def is_direct(self) -> bool:
         """Whether the bytes of the source are those of the text."""
         return self._packing is None and self._plain
 
