@@ -51,6 +51,7 @@ def test_a_run_writes_down_its_options(first, csv_file):
         "keep-doubtful": False,
         "checkpoint": "10s",
         "transform": False,
+        "emit-every": "change",
     }
     assert text.startswith("# fires select --config FILE, with this file, runs this again.")
     assert '\n# sep = ""\n' in text

@@ -92,7 +92,8 @@ def _time(seconds: float) -> str:
 def json_progress() -> Iterator[Callable[[Values], None]]:
     """Tell machines how far a command has come: JSON objects on standard error, a line each.
 
-    The first is written at once, the others a second apart at least, and the last in any case.
+    They are a second apart at least, and begin after the first second: a command that takes less
+    says nothing. If it takes longer, the last is written in any case.
 
     Yields
     ------
@@ -103,19 +104,19 @@ def json_progress() -> Iterator[Callable[[Values], None]]:
         objects have ``event`` "progress" and ``time`` too.
     """
     waiting: Values | None = None
-    when = -math.inf
+    when, spoken = time.monotonic(), False
 
     def show(values: Values) -> None:
-        nonlocal waiting, when
+        nonlocal waiting, when, spoken
         waiting = values
         if (now := time.monotonic()) - when >= _PAUSE:
             _say(_progress_line(values()))
-            waiting, when = None, now
+            waiting, when, spoken = None, now, True
 
     try:
         yield show
     finally:
-        if waiting is not None:
+        if waiting is not None and spoken:
             _say(_progress_line(waiting()))
 
 
