@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from fires.core.errors import InputError
 from fires.streams.base import Position
+from fires.streams.files.arff import ArffTable, looks_like_arff
 from fires.streams.files.byte_sources import File, Pipe, plain_errors
 from fires.streams.files.following import Follow, FollowedTable
 from fires.streams.files.json_table import JsonTable
@@ -116,7 +117,7 @@ def open_followed(
             kind = f"text in {text.encoding}"
             if text.is_direct:
                 table = _text_table(text, options, block_size)
-                if isinstance(table, (TextTable, JsonTable)):
+                if isinstance(table, (TextTable, JsonTable)) and not isinstance(table, ArffTable):
                     return FollowedTable(table, file)
                 kind = "ARFF"
         raise InputError(f"{name} is {kind}; only plain text in UTF-8 can be followed")
@@ -172,6 +173,10 @@ def _text_table(
     """Find out what a text holds by its ending and its first line."""
     endings = set(Path(text.name.lower()).suffixes)
     first = text.first_line(options.comment or "#")
+    if first.startswith(b"%"):
+        first = text.first_line("%")
+    if ".arff" in endings or looks_like_arff(first):
+        return ArffTable(text, block_size)
     if _ARRAY.match(first):
         raise InputError(
             f"{text.name} is a JSON array; write one object per line, for instance with jq -c '.[]'"

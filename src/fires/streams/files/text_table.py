@@ -16,7 +16,7 @@ from fires.columns.schema import Kind
 from fires.columns.text import MISSING
 from fires.streams.base import Position
 from fires.streams.files.byte_sources import plain_errors
-from fires.streams.files.header import read_header
+from fires.streams.files.header import Header, read_header
 from fires.streams.files.options import TextOptions
 from fires.streams.files.records import is_utf8, walk
 from fires.streams.files.text_blocks import (
@@ -45,6 +45,8 @@ class TextTable:
         What the user says about it.
     block_size : int
         Bytes of text to parse at once.
+    header : Header, optional
+        What stands before the records, if it is known.
 
     Attributes
     ----------
@@ -57,14 +59,17 @@ class TextTable:
     unit = "line"
     position = staticmethod(position_in_file)
 
-    def __init__(self, text: TextSource, options: TextOptions, block_size: int) -> None:
+    def __init__(
+        self, text: TextSource, options: TextOptions, block_size: int, header: Header | None = None
+    ) -> None:
         self.name = text.name
         self.n_bytes = text.n_bytes
         self.head = text.head
         self._text = text
         self._has_missing = False
-        with text.open(again=True) as (read, _):
-            header = read_header(read, text.name, options, text.ready)
+        if header is None:
+            with text.open(again=True) as (read, _):
+                header = read_header(read, text.name, options, text.ready)
         self.column_names = header.names
         self.renamed = header.renamed
         self.delimiter = header.delimiter
