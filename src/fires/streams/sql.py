@@ -31,6 +31,8 @@ _CHUNK_CELLS = 1_000_000
 """How much is handed out at once."""
 _PATIENCE = 5.0
 """Seconds to wait for another program that writes to a database of SQLite."""
+_MEMORY = "1GB"
+"""How much DuckDB may use; it puts what is more into temporary files."""
 _PLACE = "the place of each row"
 """What the position column is called among the others."""
 
@@ -299,7 +301,9 @@ class _DuckDB:
         with self._plain_errors():
             # It stays open as long as anything is read: a second opening would wait for that.
             self._connection = self._library.connect(str(path), read_only=True)
-            # What a great sort does not hold in memory goes beside the database otherwise.
+            # By itself it would take four fifths of the memory, and put what a great sort does not
+            # hold there beside the database.
+            self._connection.execute(f"set memory_limit = '{_MEMORY}'")
             spill = os.path.join(tempfile.gettempdir(), f"fires-duckdb-{os.getpid()}")
             self._connection.execute("set temp_directory = $1", [spill])
 
