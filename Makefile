@@ -16,7 +16,7 @@ $(COMMAND): pyproject.toml constraints.txt Makefile  # the command alone, withou
 	touch $@
 
 $(READY): $(COMMAND)
-	$(INSTALL) '.[test,check,torch,river,plot,lightgbm,zstd]'
+	$(INSTALL) '.[test,check,all]'
 	touch $@
 
 demo: $(COMMAND)  ## stream an embedded example with a drift in it, print the ranked features, save the state

@@ -22,6 +22,7 @@ PARTS = (
     "models",
     "harness",
     "river",
+    "brokers",
 )
 
 

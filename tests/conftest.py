@@ -1,12 +1,16 @@
 """What holds for all tests: reproducible examples, and no deadline, since loops are compiled."""
 
 import os
+import sys
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for what tests and benchmarks share
+from tests.streams.brokers import kafka, redis_server  # noqa: F401 - fixtures
 
 settings.register_profile(
     "fires",

@@ -155,9 +155,8 @@ def test_fast_and_slow_reading_give_the_same_whatever_the_quotes(monkeypatch):
     fast = chunked(SMALL + quoted)
     monkeypatch.setattr(ArffTable, "_dense", lambda *arguments: None)
     slow = chunked(SMALL + quoted)
-    assert [row[1:] for row in fast[0]] == [row[1:] for row in slow[0]]
-    assert [row[0] for row in fast[0]] == [float(row[0]) for row in slow[0]]
-    assert fast[1:] == slow[1:]
+    assert len(fast[0]) == 50
+    assert fast == slow
 
 
 def test_sparse_rows_are_read_at_once_where_they_are_plain(monkeypatch):

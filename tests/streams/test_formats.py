@@ -23,12 +23,14 @@ from fires.streams.base import InputError, Position
 from fires.streams.files import from_file
 from fires.streams.files.byte_sources import File
 from fires.streams.files.header import unique_names
-from fires.streams.files.opening import open_table, read_sample
+from fires.streams.files.opening import open_table
 from fires.streams.files.options import TextOptions
 from fires.streams.files.packing import Damaged, Unpacked
 from fires.streams.files.scanned_table import _without_panics
 from fires.streams.files.svmlight import SvmlightFile
 from fires.streams.files.text_source import TextSource
+from fires.streams.sampling import read_sample
+from fires.streams.table import Fault
 
 zstandard = pytest.importorskip("zstandard")
 
@@ -133,7 +135,7 @@ def test_comments_are_neither_rows_nor_faults_but_lines():
     text = '# it\'s "odd\n\n#\na,b\n# one\n1,2\n#x,y\n3,"4\n# within"\n5\n6,7\n# end'
     rows, faults, places = text_rows(text, comment="#")
     assert rows == [("1", "2"), ("3", "4\n# within"), ("6", "7")]
-    assert faults == [(10, "1 field, the header has 2")]
+    assert faults == [Fault(10, "1 field, the header has 2", "5")]
     assert [line for *_, line in places] == [6, 9, 11]
     assert columns_of("//\na,b\n1,2\n", comment="//") == ("a", "b")
     assert columns_of('"#a",b\n1,2\n', comment="#") == ("#a", "b")
@@ -207,7 +209,7 @@ def test_a_fault_among_very_many_columns_costs_its_line():
     rows, faults, _ = text_rows(text)
     assert len(rows) == 3
     assert rows[-1][-1] == "1x"
-    assert [line for line, _ in faults] == [3, 4]
+    assert [(line, raw) for line, _, raw, _ in faults] == [(3, good[2:]), (4, good + ",1")]
 
 
 # Bytes and encodings
@@ -261,11 +263,11 @@ def test_what_is_no_text_in_its_encoding_costs_its_row():
     data = b"".join([b"x,y\n", *rows, b"2,\x81b\n", *rows])
     rows, faults, _ = text_rows(data, encoding="cp1252")
     assert len(rows) == 60
-    assert faults == [(32, "not UTF-8 text")]
+    assert faults == [Fault(32, "not UTF-8 text", r"2,\xffb")]
     wide = "x,y\n1,2\n".encode("utf-16-le") + b"3\0,\0\0\xd8\n\0" + "5,6\n".encode("utf-16-le")
     rows, faults, _ = text_rows(wide, encoding="utf-16-le")
     assert rows == [("1", "2"), ("5", "6")]
-    assert [line for line, _ in faults] == [3]
+    assert [fault.line for fault in faults] == [3]
 
 
 @pytest.mark.parametrize(
@@ -550,7 +552,7 @@ def test_values_are_what_they_were_whether_a_line_is_bad_or_not(bad):
     found = [row[0] for row in rows]
     assert found[:7] == ["1", "1.5", "1", "18446744073709551615", "9007199254740993", "true", ""]
     assert found[7:] == ["-3", "1", "100000", "0.00001", "x ü", "tab\t", "0.30000000000000004"]
-    assert faults == ([(15, "not a JSON object")] if bad else [])
+    assert faults == ([Fault(15, "not a JSON object", bad)] if bad else [])
 
 
 def test_a_bad_line_costs_itself_wherever_it_stands():
@@ -558,10 +560,14 @@ def test_a_bad_line_costs_itself_wherever_it_stands():
     for at, bad in {3: "[1]", 20_000: '{"i": 1', 20_001: "7", 39_999: "{'i': 1}"}.items():
         lines[at] = bad
     rows, faults, _ = json_rows(*lines)
-    assert [line for line, _ in faults] == [4, 20_001, 20_002, 40_000]
+    assert [fault.line for fault in faults] == [4, 20_001, 20_002, 40_000]
+    assert [fault.raw for fault in faults] == ["[1]", '{"i": 1', "7", "{'i': 1}"]
     assert len(rows) == 39_996
     data = "\n".join(lines[:100]).encode() + b'\n{"i": "\xff"}\n'
-    assert text_rows(data)[1] == [(4, "not a JSON object"), (101, "not UTF-8 text")]
+    assert text_rows(data)[1] == [
+        Fault(4, "not a JSON object", "[1]"),
+        Fault(101, "not UTF-8 text", r'{"i": "\xff"}'),
+    ]
 
 
 @settings(deadline=None, max_examples=50)
@@ -661,9 +667,10 @@ def test_reading_goes_on_in_the_middle_of_any_file(tmp_path):
     for at in (50, 100, 101, 150, 180, 299, 300):
         assert rows_of(opened, Position(at, *places[at - 1]))[0] == rows[at:]
     whole = list(from_file(paths, "label").batches(70))
-    _, first = islice(from_file(paths, "label").batches(70), 2)
+    stream = from_file(paths, "label")
+    _, first = islice(stream.batches(70), 2)
     assert first.position.file == 1
-    later = from_file(paths, "label", columns=first.columns, start=first.position)
+    later = from_file(paths, after=stream.bookmark())
     for one, other in zip(later.batches(70), whole[2:], strict=True):
         np.testing.assert_array_equal(one.X, other.X)
         assert one.position == other.position
@@ -673,8 +680,12 @@ def test_faults_come_with_the_file_they_are_in(tmp_path):
     paths = [saved(tmp_path, b"a,y\n1,2\n3\n4,5\n", name) for name in ("one.csv", "two.csv")]
     opened = open_table(paths)
     chunks = list(opened.chunks({"a": "category", "y": "category"}, Position()))
+    fault = Fault(3, "1 field, the header has 2", "3")
     assert [(chunk.source, chunk.faults) for chunk in chunks] == [
-        (str(path), [(3, "1 field, the header has 2")]) for path in paths
+        (str(path), [fault]) for path in paths
+    ]
+    assert [chunk.named_faults for chunk in chunks] == [
+        [fault._replace(where={"file": str(path)})] for path in paths
     ]
 
 
@@ -737,7 +748,8 @@ def test_sparse_rows_stay_sparse(tmp_path, packing):
     assert batches[-1].position.line == 501
     assert batches[-1].position.offset == len(data)
     for at in (0, 3, 6):
-        _, later = sparse_batches(path, start=batches[at].position)
+        assert len(list(islice(stream.batches(64), at + 1))) == at + 1
+        _, later = sparse_batches(path, after=stream.bookmark())
         np.testing.assert_array_equal(
             np.concatenate([batch.y for batch in later]), labels[64 * (at + 1) :]
         )

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from fires.streams.files import from_file, text_blocks
 from fires.streams.files.header import read_header
-from fires.streams.files.opening import LEAST_ROWS, SAMPLE_ROWS
 from fires.streams.files.packing import Damaged, Unpacked
 from fires.streams.files.text_blocks import cut_into_blocks
+from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS
 
 SECONDS = 30  # until a test that waits in vain gives up
 

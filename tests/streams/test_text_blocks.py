@@ -14,6 +14,7 @@ from fires.streams.files.opening import open_table
 from fires.streams.files.options import TextOptions
 from fires.streams.files.records import UNCLOSED, walk
 from fires.streams.files.text_blocks import cut_into_blocks
+from fires.streams.table import Fault
 
 BIG = 1 << 20
 HEADER = "one,two,three"
@@ -123,14 +124,14 @@ def test_a_quote_that_is_never_closed_costs_one_line(monkeypatch):
     for block_size in (10, 5000, BIG):
         rows, faults = read("\n".join(lines), block_size)
         assert rows == [line.split(",") for line in good]
-        assert faults == [(502, UNCLOSED)]
+        assert faults == [Fault(502, UNCLOSED, '7,"oops,9')]
 
 
 def test_a_quote_closed_by_that_of_a_later_line_costs_one_line():
     text = '1,"oops,2\n3,4,5\n6,7,8\n9,"x",10\n11,12,13\n'
     rows, faults = read(text, BIG)
     assert rows == [["3", "4", "5"], ["6", "7", "8"], ["9", "x", "10"], ["11", "12", "13"]]
-    assert faults == [(2, UNCLOSED)]
+    assert faults == [Fault(2, UNCLOSED, '1,"oops,2')]
 
 
 def test_a_quote_within_a_field_is_a_character():

@@ -215,6 +215,33 @@ _SERVICE = [
 ]
 
 
+_SOURCES = [
+    click.option(
+        "--follow",
+        is_flag=True,
+        help="FILE grows: go on when it does, also in the file that takes its place.",
+    ),
+    click.option(
+        "--position",
+        metavar="COL",
+        help="The column of a query that its rows are ordered by, all different, so that a later "
+        "--resume can go on.",
+    ),
+    click.option(
+        "--until-end",
+        is_flag=True,
+        help="End where a topic or a stream of Redis ends now; otherwise more is waited for.",
+    ),
+]
+
+
+def sources(command: Command) -> Command:
+    """How to read what has no end, or no order of its own."""
+    for option in reversed(_SOURCES):
+        command = option(command)
+    return command
+
+
 def service(command: Command) -> Command:
     """What a run that lasts for long is told to do besides."""
     for option in reversed(_SERVICE):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import glob
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from fires.columns.schema import Kind
     from fires.streams.files.rows import RowReader
     from fires.streams.table_stream import Rejected, TableStream
+
+
+_BROKERS = ("kafka", "redis", "rediss")
+_QUERIES = ("duckdb", "sqlite")
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,12 @@ class Reading:
         Whether the first line is a row.
     keep_doubtful : bool
         Whether doubtful columns are features, without a word.
+    follow : bool
+        Whether the file grows, and is read as it does.
+    position : str or None
+        The column by which the rows of a query are in order.
+    until_end : bool
+        Whether a topic, or a stream of Redis, ends where it ends now.
     """
 
     file: tuple[str, ...]
@@ -56,6 +66,9 @@ class Reading:
     comment: str | None = None
     dates: str | None = None
     keep_doubtful: bool = False
+    follow: bool = False
+    position: str | None = None
+    until_end: bool = False
 
     @cached_property
     def files(self) -> tuple[str, ...]:
@@ -69,6 +82,8 @@ class Reading:
         files = tuple(path for given in self.file for path in _matching(given))
         if "-" in files and len(files) > 1:
             raise InputError("standard input cannot be read together with files")
+        if len(files) > 1 and any(map(_scheme, files)):
+            raise InputError("a topic, a stream or a query cannot be read together with others")
         return files
 
     @property
@@ -84,6 +99,7 @@ class Reading:
         return any(
             file == "-" or Path(file).is_fifo() or Path(file).is_char_device()
             for file in self.files
+            if not _scheme(file)
         )
 
     def open(self, target: str | None, **more: Any) -> TableStream:
@@ -101,20 +117,42 @@ class Reading:
         TableStream
             The stream.
         """
+        names = self._names_with_commas()
+        said = {
+            "exclude": named_columns(self.exclude, names),
+            "keep_doubtful": self.keep_doubtful,
+            **self._said_of_columns(names),
+            **more,
+        }
+        with self._named_in_questions():
+            return self._source()(target, **said)
+
+    def _source(self) -> Callable[..., TableStream]:
+        """What makes a stream of the source that the user has named."""
+        first, scheme = self.files[0], _scheme(self.files[0])
+        if self.position is not None and scheme not in _QUERIES:
+            raise InputError("--position is for queries", hint="give duckdb:FILE?select ...")
+        if self.follow and scheme:
+            raise InputError("--follow is for files: a topic or a stream is read as it grows")
+        if self.until_end and scheme not in _BROKERS:
+            raise InputError("--until-end is for topics and streams of Redis")
+        if scheme == "kafka":
+            from fires.streams.kafka import from_kafka
+
+            return partial(from_kafka, first, until_end=self.until_end)
+        if scheme in _BROKERS:
+            from fires.streams.redis import from_redis
+
+            return partial(from_redis, first, until_end=self.until_end)
+        if scheme:
+            from fires.streams.sql import from_sql
+
+            return partial(from_sql, first, position=self.position)
         from fires.streams.files import from_file
 
-        names = self._names_with_commas()
-        exclude = named_columns(self.exclude, names)
-        said = {**self._said_of_text(), **self._said_of_columns(names)}
-        with self._named_in_questions():
-            return from_file(
-                self.files,
-                target,
-                exclude=exclude,
-                keep_doubtful=self.keep_doubtful,
-                **said,
-                **more,
-            )
+        if self.follow:
+            return partial(from_file, first, follow=True, **self._said_of_text())
+        return partial(from_file, self.files, **self._said_of_text())
 
     def look(self, target: str | None = None) -> TableStream:
         """Find out what the columns hold, from the first rows alone.
@@ -198,7 +236,7 @@ class Reading:
         Of what can be read only once, they are not known.
         """
         given = (*self.exclude, *self.categorical, *self.numeric, *more)
-        if self.reads_once or not any("," in value for value in given):
+        if self.reads_once or _scheme(self.files[0]) or not any("," in value for value in given):
             return ()
         from fires.streams.files.opening import open_table
         from fires.streams.files.options import TextOptions
@@ -207,12 +245,20 @@ class Reading:
         return getattr(table, "column_names", ())  # svmlight has none
 
 
+def _scheme(given: str) -> str:
+    """What a name begins with if it names no file: kafka, redis, rediss, duckdb or sqlite."""
+    scheme, _, rest = given.partition(":")
+    is_address = scheme in _BROKERS and rest.startswith("//")
+    is_query = scheme in _QUERIES and "?" in rest
+    return scheme if is_address or is_query else ""
+
+
 def _matching(given: str) -> list[str]:
     """The files that a name or a pattern stands for."""
     if not given:
         raise InputError("the name of a file is empty")
     path = Path(given)
-    if given == "-" or path.exists() or not glob.has_magic(given):
+    if given == "-" or _scheme(given) or path.exists() or not glob.has_magic(given):
         if path.is_dir():
             example = os.path.join(given, "*.csv")
             raise InputError(f"{given} is a directory", hint=f'name its files: "{example}"')

@@ -41,6 +41,9 @@ Examples:
   fires select events.csv --target label --top 20
   fires select events.parquet --target amount --model gaussian --out run/
   zcat events.csv.gz | fires select - --target label --exclude id,time --json
+  fires select kafka://localhost:9092/events --target label --out run/
+  fires select "duckdb:warehouse.db?select * from events" --position id --target label --out run/
+  fires select --resume run/
 """
 _MODELS = ("auto", "probit", "logistic", *NUMERIC)
 _MAY_CHANGE = {
@@ -108,6 +111,7 @@ _MAY_CHANGE = {
     metavar="SECONDS",
     help="Learn from fewer rows than a batch has if no more come for so long.",
 )
+@options.sources
 @options.service
 @options.config
 @options.as_json
@@ -167,8 +171,11 @@ def command(
         from fires.evaluation.checkpoints import Schedule
         from fires.evaluation.run_folder import RunFolder
         from fires.selectors.fires import FIRES
+        from fires.streams.addresses import refuse_secrets
 
         importlib.import_module("polars")
+    for address in (*reading.files, emit or ""):  # before anything is written down
+        refuse_secrets(address)
     schedule = Schedule(checkpoint)
     let_signals_through()
     with ExitStack() as stack:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -46,11 +44,8 @@ def say(line: str) -> None:
     Parameters
     ----------
     line : str
-        What to tell. For a program that reads with ``--json``, it is in a JSON object.
+        What to tell.
     """
-    context = click.get_current_context(silent=True)
-    if context is not None and context.params.get("as_json") and not sys.stderr.isatty():
-        line = json.dumps({"event": "notice", "message": line}, ensure_ascii=False)
     click.echo(printable(line), err=True)
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _MANY_UNREADABLE = 0.05
 _LONGEST = 40
 _LOOKED_AT = 1000
+_AS_SHOWN = ("category", "left out")
+"""Columns whose example is only shown, never read: it may be long."""
 _PLURALS = {
     "number": "numbers",
     "flag": "true and false",
@@ -68,6 +70,54 @@ def facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts
         example = str(series[known[0]]).strip() if known else None
         facts[column.name] = Facts(series.drop_nulls().n_unique(), example)
     return facts
+
+
+def facts_as_json(columns: Columns) -> list[Any] | None:
+    """The facts, for a state file.
+
+    Parameters
+    ----------
+    columns : Columns
+        What they are about.
+
+    Returns
+    -------
+    list of two lists, or None
+        For each column, how many different values it has, and the first of them, short enough to
+        be shown; None if there are no facts.
+    """
+    if not columns.facts:
+        return None
+    distinct: list[int | None] = []
+    examples: list[str | None] = []
+    for column in columns.all:
+        found, example = columns.facts.get(column.name, (None, None))
+        distinct.append(found)
+        examples.append(short(example) if example and column.kind in _AS_SHOWN else example)
+    return [distinct, examples]
+
+
+def facts_from_json(columns: Columns, saved: Any) -> dict[str, Facts]:
+    """The facts that :func:`facts_as_json` wrote down.
+
+    Parameters
+    ----------
+    columns : Columns
+        What they are about.
+    saved : list or None
+        JSON values.
+
+    Returns
+    -------
+    dict of str to Facts
+    """
+    if saved is None:
+        return {}
+    return {
+        column.name: Facts(int(distinct), None if example is None else str(example))
+        for column, distinct, example in zip(columns.all, *saved, strict=True)
+        if distinct is not None
+    }
 
 
 def describe(columns: Columns) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -285,6 +285,7 @@ class Columns:
         self,
         frame: pl.DataFrame,
         numbers: Numbers | None = None,
+        written: Callable[[], pl.DataFrame] | None = None,
     ) -> tuple[npt.NDArray[np.float64], Columns]:
         """Turn rows into numbers, and learn from them what was not known of the columns.
 
@@ -297,6 +298,9 @@ class Columns:
             Has all the features, and maybe other columns.
         numbers : Numbers, optional
             The features that the frame lacks.
+        written : callable () -> polars.DataFrame, optional
+            Gives the frame as text, where a parser has made numbers of it: for columns that are no
+            good numbers after all.
 
         Returns
         -------
@@ -312,7 +316,7 @@ class Columns:
         if X is not None:
             return X, self._counted(X, {})
         known = self._opened(frame)
-        cells = known._read(frame)
+        cells = known._read(frame, written)
         turn, misfits = known._misfits(cells)
         if turn is None:
             return known._with_codes(frame, cells, misfits)
@@ -322,7 +326,7 @@ class Columns:
         X, known = known._with_codes(frame[:stop], cells, misfits)
         if stop == len(frame):
             return X, known
-        rest, known = known.encode(frame[stop:])
+        rest, known = known.encode(frame[stop:], None, written and (lambda: written()[stop:]))
         return np.concatenate([X, rest]), known
 
     def _encode_many(
@@ -344,7 +348,19 @@ class Columns:
         missing[here], unreadable[here] = part.tallies.missing, part.tallies.unreadable
         unreadable[there] += huge.sum(axis=0)
         missing[there] -= huge.sum(axis=0)
-        known.tallies = replace(part.tallies, missing=missing, unreadable=unreadable)
+        # Of columns whose cells are all missing here, nothing new is known.
+        waiting = [name for name in numbers.names if name in self.tallies.misfits]
+        misfits = {
+            name: self.tallies.misfits[name]
+            for name in waiting
+            if np.isnan(numbers.X[:, numbers.names.index(name)]).all()
+        }
+        known.tallies = replace(
+            part.tallies,
+            missing=missing,
+            unreadable=unreadable,
+            misfits=part.tallies.misfits | misfits,
+        )
         known.changes += tuple(change._replace(place=here[change.place]) for change in part.changes)
         return X, known
 
@@ -393,7 +409,8 @@ class Columns:
         X = self._plain(frame)
         if X is not None:
             return X
-        return self.by_target(self._assembled(frame, self._read(frame)))[0]
+        X = self._assembled(frame, self._read(frame))
+        return self.by_target(X, stop=self.tallies.n_rows + len(X))[0]
 
     def by_target(
         self, X: npt.NDArray[np.float64], y: npt.NDArray[Any] | None = None, stop: int | None = None
@@ -419,15 +436,22 @@ class Columns:
         """
         if self.statistics is None:
             return X, self
-        later = {change.place for change in self.changes if stop is not None and change.row >= stop}
+        stop = self.tallies.n_rows if stop is None else stop
+        since = {change.place: change.row - stop + len(X) for change in self.changes}
+        places = [
+            place
+            for place, column in enumerate(self.used)
+            if column.kind == "category" and since.get(place, 0) < len(X)
+        ]
+        X = X.copy() if places else X
         codes: dict[str, npt.NDArray[np.int64]] = {}
-        for place, column in enumerate(self.used):
-            if column.kind != "category" or place in later:
-                continue
-            X = X if codes else X.copy()
-            first = self._first[place]
+        for place in places:
+            column, first = self.used[place], self._first[place]
+            X[: max(since.get(place, 0), 0), first] = np.nan  # numbers of the kind before
             found = np.nan_to_num(X[:, first], nan=-1.0).astype(np.int64)
-            codes[column.name] = found
+            # Before the first value of a column it does not matter that it will hold categories.
+            if column.name in self.statistics.tables or (found >= 0).any():
+                codes[column.name] = found
             worth = self.statistics.values(column.name, found)[:, : column.slots]
             X[:, first : first + column.slots] = worth
         if not codes or y is None:
@@ -491,15 +515,21 @@ class Columns:
         column = find_column(values, hints)
         return Column(column.name, "category") if column.kind == "left out" else column
 
-    def _read(self, frame: pl.DataFrame) -> dict[str, Cells]:
+    def _read(
+        self, frame: pl.DataFrame, written: Callable[[], pl.DataFrame] | None = None
+    ) -> dict[str, Cells]:
         """The cells of all columns that are not numbers already."""
-        return {
-            column.name: read_cells(frame[column.name], column, self.hints)
-            for column in self.used
-            if self.hints.na_values
-            or column.name in self.tallies.misfits
-            or not (column.is_plain and _is_ready(frame[column.name]))
-        }
+        cells, text = {}, None
+        for column in self.used:
+            name, series = column.name, frame[column.name]
+            ready = column.is_plain and _is_ready(series)
+            if ready and not self.hints.na_values and name not in self.tallies.misfits:
+                continue
+            if not ready and written is not None and series.dtype.is_numeric():
+                text = written() if text is None else text
+                series = text[name]
+            cells[name] = read_cells(series, column, self.hints)
+        return cells
 
     def _misfits(self, cells: Mapping[str, Cells]) -> tuple[int | None, dict[str, tuple[str, ...]]]:
         """Where the first column changes its kind for good, and the last misfits of each column."""
@@ -581,7 +611,7 @@ class Columns:
             numbers = frame[column.name] if cell is None else self._numbers(column, cell.values)
             columns[str(len(columns))] = numbers
             for _ in range(1, column.slots):  # what the other slots hold, the target tells
-                columns[str(len(columns))] = np.zeros(len(frame))
+                columns[str(len(columns))] = 0.0 * numbers.abs()
         return pl.DataFrame(columns).to_numpy(order="c")
 
     def _numbers(self, column: Column, values: pl.Series) -> pl.Series:
@@ -676,16 +706,22 @@ class Columns:
         dict
             JSON values.
         """
-        tallies = self.tallies
+        tallies, hints = self.tallies, self.hints
+        said = {name: list(getattr(hints, name)) for name in ("categorical", "numeric", "na_values")}
         return {
             "columns": [column.as_json() for column in self.all],
-            "hints": {**asdict(self.hints), "categorical": [], "numeric": []}
-            | {"na_values": list(self.hints.na_values)},
+            "hints": asdict(replace(hints, **dict.fromkeys(said, ()))) | said,
             "n_rows": tallies.n_rows,
             "missing": tallies.missing.tolist(),
             "unreadable": tallies.unreadable.tolist(),
             "misfits": {name: list(texts) for name, texts in tallies.misfits.items()},
             "statistics": None if self.statistics is None else self.statistics.as_json(),
+            "facts": account.facts_as_json(self),
+            "examples": {name: account.short(text) for name, text in tallies.examples.items()},
+            "changes": [
+                [change.row, change.place, change.before.as_json(), change.after.as_json()]
+                for change in self.changes
+            ],
         }
 
     @classmethod
@@ -717,8 +753,15 @@ class Columns:
                 name: np.array(saved[name], dtype=np.int64) for name in ("missing", "unreadable")
             }
             misfits = {name: tuple(map(str, texts)) for name, texts in saved["misfits"].items()}
-            columns.tallies = Tallies(int(saved["n_rows"]), **counts, examples={}, misfits=misfits)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            # Files of an earlier version have none of what only a person wants to know.
+            examples = {str(name): str(text) for name, text in saved.get("examples", {}).items()}
+            columns.tallies = Tallies(int(saved["n_rows"]), **counts, examples=examples, misfits=misfits)
+            columns.facts = account.facts_from_json(columns, saved.get("facts"))
+            columns.changes = tuple(
+                Change(int(row), range(len(known))[place], *map(Column.from_json, kinds))
+                for row, place, *kinds in saved.get("changes", ())
+            )
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             said = str(error) if isinstance(error, StateError) else repr(error)
             raise StateError(f"the columns are not what they should be: {said}") from error
         shapes = {array.shape for array in counts.values()}

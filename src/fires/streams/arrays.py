@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fires.streams.base import Batch, Schema, numbered_columns, row_ranges
+from fires.streams.base import Batch, CountedRows, Schema, numbered_columns
 
 
-class ArrayStream:
+class ArrayStream(CountedRows):
     """Rows of an array, in order. Made by :func:`from_arrays`."""
 
     def __init__(self, X: Any, y: npt.NDArray[Any], schema: Schema) -> None:
@@ -33,7 +33,7 @@ class ArrayStream:
         iterator of Batch
             Views of the array where its layout allows it.
         """
-        for start, stop, position in row_ranges(len(self._y), batch_size):
+        for start, stop, position in self._ranges(len(self._y), batch_size):
             yield Batch(_rows(self._X, start, stop), self._y[start:stop], position)
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.errors import InputError as InputError
+from fires.core.errors import StateError
+
+Bookmark = dict[str, Any]
+"""Where a stream is, and what it knows, as JSON values."""
 
 
 @dataclass(frozen=True)
@@ -201,30 +206,50 @@ def check_count(name: str, value: int, least: int) -> int:
     return int(value)
 
 
-def row_ranges(n_rows: int, batch_size: int) -> Iterator[tuple[int, int, Position]]:
-    """Cut rows that can be counted beforehand into batches.
+class CountedRows:
+    """Rows that can be counted beforehand, of which a stream hands out one batch after another."""
 
-    Parameters
-    ----------
-    n_rows : int
-        How many rows there are.
-    batch_size : int
-        How many rows each batch has; the last one may have fewer.
+    _first = 0  # the row it begins with
+    _left = 0  # the row behind the last batch
 
-    Returns
-    -------
-    iterator of (int, int, Position)
-        The first row of each batch, the first row after it, and where it ends.
+    def bookmark(self) -> Bookmark:
+        """Where the last batch ends; see :class:`Stream`.
 
-    Examples
-    --------
-    >>> [(start, stop) for start, stop, _ in row_ranges(5, 2)]
-    [(0, 2), (2, 4), (4, 5)]
-    """
-    batch_size = check_batch_size(batch_size)
-    for start in range(0, n_rows, batch_size):
-        stop = min(start + batch_size, n_rows)
-        yield start, stop, Position(rows=stop, offset=stop)
+        Returns
+        -------
+        dict
+            JSON values, for :meth:`after`.
+        """
+        return {"position": asdict(Position(rows=self._left, offset=self._left))}
+
+    def after(self, bookmark: Bookmark) -> Self:
+        """The stream that goes on where this one, or one made in the same way, was.
+
+        Parameters
+        ----------
+        bookmark : dict
+            What :meth:`bookmark` gave then.
+
+        Returns
+        -------
+        stream
+            Begins with the next batch.
+        """
+        try:
+            row = int(Position(**bookmark["position"]).rows)
+        except (KeyError, TypeError, ValueError) as error:
+            raise StateError(f"the bookmark is damaged ({error!r})") from None
+        other = copy.copy(self)
+        other._first = other._left = row
+        return other
+
+    def _ranges(self, n_rows: int, batch_size: int) -> Iterator[tuple[int, int, Position]]:
+        """The first row of each batch, the first row after it, and where it ends."""
+        batch_size = check_batch_size(batch_size)
+        self._left = self._first
+        for start in range(self._first, n_rows, batch_size):
+            self._left = stop = min(start + batch_size, n_rows)
+            yield start, stop, Position(rows=stop, offset=stop)
 
 
 def numbered_columns(n_features: int) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -49,7 +50,12 @@ class PlacedRows(NamedTuple):
 
 
 def cut(
-    blocks: Iterable[PlacedRows], size: int, *, skip: int = 0, max_wait: float | None = None
+    blocks: Iterable[PlacedRows],
+    size: int,
+    *,
+    skip: int = 0,
+    n_told: int = 0,
+    max_wait: float | None = None,
 ) -> Iterator[PlacedRows]:
     """Cut blocks into batches; only those across a seam are copied.
 
@@ -62,6 +68,8 @@ def cut(
     skip : int
         How many of the first rows were handed out before, and are left out, with the faults before
         them.
+    n_told : int
+        How many of the faults behind these rows were handed out before, too.
     max_wait : float, optional
         After so many seconds, rows are handed out though they are too few for a batch.
 
@@ -95,15 +103,17 @@ def cut(
             break
         n_rows, start = len(block.y), min(skip, len(block.y))
         skip -= start
-        found = [fault for fault in block.faults if fault[0] >= start]
+        faults, at = block.faults, _n_before(block.faults, start)
+        n_again = len(faults) - at if skip else min(n_told, len(faults) - at)
+        at, n_told = at + n_again, n_told - (0 if skip else n_again)
         for stop in (*range(start + size - held.n_rows, n_rows, size), n_rows):
             if start < stop:
-                n_before = sum(at < stop for at, _ in found)
-                held.take(_part(block, start, stop), found[:n_before])
-                start, found = stop, found[n_before:]
+                before = _n_before(faults, stop)
+                held.take(_part(block, start, stop), faults[at:before])
+                start, at = stop, max(at, before)
             if held.n_rows == size:
                 yield held.handed_out()
-        held.behind += found
+        held.behind += faults[at:]
         if held.n_rows and max_wait is not None and time.monotonic() - held.since >= max_wait:
             yield held.handed_out()._replace(waited=True)
         if len(held.faults) + len(held.behind) > _MOST_FAULTS:
@@ -145,6 +155,11 @@ class _Held:
         whole = whole._replace(faults=self.faults)
         self._parts, self.faults, self.n_rows = [], [], 0
         return whole
+
+
+def _n_before(faults: Sequence[tuple[int, Fault]], row: int) -> int:
+    """How many of the faults come before a row; those right behind the row before it do not."""
+    return bisect_left(faults, row, key=lambda fault: fault[0]) if faults else 0
 
 
 def _part(block: PlacedRows, start: int, stop: int) -> PlacedRows:

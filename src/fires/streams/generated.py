@@ -11,10 +11,10 @@ import numpy as np
 from fires.core.belief import Floats
 from fires.core.optional import require
 from fires.core.randomness import generator
-from fires.streams.base import Batch, Schema, check_count, numbered_columns, row_ranges
+from fires.streams.base import Batch, CountedRows, Schema, check_count, numbered_columns
 
 
-class _FromRiver:
+class _FromRiver(CountedRows):
     """The first rows of one of River's endless sources, as matrices."""
 
     def __init__(self, n_samples: int, names: tuple[str, ...], n_classes: int) -> None:
@@ -35,8 +35,9 @@ class _FromRiver:
         iterator of Batch
             The same rows in every iteration.
         """
-        rows = iter(self._source)  # begins again with the same seeds
-        for start, stop, position in row_ranges(self.n_samples, batch_size):
+        # It begins again with the same seeds. What was handed out before is drawn once more.
+        rows = islice(self._source, self._first, None)
+        for start, stop, position in self._ranges(self.n_samples, batch_size):
             features, labels = zip(*islice(rows, stop - start), strict=True)
             values = np.array([list(x.values()) for x in features], dtype=np.float64)
             yield Batch(self._as_columns(values), np.array(labels, dtype=np.int64), position)

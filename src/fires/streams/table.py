@@ -75,6 +75,8 @@ class Chunk:
     start : Position, optional
         What makes :meth:`Table.chunks` begin with these very rows, in this order; by default where
         the last row before them ends.
+    written : callable () -> polars.DataFrame, optional
+        Gives the frame with its numbers as they are written, where a parser has read them.
     """
 
     frame: pl.DataFrame
@@ -87,6 +89,7 @@ class Chunk:
     raw: Callable[[int], str] | None = None
     where: Callable[[int], Mapping[str, Any]] | None = None
     start: Position | None = None
+    written: Callable[[], pl.DataFrame] | None = None
 
     def fault(self, row: int, reason: str) -> Fault:
         """A row that cannot be used for what is in it.
@@ -214,13 +217,16 @@ def position_in_file(rows: int, place: npt.NDArray[Any]) -> Position:
     return Position(rows, *place.tolist())
 
 
-def surprises_of(table: Table) -> list[str]:
+def surprises_of(table: Table, new_fields: Mapping[str, int] | None = None) -> list[str]:
     """What a user should know about a table, whatever its columns hold.
 
     Parameters
     ----------
     table : Table
         The table.
+    new_fields : mapping of str to int, optional
+        Fields that came too late to be used, each with its line, if they are not those that the
+        table itself has met.
 
     Returns
     -------
@@ -232,9 +238,10 @@ def surprises_of(table: Table) -> list[str]:
         for name, given in table.renamed
     ]
     lines += getattr(table, "differences", ())
+    found = getattr(table, "new_fields", {}) if new_fields is None else new_fields
     return lines + [
-        f'field "{name}" comes first in line {line:,}, too late to be used'
-        for name, line in getattr(table, "new_fields", {}).items()
+        f'field "{name}" is first met in line {line:,}, too late to be used'
+        for name, line in found.items()
     ]
 
 

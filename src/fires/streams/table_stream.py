@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from fires.columns.schema import N_EXAMPLES, NO_HINTS, Column, Doubt, Hints
 from fires.core.errors import InputError, Question, StateError
 from fires.streams.base import Batch, Position, Schema, check_batch_size
+from fires.streams.base import Bookmark as Bookmark
 from fires.streams.cutting import PlacedRows, cut
 from fires.streams.read_ahead import read_ahead
 from fires.streams.table import Chunk, Fault, Table, surprises_of, unreadable
@@ -20,10 +22,8 @@ if TYPE_CHECKING:
 
     from fires.columns import Columns
     from fires.columns.schema import Kind
-    from fires.columns.target import Target
-
-Bookmark = dict[str, Any]
-"""Where a stream is, and what it knows, as JSON values."""
+    from fires.columns.statistics import TargetStatistics
+    from fires.columns.target import Labels, Target
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,34 @@ class Rejected:
     count: int = 0
     examples: tuple[tuple[int, str], ...] = ()
     unit: str = "line"
+
+    def as_json(self) -> list[Any]:
+        """The count and the examples, for a bookmark.
+
+        Returns
+        -------
+        list
+            JSON values.
+        """
+        return [self.count, [list(one) for one in self.examples]]
+
+    @classmethod
+    def from_json(cls, saved: Any, unit: str) -> Rejected:
+        """What :meth:`as_json` wrote down.
+
+        Parameters
+        ----------
+        saved : list
+            JSON values.
+        unit : str
+            What is counted.
+
+        Returns
+        -------
+        Rejected
+        """
+        count, examples = saved
+        return cls(int(count), tuple((int(line), str(why)) for line, why in examples), unit)
 
     def more(self, faults: Sequence[Fault]) -> Rejected:
         """With more rows, in the order in which they come.
@@ -71,6 +99,15 @@ class _Start(NamedTuple):
     position: Position
     columns: Columns
     target: Target
+
+
+class _Left(NamedTuple):
+    """Behind a batch: where it ends, how much of its block is used, what categories say by then."""
+
+    position: Position
+    start: _Start
+    n_used: int
+    statistics: TargetStatistics | None
 
 
 def stream_of(
@@ -222,11 +259,14 @@ class TableStream:
         self.on_fault: Callable[[Sequence[Fault]], object] = len  # nobody wants to know
         self.max_wait: float | None = None
         self._table = table
-        self._start = _Start(Position(), columns, target)
-        self._statistics = columns.statistics
-        self._position, self._n_used = Position(), 0  # of the first batch to come
-        self._rejected = self.rejected
-        self._last: tuple[Position, _Start, int] | None = None
+        self._new_fields: dict[str, int] = {}  # met before this stream began
+        start = _Start(Position(), columns, target)
+        self._begin(_Left(Position(), start, 0, columns.statistics), self.rejected, 0)
+
+    def _begin(self, first: _Left, rejected: Rejected, n_told: int) -> None:
+        """Say what was behind the first batch to come; some faults behind it may be told of."""
+        self._first = first, rejected, n_told
+        self._left, self.rejected, self._n_told = self._first
 
     @classmethod
     def at(cls, table: Table, bookmark: Bookmark) -> TableStream:
@@ -251,18 +291,23 @@ class TableStream:
             columns = Columns.from_json(bookmark["columns"])
             target = Target(Column.from_json(bookmark["target"]), columns.hints)
             stream = cls(table, columns, target, [Doubt(**one) for one in bookmark["doubts"]])
-            stream._start = stream._start._replace(position=Position(**bookmark["start"]))
-            stream._position, stream._n_used = (
-                Position(**bookmark["position"]),
-                int(bookmark["n_used"]),
+            stream._new_fields = {str(k): int(v) for k, v in bookmark["new_fields"].items()}
+            position, start = Position(**bookmark["position"]), Position(**bookmark["start"])
+            statistics = bookmark["statistics"]
+            if statistics is not None:
+                statistics = TargetStatistics.from_json(statistics)
+            left = _Left(
+                position, _Start(start, columns, target), int(bookmark["n_used"]), statistics
             )
-            if bookmark["statistics"] is not None:
-                stream._statistics = TargetStatistics.from_json(bookmark["statistics"])
-            count, examples = bookmark["rejected"]
-            named = tuple((int(line), str(why)) for line, why in examples)
-            stream.rejected = stream._rejected = Rejected(int(count), named, table.unit)
+            rejected = Rejected.from_json(bookmark["rejected"], table.unit)
+            stream._begin(left, rejected, int(bookmark["n_told"]))
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"the bookmark of {table.name} is damaged ({error!r})") from None
+        stream.columns = columns.knowing(statistics)
+        if (files := getattr(table, "files", None)) is not None:
+            from fires.streams.files.identity import refuse_others
+
+            refuse_others(files, bookmark.get("files"), position)
         return stream
 
     def after(self, bookmark: Bookmark) -> TableStream:
@@ -296,17 +341,27 @@ class TableStream:
             If the source cannot be read on from any place.
         """
         _refuse_bookmark(self._table)
-        position, start, n_used = self._last or (self._position, self._start, self._n_used)
-        statistics = self.columns.statistics if self._last else self._statistics
+        position, start, n_used, statistics = self._left
         return {
             "position": asdict(position),
             "start": asdict(start.position),
             "n_used": n_used,
+            "n_told": self._n_told,
             "columns": start.columns.as_json(),
             "statistics": None if statistics is None else statistics.as_json(),
             "target": start.target.column.as_json(),
             "doubts": [asdict(doubt) for doubt in self.doubts],
-            "rejected": [self.rejected.count, [list(one) for one in self.rejected.examples]],
+            "rejected": self.rejected.as_json(),
+            "new_fields": self._all_new_fields,
+            "files": getattr(self._table, "files", None),
+        }
+
+    @property
+    def _all_new_fields(self) -> dict[str, int]:
+        """Fields that came too late, also those met before this stream began; see JsonRows."""
+        found = getattr(self._table, "new_fields", {})
+        return self._new_fields | {
+            name: line for name, line in found.items() if name not in self._new_fields
         }
 
     def surprises(self) -> list[str]:
@@ -320,7 +375,18 @@ class TableStream:
         from fires.columns import account
 
         doubted = [doubt.column for doubt in self.doubts]
-        return surprises_of(self._table) + account.surprises(self.columns, doubted)
+        lines = surprises_of(self._table, self._all_new_fields)
+        return lines + account.surprises(self.columns, doubted)
+
+    def lag(self) -> int | None:
+        """How many rows wait in the source, if it knows.
+
+        Returns
+        -------
+        int or None
+        """
+        lag: Callable[[], int | None] | None = getattr(self._table, "lag", None)
+        return None if lag is None else lag()
 
     def describe(self) -> list[dict[str, Any]]:
         """What each column holds, what was done with it, and what is doubtful about it.
@@ -347,12 +413,17 @@ class TableStream:
             Views of larger arrays, where a batch does not lie across two of them.
         """
         batch_size = check_batch_size(batch_size)
-        self.rejected, self._last = self._rejected, None
-        n_rows = self._position.rows
-        n_encoded = self._start.columns.tallies.n_rows + self._n_used
-        statistics = self._statistics
+        self._left, self.rejected, self._n_told = self._first
+        position, start, n_used, statistics = self._left
+        n_rows, n_encoded = position.rows, start.columns.tallies.n_rows + n_used
         with closing(self._encoded()) as blocks:
-            for found in cut(blocks, batch_size, skip=self._n_used, max_wait=self.max_wait):
+            for found in cut(
+                self._noted(blocks),
+                batch_size,
+                skip=n_used,
+                n_told=self._n_told,
+                max_wait=self.max_wait,
+            ):
                 self._reject([fault for _, fault in found.faults])
                 if not len(found.y):
                     continue
@@ -362,7 +433,8 @@ class TableStream:
                 X, columns = columns.knowing(statistics).by_target(found.X, found.y, n_encoded)
                 self.columns, statistics = columns, columns.statistics
                 position = self._table.position(n_rows, found.places[-1])
-                self._last = position, found.start, found.n_used
+                self._left = _Left(position, found.start, found.n_used, statistics)
+                self._n_told = 0
                 yield Batch(X, found.y, position, restarted, columns, found.waited)
         if n_rows == 0 and self.rejected.examples:
             raise unreadable(self._table, *self.rejected.examples[0])
@@ -370,21 +442,29 @@ class TableStream:
     def _reject(self, faults: Sequence[Fault]) -> None:
         if faults:
             self.rejected = self.rejected.more(faults)
+            self._n_told += len(faults)
             self.on_fault(faults)
+
+    def _noted(self, blocks: Iterable[PlacedRows]) -> Iterator[PlacedRows]:
+        """Keep what is known behind a block: it may have no more rows for a batch."""
+        for block in blocks:
+            if block.columns is not None:
+                self.columns = block.columns.knowing(self._left.statistics)
+            yield block
 
     def _encoded(self) -> Generator[PlacedRows, None, None]:
         """Read, parse and encode the table, block by block."""
+        start, columns, known = self._first[0].start
         kinds: dict[str, Kind] = {
-            column.name: "number" if column.is_plain else "category"
-            for column in self._start.columns.used
+            column.name: "number" if column.is_plain else "category" for column in columns.used
         }
-        target = self._start.target.column
+        target = known.column
         kinds[target.name] = (
             target.kind if target.kind == "integer" or target.is_plain else "category"
         )
         if target.why:  # beyond the range of the usual whole numbers
             kinds[target.name] = "category"
-        chunks = self._table.chunks(kinds, self._start.position)
+        chunks = self._table.chunks(kinds, start)
         if self.n_bytes is None:  # reading may wait for others, and then Ctrl-C would wait for it
             return self._encode(chunks, kinds)
         return read_ahead(self._encode(read_ahead(chunks), kinds))
@@ -393,7 +473,7 @@ class TableStream:
         self, chunks: Generator[Chunk, None, None], kinds: dict[str, Kind]
     ) -> Generator[PlacedRows, None, None]:
         """Turn chunks into arrays, and keep account of the rows that cannot be used."""
-        position, columns, target = self._start
+        position, columns, target = self._first[0].start
         name = self.schema.target
         with closing(chunks):
             for chunk in chunks:
@@ -403,15 +483,18 @@ class TableStream:
                     continue
                 frame, places, numbers = chunk.frame, chunk.places, chunk.numbers
                 target = self.target = target.opened(frame[name])
-                labels = target.read(frame[name])
+                labels = _labels(target, chunk)
                 faults: Iterable[tuple[int, Fault]] = ()
+                written = chunk.written
                 if labels.usable is not None:
                     frame, places = frame.filter(labels.usable), places[labels.usable]
                     numbers = None if numbers is None else numbers.rows(labels.usable)
+                    written = written and partial(_filtered, written, labels.usable)
                 if chunk.faults or labels.usable is not None:
                     faults = _faults(chunk, labels.usable, labels.reasons)
                 _take_as_text(kinds, frame)
-                X, columns = columns.encode(frame.drop(name), numbers)
+                X, columns = columns.encode(frame.drop(name), numbers, written)
+                _take_as_it_is_now(kinds, start.columns, columns)
                 if len(places):
                     position = self._table.position(0, places[-1])
                 yield PlacedRows(X, labels.y, places, columns, list(faults), start)
@@ -437,6 +520,27 @@ def _faults(
         found.sort(key=lambda fault: fault.line)
     before = np.searchsorted(lines, [fault.line for fault in found]).tolist()
     return list(zip(before, map(chunk.named, found), strict=True))
+
+
+def _labels(target: Target, chunk: Chunk) -> Labels:
+    """The target of a chunk; a number that cannot be used is told of as it is written."""
+    values = chunk.frame[target.column.name]
+    labels = target.read(values)
+    if chunk.written is None or not values.dtype.is_numeric():
+        return labels
+    if len(labels.reasons) == values.null_count():
+        return labels
+    return target.read(chunk.written()[target.column.name])
+
+
+def _filtered(written: Callable[[], pl.DataFrame], usable: npt.NDArray[Any]) -> pl.DataFrame:
+    return written().filter(usable)
+
+
+def _take_as_it_is_now(kinds: dict[str, Kind], before: Columns, after: Columns) -> None:
+    """Let columns that changed their kind come as numbers, or as text, from now on."""
+    for change in after.changes[len(before.changes) :]:
+        kinds[change.after.name] = "number" if change.after.is_plain else "category"
 
 
 def _take_as_text(kinds: dict[str, Kind], frame: pl.DataFrame) -> None:

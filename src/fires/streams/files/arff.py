@@ -7,10 +7,10 @@ counted from 0, and in all others 0 or the first of the nominal values.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import polars as pl
@@ -27,12 +27,12 @@ from fires.streams.files.text_blocks import (
     PIECE,
     WIDE,
     Block,
+    Ints,
     Read,
     Ready,
     cut_into_lines,
     fill,
     looks_regular,
-    places_of,
 )
 from fires.streams.files.text_source import TextSource
 from fires.streams.files.text_table import TextTable
@@ -145,9 +145,9 @@ class ArffTable(TextTable):
     ) -> Generator[Chunk, None, None]:
         """Read the records in order; see :meth:`Table.chunks`."""
         wanted = dict(kinds)
-        for name in self._of_kind["numeric"]:
-            if wanted.get(name) == "category":
-                wanted[name] = "number"
+        if n_rows is not None:  # what they hold is still open, and their text does not tell it
+            numeric = self._of_kind["numeric"]
+            wanted |= dict.fromkeys((name for name in numeric if name in kinds), "number")
         for chunk in super().chunks(wanted, start, n_rows=n_rows):
             yield replace(chunk, frame=self._typed(chunk.frame, sample=n_rows is not None))
 
@@ -172,25 +172,25 @@ class ArffTable(TextTable):
                     found += [numbers] if numbers.null_count() == text.null_count() else []
         return frame.with_columns(found)
 
-    def _parsed(self, block: Block, kinds: Mapping[str, Kind], used: int | None) -> Iterator[Chunk]:
+    def _parsed(self, block: Block, kinds: Mapping[str, Kind], places: Ints) -> Iterator[Chunk]:
         """Parse the block as CSV, or as sparse rows; if that fails, in pieces, and line by line."""
         chunks: Sequence[Chunk] | None = None
         if len(block.ends) and b"\\" not in block.data and is_text(block.data):
             if not _ODD_LINE.search(block.data):
-                chunks = self._dense(block, kinds, used)
+                chunks = self._dense(block, kinds, places)
             elif b"'" not in block.data and b'"' not in block.data:
-                chunks = self._sparse(block, kinds, used)
+                chunks = self._sparse(block, kinds, places)
         if chunks is not None:
             yield from chunks
         elif len(block.data) > PIECE and len(block.ends) > 1:
+            at = 0
             for piece in block.pieces(lambda data, n_records: True):
-                yield from self._parsed(piece, kinds, used)
+                yield from self._parsed(piece, kinds, places[at : at + len(piece.ends)])
+                at += len(piece.ends)
         else:
-            yield self._slow(block, kinds, used)
+            yield self._slow(block, kinds, places)
 
-    def _dense(
-        self, block: Block, kinds: Mapping[str, Kind], used: int | None
-    ) -> list[Chunk] | None:
+    def _dense(self, block: Block, kinds: Mapping[str, Kind], places: Ints) -> list[Chunk] | None:
         """Rows that are CSV, but for the kind of quotes."""
         data = block.data
         if b"'" in data:
@@ -201,22 +201,21 @@ class ArffTable(TextTable):
             return None
         plain = replace(block, data=data)
         if len(self.column_names) > WIDE and self._is_plain(plain):
-            chunk = self._turned(plain, kinds, used)
+            chunk = self._turned(plain, kinds, places)
             if chunk is not None:
                 return [replace(chunk, raw=block.text)]
+        written = partial(self._fast, plain, dict.fromkeys(kinds, "category"))
         frame = self._fast(plain, kinds)
         if frame is None:
-            frame = self._fast(plain, dict.fromkeys(kinds, "category"))
+            frame = written()
         if frame is None:
             return None
-        places = places_of(block, used)
-        return [Chunk(frame, block.lines[:-1], places, short=block.short, raw=block.text)]
+        chunk = Chunk(frame, block.lines[:-1], places, short=block.short, raw=block.text)
+        return [replace(chunk, written=cast("Callable[[], pl.DataFrame]", written))]
 
     # --- sparse rows ------------------------------------------------------------------------
 
-    def _sparse(
-        self, block: Block, kinds: Mapping[str, Kind], used: int | None
-    ) -> list[Chunk] | None:
+    def _sparse(self, block: Block, kinds: Mapping[str, Kind], places: Ints) -> list[Chunk] | None:
         """Rows that are sparse, all of them, and without anything unusual."""
         if len(self.column_names) > MOST_SPARSE:
             raise InputError(
@@ -245,7 +244,6 @@ class ArffTable(TextTable):
         rows = np.repeat(np.arange(len(lines)), n_each)
         entries = _Entries(rows, columns, values.to_numpy(), texts)
         step = max(1, _CELLS // max(len(kinds), 1))
-        places = places_of(block, used)
         chunks = []
         for first in range(0, len(lines), step):
             last = min(first + step, len(lines))
@@ -291,7 +289,7 @@ class ArffTable(TextTable):
 
     # --- line by line -----------------------------------------------------------------------
 
-    def _slow(self, block: Block, kinds: Mapping[str, Kind], used: int | None) -> Chunk:
+    def _slow(self, block: Block, kinds: Mapping[str, Kind], places: Ints) -> Chunk:
         """Read a block line by line; all columns stay text."""
         rows, good, faults = [], [], []
         lines = block.data.removesuffix(b"\n").split(b"\n") if block.data else []
@@ -309,7 +307,7 @@ class ArffTable(TextTable):
         return Chunk(
             frame,
             block.lines[keep],
-            places_of(block, used)[keep],
+            places[keep],
             faults,
             block.short,
             raw=lambda row: block.text(good[row]),

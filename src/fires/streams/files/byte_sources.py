@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from fires.core.errors import InputError
+from fires.streams.files.identity import Identity, identity_of
 from fires.streams.files.packing import N_MAGIC, Damaged
 
 _AT_ONCE = 1 << 18
@@ -20,6 +21,7 @@ class ByteSource(Protocol):
 
     n_bytes: int | None
     magic: bytes
+    identity: Identity | None
 
     def open(self, again: bool) -> AbstractContextManager[Any]:
         """Start at the beginning."""
@@ -41,7 +43,8 @@ class File:
         self._path = path
         with path.open("rb") as file:
             self.magic = file.read(N_MAGIC)
-        self.n_bytes: int | None = path.stat().st_size
+        self.identity: Identity | None = identity_of(path)
+        self.n_bytes: int | None = self.identity["size"]
 
     def open(self, again: bool) -> AbstractContextManager[Any]:
         """Open it at its start.
@@ -100,6 +103,7 @@ class Pipe:
         while not self._ended and sum(map(len, self._kept)) < N_MAGIC:
             self._fetch()
         self.magic = b"".join(self._kept)[:N_MAGIC]
+        self.identity: Identity | None = None
         self.n_bytes: int | None = None
 
     @contextmanager
@@ -191,7 +195,7 @@ def _poll(file: BinaryIO) -> Any:
     return poll
 
 
-def skip(file: Any, n: int) -> None:
+def skip(file: Any, n: int) -> bool:
     """Go on reading at the n-th byte.
 
     Parameters
@@ -200,12 +204,18 @@ def skip(file: Any, n: int) -> None:
         What to read from.
     n : int
         How many bytes to pass over, from the start.
+
+    Returns
+    -------
+    bool
+        Whether there are so many, as far as that is known.
     """
     if hasattr(file, "seek"):
         file.seek(n)
-        return
+        return True
     while n > 0 and (data := file.read(min(n, _AT_ONCE))):
         n -= len(data)
+    return n == 0
 
 
 @contextmanager

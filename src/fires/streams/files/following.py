@@ -29,6 +29,7 @@ from fires.columns.schema import Kind
 from fires.core.errors import InputError, StateError
 from fires.streams.base import Position
 from fires.streams.files.byte_sources import plain_errors
+from fires.streams.files.identity import Identity
 from fires.streams.files.json_table import JsonTable
 from fires.streams.files.packing import N_MAGIC
 from fires.streams.files.text_table import TextTable
@@ -102,6 +103,7 @@ class Follow:
     def __init__(self, path: Path, start: Position) -> None:
         self.path = path
         self.n_bytes: int | None = None
+        self.identity: Identity | None = None  # which file it is changes, and the mark tells it
         self._goes_on = start.mark is not None
         self.header: bytes | None = None
         self.delimiter: str | None = None

@@ -38,8 +38,8 @@ class JsonRows:
     column_names : tuple of str
         Their keys, in order of appearance.
     new_fields : dict of str to int
-        Keys that came later, and the first line in which they were seen; not every line is looked
-        at. They are not used.
+        Keys that came later, and the first line in which they were seen; one line in a hundred is
+        looked at. They are not used.
     """
 
     def __init__(self, first: Iterable[Mapping[str, Any]]) -> None:
@@ -78,7 +78,14 @@ class JsonRows:
             frame = self._fast(block, {name: kinds[name] for name in names})
         if frame is not None:
             self._look_for_new_fields(block)
-            yield Chunk(frame, block.lines[:-1], places, short=block.short, raw=block.text)
+            yield Chunk(
+                frame,
+                block.lines[:-1],
+                places,
+                short=block.short,
+                raw=block.text,
+                written=lambda: self._parse(block, dict.fromkeys(names, pl.String)),
+            )
         elif len(block.data) > PIECE and len(block.ends) > 1:
             at = 0
             for piece in block.pieces(_always_regular):
@@ -95,12 +102,15 @@ class JsonRows:
             types = {"number": pl.Float64, "integer": pl.Int64} if typed else {}
             schema = {name: types.get(kind, pl.String) for name, kind in kinds.items()}
             try:
-                frame = pl.read_ndjson(block.data, schema=schema)
+                frame = self._parse(block, schema)
             except pl.exceptions.PolarsError:
                 continue
             self._typed = typed
             return frame if len(frame) == len(block.ends) else None
         return None
+
+    def _parse(self, block: Block, schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
+        return pl.read_ndjson(block.data, schema=schema)
 
     def _slow(self, block: Block, names: list[str], places: npt.NDArray[Any]) -> Chunk:
         """Read a block line by line."""
@@ -134,21 +144,20 @@ class JsonRows:
         return pl.Series(name, lists, dtype=pl.List(pl.String))
 
     def _look_for_new_fields(self, block: Block) -> None:
-        """Look at a few lines and, if one has a new key, at all of them."""
+        """Look at a few lines: the same ones, however the text is cut into blocks."""
         starts = np.concatenate([[0], block.ends[:-1] - (block.ends[-1] - len(block.data))])
-        few = np.unique([*range(0, len(starts), _LOOK_EVERY), len(starts) - 1])
-        known = self._known.union(self.new_fields)
-        for at in starts[few].tolist():
+        first = int(block.lines[0])
+        for i in range((1 - first) % _LOOK_EVERY, len(starts), _LOOK_EVERY):
+            at = int(starts[i])
             row = json_row(block.data[at : block.data.find(b"\n", at) % (len(block.data) + 1)])
-            if isinstance(row, dict) and not known.issuperset(row):
-                for line, found in zip(block.lines.tolist(), json_rows(block.data), strict=False):
-                    if isinstance(found, dict):
-                        self._note_new_fields(found, line)
-                return
+            if isinstance(row, dict):
+                self._note_new_fields(row, first + i)
 
     def _note_new_fields(self, row: dict[str, Any], line: int) -> None:
-        for name in row.keys() - self._known:
-            self.new_fields.setdefault(name, line)
+        if line % _LOOK_EVERY == 1:
+            for name in row:
+                if name not in self._known:
+                    self.new_fields.setdefault(name, line)
 
 
 def _always_regular(data: bytes, n_records: int) -> bool:
@@ -201,8 +210,15 @@ def _text(value: Any) -> str | None:
         return None
     if isinstance(value, str):
         return value if is_utf8(value) else value.encode(errors="replace").decode()
-    if isinstance(value, float) and 1e-7 <= abs(value) < 1e17:
-        return np.format_float_positional(value, trim="-")
-    if isinstance(value, (bool, dict, list)):
-        return json.dumps(value, ensure_ascii=False)
-    return str(value)
+    return _json(value) if isinstance(value, (bool, float, dict, list)) else str(value)
+
+
+def _json(value: Any) -> str:
+    """A value within an object or a list, as polars would write it."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_json(key)}: {_json(of)}" for key, of in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_json, value)) + "]"
+    if isinstance(value, float):
+        return np.format_float_positional(value, trim="-") if np.isfinite(value) else str(value)
+    return json.dumps(value, ensure_ascii=False)

@@ -46,6 +46,7 @@ class JsonTable:
         self.name = text.name
         self.n_bytes = text.n_bytes
         self.head = text.head
+        self.files = [text.identity]
         self._text = text
         self._cut = partial(cut_into_lines, block_size=block_size)
         self._rows = JsonRows(self._first_objects())
@@ -61,24 +62,25 @@ class JsonTable:
         if self.n_bytes is not None:  # a pipe may keep the reader waiting, a file does not
             blocks = read_ahead(blocks)
         with plain_errors(self.name), closing(blocks):
-            for block, n_used in blocks:
-                yield from self._rows.parsed(block, kinds, places_of(block, n_used))
+            for block, used in blocks:
+                yield from self._rows.parsed(block, kinds, places_of(block, used))
 
     def _first_objects(self) -> Iterator[dict[str, Any]]:
         """As many objects as decide which columns there are."""
-        n_objects, n_bytes = 0, 0
+        n_objects = 0
         fault: tuple[int, str] | None = None
         with closing(self._text.blocks(self._cut, Position(), again=True)) as blocks:
             for block, _ in blocks:
-                for line, row in zip(block.lines.tolist(), json_rows(block.data), strict=False):
+                for i, row in enumerate(json_rows(block.data)):
                     if isinstance(row, dict):
                         n_objects += 1
                         yield row
                     elif row is not None:
-                        fault = fault or (line, row)
-                n_bytes += len(block.data)
-                enough = n_objects >= (LEAST_ROWS if block.short else SAMPLE_ROWS)
-                if enough or (n_objects and n_bytes >= _SAMPLE_BYTES):
+                        fault = fault or (int(block.lines[i]), row)
+                    # Not whole blocks: which columns there are must not depend on their size.
+                    if n_objects >= SAMPLE_ROWS or (n_objects and block.ends[i] >= _SAMPLE_BYTES):
+                        return
+                if block.short and n_objects >= LEAST_ROWS:
                     return
         if n_objects == 0:
             raise unreadable(self, *fault) if fault else InputError(f"{self.name} is empty")

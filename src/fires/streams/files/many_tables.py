@@ -43,6 +43,7 @@ class ManyTables:
         self.unit = units.pop() if len(units) == 1 else "record"
         self.column_names = first.column_names
         self.head = first.head
+        self.files = [one for table in tables for one in getattr(table, "files", [None])]
         self.renamed = tuple(dict.fromkeys(pair for table in tables for pair in table.renamed))
         sizes = [table.n_bytes for table in tables]
         self.n_bytes = None if None in sizes else sum(size or 0 for size in sizes)
@@ -63,7 +64,11 @@ class ManyTables:
         """
         found: dict[str, int] = {}
         for table in self.tables:
-            found = {**getattr(table, "new_fields", {}), **found}
+            found |= {
+                name: line
+                for name, line in getattr(table, "new_fields", {}).items()
+                if name not in found
+            }
         return found
 
     def chunks(

@@ -16,6 +16,7 @@ import polars as pl
 from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
+from fires.streams.files.identity import identity_of
 from fires.streams.table import Chunk, position_in_file
 
 _READ_CELLS = 8_000_000
@@ -45,7 +46,8 @@ class ScannedTable:
 
     def __init__(self, path: Path, kind: str) -> None:
         self.name = str(path)
-        self.n_bytes: int | None = path.stat().st_size
+        self.files = [identity_of(path, may_grow=False)]
+        self.n_bytes: int | None = self.files[0]["size"]
         self._kind = kind
         with self._plain_errors():
             self._frame = (
@@ -63,7 +65,13 @@ class ScannedTable:
         """Read the rows in order; see :meth:`Table.chunks`."""
         names = [name for name in self.column_names if name in kinds]
         labels = [name for name in names if self._types[name] in (pl.Categorical, pl.Enum)]
-        frame = self._frame.select(names).with_columns(pl.col(labels).cast(pl.String))
+        # One cast of all is quick; one by one, very many columns would take long.
+        numbers = [
+            name for name in names if kinds[name] == "number" and self._types[name].is_numeric()
+        ]
+        frame = self._frame.select(names).with_columns(
+            pl.col(labels).cast(pl.String), pl.col(numbers).cast(pl.Float64)
+        )
         stop = self._n_rows if n_rows is None else min(start.offset + n_rows, self._n_rows)
         size = max(1, _CHUNK_CELLS // max(len(names), 1))
         step = max(1, _READ_CELLS // max(len(names), 1))

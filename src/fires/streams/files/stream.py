@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from fires.columns.schema import NO_HINTS, Column, Hints
 from fires.core.errors import InputError
+from fires.streams.base import Bookmark
 from fires.streams.files.text_blocks import BLOCK
-from fires.streams.table_stream import Bookmark, TableStream, doubts_of, start_of, stream_of
+from fires.streams.table_stream import TableStream, doubts_of, start_of, stream_of
 
 if TYPE_CHECKING:
     from fires.columns.target import Target

@@ -14,14 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.errors import InputError, StateError
-from fires.streams.base import Batch, Position, Schema, check_batch_size
+from fires.streams.base import Batch, Bookmark, Position, Schema, check_batch_size
 from fires.streams.cutting import PlacedRows, cut, stacked
 from fires.streams.files.byte_sources import plain_errors
+from fires.streams.files.identity import refuse_others
 from fires.streams.files.text_blocks import Block, Ints, cut_into_lines, places_of
 from fires.streams.files.text_source import TextSource
 from fires.streams.read_ahead import read_ahead
 from fires.streams.table import Fault, position_in_file
-from fires.streams.table_stream import Bookmark, Rejected
+from fires.streams.table_stream import Rejected
 
 ENDINGS = {".svm", ".svmlight", ".libsvm"}
 MAX_FEATURES = 10_000_000
@@ -186,17 +187,17 @@ class SvmlightStream:
         self.rejected = Rejected()
         self.on_fault: Callable[[Sequence[Fault]], object] = len  # nobody wants to know
         self._file = file
-        self._position = Position()
+        self._first = Position(), self.rejected, 0
         if after is not None:
             try:
-                self._position = Position(**after["position"])
-                count, examples = after["rejected"]
-                self.rejected = Rejected(count, tuple((line, why) for line, why in examples))
+                rejected = Rejected.from_json(after["rejected"], "line")
+                self._first = Position(**after["position"]), rejected, int(after["n_told"])
             except (KeyError, TypeError, ValueError) as error:
                 raise StateError(
                     f"the bookmark of {file.text.name} is damaged ({error!r})"
                 ) from None
-        self._rejected, self._last = self.rejected, self._position
+            refuse_others([file.text.identity], after.get("files"), self._first[0])
+        self._position, self.rejected, self._n_told = self._first
 
     def after(self, bookmark: Bookmark) -> SvmlightStream:
         """The stream that goes on where this one was; see :meth:`TableStream.after`."""
@@ -205,10 +206,15 @@ class SvmlightStream:
     def bookmark(self) -> Bookmark:
         """Where the last batch ends; see :meth:`TableStream.bookmark`."""
         return {
-            "position": asdict(self._last),
-            "rejected": [self.rejected.count, [list(one) for one in self.rejected.examples]],
+            "position": asdict(self._position),
+            "n_told": self._n_told,
+            "rejected": self.rejected.as_json(),
             "svmlight": self._file.facts,
+            "files": [self._file.text.identity],
         }
+
+    def lag(self) -> None:
+        """How many rows wait in the source: that is not known."""
 
     def surprises(self) -> list[str]:
         """Say what the user should know about the columns.
@@ -234,15 +240,16 @@ class SvmlightStream:
             Labels are whole numbers if all in the file are, and float64 otherwise.
         """
         batch_size = check_batch_size(batch_size)
-        self.rejected, self._last = self._rejected, self._position
+        self._position, self.rejected, self._n_told = self._first
         n_rows = self._position.rows
         with plain_errors(self._file.text.name), closing(read_ahead(self._parsed())) as blocks:
-            for found in cut(blocks, batch_size):
+            for found in cut(blocks, batch_size, n_told=self._n_told):
                 self._reject([fault for _, fault in found.faults])
                 if len(found.y):
                     n_rows += len(found.y)
-                    self._last = position_in_file(n_rows, found.places[-1])
-                    yield Batch(found.X, found.y, self._last)
+                    self._position = position_in_file(n_rows, found.places[-1])
+                    self._n_told = 0
+                    yield Batch(found.X, found.y, self._position)
         if n_rows == 0 and self.rejected.examples:
             line, reason = self.rejected.examples[0]
             raise InputError(
@@ -250,7 +257,7 @@ class SvmlightStream:
             )
 
     def _parsed(self) -> Generator[PlacedRows, None, None]:
-        blocks = read_ahead(self._file.text.blocks(self._file.cut, self._position, again=False))
+        blocks = read_ahead(self._file.text.blocks(self._file.cut, self._first[0], again=False))
         with closing(blocks):
             for block, used in blocks:
                 rows = self._rows(block, places_of(block, used))
@@ -304,6 +311,7 @@ class SvmlightStream:
     def _reject(self, faults: list[Fault]) -> None:
         if faults:
             self.rejected = self.rejected.more(faults)
+            self._n_told += len(faults)
             self.on_fault(faults)
 
 

@@ -420,20 +420,20 @@ def _walked_ends(
     return newlines[last_lines] + 1
 
 
-def places_of(block: Block, used: int | None) -> npt.NDArray[np.int64]:
+def places_of(block: Block, used: Ints | None) -> Ints:
     """Tell where each record of a block ends.
 
     Parameters
     ----------
     block : Block
         The records.
-    used : int or None
-        How many bytes of the source have been used, unless that is where the block ends.
+    used : ndarray or None
+        How many bytes of the source were needed for each, unless that is where it ends.
 
     Returns
     -------
     ndarray, shape (n_records, 3)
         Bytes of the file, offset in the text, line.
     """
-    n_bytes = block.ends if used is None else np.full_like(block.ends, used)
+    n_bytes = block.ends if used is None else used
     return np.column_stack([n_bytes, block.ends, block.lines[1:] - 1])

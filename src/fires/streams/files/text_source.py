@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import codecs
+from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from fires.core.errors import InputError
 from fires.streams.base import Position
@@ -20,10 +23,12 @@ from fires.streams.files.packing import (
     Unzipped,
     kind_of,
 )
-from fires.streams.files.text_blocks import PIECE, Block, Read, fill
+from fires.streams.files.text_blocks import PIECE, Block, Ints, Read, fill
 
 Cut = Callable[..., Iterator[Block]]
 _HEAD = 4096
+_STEP = 1 << 18
+"""Bytes of packed or encoded text that are made at once."""
 
 
 class TextSource:
@@ -44,11 +49,14 @@ class TextSource:
         The size of the source, packed as it is; None if it is not known.
     head : bytes
         Some of the first bytes of the unpacked text, as they were written.
+    identity : dict or None
+        What tells the file from another one; None for a pipe.
     """
 
     def __init__(self, name: str, source: ByteSource, encoding: str | None = None) -> None:
         self.name = name
         self.n_bytes = source.n_bytes
+        self.identity = source.identity
         self.ready = source.ready
         self._source = source
         kind = kind_of(source.magic)
@@ -64,7 +72,9 @@ class TextSource:
         self._plain = codecs.lookup(self.encoding).name == "utf-8"
 
     @contextmanager
-    def open(self, *, again: bool, offset: int = 0) -> Iterator[tuple[Read, Callable[[], Any]]]:
+    def open(
+        self, *, again: bool, offset: int = 0
+    ) -> Iterator[tuple[Read, Callable[[Ints], Ints | None]]]:
         """Open the text.
 
         Parameters
@@ -77,17 +87,34 @@ class TextSource:
         Returns
         -------
         context manager
-            With ``read(n)``, and a function that tells how many bytes of the source have been
-            used, or None where that is how many have been read.
+            With ``read(n)``, and a function that tells how many bytes of the source were needed
+            for the text up to some places, the last of which has been read; None where that is
+            where they are.
         """
-        if self.is_direct and self.n_bytes is not None and offset > self.n_bytes:
-            raise InputError(f"{self.name} is shorter than it was when it was read before")
         with self._source.open(again) as file:
+            if self.is_direct:
+                self._go_to(file, offset)
+                yield file.read, lambda ends: None
+                return
             text = self._unpacked(file)
-            if not self._plain:
-                text = Decoded(text, self.encoding)
-            skip(text, offset)
-            yield text.read, (lambda: None) if self.is_direct else file.tell
+            text = _InSteps(text if self._plain else Decoded(text, self.encoding), file.tell)
+            if not skip(text, offset):
+                raise self._shorter()
+            yield text.read, text.used
+
+    def _go_to(self, file: Any, offset: int) -> None:
+        """Begin where a record begins. The last one may have had no line end when it was read."""
+        if offset and self.n_bytes is not None:
+            if offset > self.n_bytes:
+                raise self._shorter()
+            skip(file, offset - 1)
+            around = file.read(2)
+            if around[:1] != b"\n" and around[1:] not in (b"", b"\n", b"\r"):
+                raise InputError(f"{self.name} has been changed since it was read before")
+        skip(file, offset)
+
+    def _shorter(self) -> InputError:
+        return InputError(f"{self.name} is shorter than it was when it was read before")
 
     def first_line(self, comment: str) -> bytes:
         """Read the first line that is neither blank nor a comment.
@@ -115,7 +142,7 @@ class TextSource:
 
     def blocks(
         self, cut: Cut, start: Position, *, again: bool
-    ) -> Generator[tuple[Block, int | None], None, None]:
+    ) -> Generator[tuple[Block, Ints | None], None, None]:
         """Cut the text into blocks.
 
         Parameters
@@ -129,16 +156,16 @@ class TextSource:
 
         Returns
         -------
-        generator of (Block, int or None)
-            Each block, and how many bytes of the source have been used, unless that is where the
-            block ends.
+        generator of (Block, ndarray or None)
+            Each block, and how many bytes of the source were needed for each of its records, unless
+            that is where it ends.
         """
         line = start.line
         try:
             with self.open(again=again, offset=start.offset) as (read, used):
                 for block in cut(read, offset=start.offset, line=line, ready=self.ready):
                     line = int(block.lines[-1]) - 1
-                    yield block, used()
+                    yield block, used(block.ends)
         except Damaged as error:
             raise InputError(f"{self.name} is damaged after line {line}: {error}") from error
         except OSError as error:
@@ -155,6 +182,33 @@ class TextSource:
         if self._packing == "zip":
             return Unzipped(file, self.name)
         return file if self._packing is None else Unpacked(file, self._packing)
+
+
+class _InSteps:
+    """A text that is made from a source in steps of one size, wherever and however it is read.
+
+    So how much of the source a place in the text needs does not depend on where reading began.
+    """
+
+    def __init__(self, text: Any, tell: Callable[[], int]) -> None:
+        self._text, self._tell = text, tell
+        self._rest = b""
+        self._ends, self._used = [0], [0]
+
+    def read(self, n: int) -> bytes:
+        """Read on; at most n bytes, and none at the end."""
+        if not self._rest:
+            self._rest = self._text.read(_STEP)
+            self._ends.append(self._ends[-1] + len(self._rest))
+            self._used.append(self._tell())
+        data, self._rest = self._rest[:n], self._rest[n:]
+        return data
+
+    def used(self, ends: Ints) -> Ints:
+        """How many bytes of the source the text up to some places needs. These must ascend."""
+        first = bisect_left(self._ends, int(ends[0]))
+        del self._ends[:first], self._used[:first]
+        return np.array(self._used, np.int64)[np.searchsorted(self._ends, ends)]
 
 
 def _head(read: Read) -> bytes:

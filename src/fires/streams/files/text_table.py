@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from itertools import compress
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,8 @@ import polars as pl
 from fires.columns.columns import Numbers
 from fires.columns.schema import Kind
 from fires.columns.text import MISSING
+from fires.core.validation import LARGEST
+from fires.kernels.finite import scan
 from fires.streams.base import Position
 from fires.streams.files.byte_sources import plain_errors
 from fires.streams.files.header import Header, read_header
@@ -23,6 +25,7 @@ from fires.streams.files.text_blocks import (
     PIECE,
     WIDE,
     Block,
+    Ints,
     cut_into_blocks,
     looks_regular,
     places_of,
@@ -65,6 +68,7 @@ class TextTable:
         self.name = text.name
         self.n_bytes = text.n_bytes
         self.head = text.head
+        self.files = [text.identity]
         self._text = text
         self._has_missing = False
         if header is None:
@@ -92,32 +96,40 @@ class TextTable:
         if self.n_bytes is not None:  # a pipe may keep the reader waiting, a file does not
             blocks = read_ahead(blocks)
         with plain_errors(self.name), closing(blocks):
-            for block, n_used in blocks:
-                yield from self._parsed(block, kinds, n_used)
+            for block, used in blocks:
+                yield from self._parsed(block, kinds, places_of(block, used))
 
-    def _parsed(self, block: Block, kinds: Mapping[str, Kind], used: int | None) -> Iterator[Chunk]:
+    def _parsed(self, block: Block, kinds: Mapping[str, Kind], places: Ints) -> Iterator[Chunk]:
         """Parse the block whole: as numbers; if one is none, as text; if not even that, in pieces.
 
         What is irregular in a small piece is read row by row.
         """
         if len(self.column_names) > WIDE and block.regular and self._is_plain(block):
-            chunk = self._turned(block, kinds, used)
+            chunk = self._turned(block, kinds, places)
             if chunk is not None:
                 yield chunk
                 return
-        frame = None
+        frame, written = None, partial(self._fast, block, dict.fromkeys(kinds, "category"))
         if block.regular:
             frame = self._fast(block, kinds)
             if frame is None:
-                frame = self._fast(block, dict.fromkeys(kinds, "category"))
+                frame = written()
         if frame is not None:
-            places = places_of(block, used)
-            yield Chunk(frame, block.lines[:-1], places, short=block.short, raw=block.text)
+            yield Chunk(
+                frame,
+                block.lines[:-1],
+                places,
+                short=block.short,
+                raw=block.text,
+                written=cast("Callable[[], pl.DataFrame]", written),
+            )
         elif len(block.data) > PIECE and len(block.ends) > 1:
+            at = 0
             for piece in block.pieces(self._looks_regular):
-                yield from self._parsed(piece, kinds, used)
+                yield from self._parsed(piece, kinds, places[at : at + len(piece.ends)])
+                at += len(piece.ends)
         else:
-            yield self._slow(block, kinds, used)
+            yield self._slow(block, kinds, places)
 
     def _fast(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame | None:
         """Parse a regular block; None if a value is not of its column's kind."""
@@ -156,7 +168,7 @@ class TextTable:
         n_each = np.diff(np.searchsorted(at, stops), prepend=0)
         return bool((n_each == len(self.column_names) - 1).all())
 
-    def _turned(self, block: Block, kinds: Mapping[str, Kind], used: int | None) -> Chunk | None:
+    def _turned(self, block: Block, kinds: Mapping[str, Kind], places: Ints) -> Chunk | None:
         """Parse a block of very many columns: as one column, of which numbers make an array.
 
         A frame has much to do for each column however few the rows are.
@@ -171,6 +183,9 @@ class TextTable:
         odd = no_number.filter(~cells.gather(no_number).is_in(MISSING))
         as_text = np.zeros(width, dtype=bool)
         as_text[odd.to_numpy() % width] = True
+        values = found.to_numpy().reshape(n_rows, width)
+        if any(scan(values)[1:]):  # no good numbers after all
+            as_text |= (np.abs(values) > LARGEST).any(axis=0)
         wanted = list(map(kinds.get, self.column_names))
         is_number = np.array([kind == "number" for kind in wanted]) & ~as_text
         is_text = np.array([kind is not None for kind in wanted]) & ~is_number
@@ -180,14 +195,12 @@ class TextTable:
                 for i in np.flatnonzero(is_text).tolist()
             ]
         )
-        X = found.to_numpy().reshape(n_rows, width)[:, is_number]
         names = tuple(compress(self.column_names, is_number.tolist()))
-        places = places_of(block, used)
-        numbers = Numbers(names, X)
+        numbers = Numbers(names, values[:, is_number])
         lines = block.lines[:-1]
         return Chunk(frame, lines, places, short=block.short, numbers=numbers, raw=block.text)
 
-    def _slow(self, block: Block, kinds: Mapping[str, Kind], used: int | None) -> Chunk:
+    def _slow(self, block: Block, kinds: Mapping[str, Kind], places: Ints) -> Chunk:
         """Read a block record by record; all columns stay text."""
         rows, good, faults = [], [], []
         width = len(self.column_names)
@@ -205,7 +218,7 @@ class TextTable:
         return Chunk(
             frame,
             block.lines[keep],
-            places_of(block, used)[keep],
+            places[keep],
             faults,
             block.short,
             raw=lambda row: block.text(good[row]),

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.randomness import generator
-from fires.streams.base import Batch, Schema, check_count, numbered_columns, row_ranges
+from fires.streams.base import Batch, CountedRows, Schema, check_count, numbered_columns
 from fires.streams.cutting import stacked
 
 # Rows drawn at a time, fewer where they are wide: part of what a seed means, never to be changed.
@@ -25,7 +25,7 @@ LabelsBySet = Callable[[int], npt.NDArray[np.bool_]]
 """The labels that all rows of a block would have if one set of features decided them."""
 
 
-class Synthetic(ABC):
+class Synthetic(CountedRows, ABC):
     """Sets of relevant features that take turns, and rows drawn in blocks.
 
     Set 0 decides the labels up to the first drift, and after every drift another one does: a new
@@ -117,7 +117,7 @@ class Synthetic(ABC):
             Copies, which the caller may change.
         """
         block = lru_cache(maxsize=1)(self._block)
-        for start, stop, position in row_ranges(self.n_samples, batch_size):
+        for start, stop, position in self._ranges(self.n_samples, batch_size):
             yield Batch(*self._rows(start, stop, block), position)
 
     def _rows(self, start: int, stop: int, block: Callable[[int], Block]) -> Block:

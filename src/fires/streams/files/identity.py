@@ -1,0 +1,97 @@
+"""Which files a stream was read from, so that it goes on in the same ones and in no others."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fires.core.errors import InputError
+from fires.streams.base import Position
+
+_HEAD = 1 << 16
+"""First bytes that two files share only if they are the same."""
+
+Identity = dict[str, Any]
+"""What tells a file from another one, as JSON values."""
+
+
+def identity_of(path: Path, *, may_grow: bool = True) -> Identity:
+    """What tells a file from another one.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    may_grow : bool
+        Whether it stays the same file if something is written behind its end.
+
+    Returns
+    -------
+    dict
+        Its name, its size, and what its first bytes are.
+    """
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        return {
+            "name": str(path),
+            "size": size,
+            "head": _digest(file.read(min(size, _HEAD))),
+            "may_grow": may_grow,
+        }
+
+
+def refuse_others(
+    now: Sequence[Identity | None], then: Sequence[Identity | None] | None, position: Position
+) -> None:
+    """Raise if files are not those that were read up to a position. Others may stand behind them.
+
+    Parameters
+    ----------
+    now, then : sequence of dict
+        The files, of :func:`identity_of`; None for what can be read only once.
+    position : Position
+        Where reading is to go on.
+
+    Raises
+    ------
+    InputError
+        With one line that names the file, and what is wrong with it.
+    """
+    for index, found in enumerate(now[: position.file + 1]):
+        known = then[index] if then is not None and index < len(then) else None
+        if found is None or known is None:
+            raise InputError(
+                "what comes from standard input or a pipe cannot be read again from the middle",
+                hint="save it to a file and read that from its start",
+            )
+        _refuse_another(found, known, finished=index < position.file)
+    if then is not None and len(now) <= position.file:
+        raise InputError(f"{_name(then[len(now)])}, which was read before, is not among the files")
+
+
+def _refuse_another(found: Identity, known: Identity, *, finished: bool) -> None:
+    name, size = found["name"], known["size"]
+    if Path(name).name != Path(known["name"]).name:
+        raise InputError(f"{name} stands in the place of {known['name']}, which was read before")
+    if found["size"] < size:
+        raise InputError(f"{name} is shorter than it was when it was read before")
+    with Path(name).open("rb") as file:
+        head = _digest(file.read(min(size, _HEAD)))
+    if head != known["head"] or (found["size"] > size and not found["may_grow"]):
+        raise InputError(f"{name} is not the file that was read before")
+    if finished and found["size"] > size:
+        raise InputError(
+            f"{name} has grown since it was read to its end: its new rows would be lost",
+            hint="write them to a file of their own, behind the others",
+        )
+
+
+def _name(identity: Identity | None) -> str:
+    return "standard input" if identity is None else str(identity["name"])
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,553 @@
+"""Topics of Kafka as streams of rows, and as a place to write records to."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from itertools import pairwise
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.columns.schema import Hints
+from fires.core.errors import InputError, StateError
+from fires.core.optional import require
+from fires.streams.addresses import CONFIG, Address, read_address
+from fires.streams.base import Position
+from fires.streams.table_stream import Bookmark, TableStream, stream_of
+
+if TYPE_CHECKING:
+    from fires.columns.target import Target
+    from fires.streams.messages import Messages
+
+"""The environment variable that names a file with properties of librdkafka."""
+WAIT = 0.2
+"""Seconds to wait for messages at a time."""
+PATIENCE = 0.01
+"""Seconds to wait for more, once there is one."""
+START = 5.0
+"""Seconds to wait for a broker that was not reached before."""
+FLUSH = 30.0
+"""Seconds within which a broker has to take what is written."""
+_COMMIT_EVERY = 5.0
+_MOST_PLACES = 1_000_000
+
+_DEFAULTS = {
+    "topic.metadata.refresh.interval.ms": 5_000,  # how soon a new partition is noticed
+    "statistics.interval.ms": 5_000,
+    "max.poll.interval.ms": 86_400_000,
+    "fetch.wait.max.ms": 100,
+    "fetch.queue.backoff.ms": 10,
+    "reconnect.backoff.max.ms": 1_000,
+}
+_FIXED = {
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+    "isolation.level": "read_committed",
+    "allow.auto.create.topics": False,
+}
+
+_Row = tuple[int, int, bytes]  # partition, offset, value
+_log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())  # librdkafka tells of each attempt to reach a broker
+
+
+def from_kafka(
+    uri: str,
+    target: str | Target | None = None,
+    *,
+    until_end: bool = False,
+    exclude: Sequence[str] = (),
+    holds: Literal["auto", "classes", "numbers"] = "auto",
+    keep_doubtful: bool = True,
+    after: Bookmark | None = None,
+    **said_of_columns: Any,
+) -> TableStream:
+    """Make a stream of a topic of Kafka, with a JSON object in each message.
+
+    All partitions are read, from their first message on or from behind a bookmark; a message that
+    its producer has not committed is not. No consumer group is joined, since one state needs all
+    messages. A tombstone, which has a key and no value, is no row and no fault. A message that
+    holds no JSON object is a fault.
+
+    Messages of one partition come in their order, and those of several as they arrive: each once.
+    A broker that goes away is waited for. Messages that are lost are an error: see ``after``.
+
+    Security, passwords and whatever else librdkafka is to know are properties in a file, a
+    ``key=value`` in each line, which the environment variable ``FIRES_KAFKA_CONFIG`` names. With a
+    ``group.id`` in it, offsets are committed now and then, for tools that show the lag.
+
+    Parameters
+    ----------
+    uri : str
+        ``kafka://host:port/topic``; several brokers are separated by commas. The port may be left
+        out: it is 9092.
+    target : str, or Target
+        The column to predict, as in :func:`fires.streams.from_file`.
+    until_end : bool
+        Whether the stream ends with the messages that are there when reading begins. By default it
+        waits for more for ever.
+    exclude : sequence of str
+        Columns to leave out.
+    holds : {"auto", "classes", "numbers"}
+        What the target holds.
+    keep_doubtful : bool
+        Whether ids, clocks and copies of other columns are features all the same.
+    after : dict, optional
+        The ``bookmark()`` of an earlier stream of this topic: reading goes on behind its last
+        batch. If that cannot be done without a loss, for messages are gone by now or there is a
+        new partition, an error names the partition and the offsets.
+    **said_of_columns
+        What else :func:`fires.streams.from_file` takes that is about columns: ``max_categories``,
+        ``categorical``, ``numeric``, ``na_values``, ``decimal``, ``thousands``, ``dates``,
+        ``categories``.
+
+    Returns
+    -------
+    TableStream
+        The stream.
+
+    Raises
+    ------
+    InputError
+        With one line that says what is wrong.
+    """
+    from fires.streams.messages import MessageTable, names_in
+
+    hints = Hints(**said_of_columns)
+    topic = KafkaTopic(uri, until_end=until_end)
+    return stream_of(
+        MessageTable(topic, None if after is None else names_in(after, exclude)),
+        target,
+        exclude=exclude,
+        holds=holds,
+        hints=hints,
+        keep_doubtful=keep_doubtful,
+        after=after,
+    )
+
+
+class KafkaTopic:
+    """The messages of a topic; see :class:`fires.streams.messages.Broker`.
+
+    The ``mark`` of a position is the next offset of each partition. What is read at once comes
+    partition by partition; the position from which it is read again says also up to which offset,
+    and has a checksum. So the same messages come again, in the same order.
+
+    Parameters
+    ----------
+    uri : str
+        As in :func:`from_kafka`.
+    until_end : bool
+        Whether reading ends with the messages that are there when it begins.
+    """
+
+    unit = "message"
+
+    def __init__(self, uri: str, *, until_end: bool = False) -> None:
+        self._kafka = require("confluent_kafka", "kafka://", "kafka")
+        self._address = _address(uri)
+        self.name, self._topic = str(self._address), self._address.path
+        self._until_end = until_end
+        self._n_tombstones = 0
+        self._lag: int | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """How many tombstones were met when the topic was last read."""
+        n = self._n_tombstones
+        some = f"{n:,} messages without a value" if n > 1 else "a message without a value"
+        return [f"{some} left out, as deletion marks"] if n else []
+
+    def position(self, rows: int, place: npt.NDArray[Any]) -> Position:
+        """The next offset of each partition; see :meth:`Broker.position`."""
+        line, *offsets = place.tolist()
+        return Position(rows, line=line, mark={str(p): at for p, at in enumerate(offsets)})
+
+    def lag(self) -> int | None:
+        """How many messages are there that were not read yet; see :meth:`Broker.lag`."""
+        return self._lag
+
+    def read(self, start: Position) -> Generator[Messages, None, None]:
+        """Read all partitions; see :meth:`Broker.read`."""
+        with closing(_Reader(self._kafka, self._address)) as reader:
+            for messages in reader.messages(start, self._until_end):
+                self._lag, self._n_tombstones = reader.lag(), reader.n_tombstones
+                yield messages
+
+
+class _Reader:
+    """Reads all partitions of a topic, once."""
+
+    def __init__(self, kafka: Any, address: Address) -> None:
+        self.n_tombstones = 0
+        self._kafka, self._name, self._topic = kafka, str(address), address.path
+        properties = _properties()
+        self._commits, self._committed = "group.id" in properties, time.monotonic()
+        self._trouble = ""  # what was wrong with the brokers last
+        self._n_there = 0  # partitions that the brokers know of
+        self._broken: InputError | None = None
+        self._next: list[int] = []  # the offset of each partition that comes next
+        self._highs: list[int] = []  # and that behind its last message
+        self._line = 0  # messages before the next
+        settings = {"group.id": "fires"} | _DEFAULTS | properties | _FIXED
+        settings |= {"stats_cb": self._count_partitions, "error_cb": self._note}
+        with _plain_errors(kafka, self._name):
+            self._consumer = kafka.Consumer(settings | _servers(address), logger=_log)
+
+    def close(self) -> None:
+        """Leave the brokers."""
+        self._consumer.close()
+
+    def lag(self) -> int:
+        """How many offsets lie before the ends of the partitions, as far as these are known."""
+        for p in range(len(self._next)):
+            known = self._consumer.get_watermark_offsets(self._partition(p), cached=True)
+            self._highs[p] = max(self._highs[p], known[1] if known else 0)
+        return sum(max(high - at, 0) for high, at in zip(self._highs, self._next, strict=True))
+
+    def messages(self, start: Position, until_end: bool) -> Generator[Messages, None, None]:
+        """Read from a position on."""
+        from fires.streams.messages import FIRST, NOTHING, portion
+
+        bounds = self._bounds()
+        marks = self._checked(start.mark, bounds)
+        self._next, self._highs = [low for low, *_ in marks], [high for _, high in bounds]
+        self._line = start.line
+        self._assign()
+        if len(marks[0]) == 3:  # these were handed out before, in part
+            yield from self._again(marks)
+        ends = self._highs.copy() if until_end else None
+        n, most = FIRST, max(1, _MOST_PLACES // len(bounds))
+        while ends is None or any(at < end for at, end in zip(self._next, ends, strict=True)):
+            begin = self._next.copy()
+            rows = self._take(min(n, most), ends)
+            if rows:
+                short = len(rows) < min(n, most)
+                n = portion(len(rows), sum(len(value) for *_, value in rows))
+                yield self._together(rows, begin, short)
+            else:
+                yield NOTHING
+            if self._broken is not None:
+                raise self._broken
+            if self._n_there > len(bounds):
+                raise self._new_partition(len(bounds))
+            self._commit()
+
+    def _bounds(self) -> list[tuple[int, int]]:
+        """The first offset of each partition, and the one behind its last."""
+        name = self._name
+        try:
+            topic = self._consumer.list_topics(self._topic, START).topics[self._topic]
+            if topic.error is None:
+                parts = [self._partition(p) for p in sorted(topic.partitions)]
+                return [self._consumer.get_watermark_offsets(part, START) for part in parts]
+        except self._kafka.KafkaException as error:
+            reason = self._trouble or error.args[0].str()
+            raise InputError(f"no broker answers ({reason})", name) from None
+        if topic.error.code() == self._kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise InputError(f'there is no topic "{self._topic}"', name)
+        raise InputError(topic.error.str(), name)
+
+    def _checked(self, mark: Any, bounds: list[tuple[int, int]]) -> list[list[int]]:
+        """Where to begin in each partition and, if these were read before, where that ended."""
+        if mark is None:
+            return [[low] for low, _ in bounds]
+        try:
+            marks = {int(p): at if isinstance(at, list) else [at] for p, at in mark.items()}
+            if len(marks) < len(bounds):
+                raise self._new_partition(min(set(range(len(bounds))).difference(marks)))
+            for p, (at, *rest) in sorted(marks.items()):
+                if p >= len(bounds):
+                    raise self._lost(p, f"is gone; {at:,} was its next offset", made_anew=True)
+                self._check_offset(p, at, *bounds[p])
+                for end in rest[:1]:
+                    self._check_offset(p, end, *bounds[p])
+        except (AttributeError, TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise StateError(f"the bookmark of {self._name} is damaged ({error!r})") from None
+        return [marks[p] for p in range(len(bounds))]
+
+    def _check_offset(self, p: int, at: int, low: int, high: int) -> None:
+        if at < low:
+            what = f"offsets {at:,} to {low - 1:,} are gone; it begins at {low:,} now"
+            raise self._lost(p, what)
+        if at > high:
+            what = f"ends before offset {high:,}, and was read up to offset {at - 1:,}"
+            raise self._lost(p, what, made_anew=True)
+
+    def _lost(self, p: int, what: str, made_anew: bool = False) -> InputError:
+        hint = "begin a new run, or keep messages for longer than a run may stand still"
+        if made_anew:
+            hint = "begin a new run; was the topic made anew, or compacted?"
+        return InputError(f'partition {p} of topic "{self._topic}": {what}', self._name, hint)
+
+    def _new_partition(self, p: int) -> InputError:
+        what = f'partition {p} of topic "{self._topic}" is new'
+        hint = "its messages from offset 0 on were not read; begin a new run to read all partitions"
+        return InputError(what, self._name, hint)
+
+    def _again(self, marks: list[list[int]]) -> Generator[Messages, None, None]:
+        """Read messages that were handed out before, in the same order."""
+        from fires.streams.messages import MOST, NOTHING
+
+        begin, ends = self._next.copy(), [end for _, end, _ in marks]
+        rows: list[_Row] = []
+        while any(at < end for at, end in zip(self._next, ends, strict=True)):
+            taken = self._take(MOST, ends)
+            rows += taken
+            if self._broken is not None:
+                raise self._broken
+            if not taken:
+                yield NOTHING
+        rows.sort(key=itemgetter(0))
+        for p, found in enumerate(_crcs(rows, len(marks))):
+            at, end, crc = marks[p]
+            if crc != found:
+                what = f"offsets {at:,} to {end - 1:,} were read, and are not what they were"
+                raise self._lost(p, f"{what}: messages are gone", made_anew=True)
+        if rows:
+            yield self._together(rows, begin, True)
+        self._next = ends
+        self._assign()
+
+    def _take(self, n: int, ends: list[int] | None) -> list[_Row]:
+        """Messages that are there, without those at or behind ``ends``, partition by partition."""
+        consumer = self._consumer
+        first = consumer.poll(WAIT)
+        if first is None:
+            return []
+        rows = []
+        more = consumer.consume(n - 1, PATIENCE) if n > 1 else []
+        for message in [first, *more]:
+            if message.error() is not None:
+                self._heed(message, ends)
+                continue
+            p, offset, value = message.partition(), message.offset(), message.value()
+            if ends is not None and offset >= ends[p]:
+                self._next[p] = ends[p]
+                continue
+            self._next[p] = offset + 1
+            if value is None:
+                self.n_tombstones += 1
+            else:
+                rows.append((p, offset, value))
+        rows.sort(key=itemgetter(0))
+        return rows
+
+    def _heed(self, message: Any, ends: list[int] | None) -> None:
+        """What is no message: the end of a partition for now, or an error."""
+        error, p, offset = message.error(), message.partition(), message.offset()
+        if error.code() == self._kafka.KafkaError._PARTITION_EOF:
+            # What lies between, such as the marks of transactions, is never handed out.
+            self._next[p] = max(self._next[p], offset)
+            if ends is not None:
+                ends[p] = min(ends[p], offset)
+        elif error.code() == self._kafka.KafkaError._AUTO_OFFSET_RESET:
+            self._broken = self._out_of_range(p, error)
+        elif not error.retriable():
+            self._broken = self._lost(p, error.str())
+
+    def _out_of_range(self, p: int, error: Any) -> InputError:
+        """Say what the next offset of a partition is out of."""
+        try:
+            bounds = self._consumer.get_watermark_offsets(self._partition(p), START)
+            self._check_offset(p, self._next[p], *bounds)
+        except self._kafka.KafkaException:
+            pass
+        except InputError as gap:
+            return gap
+        return self._lost(p, f"offset {self._next[p]:,} cannot be read: {error.str()}")
+
+    def _together(self, rows: list[_Row], begin: list[int], short: bool) -> Messages:
+        """Messages, partition by partition, with the places where they end."""
+        from fires.streams.messages import Messages
+
+        line, n_rows, n_partitions = self._line, len(rows), len(begin)
+        self._line += n_rows
+        partitions, offsets = (
+            np.fromiter(map(itemgetter(i), rows), np.int64, n_rows) for i in (0, 1)
+        )
+        places = np.empty((n_rows, 1 + n_partitions), dtype=np.int64)
+        places[:, 0] = np.arange(line + 1, self._line + 1)
+        firsts = np.searchsorted(partitions, np.arange(n_partitions + 1))
+        for p, (first, stop) in enumerate(pairwise(firsts.tolist())):
+            places[:first, 1 + p] = begin[p]
+            places[first:stop, 1 + p] = offsets[first:stop] + 1
+            places[stop:, 1 + p] = offsets[stop - 1] + 1 if first < stop else begin[p]
+
+        def where(at: int) -> dict[str, int]:
+            return {"partition": rows[at][0], "offset": rows[at][1]}
+
+        def start(at: int) -> Position:
+            nexts = places[at - 1, 1:].tolist() if at else begin
+            ends = places[-1, 1:].tolist()
+            marks = zip(nexts, ends, _crcs(rows[at:], n_partitions), strict=True)
+            return Position(line=line + at, mark={str(p): list(m) for p, m in enumerate(marks)})
+
+        return Messages([row[2] for row in rows], places[:, 0], places, where, start, short)
+
+    def _assign(self) -> None:
+        self._consumer.assign([self._partition(p, at) for p, at in enumerate(self._next)])
+
+    def _partition(self, p: int, *offset: int) -> Any:
+        return self._kafka.TopicPartition(self._topic, p, *offset)
+
+    def _commit(self) -> None:
+        """Let others know how far we are, now and then."""
+        if self._commits and time.monotonic() - self._committed >= _COMMIT_EVERY:
+            offsets = [self._partition(p, at) for p, at in enumerate(self._next)]
+            self._consumer.commit(offsets=offsets, asynchronous=True)
+            self._committed = time.monotonic()
+
+    def _count_partitions(self, statistics: str) -> None:
+        """Called from time to time with what librdkafka knows, also of what is not read."""
+        topic = json.loads(statistics).get("topics", {}).get(self._topic, {})
+        self._n_there = sum(int(p) >= 0 for p in topic.get("partitions", ()))
+
+    def _note(self, error: Any) -> None:
+        self._trouble = error.str()
+
+
+class KafkaSink:
+    """Writes records to a topic, each as a JSON object under its ``id`` as a key.
+
+    Parameters
+    ----------
+    uri : str
+        As in :func:`from_kafka`.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self._kafka = require("confluent_kafka", "kafka://", "kafka")
+        address = _address(uri)
+        self._name, self._topic = str(address), address.path
+        self._refused = ""
+        settings: dict[str, Any] = {"message.timeout.ms": int(FLUSH * 1000)} | _properties()
+        settings |= {"enable.idempotence": True, "error_cb": self._note} | _servers(address)
+        with _plain_errors(self._kafka, self._name):
+            self._producer = self._kafka.Producer(settings, logger=_log)
+        self._trouble = ""
+        try:
+            self._producer.list_topics(self._topic, START)
+        except self._kafka.KafkaException as error:
+            reason = self._trouble or error.args[0].str()
+            raise InputError(f"no broker answers ({reason})", self._name) from None
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Hand over a record; it may be on its way until :meth:`flush` returns.
+
+        Parameters
+        ----------
+        record : mapping
+            JSON values, with an ``id``.
+        """
+        value = json.dumps(record, ensure_ascii=False).encode()
+        deadline = time.monotonic() + FLUSH
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic, value, str(record["id"]), on_delivery=self._delivered
+                )
+                self._producer.poll(0)
+                return
+            except BufferError:  # too many are on their way
+                self._producer.poll(WAIT)
+                if time.monotonic() > deadline:
+                    raise InputError("the broker takes no more records", self._name) from None
+
+    def flush(self) -> None:
+        """Wait until the broker has all records.
+
+        Raises
+        ------
+        InputError
+            If it does not take them within half a minute, or not at all.
+        """
+        n_left = self._producer.flush(FLUSH)
+        if self._refused or n_left:
+            reason, self._refused = self._refused or self._trouble or "no answer", ""
+            raise InputError(f"records could not be written: {reason}", self._name)
+
+    def close(self) -> None:
+        """Leave the broker."""
+        self._producer.flush(0)
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self._refused = error.str()
+
+    def _note(self, error: Any) -> None:
+        self._trouble = error.str()
+
+
+def kafka_sink(uri: str) -> KafkaSink:
+    """Open a topic for writing.
+
+    Parameters
+    ----------
+    uri : str
+        As in :func:`from_kafka`.
+
+    Returns
+    -------
+    KafkaSink
+        With ``write``, ``flush`` and ``close``.
+    """
+    return KafkaSink(uri)
+
+
+def _crcs(rows: Sequence[_Row], n_partitions: int) -> list[int]:
+    """By which the messages of each partition are known again."""
+    crcs = [0] * n_partitions
+    for p, _, value in rows:
+        crcs[p] = crc32(value, crcs[p])
+    return crcs
+
+
+def _address(uri: str) -> Address:
+    return read_address(uri, "kafka://host:port/topic", 9092)
+
+
+def _servers(address: Address) -> dict[str, str]:
+    return {"bootstrap.servers": address.servers}
+
+
+def _properties() -> dict[str, str]:
+    """What the file says that the environment names; no message quotes it, for the secrets."""
+    path = os.environ.get(CONFIG)
+    if not path:
+        return {}
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a text"
+        raise InputError(f"{CONFIG} names {path}, which cannot be read: {reason}") from None
+    found = {}
+    for number, line in enumerate(map(str.strip, lines), start=1):
+        if line and line[0] not in "#!":
+            key, equals, value = line.partition("=")
+            if not equals:
+                raise InputError("not of the form key=value", f"{path}, line {number}")
+            found[key.strip()] = value.strip()
+    return found
+
+
+@contextmanager
+def _plain_errors(kafka: Any, name: str) -> Iterator[None]:
+    """Raise what librdkafka says of its properties in one line."""
+    try:
+        yield
+    except kafka.KafkaException as error:
+        hint = f"see the file that {CONFIG} names" if os.environ.get(CONFIG) else ""
+        raise InputError(error.args[0].str(), name, hint) from None

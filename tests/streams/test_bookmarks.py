@@ -1,0 +1,366 @@
+"""A stream that is left after any batch and taken up again gives the same rest, to the bit."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import random
+import zipfile
+from itertools import islice
+
+import numpy as np
+import polars as pl
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fires.checks.data import as_plain
+from fires.core.errors import InputError
+from fires.streams import from_file
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small():
+    """Samples, blocks and what is needed for a change of kind are small: much happens in a row."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {
+            "fires.streams.sampling.SAMPLE_ROWS": 20,
+            "fires.streams.sampling.LEAST_ROWS": 20,
+            "fires.streams.files.json_table.SAMPLE_ROWS": 20,
+            "fires.streams.files.text_table.PIECE": 300,
+            "fires.streams.files.json_rows.PIECE": 300,
+            "fires.streams.files.json_rows._LOOK_EVERY": 5,
+            "fires.streams.files.text_blocks.PIECE": 300,
+            "fires.streams.files.scanned_table._CHUNK_CELLS": 100,
+            "fires.streams.files.scanned_table._READ_CELLS": 230,
+            "fires.columns.columns._FOR_GOOD": 6,
+        }.items():
+            patch.setattr(name, value)
+        yield
+
+
+# What is compared
+
+
+def read(stream, size, n_batches=None):
+    """The first batches, the faults up to their end, and what stopped the reading."""
+    faults, batches, error = [], [], None
+    stream.on_fault = faults.extend
+    reader = stream.batches(size)
+    try:
+        batches.extend(islice(reader, n_batches))
+    except InputError as stop:
+        error = str(stop)
+    reader.close()
+    return batches, faults, error
+
+
+def assert_same(found, expected):
+    """The same batches, whatever read them."""
+    assert [one.position for one in found] == [other.position for other in expected]
+    assert [one.restarted for one in found] == [other.restarted for other in expected]
+    for one, other in zip(found, expected, strict=True):
+        X, Z = as_plain(one.X), as_plain(other.X)
+        assert X.dtype == Z.dtype
+        assert one.y.dtype.kind == other.y.dtype.kind
+        np.testing.assert_array_equal(X, Z)
+        np.testing.assert_array_equal(np.signbit(X), np.signbit(Z))
+        np.testing.assert_array_equal(one.y, other.y)
+
+
+def known(stream):
+    """All that a stream knows at its end."""
+    columns = stream.columns
+    return [stream.rejected, stream.surprises()] + (
+        []
+        if columns is None
+        else [stream.describe(), columns.as_json(), columns.changes, stream.target.column]
+    )
+
+
+def check(make, size, places=None):
+    """Leave a stream after its batches, once after each, or after all of them in turn."""
+    stream = make()
+    faults, whole, error = [], [], None
+    stream.on_fault = faults.extend
+    left = [(0, 0, json.dumps(stream.bookmark()))]
+    try:
+        for batch in stream.batches(size):
+            whole.append(batch)
+            left.append((len(whole), len(faults), json.dumps(stream.bookmark())))
+    except InputError as stop:
+        error = str(stop)
+    left.append((len(whole), len(faults), json.dumps(stream.bookmark())))  # behind the last faults
+    expected = known(stream)
+
+    for n_batches, n_faults, bookmark in left if places is None else {left[p % len(left)] for p in places}:
+        for later in (make(after=json.loads(bookmark)), stream.after(json.loads(bookmark))):
+            rest, more, end = read(later, size)
+            assert_same(rest, whole[n_batches:])
+            assert faults[:n_faults] + more == faults
+            assert end == error
+            assert known(later) == expected
+
+    bookmark, told, n_read = left[0][2], [], 0
+    while True:
+        later = make(after=json.loads(bookmark))
+        rest, more, end = read(later, size, 1)
+        told += more
+        assert_same(rest, whole[n_read : n_read + 1])
+        bookmark, n_read = json.dumps(later.bookmark()), n_read + len(rest)
+        if not rest:
+            break
+    assert (told, end, n_read) == (faults, error, len(whole))
+    assert known(later) == expected
+    return whole, faults, stream
+
+
+# Random tables
+
+VALUES = {
+    "number": lambda rng: rng.choice(["1", "-2.5", "1e3", "0.30000000000000004", "7", "0.50", "12"]),
+    "percent": lambda rng: f"{rng.randint(0, 99)}%",
+    "money": lambda rng: f"${rng.randint(1, 9)},{rng.randint(100, 999)}.50",
+    "date": lambda rng: f"2024-0{rng.randint(1, 9)}-1{rng.randint(0, 9)}",
+    "european": lambda rng: f"{rng.randint(13, 28)}.0{rng.randint(1, 9)}.2024",
+    "town": lambda rng: rng.choice(["Ulm", "Bonn", "Köln", "a,b", 'a "b"', "two\nlines", "Ulm "]),
+    "name": lambda rng: f"n{rng.randint(0, 40)}",
+    "flag": lambda rng: rng.choice(["true", "false"]),
+    "missing": lambda rng: rng.choice(["", "", "NA", "?", "-", "null"]),
+    "huge": lambda rng: rng.choice(["inf", "1e300", "-Infinity", "1e200"]),
+}
+TARGETS = {
+    "integer": lambda rng: rng.choice(["0", "1"]),
+    "word": lambda rng: rng.choice(["yes", "no", "maybe"]),
+    "number": lambda rng: rng.choice(["0.5", "1.25", "-3", "8"]),
+    "flag": lambda rng: rng.choice(["true", "false"]),
+}
+BAD_TARGETS = ["", "NA", "x?", "1.5", "1e400"]
+
+
+def cells(rng, n_rows):
+    """A column: what it holds changes now and then, and some cells are of another kind."""
+    out = []
+    while len(out) < n_rows:
+        kind = rng.choice(list(VALUES))
+        strange = rng.choice([0.0, 0.0, 0.1])
+        for _ in range(rng.choice([3, 8, 30, 200])):
+            now = rng.choice(list(VALUES)) if rng.random() < strange else kind
+            out.append(VALUES[now](rng))
+    return out[:n_rows]
+
+
+def table(rng):
+    """Names and rows of text; the target is the last column."""
+    n_rows = rng.choice([1, 7, 40, 120, 250])
+    columns = [cells(rng, n_rows) for _ in range(rng.choice([1, 2, 4]))]
+    if rng.random() < 0.3:
+        columns.append([""] * (n_rows // 2) + cells(rng, n_rows - n_rows // 2))
+    make, bad = TARGETS[rng.choice(list(TARGETS))], rng.choice([0.0, 0.1, 0.5])
+    target = [rng.choice(BAD_TARGETS) if rng.random() < bad else make(rng) for _ in range(n_rows)]
+    names = [*(f"c{i}" for i in range(len(columns))), "y"]
+    return names, [list(row) for row in zip(*columns, target, strict=True)]
+
+
+def as_csv(rng, names, rows):
+    """The table as text, with records that are none."""
+    end, separator = rng.choice(["\n", "\r\n"]), rng.choice(",,;\t")
+    def field(value):
+        needs = any(c in value for c in '",;\t\n\r') or rng.random() < 0.05
+        return '"' + value.replace('"', '""') + '"' if needs else value
+    lines = [separator.join(map(field, row)).encode() for row in rows]
+    share = rng.choice([0.0, 0.05, 0.3])
+    for _ in range(round(share * len(lines)) + rng.randint(0, 2)):
+        bad = [b"1", separator.join("1" * 9).encode(), b"\xff" + lines[0], b"", b'"open']
+        lines.insert(rng.randint(0, len(lines)), rng.choice(bad))
+    tail = [b"short", b"\xff", b""] if rng.random() < 0.3 else []
+    text = end.encode().join([separator.join(names).encode(), *lines, *tail])
+    return text + (end.encode() if rng.random() < 0.7 else b"")
+
+
+def as_json_lines(rng, names, rows):
+    """The table with an object a line; numbers are numbers or text, and some lines are no object."""
+    def value(text):
+        if text in ("", "NA") and rng.random() < 0.7:
+            return None
+        try:
+            number = float(text)
+        except ValueError:
+            return text
+        if not np.isfinite(number) or rng.random() < strings:
+            return text
+        return int(number) if number == int(number) and abs(number) < 1e15 else number
+
+    strings = rng.choice([0.0, 0.0, 0.05])
+    lines = []
+    nested = rng.random() < 0.2
+    for i, row in enumerate(rows):
+        item = {name: value(text) for name, text in zip(names, row, strict=True)}
+        if rng.random() < 0.1:
+            item.pop(rng.choice(names[:-1]))
+        if i > 30 and rng.random() < 0.2:
+            item[rng.choice(["late", "later"])] = 1
+        if nested:
+            item["nested"] = {"a": [1, i]} if rng.random() < 0.5 else None
+        lines.append(json.dumps(item, ensure_ascii=rng.random() < 0.5).encode())
+    share = rng.choice([0.0, 0.05])
+    for _ in range(round(share * len(lines)) + rng.randint(0, 2)):
+        bad = [b"[1]", b"{", b'{"c0": "\xff"}', b"", b"7"]
+        lines.insert(rng.randint(1, len(lines)), rng.choice(bad))
+    return b"\n".join(lines) + rng.choice([b"", b"\n", b"\n{\n", b"\n\n"])
+
+
+def as_frame(names, rows):
+    """Columns of floats, integers or text, whatever they are."""
+    series = []
+    for name, column in zip(names, zip(*rows, strict=True), strict=True):
+        text = pl.Series(name, [cell or None for cell in column], dtype=pl.String)
+        if name != "y":
+            for dtype in (pl.Int64, pl.Float64):
+                typed = text.cast(dtype, strict=False)
+                if typed.null_count() == text.null_count():
+                    text = typed
+                    break
+        series.append(text)
+    return pl.DataFrame(series)
+
+
+def packed(data, packing):
+    if packing == "zip":
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("table", data)
+        return file.getvalue()
+    pack = {
+        "": bytes,
+        "gz": gzip.compress,
+        "bz2": bz2.compress,
+        "xz": lzma.compress,
+        "zst": zstandard.ZstdCompressor().compress,
+    }
+    return pack[packing](data)
+
+
+PACKINGS = ["", "", "gz", "zst", "zip", "bz2", "xz"]
+FORMATS = ["csv", "ndjson", "parquet", "arrow"]
+FORMS = [*FORMATS, "several", "wide", "svmlight"]
+
+
+def write(rng, folder, name, form, names, rows):
+    """A table in a file of some kind; also what has to be said when it is read."""
+    path = folder / name
+    if form == "parquet":
+        as_frame(names, rows).write_parquet(path, row_group_size=rng.choice([7, 1000]))
+        return path, {}
+    if form == "arrow":
+        as_frame(names, rows).write_ipc(path)
+        return path, {}
+    if form == "ndjson":
+        data = as_json_lines(rng, names, rows)
+        path = folder / f"{name}.ndjson"
+    else:
+        data = as_csv(rng, names, rows)
+    options = {}
+    if form == "csv" and rng.random() < 0.15:
+        encoding = rng.choice(["utf-16", "latin-1"])
+        data = data.decode("utf-8", "replace").encode(encoding, "replace")
+        options = {} if encoding == "utf-16" else {"encoding": encoding}
+    data = packed(data, rng.choice(PACKINGS))
+    if rng.random() < 0.05:
+        data = data[: len(data) * 2 // 3]
+    path.write_bytes(data)
+    return path, options
+
+
+def as_svmlight(rng):
+    """Sparse rows, and lines that are none."""
+    whole, lines = rng.random() < 0.5, []
+    for _ in range(rng.choice([1, 7, 40, 250])):
+        indices = sorted(rng.sample(range(1, 30), rng.randint(0, 5)))
+        label = rng.choice("01") if whole else rng.choice(["0.5", "1", "-2e3"])
+        pairs = " ".join(f"{i}:{rng.choice(['1', '0.25', '-3e-2'])}" for i in indices)
+        lines.append(f"{label} {pairs}{rng.choice(['', '', ' # why'])}".encode())
+    lines.insert(0, b"1 30:1")
+    bad = [b"x 1:2", b"1 2:inf", b"1 3:1 2:1", b"", b"# nothing", b"1 2:", b"1 \xff:1"]
+    for _ in range(rng.choice([0, 2, 20])):
+        lines.insert(rng.randint(0, len(lines)), rng.choice(bad))
+    tail = [b"1 1:", b"nan 1:1"] if rng.random() < 0.3 else []
+    return rng.choice([b"\n", b"\r\n"]).join([*lines, *tail]) + rng.choice([b"", b"\n"])
+
+
+def check_sparse(seed, folder):
+    """One random table of sparse rows."""
+    rng = random.Random(seed)
+    path = folder / "x.svm"
+    path.write_bytes(packed(as_svmlight(rng), rng.choice(PACKINGS)))
+    sizes = [rng.choice([64, 200, 1000, 100_000]) for _ in range(2)]
+
+    def make(after=None):
+        return from_file(path, after=after, block_size=sizes[after is not None])
+
+    return check(make, rng.choice([7, 30, 100]), [rng.randrange(10**6) for _ in range(3)])
+
+
+def check_random(seed, folder, form):
+    """One random table, left at random places. The seed is the number of the case."""
+    if form == "svmlight":
+        return check_sparse(seed, folder)
+    if form == "wide":
+        with pytest.MonkeyPatch.context() as patch:
+            for module in ("files.text_table", "sampling"):
+                patch.setattr(f"fires.streams.{module}.WIDE", 1)
+            return check_random(seed, folder, "csv")
+    rng = random.Random(seed)
+    names, rows = table(rng)
+    if form == "several":
+        cuts = sorted(rng.randint(0, len(rows)) for _ in range(2))
+        parts = [rows[: cuts[0]], rows[cuts[0] : cuts[1]], rows[cuts[1] :]]
+        made = [
+            write(rng, folder, f"{i}", rng.choice(FORMATS), names, part)
+            for i, part in enumerate(parts)
+            if part
+        ]
+        path, options = [path for path, _ in made], {}
+    else:
+        path, options = write(rng, folder, "table", form, names, rows)
+    options |= {"holds": rng.choice(["auto", "classes"]), "dates": "day-first"}
+    options |= rng.choice([{}, {}, {"categories": "codes"}, {"max_categories": 5}, {"na_values": ["7"]}])
+    options |= rng.choice([{}, {}, {"numeric": ["c0"]}, {"categorical": ["c0"]}])
+    sizes = [rng.choice([64, 200, 1000, 100_000]) for _ in range(2)]
+
+    def make(after=None):
+        size = sizes[after is not None]
+        return from_file(path, "y", after=after, block_size=size, **options)
+
+    try:
+        list(make().batches(1000))
+    except InputError:
+        try:
+            next(make().batches(1))
+        except (InputError, StopIteration):
+            return None  # a table that cannot be read at all
+    size = max(rng.choice([1, 2, 7, 30, 100]), len(rows) // 12)
+    return check(make, size, [rng.randrange(10**6) for _ in range(3)])
+
+
+@settings(deadline=None, max_examples=12)
+@given(seed=st.integers(0, 2**32))
+@pytest.mark.parametrize("form", FORMS)
+def test_a_stream_that_was_left_goes_on_as_if_it_had_not_been(tmp_path_factory, seed, form):
+    check_random(seed, tmp_path_factory.mktemp("table"), form)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(8))
+@pytest.mark.parametrize("form", FORMS)
+def test_and_so_do_many(tmp_path, form, chunk):
+    for seed in range(chunk * 250, (chunk + 1) * 250):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        try:
+            check_random(seed, folder, form)
+        except Exception as error:
+            error.add_note(f"check_random({seed}, folder, {form!r})")
+            raise
