@@ -151,6 +151,7 @@ def stream_of(
     from fires.streams.sampling import choose_columns, read_sample
 
     if after is not None:
+        _refuse_bookmark(table)
         stream = TableStream.at(table, after)
         wanted = {*(c.name for c in stream.columns.used), stream.schema.target}
         if wanted - set(table.column_names):
@@ -174,6 +175,30 @@ def stream_of(
     if not columns.names:
         raise InputError(f"{table.name} has no column that can be used besides the target")
     return TableStream(table, columns, target, doubts)
+
+
+def start_of(bookmark: Bookmark) -> Position:
+    """Where reading will go on: at the block of rows in which the last batch ended.
+
+    Parameters
+    ----------
+    bookmark : dict
+        What :meth:`TableStream.bookmark` gave.
+
+    Returns
+    -------
+    Position
+    """
+    try:
+        return Position(**bookmark["start"])
+    except (KeyError, TypeError) as error:
+        raise StateError(f"the bookmark is damaged ({error!r})") from None
+
+
+def _refuse_bookmark(table: Table) -> None:
+    """Raise if reading cannot go on later."""
+    if reason := getattr(table, "no_bookmark", ""):
+        raise InputError(reason)
 
 
 def doubts_of(sample: pl.DataFrame, columns: Columns, target: Target) -> tuple[Doubt, ...]:
@@ -309,7 +334,13 @@ class TableStream:
         -------
         dict
             JSON values, for :meth:`after`.
+
+        Raises
+        ------
+        InputError
+            If the source cannot be read on from any place.
         """
+        _refuse_bookmark(self._table)
         position, start, n_used, statistics = self._left
         return {
             "position": asdict(position),
