@@ -19,6 +19,7 @@ from fires.streams import (
     from_arrays,
     from_file,
 )
+from fires.streams.arrays import ArrayStream
 
 X = np.arange(380.0).reshape(95, 4) % 7.0
 Y = np.where(X[:, 1] > 3, "yes", "no")
@@ -46,6 +47,10 @@ def folder(tmp_path_factory):
     table.write_csv(path / "table.tsv", separator="\t")
     table.write_parquet(path / "table.parquet")
     (path / "table.csv.gz").write_bytes(gzip.compress((path / "table.csv").read_bytes()))
+    table.write_ipc(path / "table.arrow")
+    table.write_ndjson(path / "table.ndjson")
+    lines = [f"{int(y == 'yes')} 1:{a} 3:{b}" for (a, b, *_), y in zip(X, Y, strict=True)]
+    (path / "table.svm").write_text("\n".join(lines))
     return path
 
 
@@ -56,9 +61,14 @@ def test_contract(name):
         check()
 
 
-@pytest.mark.parametrize("name", ["table.csv", "table.tsv", "table.csv.gz", "table.parquet"])
-def test_contract_of_files(folder, name):
-    check_stream(from_file(folder / name, target="label"))
+@pytest.mark.parametrize("kind", ["csv", "tsv", "csv.gz", "parquet", "arrow", "ndjson", "svm"])
+def test_contract_of_files(folder, kind):
+    check_stream(from_file(folder / f"table.{kind}", target="label"))
+
+
+def test_contract_of_several_files(folder):
+    kinds = ["csv", "csv.gz", "parquet", "ndjson"]
+    check_stream(from_file([folder / f"table.{kind}" for kind in kinds], "label"), batch_size=70)
 
 
 class Changed:
@@ -97,3 +107,30 @@ def narrow(stream, batch):
 def test_a_broken_stream_is_told_what_it_fails(change, sentence):
     with pytest.raises(AssertionError, match=f"^Changed fails {sentence}: "):
         check_stream(Changed(change))
+
+
+class Forgetful(ArrayStream):
+    """Its bookmark is wrong in some way."""
+
+    def __init__(self, row):
+        stream = from_arrays(X, Y)
+        super().__init__(stream._X, stream._y, stream.schema)
+        self.row = row
+
+    def bookmark(self):
+        rows = super().bookmark()["position"]["rows"]
+        return {"position": {"rows": self.row(rows)}}
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        (lambda rows: max(rows - 20, 0), "going_on_after_any_batch_gives_the_rest"),
+        (lambda rows: min(rows, 40), "going_on_after_any_batch_gives_the_rest"),
+        (lambda rows: max(rows, 1), "a_bookmark_of_nothing_read_starts_at_the_beginning"),
+        (lambda rows: (rows,), "a_bookmark_holds_json_values"),
+    ],
+)
+def test_a_bookmark_that_is_wrong_is_told_so(row, sentence):
+    with pytest.raises(AssertionError, match=f"^Forgetful fails {sentence}"):
+        check_stream(Forgetful(row))

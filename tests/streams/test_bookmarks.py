@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fires.checks.data import as_plain
-from fires.core.errors import InputError
+from fires.core.errors import InputError, StateError
 from fires.streams import from_file
 
 
@@ -95,9 +95,8 @@ def check(make, size, places=None):
     left.append((len(whole), len(faults), json.dumps(stream.bookmark())))  # behind the last faults
     expected = known(stream)
 
-    for n_batches, n_faults, bookmark in (
-        left if places is None else {left[p % len(left)] for p in places}
-    ):
+    for place in range(len(left)) if places is None else places:
+        n_batches, n_faults, bookmark = left[place % len(left)]
         for later in (make(after=json.loads(bookmark)), stream.after(json.loads(bookmark))):
             rest, more, end = read(later, size)
             assert_same(rest, whole[n_batches:])
@@ -163,7 +162,9 @@ def table(rng):
     if rng.random() < 0.3:
         columns.append([""] * (n_rows // 2) + cells(rng, n_rows - n_rows // 2))
     make, bad = TARGETS[rng.choice(list(TARGETS))], rng.choice([0.0, 0.1, 0.5])
+    none = rng.choice([0, 0, 0, n_rows // 2])  # so many rows have no target at first
     target = [rng.choice(BAD_TARGETS) if rng.random() < bad else make(rng) for _ in range(n_rows)]
+    target[:none] = [rng.choice(["", "-"]) for _ in range(none)]
     names = [*(f"c{i}" for i in range(len(columns))), "y"]
     return names, [list(row) for row in zip(*columns, target, strict=True)]
 
@@ -187,7 +188,7 @@ def as_csv(rng, names, rows):
 
 
 def as_json_lines(rng, names, rows):
-    """The table with an object a line; numbers are numbers or text, and some lines are no object."""
+    """The table with an object a line; numbers are numbers or text, some lines are no object."""
 
     def value(text):
         if text in ("", "NA") and rng.random() < 0.7:
@@ -219,13 +220,13 @@ def as_json_lines(rng, names, rows):
     return b"\n".join(lines) + rng.choice([b"", b"\n", b"\n{\n", b"\n\n"])
 
 
-def as_frame(names, rows):
+def as_frame(rng, names, rows):
     """Columns of floats, integers or text, whatever they are."""
     series = []
     for name, column in zip(names, zip(*rows, strict=True), strict=True):
         text = pl.Series(name, [cell or None for cell in column], dtype=pl.String)
         if name != "y":
-            for dtype in (pl.Int64, pl.Float64):
+            for dtype in (pl.Int64, rng.choice([pl.Float32, pl.Float64])):
                 typed = text.cast(dtype, strict=False)
                 if typed.null_count() == text.null_count():
                     text = typed
@@ -259,10 +260,10 @@ def write(rng, folder, name, form, names, rows):
     """A table in a file of some kind; also what has to be said when it is read."""
     path = folder / name
     if form == "parquet":
-        as_frame(names, rows).write_parquet(path, row_group_size=rng.choice([7, 1000]))
+        as_frame(rng, names, rows).write_parquet(path, row_group_size=rng.choice([7, 1000]))
         return path, {}
     if form == "arrow":
-        as_frame(names, rows).write_ipc(path)
+        as_frame(rng, names, rows).write_ipc(path)
         return path, {}
     if form == "ndjson":
         data = as_json_lines(rng, names, rows)
@@ -373,3 +374,171 @@ def test_and_so_do_many(tmp_path, form, chunk):
         except Exception as error:
             error.add_note(f"check_random({seed}, folder, {form!r})")
             raise
+
+
+# Which files
+
+
+def left(path, n_batches=1, **options):
+    """The bookmark of a stream after some batches of two rows."""
+    stream = from_file(path, "y", **options)
+    assert len(list(islice(stream.batches(2), n_batches))) == n_batches
+    return json.loads(json.dumps(stream.bookmark()))
+
+
+def rows_after(path, bookmark):
+    return sum(batch.n_rows for batch in from_file(path, after=bookmark).batches(2))
+
+
+TEXT = "a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(10))
+
+
+def test_a_file_that_has_grown_is_read_on(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(TEXT)
+    bookmark, end = left(path), left(path, 5)
+    path.write_text(TEXT + "7,1\n")
+    assert (rows_after(path, bookmark), rows_after(path, end)) == (9, 1)
+    path.write_text(TEXT[:-1])  # without the last line end
+    end = left(path, 5)
+    path.write_text(TEXT + "7,1\n")
+    assert rows_after(path, end) == 1
+    path.write_text(TEXT[:-1] + "5\n7,1\n")
+    with pytest.raises(InputError, match=r"last line of .*x.csv has gone on since it was read"):
+        rows_after(path, end)
+
+
+@pytest.mark.parametrize("packing", ["", "gz"])
+def test_a_file_that_is_another_one_now_is_refused(tmp_path, packing):
+    path, other = tmp_path / "x.csv", tmp_path / "y.csv"
+    path.write_bytes(packed(TEXT.encode(), packing))
+    bookmark = left(path)
+    for text, words in [
+        (TEXT.replace("0,0", "0,1"), "x.csv is not the file that was read before"),
+        (TEXT[:-9], "x.csv is shorter than it was when it was read before"),
+    ]:
+        path.write_bytes(packed(text.encode(), packing))
+        with pytest.raises(InputError, match=words) as caught:
+            rows_after(path, bookmark)
+        assert "\n" not in str(caught.value)
+    other.write_bytes(packed(TEXT.encode(), packing))
+    with pytest.raises(InputError, match=r"y.csv stands in the place of .*x.csv"):
+        rows_after(other, bookmark)
+    path.unlink()
+    with pytest.raises(InputError, match=r"cannot read .*x.csv: No such file"):
+        rows_after(path, bookmark)
+
+
+def test_a_text_that_was_changed_before_the_place_where_it_was_left_is_refused(tmp_path):
+    path = tmp_path / "x.csv"
+    rows = [f"{i},{i % 2}\n" for i in range(20_000)]
+    path.write_text("a,y\n" + "".join(rows))
+    bookmark = left(path, 9500)
+    added = [*rows[:18_995], "12345678,1\n", *rows[18_995:]]
+    within = {"start": bookmark["position"], "n_used": 0}
+    for text, start in ((added, {}), (added, within), ([*rows[:11_000], "1,1\n" * 40_000], {})):
+        path.write_text("a,y\n" + "".join(text))
+        with pytest.raises(InputError, match=r"x.csv has been changed since it was read"):
+            rows_after(path, bookmark | start)
+    gz = tmp_path / "x.csv.gz"
+    gz.write_bytes(gzip.compress("".join(["a,y\n", *rows]).encode()))
+    bookmark = left(gz, 9500)
+    n_used, start = bookmark["n_used"], bookmark["start"]["rows"]
+    assert n_used
+    assert start == 0
+    with pytest.raises(InputError, match=r"x.csv.gz has been changed since it was read"):
+        rows_after(gz, bookmark | {"n_used": n_used - 1})
+    with pytest.raises(InputError, match=r"x.csv.gz has been changed since it was read"):
+        rows_after(gz, bookmark | {"n_used": 10**6})
+
+
+def test_a_parquet_file_of_another_size_is_another_file(tmp_path):
+    path = tmp_path / "x.parquet"
+    frame = pl.DataFrame({"a": range(10), "y": [0, 1] * 5})
+    frame.write_parquet(path)
+    bookmark = left(path)
+    assert rows_after(path, bookmark) == 8
+    pl.concat([frame, frame]).write_parquet(path)
+    with pytest.raises(InputError, match=r"x.parquet is (not the file that|shorter)"):
+        rows_after(path, bookmark)
+
+
+def test_several_files_are_the_same_up_to_the_one_that_is_read(tmp_path):
+    paths = [tmp_path / f"{i}.csv" for i in range(4)]
+    for path in paths:
+        path.write_text(TEXT)
+    bookmark = left(paths[:2], 6)
+    assert bookmark["position"]["file"] == 1
+    assert rows_after(paths[:2], bookmark) == 8
+    assert rows_after(paths, bookmark) == 28
+    with pytest.raises(InputError, match=r"2.csv stands in the place of .*1.csv"):
+        rows_after([paths[0], paths[2], paths[1]], bookmark)
+    with pytest.raises(InputError, match=r"1.csv, which was read before, is not among the files"):
+        rows_after(paths[:1], bookmark)
+    paths[1].write_text(TEXT + "7,1\n")
+    assert rows_after(paths[:2], bookmark) == 9
+    paths[0].write_text(TEXT + "7,1\n")
+    with pytest.raises(InputError, match=r"0.csv has grown since it was read to its end"):
+        rows_after(paths[:2], bookmark)
+
+
+def test_what_can_be_read_only_once_is_not_taken_up_again(tmp_path, monkeypatch):
+    stream = from_file(io.BytesIO(TEXT.encode()), "y")
+    next(stream.batches(2))
+    bookmark = json.loads(json.dumps(stream.bookmark()))
+    assert bookmark["position"]["rows"] == 2
+    words = "standard input or a pipe cannot be read again from the middle; save it to a file"
+    with pytest.raises(InputError, match=words):
+        stream.after(bookmark)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
+    with pytest.raises(InputError, match=words):
+        from_file("-", after=bookmark)
+    path = tmp_path / "x.csv"
+    path.write_text(TEXT)
+    with pytest.raises(InputError, match=words):
+        from_file(path, after=bookmark)
+
+
+def test_a_bookmark_that_is_damaged_is_said_to_be(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(TEXT)
+    bookmark = left(path)
+    for key in bookmark:
+        damaged = {name: value for name, value in bookmark.items() if name != key}
+        with pytest.raises((StateError, InputError)) as caught:
+            from_file(path, after=damaged)
+        assert "\n" not in str(caught.value)
+
+
+def test_faults_that_a_caller_cannot_bear_are_not_told_of_again(tmp_path):
+    """As with a limit for rows that cannot be used, after which the run is saved."""
+    path = tmp_path / "x.csv"
+    path.write_text("a,y\n" + "1,0\n2,1\n" * 10 + "3\n4\n5\n" + "6,0\n" * 5)
+    stream = from_file(path, "y")
+    told = []
+
+    def stop(faults):
+        told.extend(faults)
+        raise InputError("too many")
+
+    stream.on_fault = stop
+    with pytest.raises(InputError, match="too many"):
+        list(stream.batches(8))
+    bookmark = json.loads(json.dumps(stream.bookmark()))
+    assert (bookmark["position"]["rows"], bookmark["rejected"][0], len(told)) == (16, 3, 3)
+    later = from_file(path, after=bookmark)
+    batches, more, _ = read(later, 8)
+    assert (sum(batch.n_rows for batch in batches), more, later.rejected.count) == (9, [], 3)
+
+
+def test_a_label_in_new_lines_of_a_sparse_file_must_be_as_the_others_are(tmp_path):
+    path = tmp_path / "x.svm"
+    path.write_text("1 1:2\n0 2:1\n1 1:1\n")
+    stream = from_file(path)
+    assert next(stream.batches(3)).y.dtype == np.int64
+    bookmark = stream.bookmark()
+    path.write_text(path.read_text() + "0.5 1:1\n1 2:1\n1 3:1\n")
+    later = from_file(path, after=bookmark)
+    (batch,) = later.batches(3)
+    assert batch.y.tolist() == [1]
+    assert [line for line, _ in later.rejected.examples] == [4, 6]

@@ -1,7 +1,8 @@
-"""The contract of a stream: batches with names and positions, the same in every pass."""
+"""The contract of a stream: batches with names and positions, the same in every pass, and after."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import islice, pairwise
@@ -48,19 +49,23 @@ def stream_checks(
     Parameters
     ----------
     stream : Stream
-        Its first batches are read, several times over.
+        Its first batches are read, several times over. It has not been read before.
     batch_size : int
         How many rows a batch has. A stream that ends within five batches is checked to its end.
     skip : collection of str
         The names of checks that this stream does not keep, such as ``a_second_pass_is_the_same``
-        for what can be read only once.
+        for what can be read only once. The checks of bookmarks are left out by themselves for a
+        stream without the method ``bookmark``.
 
     Returns
     -------
     list of (str, callable)
         The name of each check, and a function without arguments that runs it.
     """
-    return list_checks([StreamContract(stream, batch_size)], skip)
+    contracts: list[object] = [StreamContract(stream, batch_size)]
+    if hasattr(stream, "bookmark"):
+        contracts.append(BookmarkContract(stream, batch_size, json.dumps(stream.bookmark())))
+    return list_checks(contracts, skip)
 
 
 @dataclass(frozen=True)
@@ -72,11 +77,7 @@ class StreamContract:
 
     def _batches(self, batch_size: int | None = None, n_batches: int = N_BATCHES) -> list[Any]:
         """Its first batches."""
-        reader = self._stream.batches(batch_size or self._batch_size)
-        try:
-            return list(islice(reader, n_batches))
-        finally:
-            reader.close()
+        return _first_batches(self._stream, batch_size or self._batch_size, n_batches)
 
     def columns_have_names(self) -> None:
         """Every column of X has a name of its own, which is not that of the target."""
@@ -117,7 +118,8 @@ class StreamContract:
         counted = np.cumsum([batch.n_rows for batch in batches])
         assert_array_equal([batch.position.rows for batch in batches], counted)
         for one, next_one in pairwise(batch.position for batch in batches):
-            expect(one.offset <= next_one.offset, f"{next_one} follows {one}")
+            places = [(position.file, position.offset) for position in (one, next_one)]
+            expect(places == sorted(places), f"{next_one} follows {one}")
             expect(one.bytes <= next_one.bytes, f"{next_one} follows {one}")
 
     def a_second_pass_is_the_same(self) -> None:
@@ -155,6 +157,93 @@ class StreamContract:
             with no_global_randomness(seed):
                 passes.append(self._batches())
         expect_same_rows(passes[0], passes[1])
+
+
+@dataclass(frozen=True)
+class BookmarkContract:
+    """What holds for a stream that can be left and taken up again."""
+
+    _stream: Any
+    _batch_size: int
+    _unread: str
+    """Its bookmark before it was read, as JSON."""
+
+    def _left(self) -> tuple[list[Any], list[Any]]:
+        """The first batches, and the bookmark behind each, as it is read from JSON."""
+        reader, batches, bookmarks = self._stream.batches(self._batch_size), [], []
+        for batch in islice(reader, N_BATCHES):
+            batches.append(batch)
+            bookmarks.append(json.dumps(self._stream.bookmark()))
+        reader.close()
+        return batches, [json.loads(bookmark) for bookmark in bookmarks]
+
+    def a_bookmark_holds_json_values(self) -> None:
+        """What a bookmark holds is the same after it was written down and read again."""
+        _first_batches(self._stream, self._batch_size, 1)
+        bookmark = self._stream.bookmark()
+        read = json.loads(json.dumps(bookmark))
+        expect(read == bookmark, f"{bookmark} is {read} after it was written down")
+
+    def going_on_after_any_batch_gives_the_rest(self) -> None:
+        """Rows, targets, positions and what starts anew are those of a stream that was not left."""
+        batches, bookmarks = self._left()
+        for n_read, bookmark in enumerate(bookmarks, start=1):
+            rest = batches[n_read:]
+            later = self._stream.after(bookmark)
+            expect_same_batches(_first_batches(later, self._batch_size, len(rest)), rest)
+
+    def a_stream_can_be_left_again_and_again(self) -> None:
+        """A stream that was taken up goes on from its own bookmark, batch by batch."""
+        batches, bookmarks = self._left()
+        bookmark = bookmarks[0]
+        for expected in batches[1:]:
+            later = self._stream.after(bookmark)
+            expect_same_batches(_first_batches(later, self._batch_size, 1), [expected])
+            bookmark = json.loads(json.dumps(later.bookmark()))
+
+    def a_bookmark_of_nothing_read_starts_at_the_beginning(self) -> None:
+        """Before its first batch, the stream after a bookmark is the whole stream."""
+        later = self._stream.after(json.loads(self._unread))
+        expect(later.bookmark() == json.loads(self._unread), "taking it up has changed where it is")
+        expect_same_batches(
+            _first_batches(later, self._batch_size), _first_batches(self._stream, self._batch_size)
+        )
+
+    def a_bookmark_does_not_change(self) -> None:
+        """Reading on does not write into a bookmark, nor into the stream that it is of."""
+        reader = self._stream.batches(self._batch_size)
+        batches = [next(reader)]
+        bookmark = self._stream.bookmark()
+        text = json.dumps(bookmark)
+        _first_batches(self._stream.after(bookmark), self._batch_size)
+        batches += list(islice(reader, N_BATCHES - 1))
+        reader.close()
+        expect(json.dumps(bookmark) == text, f"{text} is {json.dumps(bookmark)} now")
+        expect_same_batches(batches, _first_batches(self._stream, self._batch_size))
+
+
+def _first_batches(stream: Any, batch_size: int, n_batches: int = N_BATCHES) -> list[Any]:
+    reader = stream.batches(batch_size)
+    try:
+        return list(islice(reader, n_batches))
+    finally:
+        reader.close()
+
+
+def expect_same_batches(found: list[Any], expected: list[Any]) -> None:
+    """Expect two lists of batches to be the same, with all that comes with the rows.
+
+    Parameters
+    ----------
+    found, expected : list of batches
+        What is compared.
+    """
+    expect(len(found) == len(expected), f"{len(found)} batches, not {len(expected)}")
+    for one, other in zip(found, expected, strict=True):
+        expect(one.position == other.position, f"{one.position} is not {other.position}")
+        expect(one.restarted == other.restarted, f"{one.restarted} restart, not {other.restarted}")
+        assert_array_equal(as_plain(one.X), as_plain(other.X))
+        assert_array_equal(one.y, other.y)
 
 
 def expect_same_rows(one: list[Any], other: list[Any]) -> None:

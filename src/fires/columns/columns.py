@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from fires.columns.account import Facts
 from fires.columns.kinds import find_column, find_columns
 from fires.columns.schema import Column, Hints
 from fires.columns.statistics import TargetStatistics, labels_of
-from fires.columns.values import Cells, read_cells
+from fires.columns.values import Cells, read_cells, since_first
 from fires.core.errors import StateError
 from fires.core.validation import LARGEST, refuse_names
 from fires.kernels.finite import scan
@@ -285,7 +285,7 @@ class Columns:
         self,
         frame: pl.DataFrame,
         numbers: Numbers | None = None,
-        written: Callable[[], pl.DataFrame] | None = None,
+        written: Callable[[str], pl.Series] | None = None,
     ) -> tuple[npt.NDArray[np.float64], Columns]:
         """Turn rows into numbers, and learn from them what was not known of the columns.
 
@@ -298,9 +298,9 @@ class Columns:
             Has all the features, and maybe other columns.
         numbers : Numbers, optional
             The features that the frame lacks.
-        written : callable () -> polars.DataFrame, optional
-            Gives the frame as text, where a parser has made numbers of it: for columns that are no
-            good numbers after all.
+        written : callable (str) -> polars.Series, optional
+            Gives a column as it stands in the source, where the frame has other numbers: for those
+            that are no good numbers after all.
 
         Returns
         -------
@@ -315,7 +315,7 @@ class Columns:
         X = self._plain(frame)
         if X is not None:
             return X, self._counted(X, {})
-        known = self._opened(frame)
+        known, frame = self._opened(frame)
         cells = known._read(frame, written)
         turn, misfits = known._misfits(cells)
         if turn is None:
@@ -326,7 +326,9 @@ class Columns:
         X, known = known._with_codes(frame[:stop], cells, misfits)
         if stop == len(frame):
             return X, known
-        rest, known = known.encode(frame[stop:], None, written and (lambda: written()[stop:]))
+        rest, known = known.encode(
+            frame[stop:], None, written and (lambda name: written(name)[stop:])
+        )
         return np.concatenate([X, rest]), known
 
     def _encode_many(
@@ -359,7 +361,7 @@ class Columns:
             part.tallies,
             missing=missing,
             unreadable=unreadable,
-            misfits=part.tallies.misfits | misfits,
+            misfits={**part.tallies.misfits, **misfits},
         )
         known.changes += tuple(change._replace(place=here[change.place]) for change in part.changes)
         return X, known
@@ -497,17 +499,17 @@ class Columns:
             X[np.isin(X, numbers)] = np.nan
         return X
 
-    def _opened(self, frame: pl.DataFrame) -> Columns:
+    def _opened(self, frame: pl.DataFrame) -> tuple[Columns, pl.DataFrame]:
         """With the kinds of empty columns that have their first value in these rows."""
-        found = {}
+        found, cells = {}, []
         for column in self.used:
             if column.kind != "empty":
                 continue
-            values = read_cells(frame[column.name], column, self.hints).source
-            first = values.drop_nulls().head(1)
+            first, values = since_first(frame[column.name], self.hints)
             if len(first):
                 found[column.name] = replace(self._kind_of(first), slots=column.slots)
-        return self._with(found)
+                cells.append(values)
+        return self._with(found), frame.with_columns(cells) if cells else frame
 
     def _kind_of(self, values: pl.Series) -> Column:
         """What a column holds, by some values that came too late for a question."""
@@ -516,18 +518,17 @@ class Columns:
         return Column(column.name, "category") if column.kind == "left out" else column
 
     def _read(
-        self, frame: pl.DataFrame, written: Callable[[], pl.DataFrame] | None = None
+        self, frame: pl.DataFrame, written: Callable[[str], pl.Series] | None = None
     ) -> dict[str, Cells]:
         """The cells of all columns that are not numbers already."""
-        cells, text = {}, None
+        cells = {}
         for column in self.used:
             name, series = column.name, frame[column.name]
             ready = column.is_plain and _is_ready(series)
             if ready and not self.hints.na_values and name not in self.tallies.misfits:
                 continue
-            if not ready and written is not None and series.dtype.is_numeric():
-                text = written() if text is None else text
-                series = text[name]
+            if not ready and written is not None and series.dtype == pl.Float64:
+                series = written(name)
             cells[name] = read_cells(series, column, self.hints)
         return cells
 
@@ -712,7 +713,7 @@ class Columns:
         }
         return {
             "columns": [column.as_json() for column in self.all],
-            "hints": asdict(replace(hints, **dict.fromkeys(said, ()))) | said,
+            "hints": vars(hints) | said,
             "n_rows": tallies.n_rows,
             "missing": tallies.missing.tolist(),
             "unreadable": tallies.unreadable.tolist(),

@@ -13,7 +13,7 @@ from fires.columns.account import short
 from fires.columns.kinds import find_column
 from fires.columns.schema import NO_HINTS, Column, Hints, NumberForm
 from fires.columns.text import drop_words, tidy
-from fires.columns.values import kind_of_type, read_cells
+from fires.columns.values import kind_of_type, read_cells, since_first
 from fires.core.errors import InputError, Question
 
 TargetKind = Literal["auto", "classes", "numbers"]
@@ -126,7 +126,7 @@ class Target:
         """Whether a parser may read it as a number."""
         return self.column.is_plain
 
-    def opened(self, values: pl.Series) -> Target:
+    def opened(self, values: pl.Series) -> tuple[Target, pl.Series]:
         """The target as its first value shows it, if none was known before.
 
         Parameters
@@ -136,13 +136,15 @@ class Target:
 
         Returns
         -------
-        Target
+        target : Target
             This one, if it is known already or there is still no value.
+        values : polars.Series
+            The same; before the first value all are missing.
         """
         if self.column.kind != "empty":
-            return self
-        first = read_cells(values, self.column, self.hints).source.drop_nulls().head(1)
-        return Target.learn(first, self.hints) if len(first) else self
+            return self, values
+        first, values = since_first(values, self.hints)
+        return (Target.learn(first, self.hints) if len(first) else self), values
 
     def _ask(self, values: pl.Series) -> None:
         """Ask about labels nearly all of which are different."""

@@ -56,6 +56,37 @@ class Cells(NamedTuple):
         return self.values.is_null() & self.source.is_not_null()
 
 
+def since_first(series: pl.Series, hints: Hints = NO_HINTS) -> tuple[pl.Series, pl.Series]:
+    """Find the first value of a column of which none was known.
+
+    Parameters
+    ----------
+    series : polars.Series
+        Its cells.
+    hints : Hints
+        What the user said about the columns.
+
+    Returns
+    -------
+    first : polars.Series
+        The value, if there is one now.
+    series : polars.Series
+        The cells; what stands before that value, such as a dash, is missing, whatever the column
+        turns out to be.
+
+    Examples
+    --------
+    >>> first, series = since_first(pl.Series(["-", "Ulm", "-"]))
+    >>> first.to_list(), series.to_list()
+    (['Ulm'], [None, 'Ulm', '-'])
+    """
+    source = read_cells(series, Column(series.name, "empty"), hints).source
+    there = source.is_not_null().arg_true().head(1)
+    if len(there):
+        series = series.clear(int(there[0])).append(series[int(there[0]) :])
+    return source.gather(there), series
+
+
 def kind_of_type(dtype: pl.DataType) -> Kind | None:
     """The kind of a column that has a type.
 

@@ -156,10 +156,12 @@ def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
     """Rows under one another; files of different kinds may give a column different types."""
     if all(frame.schema == frames[0].schema for frame in frames):
         return pl.concat(frames) if len(frames) > 1 else frames[0]
-    if any(frame.columns != frames[0].columns for frame in frames):
+    names = frames[0].columns
+    if any(frame.columns != names and set(frame.columns) != set(names) for frame in frames):
         # In the rows before, a column was left out since it held numbers.
         frames = [frame.select(sorted(frame.columns)) for frame in frames]
         return pl.concat(frames, how="diagonal_relaxed")
+    frames = [frame.select(names) for frame in frames]
     types: dict[str, pl.DataType] = {}
     for frame in frames:
         for name, kind in frame.schema.items():

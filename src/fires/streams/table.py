@@ -75,8 +75,9 @@ class Chunk:
     start : Position, optional
         What makes :meth:`Table.chunks` begin with these very rows, in this order; by default where
         the last row before them ends.
-    written : callable () -> polars.DataFrame, optional
-        Gives the frame with its numbers as they are written, where a parser has read them.
+    written : callable (str) -> polars.Series, optional
+        Gives a column as it stands in the source, where the frame may have made other numbers of
+        it: for those that are no good numbers after all.
     """
 
     frame: pl.DataFrame
@@ -89,7 +90,7 @@ class Chunk:
     raw: Callable[[int], str] | None = None
     where: Callable[[int], Mapping[str, Any]] | None = None
     start: Position | None = None
-    written: Callable[[], pl.DataFrame] | None = None
+    written: Callable[[str], pl.Series] | None = None
 
     def fault(self, row: int, reason: str) -> Fault:
         """A row that cannot be used for what is in it.
@@ -243,6 +244,22 @@ def surprises_of(table: Table, new_fields: Mapping[str, int] | None = None) -> l
         f'field "{name}" is first met in line {line:,}, too late to be used'
         for name, line in found.items()
     ]
+
+
+def changed(name: str) -> InputError:
+    """Make the error that reading cannot go on where it was left.
+
+    Parameters
+    ----------
+    name : str
+        What was read.
+
+    Returns
+    -------
+    InputError
+        With one line that says so.
+    """
+    return InputError(f"{name} has been changed since it was read before")
 
 
 def unreadable(table: Table, line: int, reason: str) -> InputError:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from fires.columns.schema import N_EXAMPLES, NO_HINTS, Column, Doubt, Hints
@@ -14,7 +13,7 @@ from fires.streams.base import Batch, Position, Schema, check_batch_size
 from fires.streams.base import Bookmark as Bookmark
 from fires.streams.cutting import PlacedRows, cut
 from fires.streams.read_ahead import read_ahead
-from fires.streams.table import Chunk, Fault, Table, surprises_of, unreadable
+from fires.streams.table import Chunk, Fault, Table, changed, surprises_of, unreadable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
     from fires.columns.schema import Kind
     from fires.columns.statistics import TargetStatistics
     from fires.columns.target import Labels, Target
+
+
+_LINE_END = 2
 
 
 @dataclass(frozen=True)
@@ -446,11 +448,27 @@ class TableStream:
             self.on_fault(faults)
 
     def _noted(self, blocks: Iterable[PlacedRows]) -> Iterator[PlacedRows]:
-        """Keep what is known behind a block: it may have no more rows for a batch."""
+        """Keep what is known behind a block: it may have no more rows for a batch.
+
+        The rows that were used before must end where they ended then.
+        """
+        end, _, n_left, _ = self._left
         for block in blocks:
             if block.columns is not None:
                 self.columns = block.columns.knowing(self._left.statistics)
+            if n_left and len(block.y):
+                n_used = min(n_left, len(block.y))
+                n_left -= n_used
+                found = self._table.position(end.rows, block.places[n_used - 1])
+                # A line end may have been added to the last line of all.
+                at_end = 0 <= found.offset - end.offset <= _LINE_END
+                if not n_left and not (
+                    at_end and replace(found, bytes=end.bytes, offset=end.offset) == end
+                ):
+                    raise changed(self._table.name)
             yield block
+        if n_left:
+            raise changed(self._table.name)
 
     def _encoded(self) -> Generator[PlacedRows, None, None]:
         """Read, parse and encode the table, block by block."""
@@ -482,14 +500,13 @@ class TableStream:
                     yield _no_rows(chunk.named_faults)
                     continue
                 frame, places, numbers = chunk.frame, chunk.places, chunk.numbers
-                target = self.target = target.opened(frame[name])
-                labels = _labels(target, chunk)
+                target, values = target.opened(frame[name])
+                self.target, labels = target, _labels(target, values, chunk)
                 faults: Iterable[tuple[int, Fault]] = ()
-                written = chunk.written
+                written = _written(chunk, kinds, labels.usable)
                 if labels.usable is not None:
                     frame, places = frame.filter(labels.usable), places[labels.usable]
                     numbers = None if numbers is None else numbers.rows(labels.usable)
-                    written = written and partial(_filtered, written, labels.usable)
                 if chunk.faults or labels.usable is not None:
                     faults = _faults(chunk, labels.usable, labels.reasons)
                 _take_as_text(kinds, frame)
@@ -522,19 +539,29 @@ def _faults(
     return list(zip(before, map(chunk.named, found), strict=True))
 
 
-def _labels(target: Target, chunk: Chunk) -> Labels:
+def _labels(target: Target, values: pl.Series, chunk: Chunk) -> Labels:
     """The target of a chunk; a number that cannot be used is told of as it is written."""
-    values = chunk.frame[target.column.name]
     labels = target.read(values)
     if chunk.written is None or not values.dtype.is_numeric():
         return labels
-    if len(labels.reasons) == values.null_count():
+    if len(labels.reasons) <= values.null_count():
         return labels
-    return target.read(chunk.written()[target.column.name])
+    return target.read(chunk.written(target.column.name))
 
 
-def _filtered(written: Callable[[], pl.DataFrame], usable: npt.NDArray[Any]) -> pl.DataFrame:
-    return written().filter(usable)
+def _written(
+    chunk: Chunk, kinds: dict[str, Kind], usable: npt.NDArray[Any] | None
+) -> Callable[[str], pl.Series] | None:
+    """Give columns of the usable rows as they are in the source, and from now on let them be so."""
+    as_it_is = chunk.written
+    if as_it_is is None:
+        return None
+
+    def written(name: str) -> pl.Series:
+        kinds[name] = "category"
+        return as_it_is(name) if usable is None else as_it_is(name).filter(usable)
+
+    return written
 
 
 def _take_as_it_is_now(kinds: dict[str, Kind], before: Columns, after: Columns) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -204,14 +204,15 @@ class ArffTable(TextTable):
             chunk = self._turned(plain, kinds, places)
             if chunk is not None:
                 return [replace(chunk, raw=block.text)]
-        written = partial(self._fast, plain, dict.fromkeys(kinds, "category"))
-        frame = self._fast(plain, kinds)
+        frame: pl.DataFrame | None
+        written: Callable[[str], pl.Series] | None
+        frame, written = self._fast(plain, kinds), partial(self._written, plain)
         if frame is None:
-            frame = written()
+            frame, written = self._fast(plain, dict.fromkeys(kinds, "category")), None
         if frame is None:
             return None
-        chunk = Chunk(frame, block.lines[:-1], places, short=block.short, raw=block.text)
-        return [replace(chunk, written=cast("Callable[[], pl.DataFrame]", written))]
+        lines = block.lines[:-1]
+        return [Chunk(frame, lines, places, short=block.short, raw=block.text, written=written)]
 
     # --- sparse rows ------------------------------------------------------------------------
 

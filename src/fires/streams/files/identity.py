@@ -67,12 +67,13 @@ def refuse_others(
                 "what comes from standard input or a pipe cannot be read again from the middle",
                 hint="save it to a file and read that from its start",
             )
-        _refuse_another(found, known, finished=index < position.file)
+        _refuse_another(found, known, None if index < position.file else position.offset)
     if then is not None and len(now) <= position.file:
         raise InputError(f"{_name(then[len(now)])}, which was read before, is not among the files")
 
 
-def _refuse_another(found: Identity, known: Identity, *, finished: bool) -> None:
+def _refuse_another(found: Identity, known: Identity, offset: int | None) -> None:
+    """Raise if a file is another one; ``offset`` is where it was left, None if at its end."""
     name, size = found["name"], known["size"]
     if Path(name).name != Path(known["name"]).name:
         raise InputError(f"{name} stands in the place of {known['name']}, which was read before")
@@ -80,9 +81,13 @@ def _refuse_another(found: Identity, known: Identity, *, finished: bool) -> None
         raise InputError(f"{name} is shorter than it was when it was read before")
     with Path(name).open("rb") as file:
         head = _digest(file.read(min(size, _HEAD)))
+        file.seek(max(size - 1, 0))
+        around = file.read(2)
     if head != known["head"] or (found["size"] > size and not found["may_grow"]):
         raise InputError(f"{name} is not the file that was read before")
-    if finished and found["size"] > size:
+    if offset == size and not (around.startswith(b"\n") or around[1:] in (b"", b"\n", b"\r")):
+        raise InputError(f"the last line of {name} has gone on since it was read before")
+    if offset is None and found["size"] > size:
         raise InputError(
             f"{name} has grown since it was read to its end: its new rows would be lost",
             hint="write them to a file of their own, behind the others",

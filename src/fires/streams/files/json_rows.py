@@ -84,7 +84,7 @@ class JsonRows:
                 places,
                 short=block.short,
                 raw=block.text,
-                written=lambda: self._parse(block, dict.fromkeys(names, pl.String)),
+                written=lambda name: _parse(block, {name: pl.String})[name],
             )
         elif len(block.data) > PIECE and len(block.ends) > 1:
             at = 0
@@ -102,15 +102,12 @@ class JsonRows:
             types = {"number": pl.Float64, "integer": pl.Int64} if typed else {}
             schema = {name: types.get(kind, pl.String) for name, kind in kinds.items()}
             try:
-                frame = self._parse(block, schema)
+                frame = _parse(block, schema)
             except pl.exceptions.PolarsError:
                 continue
             self._typed = typed
             return frame if len(frame) == len(block.ends) else None
         return None
-
-    def _parse(self, block: Block, schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
-        return pl.read_ndjson(block.data, schema=schema)
 
     def _slow(self, block: Block, names: list[str], places: npt.NDArray[Any]) -> Chunk:
         """Read a block line by line."""
@@ -158,6 +155,10 @@ class JsonRows:
             for name in row:
                 if name not in self._known:
                     self.new_fields.setdefault(name, line)
+
+
+def _parse(block: Block, schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
+    return pl.read_ndjson(block.data, schema=schema)
 
 
 def _always_regular(data: bytes, n_records: int) -> bool:

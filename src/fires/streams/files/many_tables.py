@@ -88,6 +88,7 @@ class ManyTables:
                 places[:, 0] += self._before[index]
                 frame = chunk.frame.with_columns(lacking)
                 yield replace(chunk, frame=frame, places=places, source=table.name)
+                wanted.update({name: kinds[name] for name in wanted})  # it may have changed
 
 
 def _differences(first: Table, later: Iterable[Table]) -> list[str]:

@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -82,7 +83,15 @@ class ScannedTable:
             places = np.column_stack([after * (self.n_bytes or 0) // self._n_rows, after, after])
             for at in range(0, len(rows), size):
                 within = slice(at, at + size)
-                yield Chunk(rows[within], after[within], places[within])
+                written = partial(self._written, rows[within], first + at)
+                yield Chunk(rows[within], after[within], places[within], written=written)
+
+    def _written(self, rows: pl.DataFrame, first: int, name: str) -> pl.Series:
+        """A column of some rows, of the type that it has in the file if that is a number."""
+        if not self._types[name].is_numeric() or rows.schema[name] == self._types[name]:
+            return rows[name]
+        with self._plain_errors():
+            return self._frame.select(name).slice(first, len(rows)).collect()[name]
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:

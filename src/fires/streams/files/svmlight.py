@@ -31,6 +31,7 @@ MAX_FEATURES = 10_000_000
 NOT_SVMLIGHT = "not a label with pairs of index:value, the indices ascending"
 INFINITE = "a value is infinite"
 NO_LABEL = "the label is no finite number"
+NOT_WHOLE = "the label is no whole number, as those before it are"
 
 _NUMBER = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _LINE = re.compile(
@@ -289,6 +290,10 @@ class SvmlightStream:
         records = np.concatenate([part[2] for part in parts]).astype(np.int64)
         usable = np.isfinite(y)
         faults += [_fault(block, i, NO_LABEL) for i in records[~usable].tolist()]
+        if self._file.whole_labels:  # those in lines that were added since are none perhaps
+            broken = usable & (y != np.round(y))
+            faults += [_fault(block, i, NOT_WHOLE) for i in records[broken].tolist()]
+            usable &= ~broken
         infinite = np.zeros(len(y), bool)
         infinite[np.repeat(np.arange(len(y)), np.diff(X.indptr))[np.isinf(X.data)]] = True
         faults += [_fault(block, i, INFINITE) for i in records[infinite & usable].tolist()]

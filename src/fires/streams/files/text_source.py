@@ -24,6 +24,7 @@ from fires.streams.files.packing import (
     kind_of,
 )
 from fires.streams.files.text_blocks import PIECE, Block, Ints, Read, fill
+from fires.streams.table import changed
 
 Cut = Callable[..., Iterator[Block]]
 _HEAD = 4096
@@ -110,7 +111,7 @@ class TextSource:
             skip(file, offset - 1)
             around = file.read(2)
             if around[:1] != b"\n" and around[1:] not in (b"", b"\n", b"\r"):
-                raise InputError(f"{self.name} has been changed since it was read before")
+                raise changed(self.name)
         skip(file, offset)
 
     def _shorter(self) -> InputError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from itertools import compress
@@ -109,20 +109,14 @@ class TextTable:
             if chunk is not None:
                 yield chunk
                 return
-        frame, written = None, partial(self._fast, block, dict.fromkeys(kinds, "category"))
+        frame, written = None, None
         if block.regular:
-            frame = self._fast(block, kinds)
+            frame, written = self._fast(block, kinds), partial(self._written, block)
             if frame is None:
-                frame = written()
+                frame, written = self._fast(block, dict.fromkeys(kinds, "category")), None
         if frame is not None:
-            yield Chunk(
-                frame,
-                block.lines[:-1],
-                places,
-                short=block.short,
-                raw=block.text,
-                written=cast("Callable[[], pl.DataFrame]", written),
-            )
+            lines = block.lines[:-1]
+            yield Chunk(frame, lines, places, short=block.short, raw=block.text, written=written)
         elif len(block.data) > PIECE and len(block.ends) > 1:
             at = 0
             for piece in block.pieces(self._looks_regular):
@@ -153,6 +147,10 @@ class TextTable:
             self._has_missing |= missing is not None
             return frame if len(frame) == len(block.ends) else None
         return None
+
+    def _written(self, block: Block, name: str) -> pl.Series:
+        """A column of a block that could be parsed, as text."""
+        return cast(pl.DataFrame, self._fast(block, {name: "category"}))[name]
 
     def _is_plain(self, block: Block) -> bool:
         """Whether each line has as many fields as it should, and no more than fields."""
