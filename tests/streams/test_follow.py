@@ -345,6 +345,7 @@ def test_faults_are_told_with_their_lines_and_text_once(log):
         ("x.csv", ("\ufeff" + HEADER).encode("utf-16-le"), "is text in utf-16; only plain"),
         ("x.svm", b"1 1:2 3:4\n0 1:3 2:2\n", "svmlight"),
     ],
+    ids=["gzip", "Parquet", "UTF-16", "svmlight"],
 )
 def test_what_cannot_be_followed_is_said_in_one_line(tmp_path, name, data, words):
     path = tmp_path / name

@@ -6,6 +6,7 @@ import copy
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -253,9 +254,12 @@ class DurableRun:
         started, emitter = time.perf_counter(), self._service.emitter
         if emitter is not None:
             emitter.flush()
+        bookmark = None
+        with suppress(InputError):  # of some sources, nothing can be read again from the middle
+            bookmark = self._then.bookmark()
         self.folder.checkpoint(
             self.run,
-            self._then.bookmark(),
+            bookmark,
             seconds=self.seconds,
             latencies=self.latencies.state(),
             emitted=None if emitter is None else emitter.state(),

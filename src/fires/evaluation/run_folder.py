@@ -201,15 +201,15 @@ class RunFolder:
             transform=transform,
         )
 
-    def checkpoint(self, run: Run, bookmark: Mapping[str, Any], **more: Any) -> None:
+    def checkpoint(self, run: Run, bookmark: Mapping[str, Any] | None, **more: Any) -> None:
         """Save all that is needed to go on after the last record.
 
         Parameters
         ----------
         run : Run
             What has learnt.
-        bookmark : mapping
-            Where the stream is.
+        bookmark : mapping or None
+            Where the stream is; None if it cannot be read from there again.
         **more
             JSON values that belong to it.
         """

@@ -450,7 +450,8 @@ class TableStream:
     def _noted(self, blocks: Iterable[PlacedRows]) -> Iterator[PlacedRows]:
         """Keep what is known behind a block: it may have no more rows for a batch.
 
-        The rows that were used before must end where they ended then.
+        The rows that were used before must end where they ended then. A table whose positions have
+        marks looks after that itself.
         """
         end, _, n_left, _ = self._left
         for block in blocks:
@@ -462,8 +463,10 @@ class TableStream:
                 found = self._table.position(end.rows, block.places[n_used - 1])
                 # A line end may have been added to the last line of all.
                 at_end = 0 <= found.offset - end.offset <= _LINE_END
-                if not n_left and not (
-                    at_end and replace(found, bytes=end.bytes, offset=end.offset) == end
+                if (
+                    not n_left
+                    and not end.mark
+                    and not (at_end and replace(found, bytes=end.bytes, offset=end.offset) == end)
                 ):
                     raise changed(self._table.name)
             yield block
