@@ -32,7 +32,6 @@ _FORMAT = "fires-state"
 _VERSION = 3
 _HEADER = "__header__"
 _METADATA = "__metadata__"  # safetensors uses this name itself; no tensor can have it
-_PLAIN = {str, int, float, bool, type(None)}
 _LONGEST_INDEX = 100_000_000  # the limit of safetensors
 _LEAVES = frozenset({str, int, float})
 
@@ -178,18 +177,6 @@ def _encode(header: Mapping[str, Any]) -> bytes:
 
 
 def _refuse_other_keys(value: Any) -> None:
-<<<<<<< HEAD
-    if isinstance(value, dict):
-        for key in value:
-            if not isinstance(key, str):
-                raise TypeError(f"the key {key!r} is not a string")
-        value = value.values()
-    if _PLAIN.issuperset(map(type, value)):  # a million names, for instance
-        return
-    for item in value:
-        if isinstance(item, dict | list | tuple):
-            _refuse_other_keys(item)
-=======
     waiting = [value]
     while waiting:
         value = waiting.pop()
@@ -202,7 +189,6 @@ def _refuse_other_keys(value: Any) -> None:
             # There are very many texts and numbers, and telling them by their type is quick.
             if type(item) not in _LEAVES and isinstance(item, (dict, list, tuple)):
                 waiting.append(item)
->>>>>>> bookmarks
 
 
 def _storable(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
