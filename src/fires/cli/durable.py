@@ -160,6 +160,7 @@ class DurableRun:
         self.latencies = Latencies()
         self.source = Interruptible(stream, batch_size, self, rate)
         self.source.watch, self.source.on_request = self.latencies.begin, self.save
+        stream.on_idle = self._show_records
 
     @property
     def n_rows(self) -> int:
@@ -246,6 +247,12 @@ class DurableRun:
             full = records.transformed.is_full
         if full or (self._schedule is not None and self._schedule.is_due()):
             self.save()
+
+    def _show_records(self) -> None:
+        """Let others see all records, before more rows are waited for."""
+        if self.folder is not None:
+            with self.source.undisturbed():
+                self.folder.records.flush()
 
     def save(self) -> None:
         """Write a checkpoint, unless the last one is still true, or a batch is half learnt."""

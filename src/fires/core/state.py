@@ -185,10 +185,9 @@ def _refuse_other_keys(value: Any) -> None:
                 if not isinstance(key, str):
                     raise TypeError(f"the key {key!r} is not a string")
             value = value.values()
-        for item in value:
-            # There are very many texts and numbers, and telling them by their type is quick.
-            if type(item) not in _LEAVES and isinstance(item, (dict, list, tuple)):
-                waiting.append(item)
+        # There are very many texts and numbers, and telling them by their type is quick.
+        if not _LEAVES.issuperset(map(type, value)):
+            waiting += [item for item in value if isinstance(item, (dict, list, tuple))]
 
 
 def _storable(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:

@@ -247,6 +247,8 @@ class TableStream:
         The columns that one should not believe, by the first rows.
     on_fault : callable (sequence of Fault) -> None
         Told of the rows that are left out, before the batch before whose end they come.
+    on_idle : callable () -> None
+        Called where the source has no more for the moment, and will be waited for.
     max_wait : float or None
         Seconds after which rows are handed out though they are too few for a batch.
     """
@@ -259,6 +261,7 @@ class TableStream:
         self.rejected = Rejected(unit=table.unit)
         self.columns, self.target, self.doubts = columns, target, tuple(doubts)
         self.on_fault: Callable[[Sequence[Fault]], object] = len  # nobody wants to know
+        self.on_idle: Callable[[], object] = bool
         self.max_wait: float | None = None
         self._table = table
         self._new_fields: dict[str, int] = {}  # met before this stream began
@@ -450,8 +453,8 @@ class TableStream:
     def _noted(self, blocks: Iterable[PlacedRows]) -> Iterator[PlacedRows]:
         """Keep what is known behind a block: it may have no more rows for a batch.
 
-        The rows that were used before must end where they ended then. A table whose positions have
-        marks looks after that itself.
+        The rows that were used before must end where they ended then. Some tables look after that
+        themselves: what they are told apart by may have changed all the same.
         """
         end, _, n_left, _ = self._left
         for block in blocks:
@@ -463,11 +466,9 @@ class TableStream:
                 found = self._table.position(end.rows, block.places[n_used - 1])
                 # A line end may have been added to the last line of all.
                 at_end = 0 <= found.offset - end.offset <= _LINE_END
-                if (
-                    not n_left
-                    and not end.mark
-                    and not (at_end and replace(found, bytes=end.bytes, offset=end.offset) == end)
-                ):
+                same = at_end and replace(found, bytes=end.bytes, offset=end.offset) == end
+                looks_itself = getattr(self._table, "looks_after_marks", False)
+                if not n_left and not same and not looks_itself:
                     raise changed(self._table.name)
             yield block
         if n_left:
@@ -501,6 +502,7 @@ class TableStream:
                 start = _Start(chunk.start or position, columns, target)
                 if not len(chunk.lines):
                     yield _no_rows(chunk.named_faults)
+                    self.on_idle()
                     continue
                 frame, places, numbers = chunk.frame, chunk.places, chunk.numbers
                 target, values = target.opened(frame[name])
@@ -518,6 +520,8 @@ class TableStream:
                 if len(places):
                     position = self._table.position(0, places[-1])
                 yield PlacedRows(X, labels.y, places, columns, list(faults), start)
+                if chunk.short:
+                    self.on_idle()
 
 
 def _no_rows(faults: Iterable[Fault]) -> PlacedRows:

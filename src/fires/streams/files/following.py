@@ -360,6 +360,8 @@ class FollowedTable:
 
     n_bytes: int | None = None
 
+    looks_after_marks = True  # a file that was rotated is another one, with the same rows
+
     def __init__(self, table: TextTable | JsonTable, source: Follow) -> None:
         self.name, self.unit, self.head = table.name, table.unit, table.head
         self.column_names, self.renamed = table.column_names, table.renamed
