@@ -103,11 +103,7 @@ class Run:
         arrays: Arrays = {}
         for name, (_, learnt) in parts.items():
             arrays |= under(name, learnt)
-        header = {name: part for name, (part, _) in parts.items()}
-        whole, part = header["pipeline"], header["pipeline"]["selector"]
-        if part["feature_names"] == whole["feature_names"]:  # a million, maybe: once is enough
-            header["pipeline"] = whole | {"selector": part | {"feature_names": _SAME}}
-        return header, arrays
+        return {name: part for name, (part, _) in parts.items()}, arrays
 
     @classmethod
     def from_saved(cls, header: dict[str, Any], arrays: Arrays, where: str = "the run") -> Run:
@@ -126,11 +122,7 @@ class Run:
             It goes on as the other one would, to the bit.
         """
         learnt = part_of("pipeline", arrays)
-        whole = header["pipeline"]
-        if whole["selector"]["feature_names"] == _SAME:
-            names = whole["feature_names"]
-            whole = whole | {"selector": whole["selector"] | {"feature_names": names}}
-        pipeline = OnlinePipeline.from_state(whole, learnt, None, None, where)
+        pipeline = OnlinePipeline.from_state(header["pipeline"], learnt, None, None, where)
         run = cls(pipeline, pipeline.selector.n_features_in_)
         run.totals = RunTotals.from_saved(header["totals"], part_of("totals", arrays))
         run.watch.restore(header["watch"], part_of("watch", arrays))
@@ -138,7 +130,6 @@ class Run:
 
 
 _PARTS = ("pipeline", "totals", "watch")
-_SAME = "as those of the pipeline"
 
 
 class _Watched:
