@@ -155,6 +155,18 @@ def test_rows_are_not_kept_waiting_longer_than_asked(tmp_path, redis_server):
     assert "INFO batch 20 was cut by time, with 5 rows" in errors
 
 
+def test_that_rows_are_waited_for_is_said(tmp_path, redis_server):
+    redis_server.write("events", [json.dumps(row) for row in events(50)])
+    child = start(redis_server.uri("events"), *OPTIONS, "--out", tmp_path / "out")
+    assert child.stderr.readline() == (
+        f"waiting for the first 100 rows of {redis_server.uri('events')}, which tell what its "
+        "columns hold\n"
+    )
+    redis_server.write("events", [json.dumps(row) for row in events(150, 50)])
+    wait_for(lambda: (tmp_path / "out" / "steps.jsonl").exists(), child)
+    kill(child)
+
+
 def test_secrets_are_refused_before_anything_is_written(tmp_path):
     out = tmp_path / "out"
     for arguments in (

@@ -293,7 +293,7 @@ def _print(
             document = {"features": chosen} | facts | totals.as_dict()
             click.echo(json.dumps(document, ensure_ascii=False))
             return
-        print_selection(chosen, totals, facts, stream.rejected)
+        print_selection(chosen, totals, facts, stream.rejected, live=stream.n_bytes is None)
         if out is not None:
             click.echo(f"written to {out}: features.csv, state.safetensors, run.json, and more")
 
