@@ -23,6 +23,7 @@ PARTS = (
     "harness",
     "river",
     "brokers",
+    "durable",
 )
 
 

@@ -587,8 +587,12 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         pipeline._scaler_.restore(part_of("scaler", arrays))
         restore(pipeline, _FACTS, header, arrays, {}, "{}_")
         pipeline._trained_ = True
-        if header["feature_names"] is not None:
-            pipeline._restore_names(np.array(header["feature_names"], dtype=object))
+        if (names := header["feature_names"]) is not None:
+            known = getattr(selector, "feature_names_in_", None)
+            if known is not None and known.tolist() == names:  # and they have been looked at
+                pipeline.feature_names_in_ = known
+            else:
+                pipeline._restore_names(np.array(names, dtype=object))
         pipeline._restore_columns(header["columns"])
         if Value(bool).read("named_apart", header, arrays, {}):
             pipeline._named_apart_ = True

@@ -114,6 +114,11 @@ def killed_again_and_again(out, arguments, n_kills, rng, longest):
     return n_kills
 
 
+def lines_of(path):
+    """The objects in a file, one a line."""
+    return list(map(json.loads, path.read_text(encoding="utf-8").splitlines()))
+
+
 def facts(out):
     """All that a run has written down, but for timings."""
     header, arrays = read_state(out / "state.safetensors")
@@ -125,7 +130,7 @@ def facts(out):
         "run": {name: value for name, value in run.items() if not name.startswith(TIMINGS)},
         "steps": [
             {name: value for name, value in step.items() if not name.startswith("seconds")}
-            for step in map(json.loads, (out / "steps.jsonl").open())
+            for step in lines_of(out / "steps.jsonl")
         ],
         "quarantine": bad.read_text() if bad.exists() else "",
         "snapshots": {

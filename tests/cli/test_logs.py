@@ -146,3 +146,8 @@ def test_that_nobody_reads_it_does_not_end_a_run(closed, monkeypatch):
     with json_progress() as show, logs("info"):
         LOGGER.info("nobody hears this")
         show(lambda: {"rows": 1})
+
+
+def test_events_are_not_said_unless_asked_for(capsys):
+    LOGGER.warning("nobody asked")
+    assert capsys.readouterr() == ("", "")

@@ -84,7 +84,7 @@ def test_arrays_come_back_to_the_bit(scratch, arrays):
         assert found[name].dtype == native.dtype
         assert found[name].shape == native.shape
         assert found[name].tobytes() == native.tobytes()  # signs of zero and kinds of NaN too
-        assert found[name].flags.owndata
+        assert found[name].flags.aligned
         assert found[name].flags.writeable
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
@@ -14,6 +15,7 @@ from numpy.testing import assert_array_equal
 
 from fires.checks.data import as_plain
 from fires.checks.running import NamedCheck, expect, list_checks, no_global_randomness, run_checks
+from fires.core.errors import InputError
 
 N_BATCHES = 5
 
@@ -55,7 +57,7 @@ def stream_checks(
     skip : collection of str
         The names of checks that this stream does not keep, such as ``a_second_pass_is_the_same``
         for what can be read only once. The checks of bookmarks are left out by themselves for a
-        stream without the method ``bookmark``.
+        stream without the method ``bookmark``, or where that raises an InputError.
 
     Returns
     -------
@@ -63,7 +65,7 @@ def stream_checks(
         The name of each check, and a function without arguments that runs it.
     """
     contracts: list[object] = [StreamContract(stream, batch_size)]
-    if hasattr(stream, "bookmark"):
+    with suppress(AttributeError, InputError):  # it has none, or says why it has none
         contracts.append(BookmarkContract(stream, batch_size, json.dumps(stream.bookmark())))
     return list_checks(contracts, skip)
 

@@ -6,6 +6,7 @@ import copy
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -159,6 +160,7 @@ class DurableRun:
         self.latencies = Latencies()
         self.source = Interruptible(stream, batch_size, self, rate)
         self.source.watch, self.source.on_request = self.latencies.begin, self.save
+        stream.on_idle = self._show_records
 
     @property
     def n_rows(self) -> int:
@@ -246,6 +248,12 @@ class DurableRun:
         if full or (self._schedule is not None and self._schedule.is_due()):
             self.save()
 
+    def _show_records(self) -> None:
+        """Let others see all records, before more rows are waited for."""
+        if self.folder is not None:
+            with self.source.undisturbed():
+                self.folder.records.flush()
+
     def save(self) -> None:
         """Write a checkpoint, unless the last one is still true, or a batch is half learnt."""
         if self.folder is None or self._is_saved or not self.run.is_between_batches:
@@ -253,9 +261,12 @@ class DurableRun:
         started, emitter = time.perf_counter(), self._service.emitter
         if emitter is not None:
             emitter.flush()
+        bookmark = None
+        with suppress(InputError):  # of some sources, nothing can be read again from the middle
+            bookmark = self._then.bookmark()
         self.folder.checkpoint(
             self.run,
-            self._then.bookmark(),
+            bookmark,
             seconds=self.seconds,
             latencies=self.latencies.state(),
             emitted=None if emitter is None else emitter.state(),

@@ -19,6 +19,7 @@ from fires.cli.text import printable
 LEVELS = ("debug", "info", "warning", "error")
 """What ``--log-level`` takes."""
 
+logging.getLogger("fires").addHandler(logging.NullHandler())  # nothing is said unless asked for
 _PAUSE = 1.0  # seconds between two lines about progress
 _OF_A_BAR = ("description", "now", "completed", "total")
 _SECRET = re.compile(r"(\w://[^\s/@:]*):[^\s/@]+@")

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _BROKERS = ("kafka", "redis", "rediss")
 _QUERIES = ("duckdb", "sqlite")
+_PATIENCE = 3.0
+"""Seconds after which a user is told what is waited for."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +127,24 @@ class Reading:
             **self._said_of_columns(names),
             **more,
         }
-        with self._named_in_questions():
+        with self._named_in_questions(), self._saying_that_it_waits():
             return self._source()(target, **said)
+
+    @contextmanager
+    def _saying_that_it_waits(self) -> Iterator[None]:
+        """Tell the user, if a source without an end has too few rows to begin with."""
+        params = click.get_current_context().params
+        if params.get("quiet") or not (self.follow or _scheme(self.files[0]) in _BROKERS):
+            yield
+            return
+        line = f"waiting for the first 100 rows of {self.name}, which tell what its columns hold"
+        timer = Timer(_PATIENCE, say, [line])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _source(self) -> Callable[..., TableStream]:
         """What makes a stream of the source that the user has named."""

@@ -293,7 +293,7 @@ def _print(
             document = {"features": chosen} | facts | totals.as_dict()
             click.echo(json.dumps(document, ensure_ascii=False))
             return
-        print_selection(chosen, totals, facts, stream.rejected)
+        print_selection(chosen, totals, facts, stream.rejected, live=stream.n_bytes is None)
         if out is not None:
             click.echo(f"written to {out}: features.csv, state.safetensors, run.json, and more")
 
@@ -332,6 +332,11 @@ def _newest(folder: RunFolder, quiet: bool) -> Checkpoint | None:
     saved, damaged = folder.newest_checkpoint()
     for line in damaged:
         say(f"a checkpoint cannot be used: {line}")
+    if saved is not None and saved.facts["bookmark"] is None:
+        raise InputError(
+            f"{folder.path} was learnt from what cannot be read again from the middle",
+            hint="what it had learnt can be used all the same; of a query, give --position COL",
+        )
     if not quiet:
         rows = 0 if saved is None else saved.run.totals.n_rows
         where = f"after {rows:,} rows" if rows else "with the first row: it has no checkpoint yet"

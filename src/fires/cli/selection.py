@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 
 def print_selection(
-    chosen: list[dict[str, Any]], totals: RunTotals, run: dict[str, Any], rejected: Rejected
+    chosen: list[dict[str, Any]],
+    totals: RunTotals,
+    run: dict[str, Any],
+    rejected: Rejected,
+    *,
+    live: bool,
 ) -> None:
     """Print the result of a run.
 
@@ -29,6 +34,8 @@ def print_selection(
         What is known of the run.
     rejected : Rejected
         The rows that could not be used.
+    live : bool
+        Whether rows came as they were made: then it matters how long a batch took.
     """
     from rich.console import Console
 
@@ -47,6 +54,9 @@ def print_selection(
     facts = [f"{totals.n_rows:,} rows in {run['seconds']:.1f} s"]
     facts += if_known("stability {:.3f}", totals.stability)
     click.echo(", ".join(facts))
+    if live and run["latency"]["p50"] is not None:
+        p50, p99 = (1000.0 * run["latency"][name] for name in ("p50", "p99"))
+        click.echo(f"a batch took {p50:.3g} ms, one in a hundred {p99:.3g} ms or more")
     if rows := score_rows(totals, len(chosen), run["n_features"]):
         click.echo()
         console.print(score_table(rows))

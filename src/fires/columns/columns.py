@@ -162,6 +162,7 @@ class Columns:
     def _know(self, columns: tuple[Column, ...]) -> None:
         """Keep at hand what is asked for with every batch: there may be very many columns."""
         self.all = columns
+        self._written: dict[str, Any] = {}  # what a state has to hold; copies share it
         self.used = tuple(column for column in columns if column.kind != "left out")
         self._places = {column.name: place for place, column in enumerate(self.used)}
         slots = np.array([column.slots for column in self.used], dtype=np.intp)
@@ -705,19 +706,22 @@ class Columns:
         dict
             JSON values.
         """
-        tallies, hints = self.tallies, self.hints
+        tallies, hints, written = self.tallies, self.hints, self._written
+        if not written:
+            written["columns"] = [column.as_json() for column in self.all]
+            written["facts"] = account.facts_as_json(self)
         said = {
             name: list(getattr(hints, name)) for name in ("categorical", "numeric", "na_values")
         }
         return {
-            "columns": [column.as_json() for column in self.all],
+            "columns": written["columns"],
             "hints": vars(hints) | said,
             "n_rows": tallies.n_rows,
             "missing": tallies.missing.tolist(),
             "unreadable": tallies.unreadable.tolist(),
             "misfits": {name: list(texts) for name, texts in tallies.misfits.items()},
             "statistics": None if self.statistics is None else self.statistics.as_json(),
-            "facts": account.facts_as_json(self),
+            "facts": written["facts"],
             "examples": {name: account.short(text) for name, text in tallies.examples.items()},
             "changes": [
                 [change.row, change.place, change.before.as_json(), change.after.as_json()]

@@ -19,8 +19,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
 
 from fires.core.errors import StateError
 
@@ -106,12 +106,12 @@ def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     """
     try:
         with open(path, "rb") as file:
-            return _read(file)
+            return _read(file, path)
     except StateError as error:
         raise StateError(f"{os.fspath(path)!r} {error}") from None
 
 
-def _read(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
+def _read(file: BinaryIO, path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     """Decode an open state file; the caller adds the path to error messages."""
     start = file.read(8)
     length = int.from_bytes(start, "little")
@@ -134,7 +134,9 @@ def _read(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
             f"this one reads format {_VERSION}: upgrade fires."
         )
     try:
-        tensors = load(start + index + file.read())
+        with safe_open(path, "np") as opened:
+            names: list[str] = opened.keys()
+            tensors: Arrays = {name: opened.get_tensor(name) for name in names}
         intact = version >= 1 and metadata["checksum"] == _checksum(tensors, version)
         header = json.loads(tensors.pop(_HEADER).tobytes())
     except (SafetensorError, KeyError, ValueError, RecursionError):
@@ -147,7 +149,7 @@ def _read(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
         for part in (header, header.get("selector")):
             if isinstance(part, dict):
                 part.setdefault("columns", None)
-    return header, {name: tensors[name].copy() for name in sorted(tensors)}
+    return header, {name: tensors[name] for name in sorted(tensors)}
 
 
 def _add_what_format_1_left_out(header: dict[str, Any], arrays: set[str], part: str = "") -> None:
@@ -183,10 +185,9 @@ def _refuse_other_keys(value: Any) -> None:
                 if not isinstance(key, str):
                     raise TypeError(f"the key {key!r} is not a string")
             value = value.values()
-        for item in value:
-            # There are very many texts and numbers, and telling them by their type is quick.
-            if type(item) not in _LEAVES and isinstance(item, (dict, list, tuple)):
-                waiting.append(item)
+        # There are very many texts and numbers, and telling them by their type is quick.
+        if not _LEAVES.issuperset(map(type, value)):
+            waiting += [item for item in value if isinstance(item, (dict, list, tuple))]
 
 
 def _storable(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:

@@ -142,9 +142,10 @@ def check_names(names: Names) -> None:
     names : ndarray
         The names.
     """
-    if not all(isinstance(name, str) for name in names):
+    plain = names.tolist()  # of which Python makes a set much sooner than of an array
+    if not all(issubclass(kind, str) for kind in set(map(type, plain))):
         raise TypeError("Feature names must be text.")
-    if len(set(names)) < len(names):
+    if len(set(plain)) < len(plain):
         twice = next(name for name in names if list(names).count(name) > 1)
         raise ValueError(f"Column names must be unique; {twice!r} occurs more than once.")
 

@@ -15,6 +15,7 @@ Made = TypeVar("Made")
 
 FOLDER = "checkpoints"
 _KEPT = 2
+_LONG = 1000
 _NAME = re.compile(r"\d{12}\.safetensors")
 _SHARE = 0.05
 """Of the time of a run that checkpoints may take."""
@@ -43,7 +44,8 @@ class Checkpoints:
             What a run needs to go on.
         """
         self.folder.mkdir(exist_ok=True)
-        write_state(self.folder / f"{n_batches:012d}.safetensors", header, arrays)
+        path = self.folder / f"{n_batches:012d}.safetensors"
+        write_state(path, said_once(header), arrays)
         for old in self.paths()[_KEPT:]:
             old.unlink(missing_ok=True)
 
@@ -65,8 +67,9 @@ class Checkpoints:
         damaged: list[str] = []
         for path in self.paths():
             try:
-                return use(read_state(path), path), damaged
-            except (StateError, OSError) as error:
+                header, arrays = read_state(path)
+                return use((said_again(header), arrays), path), damaged
+            except (StateError, OSError, LookupError) as error:
                 damaged.append(str(error))
         return None, damaged
 
@@ -87,6 +90,70 @@ class Checkpoints:
         if self.folder.is_dir():
             for path in self.folder.iterdir():
                 path.unlink()
+
+
+def said_once(header: Mapping[str, Any]) -> dict[str, Any]:
+    """A header in which long lists that are the same are there once.
+
+    The names of the features, and what is known of the columns, belong to several parts of a run.
+    With very many columns, most of a checkpoint would be these, over and over.
+
+    Parameters
+    ----------
+    header : mapping
+        JSON values.
+
+    Returns
+    -------
+    dict
+        JSON values, which :func:`said_again` turns back.
+
+    Examples
+    --------
+    >>> names = list(range(2000))
+    >>> once = said_once({"a": {"names": names}, "b": {"names": names}})
+    >>> once["a"], once["b"], len(once["lists"])
+    ({'names': {'list': 0}}, {'names': {'list': 0}}, 1)
+    >>> said_again(once) == {"a": {"names": names}, "b": {"names": names}}
+    True
+    """
+    lists: list[list[Any]] = []
+
+    def reduced(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: reduced(part) for name, part in value.items()}
+        if not isinstance(value, list) or len(value) < _LONG:
+            return value
+        if value not in lists:
+            lists.append(value)
+        return {"list": lists.index(value)}
+
+    return {**reduced(header), "lists": lists}
+
+
+def said_again(header: Mapping[str, Any]) -> dict[str, Any]:
+    """The header that :func:`said_once` has reduced.
+
+    Parameters
+    ----------
+    header : mapping
+        JSON values.
+
+    Returns
+    -------
+    dict
+        JSON values.
+    """
+    lists = header["lists"]
+
+    def whole(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        if value.keys() == {"list"} and isinstance(value["list"], int):
+            return lists[value["list"]]
+        return {name: whole(part) for name, part in value.items()}
+
+    return {name: whole(part) for name, part in header.items() if name != "lists"}
 
 
 class Schedule:

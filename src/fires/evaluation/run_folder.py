@@ -142,10 +142,12 @@ class RunFolder:
         facts : mapping
             What goes into ``run.json``.
         """
-        if not self._resumed:
-            self._set_aside()
         self._began = True
-        if not self._resumed:
+        if self._resumed:
+            for draft in self.path.rglob(".fires-*.tmp"):  # what a killed process was writing
+                draft.unlink()
+        else:
+            self._set_aside()
             self._write(_OPTIONS, options)
         self._write_run({"status": "running", "records": VERSION} | dict(facts))
 
@@ -199,15 +201,15 @@ class RunFolder:
             transform=transform,
         )
 
-    def checkpoint(self, run: Run, bookmark: Mapping[str, Any], **more: Any) -> None:
+    def checkpoint(self, run: Run, bookmark: Mapping[str, Any] | None, **more: Any) -> None:
         """Save all that is needed to go on after the last record.
 
         Parameters
         ----------
         run : Run
             What has learnt.
-        bookmark : mapping
-            Where the stream is.
+        bookmark : mapping or None
+            Where the stream is; None if it cannot be read from there again.
         **more
             JSON values that belong to it.
         """

@@ -101,6 +101,11 @@ class RunRecords:
             self._recorder.snapshot(step, selector)
         self._bad_length = self._bad.length  # more may come before the next batch is whole
 
+    def flush(self) -> None:
+        """Let others see all records so far."""
+        self._steps.flush()
+        self._bad.flush()
+
     def saved(self) -> dict[str, int]:
         """Let all of it reach the disk.
 

@@ -148,6 +148,8 @@ class MessageTable:
     renamed: tuple[tuple[str, str], ...] = ()
     head = b""
 
+    looks_after_marks = True  # by a checksum of the block
+
     def __init__(self, broker: Broker, names: Iterable[str] | None = None) -> None:
         self.name, self.unit = broker.name, broker.unit
         self.position, self.lag = broker.position, broker.lag

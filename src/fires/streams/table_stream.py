@@ -153,6 +153,7 @@ def stream_of(
     from fires.streams.sampling import choose_columns, read_sample
 
     if after is not None:
+        _refuse_bookmark(table)
         stream = TableStream.at(table, after)
         wanted = {*(c.name for c in stream.columns.used), stream.schema.target}
         if wanted - set(table.column_names):
@@ -176,6 +177,30 @@ def stream_of(
     if not columns.names:
         raise InputError(f"{table.name} has no column that can be used besides the target")
     return TableStream(table, columns, target, doubts)
+
+
+def start_of(bookmark: Bookmark) -> Position:
+    """Where reading will go on: at the block of rows in which the last batch ended.
+
+    Parameters
+    ----------
+    bookmark : dict
+        What :meth:`TableStream.bookmark` gave.
+
+    Returns
+    -------
+    Position
+    """
+    try:
+        return Position(**bookmark["start"])
+    except (KeyError, TypeError) as error:
+        raise StateError(f"the bookmark is damaged ({error!r})") from None
+
+
+def _refuse_bookmark(table: Table) -> None:
+    """Raise if reading cannot go on later."""
+    if reason := getattr(table, "no_bookmark", ""):
+        raise InputError(reason)
 
 
 def doubts_of(sample: pl.DataFrame, columns: Columns, target: Target) -> tuple[Doubt, ...]:
@@ -222,6 +247,8 @@ class TableStream:
         The columns that one should not believe, by the first rows.
     on_fault : callable (sequence of Fault) -> None
         Told of the rows that are left out, before the batch before whose end they come.
+    on_idle : callable () -> None
+        Called where the source has no more for the moment, and will be waited for.
     max_wait : float or None
         Seconds after which rows are handed out though they are too few for a batch.
     """
@@ -234,6 +261,7 @@ class TableStream:
         self.rejected = Rejected(unit=table.unit)
         self.columns, self.target, self.doubts = columns, target, tuple(doubts)
         self.on_fault: Callable[[Sequence[Fault]], object] = len  # nobody wants to know
+        self.on_idle: Callable[[], object] = bool
         self.max_wait: float | None = None
         self._table = table
         self._new_fields: dict[str, int] = {}  # met before this stream began
@@ -311,7 +339,13 @@ class TableStream:
         -------
         dict
             JSON values, for :meth:`after`.
+
+        Raises
+        ------
+        InputError
+            If the source cannot be read on from any place.
         """
+        _refuse_bookmark(self._table)
         position, start, n_used, statistics = self._left
         return {
             "position": asdict(position),
@@ -419,7 +453,8 @@ class TableStream:
     def _noted(self, blocks: Iterable[PlacedRows]) -> Iterator[PlacedRows]:
         """Keep what is known behind a block: it may have no more rows for a batch.
 
-        The rows that were used before must end where they ended then.
+        The rows that were used before must end where they ended then. Some tables look after that
+        themselves: what they are told apart by may have changed all the same.
         """
         end, _, n_left, _ = self._left
         for block in blocks:
@@ -431,9 +466,9 @@ class TableStream:
                 found = self._table.position(end.rows, block.places[n_used - 1])
                 # A line end may have been added to the last line of all.
                 at_end = 0 <= found.offset - end.offset <= _LINE_END
-                if not n_left and not (
-                    at_end and replace(found, bytes=end.bytes, offset=end.offset) == end
-                ):
+                same = at_end and replace(found, bytes=end.bytes, offset=end.offset) == end
+                looks_itself = getattr(self._table, "looks_after_marks", False)
+                if not n_left and not same and not looks_itself:
                     raise changed(self._table.name)
             yield block
         if n_left:
@@ -467,6 +502,7 @@ class TableStream:
                 start = _Start(chunk.start or position, columns, target)
                 if not len(chunk.lines):
                     yield _no_rows(chunk.named_faults)
+                    self.on_idle()
                     continue
                 frame, places, numbers = chunk.frame, chunk.places, chunk.numbers
                 target, values = target.opened(frame[name])
@@ -484,6 +520,8 @@ class TableStream:
                 if len(places):
                     position = self._table.position(0, places[-1])
                 yield PlacedRows(X, labels.y, places, columns, list(faults), start)
+                if chunk.short:
+                    self.on_idle()
 
 
 def _no_rows(faults: Iterable[Fault]) -> PlacedRows:

@@ -6,7 +6,7 @@ import select
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from fires.core.errors import InputError
 from fires.streams.files.identity import Identity, identity_of
@@ -14,6 +14,20 @@ from fires.streams.files.packing import N_MAGIC, Damaged
 
 _AT_ONCE = 1 << 18
 """Bytes asked of a pipe at once; most give 64 KB."""
+
+
+class ByteSource(Protocol):
+    """What a text can be read from: a :class:`File`, a :class:`Pipe`, or a file that grows."""
+
+    n_bytes: int | None
+    magic: bytes
+    identity: Identity | None
+
+    def open(self, again: bool) -> AbstractContextManager[Any]:
+        """Start at the beginning."""
+
+    def ready(self, seconds: float) -> bool:
+        """Tell whether there is something to read."""
 
 
 class File:

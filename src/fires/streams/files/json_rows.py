@@ -74,7 +74,7 @@ class JsonRows:
         """
         names = [name for name in self.column_names if name in kinds]
         frame = None
-        if self._nested.isdisjoint(names):
+        if self._nested.isdisjoint(names) and len(block.ends):
             frame = self._fast(block, {name: kinds[name] for name in names})
         if frame is not None:
             self._look_for_new_fields(block)

@@ -6,11 +6,15 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from fires.core.errors import InputError
+from fires.streams.base import Position
+from fires.streams.files.arff import ArffTable, looks_like_arff
 from fires.streams.files.byte_sources import File, Pipe, plain_errors
+from fires.streams.files.following import Follow, FollowedTable
 from fires.streams.files.json_table import JsonTable
 from fires.streams.files.many_tables import ManyTables
 from fires.streams.files.options import FOUND_OUT, TextOptions
@@ -74,6 +78,51 @@ def open_table(
     return ManyTables(tables)
 
 
+def open_followed(
+    source: Source | Sequence[Source],
+    options: TextOptions = FOUND_OUT,
+    block_size: int = BLOCK,
+    start: Position | None = None,
+) -> FollowedTable:
+    """Open a file that grows, and may be rotated.
+
+    Parameters
+    ----------
+    source : path
+        The file.
+    options : TextOptions
+        What the user says about the text.
+    block_size : int
+        Bytes of text to parse at once.
+    start : Position, optional
+        Where reading will go on.
+
+    Returns
+    -------
+    FollowedTable
+        What is in it.
+    """
+    if isinstance(source, Sequence) and not isinstance(source, str) and len(source) == 1:
+        source = source[0]
+    if not isinstance(source, (str, os.PathLike)) or source == "-":
+        raise InputError("only one file can be followed, by its name")
+    name = str(source)
+    with plain_errors(name):
+        file = Follow(Path(source), start or Position())
+        if file.header is not None and (delimiter := file.delimiter):
+            options = replace(options, delimiter=delimiter)
+        kind = kind_of(file.magic)
+        if kind == "text":
+            text = TextSource(name, file, options.encoding)
+            kind = f"text in {text.encoding}"
+            if text.is_direct:
+                table = _text_table(text, options, block_size)
+                if isinstance(table, (TextTable, JsonTable)) and not isinstance(table, ArffTable):
+                    return FollowedTable(table, file)
+                kind = "ARFF"
+        raise InputError(f"{name} is {kind}; only plain text in UTF-8 can be followed")
+
+
 def _open(
     source: Source,
     options: TextOptions,
@@ -124,6 +173,10 @@ def _text_table(
     """Find out what a text holds by its ending and its first line."""
     endings = set(Path(text.name.lower()).suffixes)
     first = text.first_line(options.comment or "#")
+    if first.startswith(b"%"):
+        first = text.first_line("%")
+    if ".arff" in endings or looks_like_arff(first):
+        return ArffTable(text, block_size)
     if _ARRAY.match(first):
         raise InputError(
             f"{text.name} is a JSON array; write one object per line, for instance with jq -c '.[]'"

@@ -10,12 +10,13 @@ from fires.columns.schema import NO_HINTS, Column, Hints
 from fires.core.errors import InputError
 from fires.streams.base import Bookmark
 from fires.streams.files.text_blocks import BLOCK
-from fires.streams.table_stream import TableStream, doubts_of, stream_of
+from fires.streams.table_stream import TableStream, doubts_of, start_of, stream_of
 
 if TYPE_CHECKING:
     from fires.columns.target import Target
     from fires.streams.files.opening import Source
     from fires.streams.files.options import TextOptions
+    from fires.streams.table import Table
 
 
 def from_file(
@@ -37,6 +38,7 @@ def from_file(
     header: bool = True,
     comment: str | None = None,
     keep_doubtful: bool = True,
+    follow: bool = False,
     after: Bookmark | None = None,
     block_size: int = BLOCK,
 ) -> TableStream:
@@ -90,6 +92,10 @@ def from_file(
     keep_doubtful : bool
         Whether ids, clocks and copies of other columns are features all the same. What is doubted
         is in ``doubts``; see :func:`fires.columns.find_doubts`.
+    follow : bool
+        The file grows: the stream has no end, and waits for more lines. It goes on with the next
+        file where this one is rotated, that is renamed or made empty; see
+        :mod:`fires.streams.files.following`.
     after : dict, optional
         The ``bookmark()`` of an earlier stream of this table: reading goes on behind its last
         batch, and what the columns hold is as it was there, whatever else is said here.
@@ -119,7 +125,10 @@ def from_file(
     >>> [(column["name"], column["unreadable"]) for column in stream.columns.describe()]
     [('age', 1), ('town', 0)]
     """
-    from fires.streams.files.opening import open_table  # polars takes a while to load
+    from fires.streams.files.opening import (  # polars takes a while to load
+        open_followed,
+        open_table,
+    )
     from fires.streams.files.options import TextOptions
     from fires.streams.files.svmlight import SvmlightFile, SvmlightStream
 
@@ -128,7 +137,11 @@ def from_file(
     )
     options = TextOptions(delimiter, encoding, header, comment)
     counted = None if after is None else after.get("svmlight")
-    table = open_table(path, options, block_size, counted)
+    table: Table | SvmlightFile
+    if follow:
+        table = open_followed(path, options, block_size, None if after is None else start_of(after))
+    else:
+        table = open_table(path, options, block_size, counted)
     if isinstance(table, SvmlightFile):
         return cast("TableStream", SvmlightStream(table, after))  # it can do the same
     return stream_of(

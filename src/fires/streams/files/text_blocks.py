@@ -33,7 +33,7 @@ PATIENCE = 0.1
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
 
 Ints = npt.NDArray[np.int64]
-Read: TypeAlias = Callable[[int], bytes]
+Read: TypeAlias = Callable[[int], bytes | None]
 Ready: TypeAlias = Callable[[float], bool]
 
 
@@ -126,7 +126,8 @@ def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list
     Parameters
     ----------
     read : callable
-        ``read(n)`` returns at most n bytes, and none at the end, as files do.
+        ``read(n)`` returns at most n bytes, and none at the end, as files do; None in the place of
+        bytes says that there are no more for now.
     ready : callable
         ``ready(seconds)`` tells whether ``read`` would return within so many seconds.
     size : int
@@ -162,6 +163,8 @@ def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list
         except (Damaged, OSError):  # the next call meets it again
             if not pieces:
                 raise
+            break
+        if data is None:
             break
         if not data:
             return pieces, True
@@ -304,7 +307,11 @@ def _cut(
     while not final or rest:
         pieces, short = [rest], False
         if not final:
-            more, final = fill(read, ready, size - len(rest))
+            wanted = size - len(rest)
+            more, final = fill(read, ready, wanted)
+            if not more and not final and wanted > 0:  # there is nothing for now
+                yield _nothing(line)
+                continue
             pieces += more
             short = not final and sum(map(len, pieces)) < size
         buffer, rest = (b"".join(pieces), b"") if final else _whole_lines(pieces)
@@ -327,6 +334,11 @@ def _cut(
         line = int(lines[-1]) - 1
         offset += stop
         rest = buffer[stop:] + rest
+
+
+def _nothing(line: int) -> Block:
+    """A block without records: it hands the word to the caller while a source has no more."""
+    return Block(b"", np.empty(0, np.int64), np.array([line + 1]), regular=False, short=True)
 
 
 def _whole_lines(pieces: list[bytes]) -> tuple[bytes, bytes]:

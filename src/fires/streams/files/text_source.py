@@ -12,7 +12,7 @@ import numpy as np
 
 from fires.core.errors import InputError
 from fires.streams.base import Position
-from fires.streams.files.byte_sources import File, Pipe, skip
+from fires.streams.files.byte_sources import ByteSource, skip
 from fires.streams.files.decoding import Decoded, encoding_of
 from fires.streams.files.packing import (
     ADVICE,
@@ -39,7 +39,7 @@ class TextSource:
     ----------
     name : str
         What messages call it.
-    source : File or Pipe
+    source : File, Pipe or Follow
         Where its bytes come from.
     encoding : str, optional
         How it was written, where that should not be found out.
@@ -54,7 +54,7 @@ class TextSource:
         What tells the file from another one; None for a pipe.
     """
 
-    def __init__(self, name: str, source: File | Pipe, encoding: str | None = None) -> None:
+    def __init__(self, name: str, source: ByteSource, encoding: str | None = None) -> None:
         self.name = name
         self.n_bytes = source.n_bytes
         self.identity = source.identity
@@ -93,7 +93,7 @@ class TextSource:
             where they are.
         """
         with self._source.open(again) as file:
-            if self._is_direct:
+            if self.is_direct:
                 self._go_to(file, offset)
                 yield file.read, lambda ends: None
                 return
@@ -175,7 +175,7 @@ class TextSource:
             ) from error
 
     @property
-    def _is_direct(self) -> bool:
+    def is_direct(self) -> bool:
         """Whether the bytes of the source are those of the text."""
         return self._packing is None and self._plain
 

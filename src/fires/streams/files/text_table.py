@@ -18,7 +18,7 @@ from fires.core.validation import LARGEST
 from fires.kernels.finite import scan
 from fires.streams.base import Position
 from fires.streams.files.byte_sources import plain_errors
-from fires.streams.files.header import read_header
+from fires.streams.files.header import Header, read_header
 from fires.streams.files.options import TextOptions
 from fires.streams.files.records import is_utf8, walk
 from fires.streams.files.text_blocks import (
@@ -48,25 +48,37 @@ class TextTable:
         What the user says about it.
     block_size : int
         Bytes of text to parse at once.
+    header : Header, optional
+        What stands before the records, if it is known.
+
+    Attributes
+    ----------
+    body : Position
+        Where the first record behind the header starts.
+    delimiter : str
+        What separates the fields.
     """
 
     unit = "line"
     position = staticmethod(position_in_file)
 
-    def __init__(self, text: TextSource, options: TextOptions, block_size: int) -> None:
+    def __init__(
+        self, text: TextSource, options: TextOptions, block_size: int, header: Header | None = None
+    ) -> None:
         self.name = text.name
         self.n_bytes = text.n_bytes
         self.head = text.head
         self.files = [text.identity]
         self._text = text
         self._has_missing = False
-        with text.open(again=True) as (read, _):
-            header = read_header(read, text.name, options, text.ready)
+        if header is None:
+            with text.open(again=True) as (read, _):
+                header = read_header(read, text.name, options, text.ready)
         self.column_names = header.names
         self.renamed = header.renamed
-        self._delimiter = header.delimiter
+        self.delimiter = header.delimiter
         self._comment = options.comment
-        self._body = Position(offset=header.n_bytes, line=header.n_lines)
+        self.body = Position(offset=header.n_bytes, line=header.n_lines)
         form: dict[str, Any] = {
             "delimiter": header.delimiter,
             "width": len(header.names),
@@ -79,7 +91,7 @@ class TextTable:
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
         """Read the records in order; see :meth:`Table.chunks`."""
-        start = self._body if start.offset == 0 else start
+        start = self.body if start.offset == 0 and start.mark is None else start
         blocks = self._text.blocks(self._cut, start, again=n_rows is not None)
         if self.n_bytes is not None:  # a pipe may keep the reader waiting, a file does not
             blocks = read_ahead(blocks)
@@ -125,7 +137,7 @@ class TextTable:
                 frame = pl.read_csv(
                     block.data,
                     has_header=False,
-                    separator=self._delimiter,
+                    separator=self.delimiter,
                     schema=schema,
                     columns=wanted,
                     null_values=missing,
@@ -149,7 +161,7 @@ class TextTable:
             or not (data.isascii() or is_utf8(data.decode("utf-8", "surrogateescape")))
         ):
             return False
-        at = np.flatnonzero(np.frombuffer(block.data, np.uint8) == ord(self._delimiter))
+        at = np.flatnonzero(np.frombuffer(block.data, np.uint8) == ord(self.delimiter))
         stops = block.ends - (block.ends[-1] - len(block.data))
         n_each = np.diff(np.searchsorted(at, stops), prepend=0)
         return bool((n_each == len(self.column_names) - 1).all())
@@ -160,7 +172,7 @@ class TextTable:
         A frame has much to do for each column however few the rows are.
         """
         width, n_rows = len(self.column_names), len(block.ends)
-        text = block.data.replace(self._delimiter.encode(), b"\n")
+        text = block.data.replace(self.delimiter.encode(), b"\n")
         cells = pl.read_csv(text, has_header=False, schema={"": pl.String}).to_series()
         if len(cells) != width * n_rows:
             return None
@@ -190,7 +202,7 @@ class TextTable:
         """Read a block record by record; all columns stay text."""
         rows, good, faults = [], [], []
         width = len(self.column_names)
-        found = walk(block.data, self._delimiter, width, comment=self._comment)
+        found = walk(block.data, self.delimiter, width, comment=self._comment)
         for i, (_, row) in enumerate(found):
             if isinstance(row, str):
                 faults.append(Fault(int(block.lines[i]), row, block.text(i)))

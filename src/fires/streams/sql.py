@@ -1,0 +1,448 @@
+"""The rows that a query finds in a database of DuckDB or SQLite."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import tempfile
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.columns.schema import Hints, Kind
+from fires.core.errors import InputError, closest
+from fires.core.optional import require
+from fires.streams.base import Position
+from fires.streams.table import Chunk
+from fires.streams.table_stream import Bookmark, TableStream, stream_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fires.columns.target import Target
+
+_CHUNK_CELLS = 1_000_000
+"""How much is handed out at once."""
+_PATIENCE = 5.0
+"""Seconds to wait for another program that writes to a database of SQLite."""
+_MEMORY = "1GB"
+"""How much DuckDB may use; it puts what is more into temporary files."""
+_PLACE = "the place of each row"
+"""What the position column is called among the others."""
+
+
+def from_sql(
+    uri: str,
+    target: str | Target | None = None,
+    *,
+    position: str | None = None,
+    exclude: Sequence[str] = (),
+    holds: Literal["auto", "classes", "numbers"] = "auto",
+    max_categories: int = 1000,
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    na_values: Sequence[str] = (),
+    decimal: str | None = None,
+    thousands: str | None = None,
+    dates: Literal["day-first", "month-first"] | None = None,
+    categories: Literal["target", "codes"] = "target",
+    keep_doubtful: bool = True,
+    after: Bookmark | None = None,
+) -> TableStream:
+    """Make a stream of the rows that a query finds. The database is only read.
+
+    Parameters
+    ----------
+    uri : str
+        ``duckdb:PATH?QUERY`` or ``sqlite:PATH?QUERY``, where the query is one that only reads.
+    target : str, or Target
+        The column to predict; as in :func:`fires.streams.from_file`.
+    position : str, optional
+        A column of the query that is different in each row, such as a key or a time: rows come in
+        its order, and reading can go on behind any of them. It is no feature. Without it, rows
+        come in the order in which the database finds them, and no bookmark can be had.
+    exclude, holds, max_categories, categorical, numeric, na_values, decimal, thousands, dates
+        As in :func:`fires.streams.from_file`.
+    categories, keep_doubtful
+        As in :func:`fires.streams.from_file`.
+    after : dict, optional
+        The ``bookmark()`` of an earlier stream of this query: reading goes on behind its last
+        batch, and what the columns hold is as it was there, whatever else is said here.
+
+    Returns
+    -------
+    TableStream
+        The stream. It ends where the query does.
+
+    Raises
+    ------
+    InputError
+        With one line that says what is wrong with the database, the query or the columns. Two
+        rows with the same position are met while reading.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = folder + "/shop.db"
+    ...     with closing(sqlite3.connect(path)) as database:
+    ...         _ = database.execute("create table sales (id, price, paid)")
+    ...         _ = database.execute("insert into sales values (2, 1.5, 'no'), (1, 3, 'yes')")
+    ...         database.commit()
+    ...     stream = from_sql(f"sqlite:{path}?select * from sales", "paid", position="id")
+    ...     [(batch.X.tolist(), batch.y.tolist()) for batch in stream.batches(10)]
+    [([[3.0], [1.5]], ['yes', 'no'])]
+    """
+    hints = Hints(
+        categorical, numeric, na_values, decimal, thousands, dates, max_categories, categories
+    )
+    table = SqlTable(uri, position)
+    exclude = [exclude] if isinstance(exclude, str) else exclude
+    if position is not None and position == target:
+        raise InputError(f'"{position}" cannot be the position and the target')
+    return stream_of(
+        table,
+        target,
+        exclude=[name for name in exclude if name != position],
+        holds=holds,
+        hints=hints,
+        keep_doubtful=keep_doubtful,
+        after=after,
+    )
+
+
+class SqlTable:
+    """What a query finds; see :func:`from_sql`.
+
+    Parameters
+    ----------
+    uri : str
+        The database and the query.
+    position : str, optional
+        The column by which the rows are ordered.
+
+    Attributes
+    ----------
+    no_bookmark : str
+        Why reading cannot go on later, if it cannot.
+    """
+
+    unit = "row"
+    n_bytes: int | None = None
+    renamed: tuple[tuple[str, str], ...] = ()
+    head = b""
+
+    def __init__(self, uri: str, position: str | None = None) -> None:
+        kind, path, query = _parts(uri)
+        self.name = f"{kind}:{path}"
+        self._database: _Database = _DATABASES[kind](path, self.name)
+        self._query = f"(\n{query}\n) as query"
+        self._types = self._database.columns(self._query)
+        self._position = position
+        if position is not None and position not in self._types:
+            hint = closest(position, self._types, f"it has {', '.join(self._types)}", quote='"')
+            raise InputError(f'no column "{position}" in {self.name}', hint=hint)
+        self.column_names = tuple(name for name in self._types if name != position)
+        self.no_bookmark = ""
+        if position is None:
+            self.no_bookmark = (
+                f"{self.name} is read in the order in which the database finds its rows; to go on "
+                "later, name a column that is different in each row: --position COL"
+            )
+
+    def chunks(
+        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
+    ) -> Generator[Chunk, None, None]:
+        """Read the rows in order; see :meth:`Table.chunks`."""
+        if self._position is not None:
+            self._refuse_null(self._position)
+        names = [name for name in self.column_names if name in kinds]
+        size = max(1, _CHUNK_CELLS // max(len(names), 1))
+        last, n_read = start.mark, start.offset
+        with closing(self._frames(names, last, size, n_rows)) as frames:
+            for frame in frames:
+                marks: list[Any] = [None] * len(frame)
+                if self._position is not None:
+                    marks = frame[_PLACE].to_list()
+                    frame = frame.drop(_PLACE)
+                    if marks and marks[0] == start.mark and n_read == start.offset:
+                        frame, marks = frame[1:], marks[1:]  # the row that was the last one
+                tie = _tie([last, *marks])
+                for at in range(0, len(marks) if tie is None else tie, size):
+                    stop = min(at + size, len(marks) if tie is None else tie)
+                    numbers = np.arange(n_read + at, n_read + stop) + 1
+                    places = np.empty((stop - at, 2), dtype=object)
+                    places[:, 0], places[:, 1] = numbers, marks[at:stop]
+                    yield Chunk(frame[at:stop], numbers, places)
+                if tie is not None:
+                    raise InputError(
+                        f'{self.name}: two rows have the position "{self._position}" = '
+                        f"{marks[tie]!r}, so that their order is open",
+                        hint="name a column that is different in each row",
+                    )
+                last, n_read = (marks[-1] if marks else last), n_read + len(marks)
+
+    def position(self, rows: int, place: npt.NDArray[Any]) -> Position:
+        """Where a row ends; see :meth:`Table.position`."""
+        number, mark = place.tolist()
+        return Position(rows, offset=number, line=number, mark=mark)
+
+    def _frames(
+        self, names: list[str], last: Any, size: int, n_rows: int | None
+    ) -> Generator[pl.DataFrame, None, None]:
+        """Run the query. The row that was the last one comes too: another may be like it."""
+        database, values = self._database, []
+        columns = [database.read_as(name, self._types[name]) for name in names]
+        order = limit = where = ""
+        if self._position is not None:
+            sorted_by, text = database.place(self._position, self._types[self._position])
+            columns.append(f"{text} as {quoted(_PLACE)}")
+            order = f"order by {sorted_by}"
+            if last is not None:
+                where = f"where {sorted_by} >= {database.value(self._types[self._position])}"
+                values = [last]
+        if n_rows is not None:
+            limit = f"limit {n_rows + 1}"
+        sql = f"select {', '.join(columns)} from {self._query} {where} {order} {limit}"
+        return database.frames(sql, values, size)
+
+    def _refuse_null(self, position: str) -> None:
+        """Such rows are neither before nor behind any other."""
+        column = quoted(position)
+        sql = f"select 1 as found from {self._query} where {column} is null limit 1"
+        if any(len(frame) for frame in self._database.frames(sql, [], 1)):
+            raise InputError(
+                f'{self.name}: the position "{position}" is NULL in some rows',
+                hint="leave them out in the query, or name another column",
+            )
+
+
+def _parts(uri: str) -> tuple[str, Path, str]:
+    """The kind of the database, its file, and the query."""
+    found = re.fullmatch(r"(duckdb|sqlite):([^?]+)\?(.*)", uri, re.DOTALL)
+    query = found[3].strip().rstrip(";").strip() if found else ""
+    if found is None or not query:
+        raise InputError(
+            f'"{uri}" names no query',
+            hint='write "duckdb:FILE?select * from TABLE", or sqlite: in the place of duckdb:',
+        )
+    path = Path(found[2])
+    if not path.is_file():  # it would be made
+        raise InputError(f"cannot read {path}: there is no such file")
+    return found[1], path, query
+
+
+def _tie(marks: Sequence[Any]) -> int | None:
+    """The number of the first mark, not counting the first, that is like the one before it."""
+    for i in range(1, len(marks)):
+        mark = marks[i]
+        if mark is not None and (mark == marks[i - 1] or mark != mark):  # NaN is like any NaN
+            return i - 1
+    return None
+
+
+def quoted(name: str) -> str:
+    """A name as it stands in a query.
+
+    Parameters
+    ----------
+    name : str
+        The name of a column.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> quoted('my "own" column')
+    '"my ""own"" column"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+class _Database(Protocol):
+    """What differs between one database and the other."""
+
+    def columns(self, query: str) -> dict[str, str]:
+        """The names of the columns that a query gives, and their types."""
+
+    def read_as(self, name: str, kind: str) -> str:
+        """What to select, so that a column comes in a type that polars has."""
+
+    def place(self, name: str, kind: str) -> tuple[str, str]:
+        """What to order by, and what to select: its value as number or text."""
+
+    def value(self, kind: str) -> str:
+        """What stands in a query for such a value."""
+
+    def frames(
+        self, sql: str, values: Sequence[Any], size: int
+    ) -> Generator[pl.DataFrame, None, None]:
+        """Run a query; its rows come in frames of about so many rows, or as the database likes."""
+
+
+class _DuckDB:
+    _PLAIN = re.compile(
+        r"U?(TINYINT|SMALLINT|INTEGER|BIGINT)|FLOAT|DOUBLE|BOOLEAN|VARCHAR|BLOB|TIME|"
+        r"DECIMAL\(\d+,\s*\d+\)"
+    )
+    _NUMBER = re.compile(r"U?(TINYINT|SMALLINT|INTEGER|BIGINT)|DOUBLE")
+    _NESTED = re.compile(r".*\]|(STRUCT|MAP|UNION)\(.*", re.DOTALL)
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._name = name
+        self._library = require("duckdb", "a database of DuckDB", "sql")
+        with self._plain_errors():
+            # It stays open as long as anything is read: a second opening would wait for that.
+            self._connection = self._library.connect(str(path), read_only=True)
+            # By itself it would take four fifths of the memory, and put what a great sort does not
+            # hold there beside the database.
+            self._connection.execute(f"set memory_limit = '{_MEMORY}'")
+            spill = os.path.join(tempfile.gettempdir(), f"fires-duckdb-{os.getpid()}")
+            self._connection.execute("set temp_directory = $1", [spill])
+
+    def columns(self, query: str) -> dict[str, str]:
+        with self._plain_errors(), closing(self._connection.cursor()) as cursor:
+            relation = cursor.sql(f"select * from {query}")
+            return dict(zip(relation.columns, map(str, relation.types), strict=True))
+
+    def read_as(self, name: str, kind: str) -> str:
+        column = quoted(name)
+        if kind.startswith(("DATE", "TIMESTAMP")):  # these may be infinite
+            return f"case when isfinite({column}) then {column} end as {column}"
+        if self._PLAIN.fullmatch(kind):
+            return column
+        if kind in ("HUGEINT", "UHUGEINT"):
+            return f"cast({column} as double) as {column}"
+        if kind == "INTERVAL":
+            return f"epoch({column}) as {column}"
+        text = f"cast({column} as varchar)"
+        return f"{f'[{text}]' if self._NESTED.fullmatch(kind) else text} as {column}"
+
+    def place(self, name: str, kind: str) -> tuple[str, str]:
+        column = quoted(name)
+        return column, column if self._NUMBER.fullmatch(kind) else f"cast({column} as varchar)"
+
+    def value(self, kind: str) -> str:
+        return f"cast($1 as {kind})"
+
+    def frames(
+        self, sql: str, values: Sequence[Any], size: int
+    ) -> Generator[pl.DataFrame, None, None]:
+        from fires.streams.arrow_batches import frames_of
+
+        with (
+            self._plain_errors(),
+            closing(self._connection.cursor()) as cursor,
+            closing(frames_of(cursor.sql(sql, params=list(values)))) as frames,
+        ):
+            yield from frames
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (self._library.Error, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            reason = str(error).partition("\n")[0]
+            if "lock on file" in reason or "different configuration" in reason:
+                raise _locked(self._name) from None
+            raise InputError(f"{self._name}: {reason}") from None
+
+
+class _SQLite:
+    def __init__(self, path: Path, name: str) -> None:
+        self._name = name
+        with self._plain_errors():
+            self._connection = sqlite3.connect(
+                f"file:{quote(str(path))}?mode=ro",
+                uri=True,
+                timeout=_PATIENCE,
+                check_same_thread=False,
+            )
+            self._connection.text_factory = _text
+
+    def columns(self, query: str) -> dict[str, str]:
+        with self._plain_errors():
+            cursor = self._connection.execute(f"select * from {query} limit 0")
+            return {column[0]: "" for column in cursor.description}
+
+    def read_as(self, name: str, kind: str) -> str:
+        return quoted(name)
+
+    def place(self, name: str, kind: str) -> tuple[str, str]:
+        # Another collation may take two texts for the same, and their order is open then.
+        return f"{quoted(name)} collate binary", quoted(name)
+
+    def value(self, kind: str) -> str:
+        return "?"
+
+    def frames(
+        self, sql: str, values: Sequence[Any], size: int
+    ) -> Generator[pl.DataFrame, None, None]:
+        import polars as pl
+
+        with self._plain_errors(), closing(self._connection.execute(sql, values)) as cursor:
+            names = [column[0] for column in cursor.description]
+            while rows := cursor.fetchmany(size):
+                columns = zip(names, zip(*rows, strict=True), strict=True)
+                yield pl.DataFrame([_series(name, values) for name, values in columns])
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            if "locked" in str(error):
+                raise _locked(self._name) from None
+            raise InputError(f"{self._name}: {error}") from None
+        except InputError as error:
+            raise error.at(self._name) from None
+
+
+_DATABASES: Mapping[str, Any] = {"duckdb": _DuckDB, "sqlite": _SQLite}
+
+
+def _locked(name: str) -> InputError:
+    return InputError(
+        f"{name} is in use by another program, which writes to it",
+        hint="wait until it is done, or read a copy",
+    )
+
+
+def _text(data: bytes) -> str:
+    """What SQLite calls text may be any bytes."""
+    return data.decode("utf-8", "backslashreplace")
+
+
+def _series(name: str, values: Sequence[Any]) -> pl.Series:
+    """A column of SQLite, each of whose values has a type of its own: mixed ones become text."""
+    import polars as pl
+
+    types = {type(value) for value in values} - {type(None)}
+    if name == _PLACE and bytes in types:
+        raise InputError("bytes cannot be a position")
+    if name == _PLACE:
+        return pl.Series(name, values, dtype=pl.Object)
+    if not types:
+        return pl.Series(name, values, dtype=pl.Null)
+    if types == {int}:
+        return pl.Series(name, values, dtype=pl.Int64)
+    if types <= {int, float}:
+        return pl.Series(name, values, dtype=pl.Float64, strict=False)
+    if types == {bytes}:
+        return pl.Series(name, values, dtype=pl.Binary)
+    texts = [_text(value) if isinstance(value, bytes) else value for value in values]
+    if float in types:  # as polars writes them where all are numbers
+        numbers = [value if isinstance(value, float) else None for value in texts]
+        written = pl.Series(numbers, dtype=pl.Float64).cast(pl.String)
+        texts = [old if new is None else new for old, new in zip(texts, written, strict=True)]
+    texts = [str(value) if isinstance(value, int) else value for value in texts]
+    return pl.Series(name, texts, dtype=pl.String)
