@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 import random
 import zipfile
 from itertools import islice
@@ -20,6 +21,10 @@ from fires.checks.data import as_plain
 from fires.columns import Columns
 from fires.core.errors import InputError, StateError
 from fires.streams import from_file
+
+N_CASES = int(os.environ.get("FIRES_BOOKMARK_CASES", "200"))
+"""Random tables of each kind, where many are asked for."""
+N_CHUNKS = 4
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -364,10 +369,10 @@ def test_a_stream_that_was_left_goes_on_as_if_it_had_not_been(tmp_path_factory, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chunk", range(8))
+@pytest.mark.parametrize("chunk", range(N_CHUNKS))
 @pytest.mark.parametrize("form", FORMS)
 def test_and_so_do_many(tmp_path, form, chunk):
-    for seed in range(chunk * 250, (chunk + 1) * 250):
+    for seed in range(chunk, N_CASES, N_CHUNKS):
         folder = tmp_path / str(seed)
         folder.mkdir()
         try:
