@@ -202,6 +202,17 @@ def test_very_many_columns_are_read_as_few_are(end):
     np.testing.assert_array_equal(numbers, np.delete(expected, [7, 9], axis=1))
 
 
+def test_a_target_of_numbers_may_stand_among_very_many_columns():
+    width = 5001
+    names = ",".join(f"c{i}" for i in range(width))
+    text = f"{names},y\n" + "".join(f"{'1,' * width}{i}.5\n" for i in range(3))
+    for exclude in ([], [f"c{i}" for i in range(1, width)]):
+        stream = from_file(io.BytesIO(text.encode()), "y", holds="numbers", exclude=exclude)
+        (batch,) = stream.batches(9)
+        assert batch.X.shape == (3, width - len(exclude))
+        assert batch.y.tolist() == [0.5, 1.5, 2.5]
+
+
 def test_a_fault_among_very_many_columns_costs_its_line():
     width = 6000
     good = ",".join(["1"] * width)

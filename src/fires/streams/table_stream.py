@@ -12,6 +12,7 @@ from fires.core.errors import InputError, Question, StateError
 from fires.streams.base import Batch, Position, Schema, check_batch_size
 from fires.streams.base import Bookmark as Bookmark
 from fires.streams.cutting import PlacedRows, cut
+from fires.streams.files.text_blocks import WIDE
 from fires.streams.read_ahead import read_ahead
 from fires.streams.table import Chunk, Fault, Table, changed, surprises_of, unreadable
 
@@ -484,7 +485,9 @@ class TableStream:
         kinds[target.name] = (
             target.kind if target.kind == "integer" or target.is_plain else "category"
         )
-        if target.why:  # beyond the range of the usual whole numbers
+        # Beyond the range of the usual whole numbers; or it would come among very many numbers.
+        parts: Sequence[Table] = getattr(self._table, "tables", (self._table,))
+        if target.why or max(len(part.column_names) for part in parts) > WIDE:
             kinds[target.name] = "category"
         chunks = self._table.chunks(kinds, start)
         if self.n_bytes is None:  # reading may wait for others, and then Ctrl-C would wait for it
