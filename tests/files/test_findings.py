@@ -66,6 +66,11 @@ def chosen(result):
     return {row["feature"] for row in document(result)["features"]}
 
 
+def contents(folder):
+    """All files of a folder."""
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
 def one_line(result, *words):
     """The command refused, in one line that says so, and does not guess at the reason."""
     assert result.exit_code == 2, result.output
@@ -737,9 +742,9 @@ def test_out_does_not_overwrite_an_earlier_run_unless_told(truth, lines, tmp_pat
     path, out = tmp_path / "x.csv", tmp_path / "out"
     path.write_text("".join(lines(planted(truth))), encoding="utf-8")
     assert command("select", path, "-t", "y", "-k", 2, "--out", out).exit_code == 0
-    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    before = contents(out)
     one_line(command("select", path, "-t", "y", "-k", 3, "--out", out), "--overwrite", str(out))
-    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+    assert contents(out) == before
     result = command("select", path, "-t", "y", "-k", 3, "--out", out, "--overwrite")
     assert result.exit_code == 0, result.output
     assert fires.load(out / "state.safetensors").selector.n_features_to_select == 3

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 import random
 import zipfile
 from itertools import islice
@@ -17,8 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fires.checks.data import as_plain
+from fires.columns import Columns
 from fires.core.errors import InputError, StateError
 from fires.streams import from_file
+
+N_CASES = int(os.environ.get("FIRES_BOOKMARK_CASES", "200"))
+"""Random tables of each kind, where many are asked for."""
+N_CHUNKS = 4
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -363,10 +369,10 @@ def test_a_stream_that_was_left_goes_on_as_if_it_had_not_been(tmp_path_factory, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chunk", range(8))
+@pytest.mark.parametrize("chunk", range(N_CHUNKS))
 @pytest.mark.parametrize("form", FORMS)
 def test_and_so_do_many(tmp_path, form, chunk):
-    for seed in range(chunk * 250, (chunk + 1) * 250):
+    for seed in range(chunk, N_CASES, N_CHUNKS):
         folder = tmp_path / str(seed)
         folder.mkdir()
         try:
@@ -374,6 +380,77 @@ def test_and_so_do_many(tmp_path, form, chunk):
         except Exception as error:
             error.add_note(f"check_random({seed}, folder, {form!r})")
             raise
+
+
+# What the random tables have found
+
+
+def batches_of(path, lines, **options):
+    path.write_text("\n".join(lines))
+    found = []
+    for block_size in (20, 100, 100_000):
+        stream = from_file(path, "y", block_size=block_size, **options)
+        found.append((list(stream.batches(10)), stream))
+        assert_same(found[-1][0], found[0][0])
+        assert known(stream) == known(found[0][1])
+    return found[0][0]
+
+
+def test_numbers_before_a_column_became_categories_are_no_codes(tmp_path):
+    """A date taken for the code of a category would need room for a billion of them."""
+    lines = ["d,y", *["2024-01-02,1"] * 45, *["Ulm,0", "Bonn,1"] * 10]
+    batches = batches_of(tmp_path / "x.csv", lines)
+    change = batches[5]
+    assert change.restarted == (0,)
+    assert np.isnan(change.X[:1, 0]).all()
+    assert not np.isnan(change.X[1:, 0]).any()
+
+
+def test_a_dash_before_the_first_value_of_a_column_is_no_category(tmp_path):
+    lines = ["late,x,y", *[",1,0"] * 30, "-,1,1", ",1,0", "Ulm,1,1", "-,1,0", *["Bonn,1,1"] * 9]
+    batches = batches_of(tmp_path / "x.csv", lines, categories="codes")
+    late = np.concatenate([batch.X[:, 0] for batch in batches])
+    np.testing.assert_array_equal(late[30:35], [np.nan, np.nan, 0, 1, 2])
+    lines = ["x,y", *["1,"] * 30, "1,-", "2,yes", "3,-", "4,no"]
+    assert np.concatenate([b.y for b in batches_of(tmp_path / "y.csv", lines)]).tolist() == [
+        *("yes", "-", "no")
+    ]
+
+
+def test_numbers_too_large_to_use_are_categories_as_they_are_written(tmp_path):
+    lines = ["x,y", *["0.50,0"] * 30, *["Inf,1", "big,0"] * 5, *["0.50,1", "0.5,0"] * 10]
+    path = tmp_path / "x.csv"
+    batches_of(path, lines, categories="codes")
+    stream = from_file(path, "y", categories="codes")
+    list(stream.batches(7))
+    assert stream.columns.used[0].categories == ("Inf", "big", "0.50", "0.5")
+
+
+def test_numbers_that_are_all_too_large_to_use_change_nothing(tmp_path):
+    lines = ["x,y", *["0.5,0"] * 30, *["inf,1"] * 20, *["0.5,1"] * 10]
+    batches = batches_of(tmp_path / "x.csv", lines)
+    assert [batch.restarted for batch in batches] == [()] * 6
+    assert batches[-1].columns.changes == ()
+    assert np.isnan(np.concatenate([batch.X for batch in batches])).sum() == 20
+
+
+def test_a_column_that_starts_to_hold_categories_late_is_learnt_from_there_on(tmp_path):
+    rows = [",0", ",1"] * 30 + ["Ulm,1", "Bonn,0"] * 15
+    for labels in (("0", "1"), ("0", "1", "2")):
+        more = [f",{label}" for label in labels]
+        batches_of(tmp_path / "x.csv", ["late,y", *more, *rows])
+
+
+def test_states_of_an_earlier_version_can_be_read():
+    frame = pl.DataFrame({"a": ["1", "2", "x"], "t": ["Ulm", "Bonn", "Ulm"]})
+    columns = Columns.learn(frame, y=np.array([0, 1, 1])).encode(frame)[1]
+    saved = json.loads(json.dumps(columns.as_json()))
+    assert Columns.from_json(saved).describe() == columns.describe()
+    for name in ("facts", "examples", "changes"):
+        del saved[name]
+    old = Columns.from_json(saved)
+    assert [row["example"] for row in old.describe()] == [None, None]
+    assert old.tallies.unreadable.tolist() == columns.tallies.unreadable.tolist()
 
 
 # Which files

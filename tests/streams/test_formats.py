@@ -606,6 +606,22 @@ def test_keys_that_come_after_the_sample_are_noted_and_not_used():
     assert opened.new_fields == {"new": 150_001}
 
 
+def test_numbers_of_any_size_are_written_alike_whether_a_line_is_bad_or_not():
+    values = ["1e17", "1e200", "-1.5e20", "1e-8", "5e-324", "0e0", "-0.0", "1.0"]
+    lines = ['{"x": "word"}', *(f'{{"x": {value}}}' for value in values)]
+    assert json_rows(*lines)[0] == json_rows(*lines, "[]")[0]
+
+
+def test_keys_are_those_of_the_first_objects_however_long_a_block_is():
+    lines = ['{"a": 1, "y": 0}'] * 10_000 + ['{"a": 1, "new": 3, "y": 0}'] * 1000
+    data = "\n".join(lines).encode()
+    for block_size in (100, 10_000, 1 << 20):
+        opened = open_table(io.BytesIO(data), TextOptions(), block_size)
+        assert opened.column_names == ("a", "y")
+        rows_of(opened)
+        assert opened.new_fields == {"new": 10_001}
+
+
 def test_what_is_not_one_object_per_line_is_said(tmp_path):
     for text in ('[{"a": 1}]', '[\n{"a": 1}]', '\ufeff [ { "a": 1 } ]'):
         assert "is a JSON array; write one object per line" in fault_of(
@@ -700,6 +716,14 @@ def test_a_file_without_the_target_is_named_before_anything_is_read(tmp_path):
     with pytest.raises(InputError, match="there is no file"):
         open_table([])
     assert from_file([good], "y").schema.feature_names == ("a",)
+
+
+def test_nested_values_in_one_of_several_files_are_left_out_whatever_the_order_of_columns(tmp_path):
+    first = saved(tmp_path, b"y,a,b\n1,2,3\n0,2,4\n", "1.csv")
+    second = saved(tmp_path, b'{"a": {"x": 1}, "y": 1, "b": 2}\n' * 2, "2.ndjson")
+    stream = from_file([first, second], "y")
+    assert [batch.X.tolist() for batch in stream.batches(10)] == [[[3], [4], [2], [2]]]
+    assert stream.surprises() == ['column "a": holds values of type List: left out']
 
 
 def test_files_that_differ_in_the_same_way_share_a_line(tmp_path):

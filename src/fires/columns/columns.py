@@ -574,19 +574,17 @@ class Columns:
         )
         X = known._assembled(frame, cells)
         known = known._counted(X, cells)
-        changed = {
-            name: self._kind_of(pl.Series(name, texts, dtype=pl.String))
-            for name, texts in misfits.items()
-            if len(texts) == _FOR_GOOD
-        }
-        kept = {name: texts for name, texts in misfits.items() if name not in changed}
+        kept = {name: texts for name, texts in misfits.items() if len(texts) < _FOR_GOOD}
         known.tallies = replace(known.tallies, misfits=kept)
-        if not changed:
+        if len(kept) == len(misfits):
             return X, known
         before = {column.name: column for column in known.used}
-        changed = {
-            name: replace(column, slots=before[name].slots) for name, column in changed.items()
-        }
+        changed = {}
+        for name in [name for name in misfits if name not in kept]:
+            column = self._kind_of(pl.Series(name, misfits[name], dtype=pl.String))
+            # Numbers that are too large to be used are numbers all the same.
+            if (column.kind, column.form) != (before[name].kind, before[name].form):
+                changed[name] = replace(column, slots=before[name].slots)
         known = known._with(changed)
         known.changes += tuple(
             Change(known.tallies.n_rows, known._places[name], before[name], column)
