@@ -155,6 +155,22 @@ def test_a_run_that_has_ended_goes_on_with_rows_that_are_new(tmp_path):
     assert facts(out)["run"]["status"] == "ended"
 
 
+def test_a_run_whose_rows_are_gone_stays_as_it_was(tmp_path):
+    path, out = write_rows(tmp_path / "x.csv", 2_000), tmp_path / "out"
+    assert run(path, *OPTIONS, "--out", out).exit_code == 0
+    before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+    path.rename(tmp_path / "elsewhere.csv")
+    result = run("--resume", out)
+    assert result.exit_code == 2
+    assert f"{path}" in result.stderr
+    assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
+    write_rows(path, 2_000, seed=1)
+    result = run("--resume", out)
+    assert result.exit_code == 2
+    assert f"{path} is not the file that was read before" in result.stderr
+    assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
+
+
 @pytest.mark.parametrize(
     "option", [("--top", "3"), ("--target", "label"), ("--overwrite",), ("x.csv",), ("--out", "o")]
 )

@@ -109,6 +109,7 @@ class RunFolder:
             self._lock = FolderLock(path)
         self._checkpoints = Checkpoints(path)
         self._began, self._keep = False, resume
+        self._former: bytes | None = None  # run.json of a run that goes on, until more is saved
         self._late: dict[str, str] = {}
         self.records: Any = None
 
@@ -121,6 +122,9 @@ class RunFolder:
                 self.records.close()
         if self._began and not self._keep:
             self._put_back()
+        elif self._former is not None:
+            with suppress(OSError):
+                replace_file(self.path / _RUN, self._former)
         self._lock.release()
         if self._made and not any(self.path.glob("[!.]*")):
             shutil.rmtree(self.path, ignore_errors=True)
@@ -146,6 +150,8 @@ class RunFolder:
         """
         self._began = True
         if self._resumed:
+            with suppress(FileNotFoundError):
+                self._former = (self.path / _RUN).read_bytes()
             for draft in self.path.rglob(".fires-*.tmp"):  # what a killed process was writing
                 draft.unlink()
         else:
@@ -264,6 +270,7 @@ class RunFolder:
         self._is_saved()
 
     def _is_saved(self) -> None:
+        self._former = None
         if not self._keep:
             self._keep = True
             shutil.rmtree(self.path / REPLACED, ignore_errors=True)
