@@ -52,6 +52,8 @@ def test_a_run_writes_down_its_options(first, csv_file):
         "checkpoint": "10s",
         "transform": False,
         "emit-every": "change",
+        "follow": False,
+        "until-end": False,
     }
     assert text.startswith("# fires select --config FILE, with this file, runs this again.")
     assert '\n# sep = ""\n' in text

@@ -161,13 +161,13 @@ def test_a_disk_that_is_full_in_the_middle_has_room_for_what_was_learnt(tmp_path
     with file_size_limit(40_000):
         result = select(path, "-t", "y", "--batch-size", 2, "--out", out)
     assert result.exit_code == 2
-    (line,) = result.stderr.splitlines()
+    *_, line = result.stderr.splitlines()  # before it, that a column alone tells the target
     assert f"{out}/steps.jsonl: File too large" in line
     facts, steps = read(out)  # the records that are there are whole
-    assert 0 < len(steps) <= facts["batches"]
+    assert 0 < len(steps) <= facts["batches"] == 450  # the run goes on without them
     assert line.endswith(f"first {facts['rows']:,} rows is shown above and saved in {out}")
     saved = fires.load(out / "state.safetensors")
-    assert saved.selector.n_samples_seen_ == facts["rows"] < 900
+    assert saved.selector.n_samples_seen_ == facts["rows"] == 900
     assert ROW.findall(result.stdout)[0] == "b"
 
 
@@ -182,7 +182,7 @@ def test_a_disk_without_any_room_leaves_an_earlier_run_and_shows_the_table(
         options = ("--batch-size", batch_size, "--out", out, "--overwrite")
         result = select(path, "-t", "y", *options)
     assert result.exit_code == 2, result.stderr
-    (line,) = result.stderr.splitlines()
+    *_, line = result.stderr.splitlines()  # before it, that a column alone tells the target
     said = r"rows is shown above, but could not be saved: .*/out/\w+\.\w+: File too large"
     assert re.search(said, line)
     assert ROW.findall(result.stdout)[0] == "b"

@@ -80,6 +80,7 @@ def progress(pause, monkeypatch, capsys, values):
     """What is said if the clock goes on by a second between two of them."""
     clock = iter(range(1_000))
     monkeypatch.setattr(module, "_PAUSE", pause)
+    monkeypatch.setattr(module, "_SILENT", pause)
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
     asked = []
     with json_progress() as show:
@@ -96,9 +97,7 @@ def progress(pause, monkeypatch, capsys, values):
 @pytest.mark.parametrize(
     ("pause", "said"), [(0, [0, 1, 2, 3, 4]), (2, [1, 3, 4]), (3, [2, 4]), (99, [])]
 )
-def test_few_are_said_and_the_last_and_nothing_in_the_first_second(
-    pause, said, monkeypatch, capsys
-):
+def test_few_are_said_and_the_last_and_nothing_before(pause, said, monkeypatch, capsys):
     rows = [{"rows": number} for number in range(5)]
     assert progress(pause, monkeypatch, capsys, rows) == [{"rows": number} for number in said]
 
@@ -112,7 +111,7 @@ def test_what_only_a_bar_can_show_is_left_out_and_the_rest_is_json(monkeypatch, 
 
 
 def test_the_last_is_said_whatever_ends_it(monkeypatch, capsys):
-    clock = iter([0.0, 5.0, 5.1])
+    clock = iter([0.0, 6.0, 6.1])
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
 
     def interrupted():

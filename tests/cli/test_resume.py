@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from tests.cli.durable_runs import (
@@ -46,6 +47,31 @@ def test_a_run_that_is_killed_ends_as_one_that_is_not(tmp_path, name):
     assert facts(out)["quarantine"].count("\n") == facts(out)["run"]["rejected_rows"] > 50
     rows = facts(out)["transformed"]
     assert [row["row"] for row in rows] == list(range(facts(out)["run"]["rows"]))
+
+
+def write_drift(path, kind):
+    """Half-way other features matter, and a column of numbers becomes one of text."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6_000, 6)).round(5)
+    z = np.where(np.arange(6_000) < 3_000, X[:, 1] - X[:, 2], X[:, 3] + X[:, 4])
+    y = np.array(["a", "b", "c"])[np.digitize(z, [-0.7, 0.7])] if kind == "classes" else z
+    rows = [[*row, label] for row, label in zip(X.tolist(), y.tolist(), strict=True)]
+    for i in range(3_500, 6_000):
+        rows[i][0] = f"k{i % 7}"
+    lines = [",".join(map(str, row)) for row in (["a", "b", "c", "d", "e", "f", "label"], *rows)]
+    path.write_text("\n".join([*lines, ""]))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_alarms_and_columns_that_change_survive_too(tmp_path, kind):
+    path = write_drift(tmp_path / "x.csv", kind)
+    reference, out = tmp_path / "reference", tmp_path / "out"
+    finished(path, *OPTIONS, "--top", "2", "--out", reference)
+    arguments = (path, *SLOW, "--top", "2")
+    assert killed_again_and_again(out, arguments, 3, random.Random(kind), 0.6) > 0
+    assert_same(out, reference)
+    assert facts(out)["run"]["alarms"]
 
 
 @pytest.mark.slow
@@ -127,6 +153,22 @@ def test_a_run_that_has_ended_goes_on_with_rows_that_are_new(tmp_path):
     assert run("--resume", out).exit_code == 0
     assert facts(out)["run"]["rows"] == 2_500
     assert facts(out)["run"]["status"] == "ended"
+
+
+def test_a_run_whose_rows_are_gone_stays_as_it_was(tmp_path):
+    path, out = write_rows(tmp_path / "x.csv", 2_000), tmp_path / "out"
+    assert run(path, *OPTIONS, "--out", out).exit_code == 0
+    before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+    path.rename(tmp_path / "elsewhere.csv")
+    result = run("--resume", out)
+    assert result.exit_code == 2
+    assert f"{path}" in result.stderr
+    assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
+    write_rows(path, 2_000, seed=1)
+    result = run("--resume", out)
+    assert result.exit_code == 2
+    assert f"{path} is not the file that was read before" in result.stderr
+    assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,8 @@ class DurableRun:
         The stream, as far as it is read.
     latencies : Latencies
         How long batches take.
+    trouble : OSError or None
+        Why the last checkpoint could not be written, if the disk was full.
     """
 
     run: Run
@@ -157,6 +159,7 @@ class DurableRun:
         self._schedule, self._service = schedule, service
         self._began, self._seconds = time.perf_counter(), 0.0
         self._is_saved = True
+        self.trouble: OSError | None = None
         self.latencies = Latencies()
         self.source = Interruptible(stream, batch_size, self, rate)
         self.source.watch, self.source.on_request = self.latencies.begin, self.save
@@ -258,9 +261,29 @@ class DurableRun:
         """Write a checkpoint, unless the last one is still true, or a batch is half learnt."""
         if self.folder is None or self._is_saved or not self.run.is_between_batches:
             return
+        from fires.evaluation.out_folder import is_full
+
         started, emitter = time.perf_counter(), self._service.emitter
         if emitter is not None:
             emitter.flush()
+        try:
+            self._save_now(emitter)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            _LOG.warning("no checkpoint after %d rows: %s", self.n_rows, error)
+            self.trouble = error
+        else:
+            self._is_saved, self.trouble = True, None
+            took = time.perf_counter() - started
+            _LOG.info("checkpoint after %d rows, in %.3f s", self.n_rows, took)
+            if self._service.metrics is not None:
+                self._service.metrics.update(checkpoint_seconds=took)
+        if self._schedule is not None:
+            self._schedule.written(time.perf_counter() - started)
+
+    def _save_now(self, emitter: Emitter | None) -> None:
+        assert self.folder is not None
         bookmark = None
         with suppress(InputError):  # of some sources, nothing can be read again from the middle
             bookmark = self._then.bookmark()
@@ -271,13 +294,6 @@ class DurableRun:
             latencies=self.latencies.state(),
             emitted=None if emitter is None else emitter.state(),
         )
-        self._is_saved = True
-        took = time.perf_counter() - started
-        _LOG.info("checkpoint after %d rows, in %.3f s", self.n_rows, took)
-        if self._schedule is not None:
-            self._schedule.written(took)
-        if self._service.metrics is not None:
-            self._service.metrics.update(checkpoint_seconds=took)
 
     def _tell_metrics(self, step: Step, metrics: MetricsPort) -> None:
         totals = self.run.totals

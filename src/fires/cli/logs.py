@@ -20,6 +20,7 @@ LEVELS = ("debug", "info", "warning", "error")
 """What ``--log-level`` takes."""
 
 logging.getLogger("fires").addHandler(logging.NullHandler())  # nothing is said unless asked for
+_SILENT = 5.0  # seconds before the first line about progress
 _PAUSE = 1.0  # seconds between two lines about progress
 _OF_A_BAR = ("description", "now", "completed", "total")
 _SECRET = re.compile(r"(\w://[^\s/@:]*):[^\s/@]+@")
@@ -93,8 +94,8 @@ def _time(seconds: float) -> str:
 def json_progress() -> Iterator[Callable[[Values], None]]:
     """Tell machines how far a command has come: JSON objects on standard error, a line each.
 
-    They are a second apart at least, and begin after the first second: a command that takes less
-    says nothing. If it takes longer, the last is written in any case.
+    They are a second apart at least, and begin after five: a command that takes less says nothing.
+    If it takes longer, the last is written in any case.
 
     Yields
     ------
@@ -105,7 +106,7 @@ def json_progress() -> Iterator[Callable[[Values], None]]:
         objects have ``event`` "progress" and ``time`` too.
     """
     waiting: Values | None = None
-    when, spoken = time.monotonic(), False
+    when, spoken = time.monotonic() + _SILENT - _PAUSE, False
 
     def show(values: Values) -> None:
         nonlocal waiting, when, spoken

@@ -364,8 +364,8 @@ def _tried(write: Callable[[], None]) -> OSError | None:
 
 def _end(durable: DurableRun, out: Path | None, unsaved: OSError | None) -> None:
     """Say what ended the run early, or why it could not be saved, with a code for scripts."""
-    source = durable.source
-    if source.reason is None and unsaved is None:
+    source, trouble = durable.source, durable.trouble
+    if source.reason is None and unsaved is None and trouble is None:
         return
     if isinstance(source.error, BrokenPipeError):
         raise source.error
@@ -377,6 +377,8 @@ def _end(durable: DurableRun, out: Path | None, unsaved: OSError | None) -> None
     if source.signal is not None:
         click.echo(printable(f"Interrupted; {learnt}."), err=True)
         sys.exit(source.exit_code(saved=out is not None and unsaved is None))
+    if source.error is None and unsaved is None and trouble is not None:
+        raise InputError(f"{message(trouble)}; {learnt}") from trouble
     if source.error is None:
         raise InputError(learnt) from unsaved
     if not isinstance(source.error, EXPECTED):

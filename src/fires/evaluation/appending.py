@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from fires.core.errors import InputError
-from fires.evaluation.out_folder import naming
+from fires.evaluation.out_folder import is_full, naming
 
-_MOST_PENDING = 1 << 18
+_MOST_PENDING, _MOST_KEPT = 1 << 18, 1 << 26
 _MOST_SECONDS = 0.05
 """So long a line waits at most for others, before those who watch the file can see it."""
+_LATER = 1.0
+"""Seconds until a full disk is tried again."""
 
 
 class LinesFile:
@@ -71,6 +73,8 @@ class LinesFile:
     def write(self, row: Mapping[str, Any]) -> None:
         """Append an object. It reaches the file soon, if more are written.
 
+        As long as the disk is full, lines are kept, 64 MB at most, and tried again.
+
         Parameters
         ----------
         row : mapping
@@ -80,9 +84,14 @@ class LinesFile:
         line = text.encode(errors="backslashreplace") + b"\n"
         self._pending.append(line)
         self.length += len(line)
-        waits = self.length - self._written
-        if waits > _MOST_PENDING or time.monotonic() - self._since > _MOST_SECONDS:
-            self.flush()
+        waits, age = self.length - self._written, time.monotonic() - self._since
+        if age > _MOST_SECONDS or (age > 0.0 and waits > _MOST_PENDING):
+            try:
+                self.flush()
+            except OSError as error:
+                if not is_full(error) or waits > _MOST_KEPT:
+                    raise
+                self._since = time.monotonic() + _LATER
 
     def flush(self, *, sync: bool = False) -> None:
         """Let others see what was written.

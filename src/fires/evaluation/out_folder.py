@@ -108,6 +108,21 @@ def earlier_run(mark: Path) -> str:
         return f"an earlier run ({mark.name})"
 
 
+def is_full(error: OSError) -> bool:
+    """Whether something could not be written since there is no room: there may be some later.
+
+    Parameters
+    ----------
+    error : OSError
+        What went wrong.
+
+    Returns
+    -------
+    bool
+    """
+    return error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+
+
 def make_folder(path: Path) -> None:
     """Make a folder, unless it is there.
 

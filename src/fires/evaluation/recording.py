@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.state import read_state, write_state
+from fires.core.state import State, read_state, write_state
 from fires.evaluation.records import Step
 
 VERSION = 1
@@ -74,6 +74,7 @@ class Recorder:
     def __init__(self, folder: Path, before: npt.NDArray[np.intp]) -> None:
         self._folder = folder / SNAPSHOTS
         self._before = before
+        self._late: dict[int, State] = {}
 
     def row(self, step: Step, selector: Any) -> dict[str, Any]:
         """The line of ``steps.jsonl`` for a step.
@@ -116,15 +117,14 @@ class Recorder:
         if step.index % apart or not len(step.selected):
             return
         if apart > stride(step.index - 1) and step.index:
+            self._late = {index: late for index, late in self._late.items() if not index % apart}
             for index, path in snapshots(self._folder.parent):
                 if index % apart:
                     path.unlink()
         features = np.arange(len(selector.importances_))
         if len(features) > _MOST_FEATURES:
             features = np.sort(np.argpartition(selector.ranking_, _MOST_FEATURES)[:_MOST_FEATURES])
-        self._folder.mkdir(exist_ok=True)
-        write_state(
-            self._folder / f"{step.index:012d}.safetensors",
+        self._late[step.index] = (
             {"records": VERSION, "index": step.index, "rows": step.position.rows},
             {
                 "features": features.astype(np.int32),
@@ -133,6 +133,14 @@ class Recorder:
                 "selected": np.isin(features, step.selected),
             },
         )
+        self.write()
+
+    def write(self) -> None:
+        """Write what is not written yet: it may be late, if the disk was full."""
+        for index in sorted(self._late):
+            self._folder.mkdir(exist_ok=True)
+            write_state(self._folder / f"{index:012d}.safetensors", *self._late[index])
+            del self._late[index]
 
 
 def snapshots(folder: Path) -> Iterator[tuple[int, Path]]:

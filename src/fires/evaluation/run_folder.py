@@ -21,7 +21,7 @@ from fires.evaluation.changes import Change
 from fires.evaluation.checkpoints import FOLDER as CHECKPOINTS
 from fires.evaluation.checkpoints import Checkpoints
 from fires.evaluation.locking import FolderLock
-from fires.evaluation.out_folder import earlier_run, make_folder, naming
+from fires.evaluation.out_folder import earlier_run, is_full, make_folder, naming
 from fires.evaluation.recording import SNAPSHOTS, VERSION
 from fires.evaluation.run import Run
 from fires.evaluation.run_records import QUARANTINE, STEPS, RunRecords
@@ -67,7 +67,8 @@ class RunFolder:
     - ``state.safetensors``: the pipeline, selector and predictor, for :func:`fires.load`.
     - ``run.json``: counts, timings and alarms too, ``status`` "ended" or "ended early".
 
-    Use it in a ``with`` statement. If nothing comes of the run, it is as it was before.
+    Use it in a ``with`` statement. If nothing comes of the run, it is as it was before. While the
+    disk is full, the run goes on; what could not be written is tried again with each checkpoint.
 
     Parameters
     ----------
@@ -108,6 +109,8 @@ class RunFolder:
             self._lock = FolderLock(path)
         self._checkpoints = Checkpoints(path)
         self._began, self._keep = False, resume
+        self._former: bytes | None = None  # run.json of a run that goes on, until more is saved
+        self._late: dict[str, str] = {}
         self.records: Any = None
 
     def __enter__(self) -> Self:
@@ -119,6 +122,9 @@ class RunFolder:
                 self.records.close()
         if self._began and not self._keep:
             self._put_back()
+        elif self._former is not None:
+            with suppress(OSError):
+                replace_file(self.path / _RUN, self._former)
         self._lock.release()
         if self._made and not any(self.path.glob("[!.]*")):
             shutil.rmtree(self.path, ignore_errors=True)
@@ -144,12 +150,15 @@ class RunFolder:
         """
         self._began = True
         if self._resumed:
+            with suppress(FileNotFoundError):
+                self._former = (self.path / _RUN).read_bytes()
             for draft in self.path.rglob(".fires-*.tmp"):  # what a killed process was writing
                 draft.unlink()
         else:
             self._set_aside()
-            self._write(_OPTIONS, options)
-        self._write_run({"status": "running", "records": VERSION} | dict(facts))
+            self._write_soon(_OPTIONS, options)
+        running = {"status": "running", "records": VERSION} | dict(facts)
+        self._write_soon(_RUN, _document(running))
 
     def newest_checkpoint(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest checkpoint that can be used.
@@ -173,7 +182,7 @@ class RunFolder:
         transform : str, optional
             The name of the target, if the selected columns are to be written.
         """
-        self._write(_NAMES, json.dumps(list(names), ensure_ascii=False) + "\n")
+        self._write_soon(_NAMES, json.dumps(list(names), ensure_ascii=False) + "\n")
         for leftover in (CHECKPOINTS, SNAPSHOTS, TRANSFORMED):
             shutil.rmtree(self.path / leftover, ignore_errors=True)
         self.records = RunRecords(self.path, names, transform=transform)
@@ -213,6 +222,7 @@ class RunFolder:
         **more
             JSON values that belong to it.
         """
+        self._write_late()
         header, arrays = run.saved()
         header |= {"class": "Run", "records": VERSION, "files": self.records.saved()}
         header |= {"bookmark": bookmark, **more}
@@ -245,6 +255,8 @@ class RunFolder:
         columns : sequence of mapping
             The rows of ``columns.csv``; without any, it is not written.
         """
+        self._late.pop(_RUN, None)
+        self._write_late()
         with naming(self.path / _STATE):
             pipeline.save(self.path / _STATE)
         features = _feature_table(pipeline.selector, names, totals)
@@ -252,17 +264,30 @@ class RunFolder:
         if columns:
             self._write(_COLUMNS, _csv(columns[0], (row.values() for row in columns)))
         status = "ended early" if run.get("ended_early") else "ended"
-        self._write_run({"status": status, "records": VERSION} | run | totals.as_dict())
+        self._write(
+            _RUN, _document({"status": status, "records": VERSION} | run | totals.as_dict())
+        )
         self._is_saved()
 
     def _is_saved(self) -> None:
+        self._former = None
         if not self._keep:
             self._keep = True
             shutil.rmtree(self.path / REPLACED, ignore_errors=True)
 
-    def _write_run(self, facts: Mapping[str, Any]) -> None:
-        text = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
-        self._write(_RUN, text + "\n")
+    def _write_soon(self, name: str, text: str) -> None:
+        """Write a file now or, if the disk is full, with the next checkpoint."""
+        self._late[name] = text
+        try:
+            self._write_late()
+        except OSError as error:
+            if not is_full(error):
+                raise
+
+    def _write_late(self) -> None:
+        for name in list(self._late):
+            self._write(name, self._late[name])
+            del self._late[name]
 
     def _write(self, name: str, text: str) -> None:
         with naming(self.path / name):
@@ -313,6 +338,11 @@ def _checkpoint(state: State, path: Path) -> Checkpoint:
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
         said = str(error) if isinstance(error, StateError) else repr(error)
         raise StateError(f"{path} cannot be used ({said})") from error
+
+
+def _document(facts: Mapping[str, Any]) -> str:
+    """The text of a JSON file for people."""
+    return json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _csv(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:

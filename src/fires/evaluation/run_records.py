@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.evaluation.appending import LinesFile
-from fires.evaluation.out_folder import naming
+from fires.evaluation.out_folder import is_full, naming
 from fires.evaluation.recording import SNAPSHOTS, Recorder, snapshots
 from fires.evaluation.records import Step
 from fires.evaluation.totals import RunTotals
@@ -97,14 +97,22 @@ class RunRecords:
             What has learnt up to it.
         """
         self._steps.write(self._recorder.row(step, selector))
-        with naming(self._folder / SNAPSHOTS):
-            self._recorder.snapshot(step, selector)
+        try:
+            with naming(self._folder / SNAPSHOTS):
+                self._recorder.snapshot(step, selector)
+        except OSError as error:
+            if not is_full(error):  # else it is kept, and written later
+                raise
         self._bad_length = self._bad.length  # more may come before the next batch is whole
 
     def flush(self) -> None:
-        """Let others see all records so far."""
-        self._steps.flush()
-        self._bad.flush()
+        """Let others see all records so far, if there is room."""
+        for file in (self._steps, self._bad):
+            try:
+                file.flush()
+            except OSError as error:
+                if not is_full(error):
+                    raise
 
     def saved(self) -> dict[str, int]:
         """Let all of it reach the disk.
@@ -116,6 +124,8 @@ class RunRecords:
         """
         self._steps.flush(sync=True)
         self._bad.flush(sync=True)
+        with naming(self._folder / SNAPSHOTS):
+            self._recorder.write()
         if self.transformed is not None:
             self.transformed.write()
         return {STEPS: self._steps.length, QUARANTINE: self._bad_length}
