@@ -12,7 +12,7 @@
 
 ``snapshots/INDEX.safetensors`` holds all features after a batch, or the first 10,000 by rank:
 arrays ``features`` (places), ``importance``, ``uncertainty`` and ``selected``. There are never
-more than 256: of the first 128 batches each, of the first 256 every second, and so on.
+more than 128: of the first 128 batches each, of the first 256 every second, and so on.
 
 What is written depends on the batches alone, not on time: a run that was killed and taken up again
 has the same records, but for the seconds.
