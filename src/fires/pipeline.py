@@ -457,6 +457,16 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         """Whether the pipeline has learnt from a batch."""
         return hasattr(self, "_scaler_")
 
+    def column_moments(self) -> tuple[Floats, Floats] | None:
+        """Mean and standard deviation of each column, over some 10,000 of the last rows.
+
+        Returns
+        -------
+        mean, deviation : ndarray (n_features,)
+            None unless ``preprocess`` is "standard" and rows are dense.
+        """
+        return self._scaler_.moments() if self.has_learnt else None
+
     @property
     def gives_probabilities(self) -> bool:
         """Whether the predictor has ``predict_proba``."""

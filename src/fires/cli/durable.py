@@ -233,17 +233,17 @@ class DurableRun:
             if self._service.emitter is not None:
                 self._service.emitter.step(step, selector)
             if self.folder is not None:
-                self._record(step, selector)
+                self._record(step)
             self.latencies.end()
             _log_step(step)
             if self._service.metrics is not None:
                 self._tell_metrics(step, self._service.metrics)
             show(partial(self._seen, step, *began))
 
-    def _record(self, step: Step, selector: FIRES) -> None:
+    def _record(self, step: Step) -> None:
         assert self.folder is not None
         records = self.folder.records
-        records.add(step, selector)
+        records.add(step, self.run.pipeline)
         full, batch = False, self.run.latest
         if records.transformed is not None and batch is not None:
             records.transformed.add(batch.X, batch.y, step.position.rows, step.selected)

@@ -9,10 +9,13 @@
   ``features``; ``came`` and ``left`` where the set is another one than before.
 - ``importance`` and ``uncertainty`` of these features, in the same order, to six digits: in the
   first 100 batches, in every tenth, and where the set changed or an alarm was raised.
+- ``missing``: missing values so far, if there were any.
 
 ``snapshots/INDEX.safetensors`` holds all features after a batch, or the first 10,000 by rank:
-arrays ``features`` (places), ``importance``, ``uncertainty`` and ``selected``. There are never
-more than 128: of the first 128 batches each, of the first 256 every second, and so on.
+arrays ``features`` (places), ``importance``, ``uncertainty``, ``rank`` (1 is the best) and
+``selected``; where columns are standardised also ``mean`` and ``deviation`` of their last rows,
+some 10,000. There are never more than 128: of the first 128 batches each, of the first 256 every
+second, and so on.
 
 What is written depends on the batches alone, not on time: a run that was killed and taken up again
 has the same records, but for the seconds.
@@ -27,8 +30,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.state import State, read_state, write_state
+from fires.core.state import Arrays, State, read_state, write_state
 from fires.evaluation.records import Step
+from fires.pipeline import OnlinePipeline
 
 VERSION = 1
 """Of the form of the records; in ``run.json`` as ``records``."""
@@ -76,14 +80,14 @@ class Recorder:
         self._before = before
         self._late: dict[int, State] = {}
 
-    def row(self, step: Step, selector: Any) -> dict[str, Any]:
+    def row(self, step: Step, pipeline: OnlinePipeline) -> dict[str, Any]:
         """The line of ``steps.jsonl`` for a step.
 
         Parameters
         ----------
         step : Step
             The next step.
-        selector : FIRES
+        pipeline : OnlinePipeline
             What has learnt up to it.
 
         Returns
@@ -91,7 +95,7 @@ class Recorder:
         dict
             JSON values.
         """
-        row = step.as_row()
+        row, selector = step.as_row(), pipeline.selector
         changed = not np.array_equal(step.selected, self._before)
         if changed:
             row["came"] = np.setdiff1d(step.selected, self._before).tolist()
@@ -101,16 +105,18 @@ class Recorder:
         if len(step.selected) and (often or changed or step.alarms):
             row["importance"] = _short(selector.importances_[step.selected])
             row["uncertainty"] = _short(selector.uncertainties_[step.selected])
+        if pipeline.n_missing_:
+            row["missing"] = pipeline.n_missing_
         return row
 
-    def snapshot(self, step: Step, selector: Any) -> None:
+    def snapshot(self, step: Step, pipeline: OnlinePipeline) -> None:
         """Write a snapshot, if it is time for one, and remove those that are too many now.
 
         Parameters
         ----------
         step : Step
             The next step.
-        selector : FIRES
+        pipeline : OnlinePipeline
             What has learnt up to it.
         """
         apart = stride(step.index)
@@ -121,18 +127,24 @@ class Recorder:
             for index, path in snapshots(self._folder.parent):
                 if index % apart:
                     path.unlink()
-        features = np.arange(len(selector.importances_))
+        selector = pipeline.selector
+        ranking = selector.ranking_
+        features = np.arange(len(ranking))
         if len(features) > _MOST_FEATURES:
-            features = np.sort(np.argpartition(selector.ranking_, _MOST_FEATURES)[:_MOST_FEATURES])
-        self._late[step.index] = (
-            {"records": VERSION, "index": step.index, "rows": step.position.rows},
-            {
-                "features": features.astype(np.int32),
-                "importance": selector.importances_[features].astype(np.float32),
-                "uncertainty": selector.uncertainties_[features].astype(np.float32),
-                "selected": np.isin(features, step.selected),
-            },
-        )
+            features = np.sort(np.argpartition(ranking, _MOST_FEATURES)[:_MOST_FEATURES])
+        arrays: Arrays = {
+            "features": features.astype(np.int32),
+            "importance": selector.importances_[features].astype(np.float32),
+            "uncertainty": selector.uncertainties_[features].astype(np.float32),
+            "rank": ranking[features].astype(np.int32),
+            "selected": np.isin(features, step.selected),
+        }
+        moments = pipeline.column_moments()
+        if moments is not None:
+            names = ("mean", "deviation")
+            arrays |= {name: of[features] for name, of in zip(names, moments, strict=True)}
+        facts = {"records": VERSION, "index": step.index, "rows": step.position.rows}
+        self._late[step.index] = facts, arrays
         self.write()
 
     def write(self) -> None:

@@ -15,6 +15,7 @@ from fires.evaluation.recording import SNAPSHOTS, Recorder, snapshots
 from fires.evaluation.records import Step
 from fires.evaluation.totals import RunTotals
 from fires.evaluation.transformed import Transformed
+from fires.pipeline import OnlinePipeline
 from fires.streams.table import Fault
 
 STEPS, QUARANTINE = "steps.jsonl", "quarantine.ndjson"
@@ -86,20 +87,20 @@ class RunRecords:
                 row["raw_length"] = len(fault.raw)
             self._bad.write(row)
 
-    def add(self, step: Step, selector: Any) -> None:
+    def add(self, step: Step, pipeline: OnlinePipeline) -> None:
         """Write down one record.
 
         Parameters
         ----------
         step : Step
             The record of the next batch.
-        selector : FIRES
+        pipeline : OnlinePipeline
             What has learnt up to it.
         """
-        self._steps.write(self._recorder.row(step, selector))
+        self._steps.write(self._recorder.row(step, pipeline))
         try:
             with naming(self._folder / SNAPSHOTS):
-                self._recorder.snapshot(step, selector)
+                self._recorder.snapshot(step, pipeline)
         except OSError as error:
             if not is_full(error):  # else it is kept, and written later
                 raise

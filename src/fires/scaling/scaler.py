@@ -179,6 +179,22 @@ class Scaler:
             if half.ready:
                 half.restart(columns)
 
+    def moments(self) -> tuple[Floats, Floats] | None:
+        """Where each column has been lately, and how far it spreads.
+
+        Returns
+        -------
+        mean, deviation : ndarray (n_features,)
+            Over the rows that are remembered; None unless dense rows are standardised.
+        """
+        half = self.dense
+        if not isinstance(half, Standard) or not half.ready:
+            return None
+        varies = half.gain > 0.0
+        return half.shift.copy(), np.divide(
+            1.0, half.gain, out=np.zeros_like(half.gain), where=varies
+        )
+
     def state(self) -> Arrays:
         """Everything needed to go on, as arrays.
 
