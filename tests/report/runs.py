@@ -35,7 +35,7 @@ def copy_of(run, to):
 
 
 def select(name, table, *options, target="label", ends_well=True):
-    """Run the command on a frame, or on the lines of a CSV file, or of svmlight without a target."""
+    """Run the command on a frame, or on lines of CSV, or of svmlight without a target."""
     lines = table.write_csv().splitlines() if isinstance(table, pl.DataFrame) else table
     source = folder() / f"{name}.{'csv' if target else 'svm'}"
     source.write_text("\n".join([*lines, ""]))
