@@ -10,7 +10,7 @@ import numpy.typing as npt
 _DIGITS = 4
 
 
-def rounded(values: npt.ArrayLike, digits: int = _DIGITS) -> Any:
+def rounded(values: npt.ArrayLike | None, digits: int = _DIGITS) -> Any:
     """Numbers with few significant digits, as JSON has them.
 
     A number half-way between two goes away from zero, also if it misses the middle by the last bits
@@ -19,7 +19,7 @@ def rounded(values: npt.ArrayLike, digits: int = _DIGITS) -> Any:
     Parameters
     ----------
     values : array-like of float
-        Numbers of any shape.
+        Numbers of any shape; None counts as NaN.
     digits : int
         How many digits stay.
 
@@ -35,7 +35,7 @@ def rounded(values: npt.ArrayLike, digits: int = _DIGITS) -> Any:
     >>> rounded(2 / 3)
     0.6667
     """
-    given = np.asarray(values, dtype=np.float64)
+    given = np.asarray(values, dtype=np.float64)  # None is NaN
     is_number = np.isfinite(given)
     size = np.abs(np.where(is_number, given, 0.0))
     with np.errstate(divide="ignore"):
@@ -44,5 +44,6 @@ def rounded(values: npt.ArrayLike, digits: int = _DIGITS) -> Any:
     # Times and by powers above 1 only: those are exact, as far as numbers of everyday go.
     up, down = 10.0 ** np.maximum(places, 0.0), 10.0 ** np.maximum(-places, 0.0)
     whole = np.floor(size / down * up * (1.0 + 1e-11) + 0.5)
-    result = np.copysign(whole / up * down, given)
-    return np.where(is_number, result + 0.0, None).tolist()
+    result = np.asarray(np.copysign(whole / up * down, given) + 0.0, dtype=object)  # -0.0 is 0.0
+    result[~is_number] = None
+    return result.tolist()
