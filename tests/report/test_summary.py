@@ -11,7 +11,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.report import runs
 
@@ -570,6 +570,7 @@ def a_run_to_cut(tmp_path_factory):
     return run, text, steady(summary)
 
 
+@settings(max_examples=30)
 @given(cuts=st.lists(st.floats(0.0, 1.0), max_size=6))
 def test_reading_in_pieces_gives_what_reading_at_once_gives(a_run_to_cut, cuts):
     run, text, wanted = a_run_to_cut
@@ -584,7 +585,8 @@ def test_reading_in_pieces_gives_what_reading_at_once_gives(a_run_to_cut, cuts):
     assert not summary.refresh()
 
 
-@given(size=st.integers(1, 40_000))
+@settings(max_examples=10)
+@given(size=st.integers(100, 40_000))
 def test_the_size_of_blocks_does_not_matter(a_run_to_cut, size):
     from fires.report.following import Follower
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 _DIGITS = 4
+_SMALL = 1e-15
 
 
 def rounded(values: npt.ArrayLike | None, digits: int = _DIGITS) -> Any:
@@ -35,15 +36,18 @@ def rounded(values: npt.ArrayLike | None, digits: int = _DIGITS) -> Any:
     >>> rounded(2 / 3)
     0.6667
     """
-    given = np.asarray(values, dtype=np.float64)  # None is NaN
-    is_number = np.isfinite(given)
-    size = np.abs(np.where(is_number, given, 0.0))
-    with np.errstate(divide="ignore"):
-        places = digits - 1 - np.floor(np.log10(size))
-    places = np.clip(np.where(size > 0.0, places, 0.0), -300, 300)
-    # Times and by powers above 1 only: those are exact, as far as numbers of everyday go.
+    shape = np.shape(values)
+    given = np.asarray(values, dtype=np.float64).ravel()  # None is NaN
+    size = np.abs(given)
+    is_everyday = (size > _SMALL) & (size < 1.0 / _SMALL)
+    size = np.where(is_everyday, size, 1.0)
+    places = digits - 1 - np.floor(np.log10(size))
+    # Times and by powers above 1 only: these are exact, for numbers of everyday.
     up, down = 10.0 ** np.maximum(places, 0.0), 10.0 ** np.maximum(-places, 0.0)
     whole = np.floor(size / down * up * (1.0 + 1e-11) + 0.5)
-    result = np.asarray(np.copysign(whole / up * down, given) + 0.0, dtype=object)  # -0.0 is 0.0
-    result[~is_number] = None
-    return result.tolist()
+    result = np.copysign(whole / up * down, given).astype(object)
+    result[given == 0.0] = 0.0
+    result[~np.isfinite(given)] = None
+    for place in np.flatnonzero(~is_everyday & (given != 0.0) & np.isfinite(given)).tolist():
+        result[place] = float(f"{given[place]:.{digits}g}")
+    return result.reshape(shape).tolist()
