@@ -1,0 +1,148 @@
+// Importance over time, with bands: pick features, search among thousands, zoom.
+
+panels.push({
+  id: "importance", title: "Importance over time",
+  note: "Bands are 95 % intervals; dashed lines are drift alarms. Drag to zoom, double-click to see all again.",
+  shown: (run) => run.timeline.series.length > 0,
+  make(body, page) {
+    const chips = el("div", { class: "chips", role: "group", aria: { label: "Features shown" } });
+    const search = makeSearch((place) => { if (!page.picked.has(place)) page.pick(place); });
+    const again = el("button", { type: "button", class: "quiet", on: { click: () => chart.reset() } }, "Whole run");
+    const first = el("button", { type: "button", class: "quiet", on: { click: () => { page.picked.clear(); page.hasPicked = false; update(page.run); } } }, "Most important");
+    body.append(el("div", { class: "bar" }, search.node, first, again), chips);
+    const chart = new RowsChart(body, "Importance over time");
+    const tableBox = disclosure("The same as a table", () => asTable(page.run, shown(page.run)));
+    body.append(tableBox);
+    page.onPick(() => update(page.run));
+
+    function shown(run) {
+      const known = new Map(run.timeline.series.map((one) => [one.place, one]));
+      if (!page.hasPicked) return run.timeline.series.filter((one) => !one.coarse).slice(0, 5);
+      return [...page.picked].map((place) => known.get(place)).filter(Boolean).slice(0, 8);
+    }
+
+    function update(run) {
+      const picked = shown(run);
+      if (!page.hasPicked) {
+        page.picked.clear();
+        for (const one of picked) page.picked.add(one.place);
+      }
+      search.update(run, new Set(picked.map((one) => one.place)));
+      chips.replaceChildren(...picked.map((one, i) => el("button", {
+        type: "button", class: "chip", title: `Remove ${one.name}`, aria: { label: `Remove ${one.name}` }, on: { click: () => page.pick(one.place) },
+      }, el("span", { class: "dot", css: { background: `var(--series-${i + 1})` } }), named(one.name), el("span", { aria: { hidden: "true" } }, "\u00d7"))));
+      if (!picked.length) chips.append(el("span", { class: "muted" }, "Search for a feature, or pick one in the table below."));
+      const names = picked.map((one) => `${one.name} ${short(latest(one.importance), 3)}`).join(", ");
+      chart.show(() => spec(run, picked), `Importance over time. Now: ${names || "none picked"}. Arrow keys read the values.`);
+      if (tableBox.open) tableBox.replaceChildren(tableBox.firstElementChild, asTable(run, picked));
+    }
+    return update;
+  },
+});
+
+function latest(values) {
+  for (let i = values.length - 1; i >= 0; i--) if (values[i] !== null) return values[i];
+  return null;
+}
+
+// The values of a series at every snapshot; null where it has none.
+function atSnapshots(run, one, name) {
+  if (!one.coarse) return one[name];
+  const full = new Array(run.timeline.rows.length).fill(null);
+  run.timeline.coarse.forEach((place, i) => { full[place] = one[name][i]; });
+  return full;
+}
+
+function spec(run, picked) {
+  const data = [run.timeline.rows], series = [], bands = [];
+  const points = { show: run.timeline.rows.length < 3 || undefined };
+  picked.forEach((one, i) => {
+    const colour = seriesColour(i);
+    const importance = atSnapshots(run, one, "importance");
+    data.push(importance);
+    series.push({ label: one.name, stroke: colour, width: 2, spanGaps: Boolean(one.coarse), points });
+    if (!run.run.intervals) return;
+    const uncertainty = atSnapshots(run, one, "uncertainty");
+    const end = (sign) => importance.map((value, at) => (value === null || uncertainty[at] === null ? null : value + sign * 1.96 * uncertainty[at]));
+    for (const sign of [1, -1]) {
+      data.push(end(sign));
+      series.push({ stroke: "transparent", width: 0, spanGaps: Boolean(one.coarse), points: { show: false } });
+    }
+    bands.push({ series: [data.length - 2, data.length - 1], fill: faint(colour, 0.16) });
+  });
+  const per = run.run.intervals ? 3 : 1;
+  return {
+    data, series, bands, marks: alarmRows(run, new Set(picked.map((one) => one.place))),
+    height: window.innerWidth < 620 ? 260 : 360,
+    tell: (at) => [
+      ...picked.map((one, i) => {
+        const value = data[1 + per * i][at];
+        const range = per === 3 && value !== null ? el("span", { class: "muted" }, `[${short(data[3 + per * i][at], 2)}, ${short(data[2 + per * i][at], 2)}]`) : null;
+        return keyed(`var(--series-${i + 1})`, named(one.name), el("span", {}, short(value, 3)), range);
+      }),
+    ],
+  };
+}
+
+function asTable(run, picked) {
+  const every = Math.max(1, Math.floor(run.timeline.rows.length / 20));
+  const values = picked.map((one) => atSnapshots(run, one, "importance"));
+  const places = run.timeline.rows.map((_, i) => i).filter((i) => i % every === 0 || i === run.timeline.rows.length - 1);
+  return table(["row", ...picked.map((one) => one.name)], places.map((i) => [whole(run.timeline.rows[i]), ...values.map((of) => short(of[i], 3))]),
+    { caption: "Importance over time", numbers: picked.map((_, i) => i + 1) });
+}
+
+// A box to find a feature by a part of its name: arrow keys and Enter, or the mouse.
+function makeSearch(choose) {
+  const input = el("input", { type: "search", placeholder: "Search features", role: "combobox", autocomplete: "off",
+    aria: { label: "Search features", expanded: "false", controls: "found", autocomplete: "list" } });
+  const list = el("ul", { class: "found", id: "found", role: "listbox", aria: { label: "Features found" }, hidden: true });
+  const node = el("div", { class: "search" }, input, list);
+  let series = [], taken = new Set(), found = [], active = 0, ranks = new Map();
+
+  function show() {
+    const asked = input.value.trim().toLowerCase();
+    found = asked === "" && document.activeElement !== input ? [] : series.filter((one) => !taken.has(one.place) && one.name.toLowerCase().includes(asked)).slice(0, 50);
+    active = Math.min(active, Math.max(0, found.length - 1));
+    list.hidden = !found.length || document.activeElement !== input;
+    input.setAttribute("aria-expanded", String(!list.hidden));
+    list.replaceChildren(...found.map((one, i) => el("li", {
+      id: `found-${i}`, role: "option", aria: { selected: String(i === active) },
+      on: { mousedown: (event) => { event.preventDefault(); take(i); } },
+    }, named(one.name), el("span", { class: "muted" }, ranks.has(one.place) ? `rank ${whole(ranks.get(one.place))}` : ""))));
+    if (list.hidden) input.removeAttribute("aria-activedescendant");
+    else input.setAttribute("aria-activedescendant", `found-${active}`);
+  }
+  function take(i) {
+    const one = found[i];
+    input.value = "";
+    if (one) choose(one.place);
+    show();
+  }
+  input.addEventListener("input", () => { active = 0; show(); });
+  input.addEventListener("focus", show);
+  input.addEventListener("blur", () => { list.hidden = true; input.setAttribute("aria-expanded", "false"); });
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      active = Math.min(found.length - 1, Math.max(0, active + (event.key === "ArrowDown" ? 1 : -1)));
+      show();
+      list.children[active]?.scrollIntoView({ block: "nearest" });
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      take(active);
+    } else if (event.key === "Escape") {
+      input.value = "";
+      list.hidden = true;
+    }
+  });
+  return {
+    node,
+    update(run, now) {
+      series = run.timeline.series;
+      taken = now;
+      ranks = new Map(run.now.place.map((place, i) => [place, run.now.rank[i]]));
+      if (document.activeElement === input) show();
+    },
+  };
+}

@@ -1,0 +1,93 @@
+// How well the selected features predict, beside all features and knowing nothing; how stable they are.
+
+panels.push({
+  id: "scores", title: "What the selection is worth", wide: false,
+  note: "Each batch is predicted before anything learns from it. Lines are means over the last rows; the band is the best and worst batch.",
+  shown: (run) => Object.values(run.scores.series).some((one) => one.mean.some((value) => value !== null)),
+  make(body, page) {
+    const chart = new RowsChart(body, "Scores over time");
+    const legend = el("div", { class: "legend" });
+    const totals = el("div", {});
+    body.append(legend, totals);
+    return (run) => {
+      const { scores } = run;
+      const names = Object.keys(scores.series);
+      const title = SCORES[scores.name] || scores.name;
+      chart.show(() => scoresSpec(run, names), `${title} over time. In all: ${names.map((name) => `${SOURCES[name] || name} ${short((scores.total[scores.name] || {})[name], 3)}`).join(", ")}.`);
+      legend.replaceChildren(...names.map((name) => keyed(`var(${SCORE_COLOURS[name] || "--muted"})`, SOURCES[name] || name)));
+      const kinds = Object.keys(scores.total).filter((kind) => Object.values(scores.total[kind]).some((value) => value !== null));
+      totals.replaceChildren(kinds.length ? table(["over all rows", ...kinds.map((kind) => SCORES[kind] || kind)],
+        names.map((name) => [`${SOURCES[name] || name}`, ...kinds.map((kind) => fixed(scores.total[kind][name]))]),
+        { caption: "Scores over all rows", numbers: kinds.map((_, i) => i + 1) }) : "");
+    };
+  },
+});
+
+const SCORE_COLOURS = { selected: "--series-1", all: "--series-2", majority: "--muted", mean: "--muted" };
+
+function scoresSpec(run, names) {
+  const { scores } = run;
+  const reach = Math.max(1, Math.ceil(scores.rows.length / 40));
+  const lines = names.map((name) => smoothed(scores.series[name].mean, scores.n_rows, reach));
+  const own = scores.series.selected;
+  const data = [scores.rows, ...lines, own.max, own.min];
+  const looks = { selected: { width: 2.2 }, all: { width: 1.6 }, majority: { width: 1.4, dash: [6, 4] }, mean: { width: 1.4, dash: [6, 4] } };
+  const hidden = { stroke: "transparent", width: 0, points: { show: false } };
+  const known = lines.flat().filter((value) => value !== null);
+  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const room = Math.max(0.02, 0.25 * (high - low));
+  return {
+    data,
+    series: [...names.map((name) => ({ stroke: theme((SCORE_COLOURS[name] || "--muted").slice(2)), points: { show: scores.rows.length < 3 || undefined }, ...(looks[name] || {}) })), hidden, hidden],
+    bands: [{ series: [names.length + 1, names.length + 2], fill: faint(theme("series-1"), 0.1) }],
+    marks: alarmRows(run),
+    height: 240,
+    y: { range: [low - room, Math.min(high + room, Math.max(1, high))] },
+    tell: (at) => [
+      ...names.map((name, i) => keyed(`var(${SCORE_COLOURS[name] || "--muted"})`, `${SOURCES[name] || name} ${fixed(lines[i][at])}`)),
+      el("div", { class: "muted" }, `batches from ${fixed(own.min[at])} to ${fixed(own.max[at])}`),
+    ],
+  };
+}
+
+panels.push({
+  id: "stability", title: "Stability of the selected set", wide: false,
+  note: "1: the set has not changed in the last ten batches; 0: as if drawn at random. The band is the 95 % interval.",
+  shown: (run) => run.stability.mean.some((value) => value !== null),
+  make(body, page) {
+    const chart = new RowsChart(body, "Stability over time");
+    const said = el("p", { class: "legend" });
+    body.append(said);
+    return (run) => {
+      const { stability, counts } = run;
+      const now = stability.now;
+      const text = [now ? `Now ${fixed(now[0])}, between ${fixed(now[1])} and ${fixed(now[2])}.` : null, stability.total === null ? null : `Mean of the run ${fixed(stability.total)}.`,
+        `The set has changed in ${whole(counts.changes)} of ${plural(counts.batches, "batch", "batches")}.`].filter(Boolean).join(" ");
+      chart.show(() => stabilitySpec(run), `Stability over time. ${text}`);
+      said.textContent = text;
+    };
+  },
+});
+
+function stabilitySpec(run) {
+  const { stability } = run;
+  const clipped = (values) => values.map((value) => (value === null ? null : Math.min(1, Math.max(-1, value))));
+  const data = [stability.rows, stability.mean, clipped(stability.high), clipped(stability.low), stability.min];
+  const known = [...stability.mean, ...stability.min].filter((value) => value !== null);
+  const low = Math.min(0.8, ...known);
+  const colour = theme("series-3");
+  const hidden = { stroke: "transparent", width: 0, points: { show: false } };
+  return {
+    data,
+    series: [{ stroke: colour, width: 2, points: { show: stability.rows.length < 3 || undefined } }, hidden, hidden, { stroke: faint(colour, 0.5), width: 1, dash: [2, 3], points: { show: false } }],
+    bands: [{ series: [2, 3], fill: faint(colour, 0.16) }],
+    marks: alarmRows(run),
+    height: 240,
+    y: { range: [low - 0.05 * (1 - low), 1.02] },
+    tell: (at) => [
+      keyed("var(--series-3)", `stability ${fixed(data[1][at])}`),
+      data[3][at] === null ? "" : el("div", { class: "muted" }, `interval ${fixed(data[3][at])} to ${fixed(data[2][at])}`),
+      stability.min[at] === null ? "" : el("div", { class: "muted" }, `lowest ${fixed(stability.min[at])}`),
+    ],
+  };
+}

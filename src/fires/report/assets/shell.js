@@ -1,0 +1,142 @@
+// The page: its head, its panels in order, and what they share. Live, new data come in by themselves.
+
+const panels = [];
+const page = {
+  data: null, run: null, picked: new Set(), chosen: 0,
+  _pick: [], _theme: [],
+  onPick(fn) { this._pick.push(fn); },
+  onTheme(fn) { this._theme.push(fn); },
+  pick(place) {
+    if (this.picked.has(place)) this.picked.delete(place);
+    else this.picked.add(place);
+    this.hasPicked = true;
+    for (const fn of this._pick) fn();
+  },
+};
+
+const STATUS = {
+  waiting: ["waiting for the first rows", "wait"], running: ["running", "live"], ended: ["ended", "ok"],
+  "ended early": ["ended early", "bad"], killed: ["killed: it can go on with --resume", "bad"],
+};
+
+function start() {
+  page.data = JSON.parse(document.getElementById("data").textContent);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", themeChanged);
+  const main = document.getElementById("page");
+  main.replaceChildren();
+  const head = makeHead(document.getElementById("top"));
+  const made = [];
+  const refresh = () => {
+    page.run = page.data.runs[page.chosen] || null;
+    head();
+    for (const panel of panels) {
+      const subject = panel.of === "comparison" ? page.data.comparison : panel.of === "runs" ? page.data : page.run;
+      let one = made.find((known) => known.panel === panel);
+      const shown = Boolean(subject) && (!panel.shown || Boolean(panel.shown(subject)));
+      if (shown && !one) made.push((one = makePanel(main, panel, made)));
+      if (!one) continue;
+      one.section.hidden = !shown;
+      if (shown) one.update(subject);
+    }
+  };
+  page.refresh = refresh;
+  refresh();
+  foot();
+  if (document.documentElement.hasAttribute("data-live")) follow(refresh);
+}
+
+function makePanel(main, panel, made) {
+  const body = el("div", { class: "body" });
+  const title = panel.title ? el("h2", { id: `${panel.id}-title`, text: panel.title }) : null;
+  const note = panel.note ? el("p", { class: "note", text: panel.note }) : null;
+  const section = el("section", {
+    id: panel.id, class: `panel ${panel.wide === false ? "half" : ""}`, tabindex: -1,
+    aria: panel.title ? { labelledby: `${panel.id}-title` } : { label: panel.label || panel.id },
+  }, title, note, body);
+  const order = panels.indexOf(panel);
+  const next = made.filter((one) => panels.indexOf(one.panel) > order).sort((a, b) => panels.indexOf(a.panel) - panels.indexOf(b.panel))[0];
+  main.insertBefore(section, next ? next.section : null);
+  return { panel, section, update: panel.make(body, page) };
+}
+
+function makeHead(top) {
+  const title = el("h1");
+  const facts = el("p", { class: "facts" });
+  const status = el("span", { class: "status", role: "status" });
+  const link = el("span", { class: "link", role: "status" });
+  const runs = el("div", { class: "runs", role: "group", aria: { label: "Runs" } });
+  const toggle = el("button", { class: "quiet", type: "button", on: { click: switchTheme } }, "Theme");
+  page.link = link;
+  top.append(el("div", { class: "titles" }, el("p", { class: "brand" }, "fires"), title, facts), el("div", { class: "tools" }, status, link, toggle), runs);
+  return () => {
+    const { run, data } = page;
+    title.replaceChildren(run ? run.run.name : data.title);
+    if (run) {
+      const [said, look] = STATUS[run.run.status] || [run.run.status, "wait"];
+      status.textContent = run.run.status === "ended early" && run.run.reason ? `ended early: ${run.run.reason}` : said;
+      status.className = `status ${look}`;
+      facts.replaceChildren(...factsOf(run));
+    } else {
+      status.hidden = true;
+    }
+    runs.hidden = data.runs.length < 2;
+    runs.replaceChildren(...(runs.hidden ? [] : data.runs.map((one, place) => el("button", {
+      type: "button", class: "choice", aria: { pressed: String(place === page.chosen) },
+      on: { click: () => { page.chosen = place; page.picked.clear(); page.hasPicked = false; page.refresh(); } },
+    }, one.run.name))));
+  };
+}
+
+function factsOf(run) {
+  const { target, kind, classes, sources, started, updated } = run.run;
+  const what = kind === "classes" && classes ? `${target} (${classes.length > 4 ? plural(classes.length, "class", "classes") : classes.join(", ")})` : target;
+  return [
+    target ? el("span", {}, "target ", named(what)) : null,
+    sources.length ? el("span", {}, "from ", named(sources.length > 1 ? `${sources[0]} and ${sources.length - 1} more` : sources[0])) : null,
+    el("span", {}, `begun ${moment(started)}`),
+    updated ? el("span", {}, `last record ${moment(updated)}`) : null,
+  ].filter(Boolean);
+}
+
+function foot() {
+  const { made, fires } = page.data;
+  document.getElementById("foot").append(
+    el("p", {}, `Made by fires ${fires}, ${moment(made)}. The page holds all it shows and asks nobody for anything more. Charts: uPlot (MIT).`));
+}
+
+function switchTheme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  themeChanged();
+}
+
+function themeChanged() {
+  for (const fn of page._theme) fn();
+}
+
+// New data by server-sent events. The browser connects again by itself; where it gives up, we try.
+function follow(refresh) {
+  let waiting = null;
+  const take = () => {
+    if (waiting === null || document.hidden) return;
+    page.data = JSON.parse(waiting);
+    waiting = null;
+    refresh();
+  };
+  document.addEventListener("visibilitychange", take);
+  const say = (text, look) => { page.link.textContent = text; page.link.className = `link ${look}`; };
+  const connect = () => {
+    const events = new EventSource("events");
+    events.onopen = () => say("live", "live");
+    events.onmessage = (event) => { waiting = event.data; take(); };
+    events.onerror = () => {
+      say("not connected, trying again", "bad");
+      if (events.readyState === EventSource.CLOSED) {
+        events.close();
+        setTimeout(connect, 3000);
+      }
+    };
+  };
+  connect();
+}

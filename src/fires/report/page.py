@@ -1,0 +1,171 @@
+"""The page of a run, or of several: one HTML file that asks nobody for anything."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import b64encode
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cache
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from fires.core.state import replace_file
+from fires.core.version import __version__
+
+_STYLES = ("uplot.css", "page.css", "panels.css")
+_SCRIPTS = (
+    *("dom.js", "format.js", "shell.js", "charts.js"),
+    # The panels, in the order in which they are shown.
+    *("panel-comparison.js", "panel-runs.js", "panel-now.js", "panel-importance.js"),
+    *("panel-members.js", "panel-ranks.js", "panel-changes.js", "panel-scores.js"),
+    *("panel-drift.js", "panel-twins.js", "panel-picture.js", "panel-features.js"),
+    *("panel-health.js", "start.js"),
+)
+
+
+def page(data: dict[str, Any], *, live: bool = False) -> str:
+    """The whole page as text.
+
+    Parameters
+    ----------
+    data : dict
+        What :func:`page_data` gives.
+    live : bool
+        Whether it is to ask the server it comes from for news. Its policy is then for the server to
+        send: see :func:`content_policy`.
+
+    Returns
+    -------
+    str
+        HTML. Names of features are in it as data only, never as HTML.
+    """
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{content_policy()}">'
+    text = Template(_asset("page.html")).substitute(
+        policy="" if live else policy,
+        version=escape(__version__),
+        title=escape(str(data["title"])),
+        style=_style(),
+        data=_as_data(data),
+        script=_script(),
+    )
+    return text.replace('<html lang="en">', '<html lang="en" data-live>', 1) if live else text
+
+
+def content_policy(*, live: bool = False) -> str:
+    """What the page may do: run its own script, and nothing else.
+
+    Parameters
+    ----------
+    live : bool
+        For a page that a server sends: it may ask that server for news, and no other page may show
+        it inside itself.
+
+    Returns
+    -------
+    str
+        The value of the header ``Content-Security-Policy``.
+    """
+    rules = [
+        "default-src 'none'",
+        f"script-src '{_hashed(_script())}'",
+        f"style-src '{_hashed(_style())}'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    if live:
+        rules += ["connect-src 'self'", "frame-ancestors 'none'"]
+    return "; ".join(rules)
+
+
+def page_data(summaries: Sequence[dict[str, Any]], comparison: Any = None) -> dict[str, Any]:
+    """What a page shows.
+
+    Parameters
+    ----------
+    summaries : sequence of dict
+        Of runs: see :mod:`fires.report.summary`.
+    comparison : dict, optional
+        Of a comparison: see :mod:`fires.report.comparison`.
+
+    Returns
+    -------
+    dict
+        JSON values.
+    """
+    names = [str(summary["run"]["name"]) for summary in summaries]
+    if comparison is not None:
+        names.append(str(comparison.get("name", "comparison")))
+    return {
+        "title": f"{', '.join(names)} \N{EN DASH} fires",
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "fires": __version__,
+        "runs": list(summaries),
+        "comparison": comparison,
+    }
+
+
+def write_page(folders: Sequence[Path], path: Path, shape: tuple[int, int] | None = None) -> int:
+    """Write the page of one or more runs.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        Folders that ``fires select --out`` made; the runs may be going on.
+    path : Path
+        The file to write. It is replaced as a whole, or not at all.
+    shape : tuple of int, optional
+        Height and width, if the features are the pixels of a picture.
+
+    Returns
+    -------
+    int
+        How many bytes it has.
+
+    Raises
+    ------
+    InputError
+        If a folder holds no run.
+    """
+    from fires.report.summary import summarise
+
+    text = page(page_data([summarise(folder, shape) for folder in folders]))
+    data = text.encode(errors="backslashreplace")  # a name may hold bytes that are no text
+    replace_file(path, data)
+    return len(data)
+
+
+def _as_data(data: dict[str, Any]) -> str:
+    """JSON that cannot end the element it stands in."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&\N{LINE SEPARATOR}\N{PARAGRAPH SEPARATOR}":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+@cache
+def _style() -> str:
+    return "\n".join(_asset(name) for name in _STYLES)
+
+
+@cache
+def _script() -> str:
+    library = _asset("uplot.js")
+    licence = "/*\n" + _asset("uplot-license.txt") + "*/"
+    ours = "\n".join(_asset(name) for name in _SCRIPTS)
+    return f'{licence}\n{library}\n(() => {{\n"use strict";\n{ours}\n}})();'
+
+
+@cache
+def _asset(name: str) -> str:
+    path = files("fires.report") / "assets" / name
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def _hashed(text: str) -> str:
+    return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()
