@@ -23,6 +23,7 @@ class Look(NamedTuple):
 # Colours that stay apart for the colour-blind (Okabe and Ito); dashes and marks in grey print too.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7f4fc9", "#8c564b")
 GREY = "#808080"
+FAINT = 0.18  # how much is seen of a band
 DPI = 130  # a PNG of the busiest figure stays below 200 KB
 _DASHES, _MARKS = ("-", "--", "-."), "os^DvP*X"
 _STYLE = resources.files("fires.report").joinpath("figures.mplstyle")
@@ -76,10 +77,18 @@ def save(figure: Any, folder: Path, name: str) -> list[Path]:
 
 
 @contextmanager
-def style() -> Iterator[None]:
-    """Our look and nobody else's, for as long as it lasts."""
+def style(*, own_font: bool = True) -> Iterator[None]:
+    """Our look and nobody else's, for as long as it lasts.
+
+    Parameters
+    ----------
+    own_font : bool
+        Whether it includes the font. Names of the user's may need one that the user has set.
+    """
     looks = require("matplotlib.style", "drawing figures", "plot")
-    with looks.context(["default", str(_STYLE)]):
+    settings = require("matplotlib", "drawing figures", "plot").rcParams
+    fonts = {} if own_font else {key: settings[key] for key in ("font.family", "font.sans-serif")}
+    with looks.context(["default", str(_STYLE), fonts]):
         yield
 
 

@@ -7,7 +7,7 @@ long ones are cut.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,26 @@ from fires.core.belief import Floats
 from fires.core.optional import require
 from fires.report.figure_style import COLOURS, GREY, Look
 
-LONGEST = 28
-"""The most characters of a name that are shown."""
+LONGEST, SHORTER = 28, 16
+"""The most characters of a name that are shown, in wide axes and in narrow ones."""
 
-FAINT = 0.18  # how much is seen of a band
-_ALARM = Look(GREY, ":", "")
+_NARROW, _BELOW = 4.0, 0.5  # inches: axes narrower than that; what ticks and title take below them
+
+
+def is_narrow(axes: Any) -> bool:
+    """Whether names beside the axes would leave little of them.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        What to draw on.
+
+    Returns
+    -------
+    bool
+    """
+    inches = axes.figure.dpi_scale_trans.inverted()
+    return bool(axes.get_window_extent().transformed(inches).width < _NARROW)
 
 
 def cut(name: str, longest: int = LONGEST) -> str:
@@ -160,7 +175,7 @@ def point(
     return axes.scatter(x, y, **(looks | how))
 
 
-def alarm_lines(axes: Any, rows: Sequence[float]) -> None:
+def alarm_lines(axes: Any, rows: Sequence[float]) -> list[Any]:
     """Mark the rows at which something has changed.
 
     Parameters
@@ -169,10 +184,12 @@ def alarm_lines(axes: Any, rows: Sequence[float]) -> None:
         What to draw on.
     rows : sequence of float
         Where.
+
+    Returns
+    -------
+    list of matplotlib.lines.Line2D
     """
-    for place, row in enumerate(rows):
-        label = "_" if place else "alarm"
-        axes.axvline(row, color=_ALARM.colour, linestyle=":", linewidth=1, label=label, zorder=0)
+    return [axes.axvline(row, color=GREY, linestyle=":", linewidth=1.2, zorder=1) for row in rows]
 
 
 def bars(
@@ -217,8 +234,8 @@ def bars(
     if low is not None and high is not None:
         ends = np.array([low, high], dtype=np.float64)
         known = np.isfinite(ends).all(axis=0)
-        axes.hlines(places[known], *ends[:, known], color=GREY, linewidth=1.5, zorder=3)
-        axes.plot(lengths[known], places[known], ".", color=GREY, markersize=4, zorder=3)
+        dark = axes.xaxis.label.get_color()
+        axes.hlines(places[known], *ends[:, known], color=dark, linewidth=1.2, zorder=3)
     axes.axvline(0.0, color=GREY, linewidth=0.8)
     name_rows(axes, names)
     axes.set_ylim(len(lengths) - 0.4, -0.6)
@@ -235,7 +252,8 @@ def name_rows(axes: Any, names: Sequence[str]) -> None:
     names : sequence of str
         What the rows are called.
     """
-    axes.set_yticks(np.arange(len(names)), [cut(name) for name in names])
+    longest = SHORTER if is_narrow(axes) else LONGEST
+    axes.set_yticks(np.arange(len(names)), [cut(name, longest) for name in names])
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
     for text in axes.get_yticklabels():
@@ -285,21 +303,28 @@ def raster(
     return mesh
 
 
-def legend_beside(axes: Any, handles: Mapping[str, Any]) -> None:
-    """A legend to the right of the axes.
+def legend_outside(axes: Any, named: Sequence[tuple[str, Any]]) -> None:
+    """A legend to the right of the axes, or below them where they are narrow.
 
     Parameters
     ----------
     axes : matplotlib.axes.Axes
         What to draw on.
-    handles : mapping of str to artist
-        What is shown, by its name.
+    named : sequence of (str, artist)
+        What is shown, with its name.
     """
+    transforms = require("matplotlib.transforms", "drawing figures", "plot")
+    where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "fontsize": 8}
+    longest = LONGEST
+    if is_narrow(axes):
+        inches = axes.figure.dpi_scale_trans
+        below = axes.transAxes + transforms.ScaledTranslation(0.0, -_BELOW, inches)
+        where = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "bbox_transform": below}
+        where |= {"ncols": 2, "fontsize": 7, "columnspacing": 1.0, "borderpad": 0.0}
+        longest = SHORTER + 6
     # A label that begins with _ would be left out.
-    names = [cut(name) if not name.startswith("_") else f"\u2009{cut(name)}" for name in handles]
-    drawn = axes.legend(
-        list(handles.values()), names, loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8
-    )
+    names = [f"{' ' * name.startswith('_')}{cut(name, longest)}" for name, _ in named]
+    drawn = axes.legend([artist for _, artist in named], names, frameon=False, **where)
     for text in drawn.get_texts():
         text.set_parse_math(False)
 
