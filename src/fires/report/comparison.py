@@ -79,7 +79,8 @@ def comparison_summary(facts: dict[str, Any], name: str | None = None) -> dict[s
         | columns,
         "pieces": [rounded(one.pieces) for one in outcomes],
         "beaten": _beaten(found),
-        "notes": list(found.notes()),
+        "cautions": list(found.cautions),
+        "notes": [note for note in found.notes() if note not in found.cautions],
         "sources": files,
         "target": settings.get("target"),
     } | {key: facts[key] for key in _FACTS if key in facts}

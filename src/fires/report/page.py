@@ -17,7 +17,7 @@ from typing import Any
 from fires.core.state import replace_file
 from fires.core.version import __version__
 
-_STYLES = ("uplot.css", "page.css", "panels.css")
+_STYLES = ("uplot.css", "page.css", "panels.css", "comparison.css")
 _SCRIPTS = (
     *("dom.js", "format.js", "shell.js", "charts.js", "drawing.js"),
     # The panels, in the order in which they are shown.

@@ -72,14 +72,17 @@ function compareValues(a, b, up) {
 function download(run) {
   const now = run.now;
   const keys = FEATURE_COLUMNS.map((column) => column.key).filter((key) => now[key]);
+  saveText(`${run.run.name}-features.csv`, csvText(keys, now.place.map((_, i) => keys.map((key) => now[key][i]))), "text/csv");
+}
+
+function csvText(head, rows) {
   // A cell that begins like a formula would be run by a spreadsheet.
   const safe = (text) => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text);
   const cell = (value) => {
     const text = value === null || value === undefined ? "" : typeof value === "string" ? safe(value) : String(value);
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  const lines = [keys.join(","), ...now.place.map((_, i) => keys.map((key) => cell(now[key][i])).join(","))];
-  saveText(`${run.run.name}-features.csv`, lines.join("\n") + "\n", "text/csv");
+  return [head, ...rows].map((row) => row.map(cell).join(",")).join("\n") + "\n";
 }
 
 function saveText(name, text, type) {
