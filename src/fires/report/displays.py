@@ -364,6 +364,11 @@ class TimelineDisplay(_Display):
                     )  # fmt: skip
                 self._mark_alarms(axes, name, rows, values, drawn.get_color())
             marks = figures.alarm_lines(axes, [row for row, name in self.alarms if name is None])
+            # The first bands are wider than all that follows.
+            known = self.importances[np.isfinite(self.importances)]
+            low, high = (known.min(), known.max()) if len(known) else (0.0, 0.0)
+            room = 0.15 * (max(high, 0.0) - min(low, 0.0)) or 1.0
+            axes.set_ylim(min(low, 0.0) - room, max(high, 0.0) + room)
             axes.set_ylabel("importance")
             figures.rows_axis(axes, float(self.rows[-1]) if len(self.rows) else 1.0)
             # As they are on top of each other at the end.
@@ -504,7 +509,8 @@ class ScoreDisplay(_Display):
         totals: Mapping[str, float | None] | None = None,
     ) -> None:
         self.rows = _floats(rows)
-        self.scores = {who: _floats(values) for who, values in scores.items()}
+        order = sorted(scores, key=lambda who: (who not in _SOURCES, [*_SOURCES, who].index(who)))
+        self.scores = {who: _floats(scores[who]) for who in order}
         self.name = name
         self.totals = dict(totals or {})
 

@@ -21,6 +21,7 @@ LONGEST, SHORTER = 28, 16
 """The most characters of a name that are shown, in wide axes and in narrow ones."""
 
 _NARROW, _BELOW = 4.0, 0.5  # inches: axes narrower than that; what ticks and title take below them
+_SMALLEST = 5.0  # points: letters below that cannot be read
 
 
 def is_narrow(axes: Any) -> bool:
@@ -35,8 +36,12 @@ def is_narrow(axes: Any) -> bool:
     -------
     bool
     """
-    inches = axes.figure.dpi_scale_trans.inverted()
-    return bool(axes.get_window_extent().transformed(inches).width < _NARROW)
+    return bool(_inches(axes).width < _NARROW)
+
+
+def _inches(axes: Any) -> Any:
+    """The place of the axes in their figure, in inches."""
+    return axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
 
 
 def cut(name: str, longest: int = LONGEST) -> str:
@@ -76,7 +81,8 @@ def rows_axis(axes: Any, last: float | None = None) -> None:
     """
     ticker = require("matplotlib.ticker", "drawing figures", "plot")
     axes.set_xlim(0, last)
-    axes.xaxis.set_major_locator(ticker.MaxNLocator(5, steps=[1, 2, 5, 10], integer=True))
+    most = 3 if is_narrow(axes) else 5
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(most, steps=[1, 2, 5, 10], integer=True))
     axes.xaxis.set_major_formatter(
         ticker.FuncFormatter(lambda x, _: f"{x / 1e6:,.6g} M" if x >= 1e6 else f"{x:,.0f}")
     )
@@ -253,11 +259,14 @@ def name_rows(axes: Any, names: Sequence[str]) -> None:
         What the rows are called.
     """
     longest = SHORTER if is_narrow(axes) else LONGEST
-    axes.set_yticks(np.arange(len(names)), [cut(name, longest) for name in names])
+    points = 0.85 * 72.0 * _inches(axes).height / max(len(names), 1)
+    every = int(np.ceil(_SMALLEST / points))  # if not all of them can be read, some of them
+    shown = np.arange(0, len(names), every)
+    axes.set_yticks(shown, [cut(names[place], longest) for place in shown.tolist()])
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
     for text in axes.get_yticklabels():
-        text.set_parse_math(False)
+        text.set(parse_math=False, fontsize=min(text.get_fontsize(), every * points))
 
 
 def raster(
@@ -274,7 +283,7 @@ def raster(
     edges : array-like (n_spans + 1,)
         Where spans begin and end.
     values : ndarray (n_names, n_spans)
-        What is coloured; where it is not known, the palest colour is taken.
+        What is coloured; where it is not known, it is taken from the spans around.
     shares : ndarray (n_names, n_spans)
         The share of the span for which it was there; nothing is drawn where it is 0.
 
@@ -285,7 +294,8 @@ def raster(
     colours = require("matplotlib.colors", "drawing figures", "plot")
     # From pale, not white, to dark, so that what was there is always seen.
     scale = colours.LinearSegmentedColormap.from_list("fires", ["#bcd9ec", "#0072b2", "#06283d"])
-    shown = np.ma.masked_where(~(shares > 0.0), np.nan_to_num(values))
+    known = np.array([_filled(row) for row in values]).reshape(values.shape)
+    shown = np.ma.masked_where(~(shares > 0.0), known)
     greatest = float(shown.max()) if shown.count() else 0.0
     mesh = axes.pcolormesh(
         np.asarray(edges, dtype=np.float64),
@@ -301,6 +311,15 @@ def raster(
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(visible=False)
     return mesh
+
+
+def _filled(values: Floats) -> Floats:
+    """The values of neighbours where there are none; 0 if there are none at all."""
+    known = np.flatnonzero(np.isfinite(values))
+    if not len(known):
+        return np.zeros_like(values)
+    filled: Floats = np.interp(np.arange(len(values)), known, values[known])
+    return filled
 
 
 def legend_outside(axes: Any, named: Sequence[tuple[str, Any]]) -> None:
@@ -320,8 +339,9 @@ def legend_outside(axes: Any, named: Sequence[tuple[str, Any]]) -> None:
         inches = axes.figure.dpi_scale_trans
         below = axes.transAxes + transforms.ScaledTranslation(0.0, -_BELOW, inches)
         where = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "bbox_transform": below}
-        where |= {"ncols": 2, "fontsize": 7, "columnspacing": 1.0, "borderpad": 0.0}
-        longest = SHORTER + 6
+        columns = 1 if len(named) <= 3 else 2
+        where |= {"ncols": columns, "fontsize": 7, "columnspacing": 1.0, "borderpad": 0.0}
+        longest = LONGEST if columns == 1 else SHORTER + 6
     # A label that begins with _ would be left out.
     names = [f"{' ' * name.startswith('_')}{cut(name, longest)}" for name, _ in named]
     drawn = axes.legend([artist for _, artist in named], names, frameon=False, **where)
