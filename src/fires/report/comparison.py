@@ -44,9 +44,8 @@ def comparison_summary(facts: dict[str, Any], name: str | None = None) -> dict[s
     >>> from fires import FIRES
     >>> from fires.evaluation.compare import compare
     >>> from fires.streams import KnownTruth
-    >>> found = compare(
-    ...     lambda: KnownTruth(1000, 8, 2, random_state=0), {"fires": lambda seed: FIRES(2)}, seeds=1
-    ... )
+    >>> selectors = {"fires": lambda seed: FIRES(2)}
+    >>> found = compare(lambda: KnownTruth(1000, 8, 2, random_state=0), selectors, seeds=1)
     >>> comparison_summary(found.as_dict())["selectors"]["name"]
     ['all', 'fires', 'random', 'majority']
     """

@@ -48,9 +48,7 @@ class _Display:
             return
         pyplot = require("matplotlib.pyplot", type(self).__name__, "plot")
         with style(own_font=False):
-            self.figure_, self.ax_ = pyplot.subplots(
-                figsize=(_WIDTH, height), layout="constrained"
-            )
+            self.figure_, self.ax_ = pyplot.subplots(figsize=(_WIDTH, height), layout="constrained")
             yield self.ax_
 
 
@@ -151,7 +149,7 @@ class ImportanceDisplay(_Display):
         if getattr(selector, "groups_", None) is not None:
             seen, names = ByColumn(selector), column_names(selector, names)
             support = seen.get_support()
-        classes = getattr(selector, "classes_", ())
+        classes: Sequence[Any] = getattr(selector, "classes_", ())
         importances = getattr(seen, "importances_", None)
         low, high = seen.interval(confidence) if has_intervals(selector) else (None, None)
         order = _first(getattr(seen, "ranking_", rank(seen.weights_)), support, n_features)
@@ -187,7 +185,7 @@ class ImportanceDisplay(_Display):
         now, facts = summary["now"], summary["run"]
         order = _first(now["rank"], now["selected"], n_features).tolist()
         known = {name: [now[name][place] for place in order] for name in _OF_NOW}
-        classes = facts["classes"] or ()
+        classes: Sequence[Any] = facts["classes"] or ()
         return cls(
             known["name"],
             known["importance"],
@@ -404,8 +402,8 @@ class MembershipDisplay(_Display):
 
     Attributes
     ----------
-    mesh_ : matplotlib.collections.QuadMesh
-        The coloured cells.
+    mesh_ : matplotlib.collections.QuadMesh or None
+        The coloured cells; None for a run without any batch.
     ax_, figure_ : matplotlib Axes and Figure
         Where they are.
     """
@@ -468,7 +466,7 @@ class MembershipDisplay(_Display):
             sizes = np.abs(self.importances)
             self.mesh_ = figures.raster(axes, self.names, self.edges, sizes, self.shares)
             figures.rows_axis(axes, float(self.edges[-1]) if len(self.edges) > 1 else 1.0)
-            if colorbar and self.mesh_.get_array().count():
+            if colorbar and self.mesh_ is not None and self.mesh_.get_array().count():
                 bar = self.figure_.colorbar(self.mesh_, ax=axes, pad=0.01, aspect=30)
                 bar.solids.set_alpha(1.0)
                 bar.set_label("size of the importance")

@@ -205,7 +205,7 @@ def bars(
     *,
     low: npt.ArrayLike | None = None,
     high: npt.ArrayLike | None = None,
-    selected: Sequence[bool] | None = None,
+    selected: npt.ArrayLike | None = None,
     **how: Any,
 ) -> Any:
     """One bar for each name, the first on top, with its interval; what is not selected is empty.
@@ -220,7 +220,7 @@ def bars(
         Their lengths; there is no bar where it is NaN.
     low, high : array-like, optional
         The ends of intervals, NaN where there is none.
-    selected : sequence of bool, optional
+    selected : array-like of bool, optional
         Which are filled; all by default.
     **how
         Other properties of the bars.
@@ -259,7 +259,7 @@ def name_rows(axes: Any, names: Sequence[str]) -> None:
         What the rows are called.
     """
     longest = SHORTER if is_narrow(axes) else LONGEST
-    points = 0.85 * 72.0 * _inches(axes).height / max(len(names), 1)
+    points = 0.7 * 72.0 * _inches(axes).height / max(len(names), 1)
     every = int(np.ceil(_SMALLEST / points))  # if not all of them can be read, some of them
     shown = np.arange(0, len(names), every)
     axes.set_yticks(shown, [cut(names[place], longest) for place in shown.tolist()])
@@ -289,12 +289,16 @@ def raster(
 
     Returns
     -------
-    matplotlib.collections.QuadMesh
+    matplotlib.collections.QuadMesh, or None if there is nothing to draw
     """
     colours = require("matplotlib.colors", "drawing figures", "plot")
     # From pale, not white, to dark, so that what was there is always seen.
     scale = colours.LinearSegmentedColormap.from_list("fires", ["#bcd9ec", "#0072b2", "#06283d"])
-    known = np.array([_filled(row) for row in values]).reshape(values.shape)
+    name_rows(axes, names)
+    axes.grid(visible=False)
+    if not values.size:
+        return None
+    known = np.array([_filled(row) for row in values])
     shown = np.ma.masked_where(~(shares > 0.0), known)
     greatest = float(shown.max()) if shown.count() else 0.0
     mesh = axes.pcolormesh(
@@ -307,9 +311,7 @@ def raster(
         alpha=0.3 + 0.7 * np.nan_to_num(shares),
         rasterized=True,
     )
-    name_rows(axes, names)
     axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.grid(visible=False)
     return mesh
 
 

@@ -62,9 +62,7 @@ class Page:
         )
 
 
-def show(
-    run: Any, *others: Any, height: int = 800, shape: tuple[int, int] | None = None
-) -> Page:
+def show(run: Any, *others: Any, height: int = 800, shape: tuple[int, int] | None = None) -> Page:
     """Show the page of a run, or of a comparison, in a notebook.
 
     Parameters
