@@ -47,7 +47,7 @@ def comparison_summary(facts: dict[str, Any], name: str | None = None) -> dict[s
     >>> selectors = {"fires": lambda seed: FIRES(2)}
     >>> found = compare(lambda: KnownTruth(1000, 8, 2, random_state=0), selectors, seeds=1)
     >>> comparison_summary(found.as_dict())["selectors"]["name"]
-    ['all', 'fires', 'random', 'majority']
+    ['fires', 'all', 'random', 'majority']
     """
     found = Comparison.from_dict(facts)
     outcomes = found.outcomes
