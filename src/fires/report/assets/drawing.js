@@ -42,6 +42,11 @@ function ticks(low, high, about) {
   return found;
 }
 
+// How many marks of rows an axis of so many pixels has room for.
+function roomForRows(width) {
+  return Math.max(3, width / 110);
+}
+
 // From weak to strong, below and above 0, in the colours of importance.
 function ramp(greatest, signed) {
   return el("span", { class: "keyed" },

@@ -25,21 +25,22 @@ panels.push({
     ].filter(Boolean).join(", ");
 
     function draw(width) {
-      const height = width < 520 ? 340 : 380, left = 44, bottom = 40, top = 8, right = 10;
+      const height = width < 520 ? 360 : 400, left = 40, bottom = 38, top = 22, right = 10;
       const known = drift.name.map((_, i) => i).filter((i) => drift.drift[i] !== null);
       const farthest = 1.08 * Math.max(2 * MOVES, ...known.map((i) => drift.drift[i]));
-      const highest = 1.08 * Math.max(greatestSize(drift.importance), 2 * bar) || 1;
-      // Square roots: most features lie close to 0 in both, and would be one blot.
+      const highest = Math.max(greatestSize(drift.importance), 2 * bar) || 1;
+      // Square roots: most features lie close to 0 in both, and would be one blot. Above and below is
+      // room for what the fields are called.
       const x = (value) => left + Math.sqrt(Math.max(0, value) / farthest) * (width - left - right);
-      const y = (value) => height - bottom - Math.sqrt(Math.abs(value || 0) / highest) * (height - bottom - top);
+      const y = (value) => height - bottom - 26 - Math.sqrt(Math.abs(value || 0) / highest) * (height - bottom - top - 26 - 24);
       picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
       picture.setAttribute("height", height);
       const edge = { left, right: width - right, top, bottom: height - bottom, across: x(MOVES), up: y(bar) };
       dots = known.map((i) => ({ i, cx: x(drift.drift[i]), cy: y(drift.importance[i]), kind: kind(i) }));
       const order = ["steady", "harmless", "steady-strong", "harmful"];
       dots.sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
-      picture.replaceChildren(fields(edge), axes(edge, x, y, farthest, highest, height, width),
-        svg("g", {}, dots.map((dot) => svg("circle", { class: `dot-${dot.kind}${drift.selected[dot.i] ? "" : " open"}`, cx: dot.cx, cy: dot.cy, r: drift.selected[dot.i] ? 5 : 4 }))),
+      picture.replaceChildren(fields(edge), axes(edge, x, y, farthest, highest, height),
+        svg("g", {}, dots.map((dot) => svg("circle", { class: `dot-${dot.kind}${drift.selected[dot.i] ? "" : " open"}`, cx: dot.cx, cy: dot.cy, r: drift.selected[dot.i] ? 5 : dots.length > 100 ? 3 : 4 }))),
         svg("g", {}, dots.filter((dot) => drift.alarms[dot.i]).map((dot) => svg("circle", { class: "ring", cx: dot.cx, cy: dot.cy, r: 8.5 }))),
         svg("g", { class: "fields-names" }, namesBesideDots(edge)));
     }
@@ -57,7 +58,7 @@ panels.push({
         word(right - 8, bottom - 9, "end", narrow ? "moves, harmless" : "moves, but does not matter"));
     }
 
-    function axes({ left, right, bottom, top }, x, y, farthest, highest, height, width) {
+    function axes({ left, right, bottom, top }, x, y, farthest, highest, height) {
       const apart = (values, at, least) => values.reduce((kept, value) => (kept.length && Math.abs(at(value) - at(kept[kept.length - 1])) < least ? kept : [...kept, value]), []);
       const across = apart([0, 0.1, MOVES, ...ticks(1, Math.max(1, farthest), 5).filter((each) => each >= 1)].filter((each) => each <= farthest), x, 34);
       const up = apart(ticks(0, highest, 6), y, 20);
@@ -66,7 +67,7 @@ panels.push({
         across.map((value) => svg("text", { x: x(value), y: bottom + 16, "text-anchor": "middle" }, short(value, 2))),
         up.map((value) => svg("text", { x: left - 8, y: y(value), dy: "0.35em", "text-anchor": "end" }, short(value, 2))),
         svg("text", { x: right, y: height - 5, "text-anchor": "end" }, "drift, in standard deviations"),
-        svg("text", { x: left, y: height - 5, "text-anchor": "start" }, width < 420 ? "\u2191 |importance|" : "\u2191 size of the importance"));
+        svg("text", { x: 0, y: 11, "text-anchor": "start" }, "size of the importance"));
     }
 
     // Names of the notable ones, each where it covers no other name and no dot; else it is left out.
@@ -144,6 +145,8 @@ panels.push({
     const names = (found) => (found && found.length ? [...found.slice(0, 3).map((each) => named(each)), found.length > 3 ? el("span", { class: "muted" }, `and ${found.length - 3} more`) : null] : []);
     const score = (side) => (side && Object.keys(side).length ? side[name] ?? Object.values(side)[0] : null);
 
+    const compared = ({ before, after }) => (score(before) === null && score(after) === null ? "" : `${fixed(score(before))} \u2192 ${fixed(score(after))}`);
+
     function change(alarm) {
       const parts = [["came", "good"], ["left", "worse"]].filter(([key]) => alarm[key] && alarm[key].length);
       return el("span", { class: "change" }, parts.map(([key, look]) => el("span", { class: "keyed" }, el("span", { class: `word ${look}` }, key), ...names(alarm[key]))));
@@ -153,10 +156,10 @@ panels.push({
       const newest = [...alarms].reverse(), shown = all ? newest : newest.slice(0, 8);
       const scored = shown.some((alarm) => score(alarm.before) !== null || score(alarm.after) !== null);
       const changed = shown.some((alarm) => (alarm.came || []).length || (alarm.left || []).length);
-      const head = ["row", "what", changed ? "the set" : null, scored ? `${SCORES[name] || name} before \u2192 after` : null].filter(Boolean);
+      const head = ["row", "what", changed ? "who came and left" : null, scored ? `${SCORES[name] || name} before \u2192 after` : null].filter(Boolean);
       list.replaceChildren(table(head, shown.map((alarm) => [
         whole(alarm.row), alarm.feature === null ? "all features" : named(alarm.feature), changed ? change(alarm) : null,
-        scored ? el("span", { class: "scores" }, `${fixed(score(alarm.before))} \u2192 ${fixed(score(alarm.after))}`) : null,
+        scored ? el("span", { class: "scores" }, compared(alarm)) : null,
       ].filter((cell) => cell !== null)), { caption: "Alarms", numbers: scored ? [0, head.length - 1] : [0] }));
       more.hidden = newest.length <= 8;
       more.textContent = all ? "Show the last 8" : `Show all ${newest.length}`;

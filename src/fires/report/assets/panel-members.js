@@ -12,17 +12,17 @@ panels.push({
     const plot = el("div", { class: "raster-plot" }, canvas, cursor, axis);
     const box = el("div", { class: "raster" }, names, plot);
     const legend = el("div", { class: "legend" });
+    const more = el("button", { type: "button", class: "quiet", on: { click: () => { all = !all; show(); } } });
     const tableBox = disclosure("The same as a table", asTable);
-    body.append(box, legend, tableBox);
+    body.append(box, legend, el("div", { class: "bar after" }, more), tableBox);
     const tip = new Tip(box);
 
-    let run, members, greatest, lineHeight, width, line = null, span = 0;
+    let run, members, many, greatest, lineHeight, width, all = false, line = null, span = 0;
     const begin = (j) => (j ? members.rows[j - 1] : members.first_row || 0);
     const end = () => members.rows[members.rows.length - 1];
     const x = (row) => ((row - begin(0)) / (end() - begin(0) || 1)) * width;
 
     function draw() {
-      const many = members.names.length;
       width = plot.clientWidth;
       lineHeight = many > 30 ? 15 : many > 12 ? 19 : 24;
       box.style.setProperty("--line-height", `${lineHeight}px`);
@@ -31,7 +31,7 @@ panels.push({
       pen.fillStyle = theme("line");
       for (let i = 1; i <= many; i++) pen.fillRect(0, i * lineHeight - 1, width, 1);
       for (let i = 0; i < many; i++) for (let j = 0; j < members.rows.length; j++) drawCell(pen, colours, i, j);
-      pen.globalAlpha = 1;
+      pen.globalAlpha = 0.75;
       pen.fillStyle = theme("text");
       for (const row of new Set(alarmRows(run))) pen.fillRect(Math.round(x(row)) - 0.5, 0, 1, many * lineHeight);
       drawAxis();
@@ -53,7 +53,7 @@ panels.push({
     }
 
     function drawAxis() {
-      axis.replaceChildren(...ticks(begin(0), end(), Math.max(2, width / 120)).map((row) => {
+      axis.replaceChildren(...ticks(begin(0), end(), roomForRows(width)).map((row) => {
         const at = x(row);
         const side = at < 16 ? "at-start" : at > width - 20 ? "at-end" : null;
         return el("span", { class: side, css: { left: `${at}px` } }, rows(row));
@@ -62,7 +62,7 @@ panels.push({
 
     // Shows the cell that the pointer is on, or that the arrow keys have reached; null: none.
     function look(i, j) {
-      line = i === null ? null : Math.max(0, Math.min(i, members.names.length - 1));
+      line = i === null ? null : Math.max(0, Math.min(i, many - 1));
       span = Math.max(0, Math.min(j, members.rows.length - 1));
       cursor.hidden = line === null;
       if (line === null) return tip.hide();
@@ -98,7 +98,7 @@ panels.push({
     });
 
     function drawNames() {
-      names.replaceChildren(...members.names.map((name, i) => {
+      names.replaceChildren(...members.names.slice(0, many).map((name, i) => {
         const place = members.places[i], picked = page.picked.has(place);
         return el("div", { class: isSelected(i) ? "raster-name" : "raster-name gone", on: { click: () => page.pick(place) } },
           el("span", { class: "dot", css: { background: picked ? pickedColour(place) : "transparent" } }), named(name));
@@ -126,6 +126,16 @@ panels.push({
       }), { caption: "The selected set over time", numbers: [2, 3] });
     }
 
+    // The first ones by rank; all on demand, since sixty lines fill a screen.
+    function show() {
+      const whole = members.names.length, FIRST = 24;
+      many = all || whole <= FIRST + 4 ? whole : FIRST;
+      more.hidden = whole <= FIRST + 4;
+      more.textContent = all ? `Show the first ${FIRST}` : `Show all ${whole}`;
+      drawNames();
+      redraw();
+    }
+
     const redraw = redrawn(plot, draw);
     page.onPick(drawNames);
     return (next) => {
@@ -138,9 +148,8 @@ panels.push({
       const now = members.names.filter((_, i) => isSelected(i));
       canvas.setAttribute("aria-label", `${plural(members.names.length, "feature")} over rows ${whole(begin(0) + 1)} to ${whole(end())}. ` +
         `Selected at the end: ${listed(now, 6) || "none"}. Arrow keys read the cells, Enter picks a feature.`);
-      drawNames();
       renew(tableBox);
-      redraw();
+      show();
     };
   },
 });

@@ -10,13 +10,22 @@ panels.push({
     const tableBox = disclosure("The same as a table", asTable);
     body.append(box, tableBox);
     const tip = new Tip(box);
-    let ranks, lines = [], hovered = null;
+    let all, ranks, lines = [], hovered = null;
+
+    // As many moments as there is room for, the last among them: closer ones would only tangle.
+    function thinned(room) {
+      const last = all.rows.length - 1, step = Math.ceil((last + 1) / Math.max(4, room / 28));
+      const kept = all.rows.map((_, j) => j).filter((j) => (last - j) % step === 0);
+      return { ...all, rows: kept.map((j) => all.rows[j]), rank: all.rank.map((one) => kept.map((j) => one[j])) };
+    }
 
     function draw(width) {
+      const gap = width < 520 ? 26 : 30, left = 28, right = Math.round(Math.min(190, Math.max(100, width * 0.24)));
+      const inner = width - left - right;
+      ranks = thinned(inner);
       const at = ranks.rows, final = at.length - 1;
       const lowest = Math.max(1, ...ranks.rank.flat().filter((rank) => rank !== null && rank <= 10));
-      const gap = width < 520 ? 26 : 30, left = 28, right = Math.round(Math.min(190, Math.max(100, width * 0.24)));
-      const inner = width - left - right, height = (lowest + 0.6) * gap + 24;
+      const height = (lowest + 0.6) * gap + 24;
       const x = (row) => (final ? left + ((row - at[0]) / (at[final] - at[0] || 1)) * inner : left + inner);
       const y = (rank) => (rank - 0.5) * gap + 4;
       picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -26,7 +35,7 @@ panels.push({
       for (let rank = 1; rank <= lowest; rank++) {
         grid.append(svg("line", { x1: left, x2: left + inner, y1: y(rank), y2: y(rank) }), svg("text", { x: left - 14, y: y(rank), "text-anchor": "end", dy: "0.35em" }, rank));
       }
-      if (final) for (const row of ticks(at[0], at[final], Math.max(2, inner / 120))) {
+      if (final) for (const row of ticks(at[0], at[final], roomForRows(inner))) {
         grid.append(svg("text", { x: x(row), y: height - 4, "text-anchor": x(row) < left + 16 ? "start" : "middle" }, rows(row)));
       }
       picture.replaceChildren(fade(width, height, y(lowest) + 5, y(lowest + 0.9)), grid,
@@ -55,7 +64,7 @@ panels.push({
           route += j && route ? `C${half} ${by} ${half} ${py} ${px} ${py}` : `M${px} ${py}`;
         } else if (inside[j + 1]) route += `M${px} ${py}`;
       });
-      const marks = svg("g", { class: "bump-marks" }, points.filter((_, j) => inside[j] && !(inside[j - 1] && inside[j + 1])).map(([cx, cy]) => svg("circle", { cx, cy, r: 3.5 })));
+      const marks = svg("g", { class: "bump-marks" }, points.filter((_, j) => j === inside.indexOf(true) || j === inside.lastIndexOf(true)).map(([cx, cy]) => svg("circle", { cx, cy, r: 3.5 })));
       if (inside[rank.length - 1]) marks.append(svg("text", { x: names, y: y(rank[rank.length - 1]), dy: "0.35em" }, svg("title", {}, ranks.names[i]), fitted(ranks.names[i], room)));
       const path = svg("g", { class: "bump-line" }, svg("path", { class: "bump-stroke", d: route }), svg("path", { class: "bump-reach", d: route }));
       for (const part of [path, marks]) {
@@ -73,9 +82,9 @@ panels.push({
       }
       if (i === null) return tip.hide();
       const { left, top } = box.getBoundingClientRect();
-      const rank = ranks.rank[i], now = rank[rank.length - 1];
+      const rank = all.rank[i], now = rank[rank.length - 1];
       return tip.show(event.clientX - left, event.clientY - top, ranks.names[i], now === null ? "no longer ranked" : `rank ${whole(now)} now`,
-        rank.length > 1 && rank[0] !== null ? `rank ${whole(rank[0])} at row ${whole(ranks.rows[0])}` : null);
+        rank.length > 1 && rank[0] !== null ? `rank ${whole(rank[0])} at row ${whole(all.rows[0])}` : null);
     }
 
     // Colour is for the picked ones and the one that is looked at; all else stays in the background.
@@ -93,22 +102,22 @@ panels.push({
     }
 
     function asTable() {
-      const last = ranks.rows.length - 1;
-      return table(["feature", `rank at row ${rows(ranks.rows[0])}`, "best", `rank at row ${rows(ranks.rows[last])}`], ranks.names.map((name, i) => {
-        const known = ranks.rank[i].filter((rank) => rank !== null);
-        return [named(name), whole(ranks.rank[i][0]), known.length ? whole(Math.min(...known)) : "\u2013", whole(ranks.rank[i][last])];
+      const last = all.rows.length - 1;
+      return table(["feature", `rank at row ${rows(all.rows[0])}`, "best", `rank at row ${rows(all.rows[last])}`], all.names.map((name, i) => {
+        const known = all.rank[i].filter((rank) => rank !== null);
+        return [named(name), whole(all.rank[i][0]), known.length ? whole(Math.min(...known)) : "\u2013", whole(all.rank[i][last])];
       }), { caption: "Ranks over time", numbers: [1, 2, 3] });
     }
 
     const redraw = redrawn(box, draw);
     page.onPick(paint);
     return (run) => {
-      ranks = run.ranks;
+      all = run.ranks;
       hovered = null;
       tip.hide();
-      const last = ranks.rows.length - 1;
-      const first = ranks.names.map((name, i) => [ranks.rank[i][last], name]).filter(([rank]) => rank !== null && rank <= 10).sort((a, b) => a[0] - b[0]);
-      picture.setAttribute("aria-label", `Ranks up to row ${whole(ranks.rows[last])}. Now, in order: ${first.map(([, name]) => name).join(", ")}.`);
+      const last = all.rows.length - 1;
+      const first = all.names.map((name, i) => [all.rank[i][last], name]).filter(([rank]) => rank !== null && rank <= 10).sort((a, b) => a[0] - b[0]);
+      picture.setAttribute("aria-label", `Ranks up to row ${whole(all.rows[last])}. Now, in order: ${first.map(([, name]) => name).join(", ")}.`);
       renew(tableBox);
       redraw();
     };
