@@ -1,4 +1,5 @@
 import html
+import json
 import re
 
 import pytest
@@ -105,10 +106,18 @@ def test_a_comparison_is_shown(found, tmp_path):
 
 
 def test_a_folder_of_a_comparison_is_shown(found, tmp_path):
-    import json
-
     (tmp_path / "compare.json").write_text(json.dumps(found.as_dict()))
     assert tmp_path.name in show(tmp_path).title
+
+
+def test_a_page_shows_one_comparison(found, tmp_path):
+    with pytest.raises(TypeError, match="a Comparison is shown alone"):
+        show(runs.of_classes(), found)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "compare.json").write_text(json.dumps(found.as_dict()))
+    with pytest.raises(InputError, match="two is a second comparison: a page shows one"):
+        show(tmp_path / "one", tmp_path / "two")
 
 
 def test_it_is_saved_and_says_where_to_look(tmp_path):

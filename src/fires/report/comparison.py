@@ -85,6 +85,21 @@ def comparison_summary(facts: dict[str, Any], name: str | None = None) -> dict[s
     } | {key: facts[key] for key in _FACTS if key in facts}
 
 
+def holds_comparison(folder: Path) -> bool:
+    """Whether a folder holds a comparison, and no run.
+
+    Parameters
+    ----------
+    folder : Path
+        Any.
+
+    Returns
+    -------
+    bool
+    """
+    return (folder / FILE).is_file() and not (folder / "run.json").is_file()
+
+
 def read_comparison(folder: Path) -> dict[str, Any]:
     """The summary of a comparison that was saved.
 

@@ -10,8 +10,8 @@ from typing import Any
 from fires.core.state import replace_file
 from fires.evaluation.comparison import Comparison
 from fires.evaluation.saved_run import SavedRun
-from fires.report.comparison import FILE, comparison_summary, read_comparison
-from fires.report.page import page, page_data
+from fires.report.comparison import comparison_summary
+from fires.report.page import folder_data, page, page_data
 
 
 class Page:
@@ -85,21 +85,19 @@ def show(run: Any, *others: Any, height: int = 800, shape: tuple[int, int] | Non
     InputError
         If a folder holds no run and no comparison.
     """
-    from fires.report.summary import summarise
-
-    summaries: list[dict[str, Any]] = []
-    comparison = None
-    for one in (run, *others):
-        if isinstance(one, Comparison):
-            comparison = comparison_summary(one.as_dict())
-            continue
-        if not isinstance(one, SavedRun | str | os.PathLike):
-            what = "a path, a SavedRun or a Comparison"
-            raise TypeError(f"show needs {what}; got {type(one).__name__}.")
-        folder = one.path if isinstance(one, SavedRun) else Path(one)
-        if (folder / FILE).is_file() and not (folder / "run.json").is_file():
-            comparison = read_comparison(folder)
-        else:
-            summaries.append(summarise(folder, shape))
-    data = page_data(summaries, comparison)
+    if isinstance(run, Comparison) and not others:
+        data = page_data([], comparison_summary(run.as_dict()))
+    else:
+        data = folder_data([_folder(one) for one in (run, *others)], shape)
     return Page(page(data), data["title"], height)
+
+
+def _folder(run: Any) -> Path:
+    if isinstance(run, SavedRun):
+        return run.path
+    if isinstance(run, Comparison):
+        raise TypeError("a Comparison is shown alone.")
+    if not isinstance(run, str | os.PathLike):
+        what = "a path, a SavedRun or a Comparison"
+        raise TypeError(f"show needs {what}; got {type(run).__name__}.")
+    return Path(run)
