@@ -176,7 +176,9 @@ def test_the_sentence_names_the_best_and_what_it_beats(found):
 def test_of_errors_less_is_better(numeric):
     summary = comparison_summary(numeric.as_dict())
     assert not summary["more_is_better"]
-    assert summary["sentence"].startswith(("fires predicts best (mae", "No selection predicts"))
+    assert summary["sentence"].startswith(
+        ("fires predicts best (mean absolute error", "No selection predicts")
+    )
     assert column(summary, "mean", "score") > column(summary, "fires", "score")
 
 

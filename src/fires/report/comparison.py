@@ -14,6 +14,14 @@ from fires.evaluation.comparison import BASELINES, Comparison, Outcome, sign_of
 from fires.report.rounding import rounded
 
 FILE = "compare.json"
+SCORES = {
+    "balanced_accuracy": "balanced accuracy",
+    "r2": "R²",
+    "mae": "mean absolute error",
+    "f1": "F1",
+}
+"""What scores are called, where it is not their name."""
+
 _NUMBERS = (
     *("score", "spread", "stability", "stability_spread", "agreement"),
     *("difference", "low", "high", "p_value", "milliseconds"),
@@ -134,7 +142,7 @@ def _sentence(found: Comparison) -> str:
     chosen = [one for one in found.outcomes if one.name not in BASELINES]
     if not chosen:
         return f"Nothing but {enumeration([_label(one.name) for one in found.outcomes])} took part."
-    best, first, score = chosen[0], found.outcomes[0], found.score.replace("_", " ")
+    best, first, score = chosen[0], found.outcomes[0], SCORES.get(found.score, found.score)
     said = f"{best.name} predicts best ({score} {_three(best.score)})"
     if best is not first:
         said = (
@@ -192,4 +200,4 @@ def _label(name: str) -> str:
 
 
 def _three(value: float) -> str:
-    return f"{value:.3g}" if abs(value) < 0.1 or abs(value) >= 100 else f"{value:.3f}"
+    return f"{value:.3f}" if abs(value) < 1.0 else f"{value:.4g}"

@@ -25,6 +25,7 @@ from fires.evaluation.by_column import ByColumn, column_names, has_intervals
 from fires.evaluation.comparison import BASELINES, Comparison
 from fires.evaluation.saved_run import SavedRun
 from fires.report import figures
+from fires.report.comparison import SCORES
 from fires.report.figure_style import COLOURS, FAINT, GREY, Look, look, style
 
 _WIDTH = 7.0
@@ -561,7 +562,7 @@ class ScoreDisplay(_Display):
                 self.lines_[who] = figures.line(
                     axes, self.rows, values, _seen(how, values), who, **kwargs
                 )
-            axes.set_ylabel(_SCORES.get(self.name, self.name))
+            axes.set_ylabel(SCORES.get(self.name, self.name))
             figures.rows_axis(axes, float(self.rows[-1]) if len(self.rows) else 1.0)
             if self.name == "r2":  # a batch may be predicted as badly as one likes
                 axes.set_ylim(bottom=max(axes.get_ylim()[0], -1.0))
@@ -771,7 +772,7 @@ class ComparisonDisplay(_Display):
                 )
             axes.margins(0.08, 0.1)
             axes.set_xlabel("stability")
-            axes.set_ylabel(_SCORES.get(self.score, self.score))
+            axes.set_ylabel(SCORES.get(self.score, self.score))
             if np.isfinite(self.score_spreads).any():
                 axes.set_title("bars: standard deviation over runs", **_SMALL)
             named = [(BASELINES.get(name, name), drawn) for name, drawn in self.points_.items()]
@@ -780,12 +781,6 @@ class ComparisonDisplay(_Display):
 
 
 _OF_NOW = ("name", "importance", "low", "high", "selected")
-_SCORES = {
-    "balanced_accuracy": "balanced accuracy",
-    "r2": "R²",
-    "mae": "mean absolute error",
-    "f1": "F1",
-}
 
 
 def _summary(run: Any) -> dict[str, Any]:

@@ -7,6 +7,10 @@ const shownScore = (found, value) => (found.score === "mae" ? short(value) : fix
 const perRow = (found, i) => (found.selectors.microseconds_per_row[i] === null ? null : found.selectors.microseconds_per_row[i] / 1e6);
 const selectorLabel = (name) => (name in SOURCES && name !== "selected" ? SOURCES[name] : name === "random" ? "random features" : name);
 
+// The ends of a long name tell it from others.
+const shortLabel = (name) => (selectorLabel(name).length > 24 ? `${selectorLabel(name).slice(0, 13)}\u2026${selectorLabel(name).slice(-10)}` : selectorLabel(name));
+const labelOf = (name) => el("span", { class: "name", title: name }, shortLabel(name));
+
 // Selections have colours of their own, what they should beat has that of quiet text.
 function selectorColour(found, i) {
   const { is_baseline } = found.selectors;
@@ -40,11 +44,11 @@ panels.push({
 
 panels.push({
   id: "trade", title: "How well they predict, and how steadily they choose", of: OF_COMPARISON, wide: false,
-  note: "Up: better features. Right: the set changes less while the stream flows. Bars: standard deviation over the runs.",
   make(body) {
+    const note = el("p", { class: "note" });
     const picture = svg("svg", { class: "fields trade", role: "img" });
     const box = el("div", { class: "chart" }, picture);
-    body.append(box);
+    body.append(note, box);
     const tip = new Tip(box);
     let found, dots = [];
     const draw = (width) => {
@@ -64,6 +68,7 @@ panels.push({
       found = now;
       const said = now.selectors.name.map((name, i) => `${selectorLabel(name)}: ${scoreTitle(now)} ${shownScore(now, now.selectors.score[i])}, stability ${fixed(now.selectors.stability[i])}`);
       picture.setAttribute("aria-label", `${said.join("; ")}.`);
+      note.textContent = `${now.more_is_better ? "Up" : "Down"}: better features. Right: the set changes less while the stream flows.${now.runs > 1 ? " Bars: standard deviation over the runs." : ""}`;
       redraw();
     };
   },
@@ -104,7 +109,7 @@ function drawTrade(picture, found, width, height) {
   const lines = levels.map((i) => svg("line", { class: "trade-level", x1: edge.left, x2: edge.right, y1: y(score[i]), y2: y(score[i]) }));
   const levelNames = levels.map((i) => placedText(`${selectorLabel(name[i])} ${shownScore(found, score[i])}`, levelSpots(edge, y(score[i])), edge, taken, "trade-quiet"));
   const names = dots.map(({ i, cx, cy }) => {
-    const text = fitted(selectorLabel(name[i]), 120);
+    const text = fitted(shortLabel(name[i]), 190);
     return placedText(text, aroundPoint(cx, cy, 1.1 * textWidth(text)), edge, taken, found.selectors.is_baseline[i] ? "trade-quiet" : "trade-name", [cx, cy]);
   });
   const across = ticks(Math.max(-1, least - aside), Math.min(1, most + aside), width < 420 ? 4 : 6);
@@ -137,7 +142,7 @@ function levelSpots(edge, at) {
   return found;
 }
 
-// A text at the first spot where it covers nothing; where there is none, at the first.
+// A text at the first spot where it covers nothing; it is left out where there is none.
 function placedText(text, spots, edge, taken, look, from) {
   const wide = 1.1 * textWidth(text);  // it may be bold
   const area = ({ x, y }) => [x - 2, y - 11, x + wide + 2, y + 4];
@@ -145,7 +150,8 @@ function placedText(text, spots, edge, taken, look, from) {
     const [x1, y1, x2, y2] = area(spot);
     const inside = x1 >= edge.left && x2 <= edge.right + 8 && y1 >= edge.top - 8 && y2 <= edge.bottom;
     return inside && !taken.some((other) => x1 < other[2] && x2 > other[0] && y1 < other[3] && y2 > other[1]);
-  }) || spots[0];
+  });
+  if (!free) return null;
   taken.push(area(free));
   const leads = from && free.far ? svg("line", { class: "trade-lead", x1: from[0], y1: from[1], x2: Math.max(free.x, Math.min(from[0], free.x + wide)), y2: free.y - 4 }) : null;
   return svg("g", {}, leads, svg("text", { class: look, x: free.x, y: free.y }, text));
@@ -164,7 +170,7 @@ panels.push({
       const share = (cost) => (log ? (Math.log10(cost / least) + 0.3) / (Math.log10(most / least) + 0.3) : cost / most);
       note.textContent = `Time to learn from a row, the median over batches of ${whole(found.batch_size)}${log ? "; the scale is logarithmic" : ""}.`;
       list.replaceChildren(...places.sort((a, b) => perRow(found, a) - perRow(found, b)).map((i) => el("div", { class: "pace" },
-        named(selectorLabel(found.selectors.name[i])),
+        labelOf(found.selectors.name[i]),
         svg("svg", { class: "pace-bar", role: "presentation", aria: { hidden: "true" } },
           svg("rect", { css: { fill: selectorColour(found, i) }, x: 0, y: 4, height: 14, rx: 3, width: `${Math.max(0.6, 100 * share(perRow(found, i)))}%` })),
         el("span", { class: "number" }, duration(perRow(found, i))))));
@@ -182,7 +188,7 @@ panels.push({
     return (found) => {
       const { name, difference, low, high, p_value, won } = found.selectors;
       const tested = p_value.some((value) => value !== null);
-      note.textContent = `The ${scoreTitle(found)} less that of ${selectorLabel(found.reference)}${found.more_is_better ? "" : "; of it, less is better"}. ` + (tested
+      note.textContent = `The ${scoreTitle(found)} less that of ${shortLabel(found.reference)}${found.more_is_better ? "" : "; of it, less is better"}. ` + (tested
         ? "The bar is the interval that chance leaves, corrected for the number of comparisons: where it leaves out 0, the difference counts (p below 0.05). Won: in how many pieces of the stream it was better."
         : "Not tested: it takes three runs and three pieces of the stream.");
       const places = name.map((_, i) => i).filter((i) => difference[i] !== null);
@@ -198,7 +204,7 @@ panels.push({
       list.replaceChildren(...places.map((i) => {
         const [word, look] = verdict(i);
         const interval = low[i] === null ? "" : ` (${signed(low[i])} to ${signed(high[i])})`;
-        return el("div", { class: "fork" }, named(selectorLabel(name[i])),
+        return el("div", { class: "fork" }, labelOf(name[i]),
           svg("svg", { class: `fork-bar ${look}`, role: "img", aria: { label: `${signed(difference[i])}${interval}` } },
             svg("line", { class: "zero", x1: at(0), x2: at(0), y1: 0, y2: 26 }),
             low[i] === null ? null : svg("line", { class: "fork-reach", x1: at(low[i]), x2: at(high[i]), y1: 13, y2: 13 }),
@@ -230,8 +236,8 @@ panels.push({
         const [sign, said, look] = VERDICTS[word];
         return el("span", { class: look }, el("span", { aria: { hidden: "true" } }, `${sign} `), said);
       };
-      box.replaceChildren(table(["better than", ...others.map((other) => selectorLabel(other.name))],
-        selectors.map((name, i) => [named(name), ...words[i].map(mark)]), { caption: "Which selections beat what they should" }));
+      box.replaceChildren(table(["better than", ...others.map((other) => shortLabel(other.name))],
+        selectors.map((name, i) => [labelOf(name), ...words[i].map(mark)]), { caption: "Which selections beat what they should" }));
     };
   },
 });
@@ -262,7 +268,7 @@ panels.push({
       found = now;
       picture.setAttribute("aria-label", `${scoreTitle(now)} in ${now.n_pieces} pieces of the stream. ${now.selectors.name.map((name, i) => `${selectorLabel(name)}: from ${shownScore(now, now.pieces[i][0])} to ${shownScore(now, now.pieces[i].at(-1))}`).join("; ")}.`);
       legend.replaceChildren(...now.selectors.name.map((name, i) => {
-        const button = el("button", { type: "button", class: "text", aria: { pressed: String(!hidden.has(name)) } }, sample(now, i), named(selectorLabel(name)));
+        const button = el("button", { type: "button", class: "text", aria: { pressed: String(!hidden.has(name)) } }, sample(now, i), labelOf(name));
         button.addEventListener("click", () => {
           if (!hidden.delete(name)) hidden.add(name);
           button.setAttribute("aria-pressed", String(!hidden.has(name)));
@@ -325,7 +331,7 @@ panels.push({
       found = now;
       const { selectors } = now;
       const within = (value, spread) => `${shownScore(now, value)}${spread === null ? "" : ` \u00b1 ${short(spread, 2)}`}`;
-      box.replaceChildren(table(["selector", scoreTitle(now), "stability", "runs agree", `against ${now.reference}`, "pieces won", "p", "ms a batch", "time a row"],
+      box.replaceChildren(table(["selector", scoreTitle(now), "stability", "runs agree", `against ${shortLabel(now.reference)}`, "pieces won", "p", "ms a batch", "time a row"],
         selectors.name.map((name, i) => [named(selectorLabel(name)), within(selectors.score[i], selectors.spread[i]), fixed(selectors.stability[i]), fixed(selectors.agreement[i]),
           name === now.reference ? "reference" : signedScore(now, selectors.difference[i]), name === now.reference ? "" : `${selectors.won[i]}/${now.n_pieces}`,
           selectors.p_value[i] === null ? "" : selectors.p_value[i] < 0.0005 ? "< 0.001" : fixed(selectors.p_value[i]), short(selectors.milliseconds[i], 3), duration(perRow(now, i))]),

@@ -81,7 +81,7 @@ function makeHead(top) {
       facts.replaceChildren(...factsOf(run));
     } else {
       status.hidden = true;
-      facts.replaceChildren(...(data.comparison ? factsOf({ run: { kind: null, ...data.comparison } }) : []));
+      facts.replaceChildren(...(data.comparison && data.comparison.started ? factsOf({ run: { kind: null, ...data.comparison } }) : []));
     }
     runs.hidden = data.runs.length < 2;
     runs.replaceChildren(...(runs.hidden ? [] : data.runs.map((one, place) => el("button", {
