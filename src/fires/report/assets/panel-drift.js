@@ -79,7 +79,8 @@ panels.push({
       for (const [x, y] of [[edge.right, edge.top], [edge.right, edge.bottom - 24]]) taken.push([x - (edge.right < 420 ? 130 : 200), y, x, y + 24]);
       return notable.map((dot) => {
         const text = fitted(drift.name[dot.i], 130), wide = textWidth(text);
-        const spots = [[9, 4], [-9 - wide, 4], [-wide / 2, -10], [-wide / 2, 19], [7, -8], [7, 16], [-7 - wide, -8], [-7 - wide, 16]];
+        const aside = drift.alarms[dot.i] ? 12 : 9;
+        const spots = [[aside, 4], [-aside - wide, 4], [-wide / 2, -10], [-wide / 2, 19], [7, -8], [7, 16], [-7 - wide, -8], [-7 - wide, 16]];
         for (const [dx, dy] of spots) {
           const area = [dot.cx + dx, dot.cy + dy - 10, dot.cx + dx + wide, dot.cy + dy + 3];
           const inside = area[0] >= edge.left && area[2] <= edge.right && area[1] >= edge.top && area[3] <= edge.bottom;
@@ -117,12 +118,20 @@ panels.push({
       ]), { caption: "Drift and importance", numbers: [1, 2, 3, 4, 6] });
     }
 
+    // What matters is at least as important as the weakest selected feature that is above noise.
+    function weakest(run) {
+      const noise = new Set(run.now.place.filter((_, i) => run.now.above_noise[i] === false));
+      const sizes = (wanted) => drift.importance.filter((value, i) => value !== null && wanted(i)).map(Math.abs);
+      const sure = sizes((i) => drift.selected[i] && !noise.has(drift.place[i]));
+      const found = sure.length ? sure : sizes((i) => drift.selected[i]);
+      return found.length ? Math.min(...found) : greatestSize(drift.importance) / 2;
+    }
+
     const redraw = redrawn(box, draw);
     return (run) => {
       drift = run.drift;
-      const selected = drift.importance.filter((_, i) => drift.selected[i]).map((value) => Math.abs(value || 0));
-      bar = selected.length ? Math.min(...selected) : greatestSize(drift.importance) / 2;
-      range.textContent = `Rows up to ${whole(drift.to_row)} against those up to ${whole(drift.from_row)}. Filled: selected.` + (drift.alarms.some(Boolean) ? " Ringed: had an alarm of its own." : "");
+      bar = weakest(run);
+      range.textContent = `Rows up to ${whole(drift.to_row)} against those up to ${whole(drift.from_row)}. Filled: selected. What matters is at least as important as the weakest selected feature above noise.` + (drift.alarms.some(Boolean) ? " Ringed: had an alarm of its own." : "");
       const count = (wanted) => drift.name.filter((_, i) => kind(i) === wanted).length;
       picture.setAttribute("aria-label", `Drift against importance. ${Object.entries(FIELDS).map(([name, words]) => `${words}: ${count(name)}`).join("; ")}.`);
       drawHarmful();
@@ -160,7 +169,7 @@ panels.push({
       list.replaceChildren(table(head, shown.map((alarm) => [
         whole(alarm.row), alarm.feature === null ? "all features" : named(alarm.feature), changed ? change(alarm) : null,
         scored ? el("span", { class: "scores" }, compared(alarm)) : null,
-      ].filter((cell) => cell !== null)), { caption: "Alarms", numbers: scored ? [0, head.length - 1] : [0] }));
+      ].filter((cell) => cell !== null)), { caption: "Alarms", numbers: scored ? [head.length - 1] : [] }));
       more.hidden = newest.length <= 8;
       more.textContent = all ? "Show the last 8" : `Show all ${newest.length}`;
     }
