@@ -3,7 +3,7 @@
 panels.push({
   id: "ranks", title: "Ranks over time",
   note: "Who overtook whom among the first ten. A line that fades out has left them. Colours are those of the picked features.",
-  shown: (run) => run.ranks.names.length > 0 && run.ranks.rows.length > 0,
+  shown: (run) => run.ranks.names.length > 0 && run.ranks.rows.length > 1,
   make(body, page) {
     const picture = svg("svg", { class: "bump", role: "img" });
     const box = el("div", { class: "chart" }, picture);
