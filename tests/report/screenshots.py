@@ -1,4 +1,4 @@
-"""Pictures of a run's page, in both themes and both widths: ``python -m tests.report.screenshots``."""
+"""Pictures of a run's page, in both themes and widths: ``python -m tests.report.screenshots``."""
 
 import argparse
 import tempfile

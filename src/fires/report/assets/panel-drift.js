@@ -78,7 +78,7 @@ panels.push({
       for (const [x, y] of [[edge.left, edge.top], [edge.left, edge.bottom - 24]]) taken.push([x, y, x + 120, y + 24]);
       for (const [x, y] of [[edge.right, edge.top], [edge.right, edge.bottom - 24]]) taken.push([x - (edge.right < 420 ? 130 : 200), y, x, y + 24]);
       return notable.map((dot) => {
-        const text = fitted(drift.name[dot.i], 130), wide = textWidth(text);
+        const text = fitted(drift.name[dot.i], 130), wide = textWidth(text, dot.kind === "harmful" ? 600 : 400);
         const aside = drift.alarms[dot.i] ? 12 : 9;
         const spots = [[aside, 4], [-aside - wide, 4], [-wide / 2, -10], [-wide / 2, 19], [7, -8], [7, 16], [-7 - wide, -8], [-7 - wide, 16]];
         for (const [dx, dy] of spots) {
