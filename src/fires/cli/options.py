@@ -67,30 +67,6 @@ class Shape(click.ParamType[str]):
         return f"{found[1]}x{found[2]}"
 
 
-def as_shape(text: str | None) -> tuple[int, int] | None:
-    """The numbers in the text of a :class:`Shape`.
-
-    Parameters
-    ----------
-    text : str or None
-        Such as "28x28".
-
-    Returns
-    -------
-    tuple of int, or None
-        Height and width.
-
-    Examples
-    --------
-    >>> as_shape("28x14")
-    (28, 14)
-    """
-    if text is None:
-        return None
-    height, width = map(int, text.split("x"))
-    return height, width
-
-
 shape = click.option(
     "--shape",
     type=Shape(),

@@ -23,7 +23,7 @@ from fires.cli.logs import json_progress, logs
 from fires.cli.metrics_port import MetricsPort, metrics_address
 from fires.cli.progress import Values, one_bar
 from fires.cli.reading import Notices, Reading
-from fires.cli.report import write_report
+from fires.cli.report import as_shape, write_report
 from fires.cli.run_facts import settings_facts, stream_facts
 from fires.cli.selection import print_selection
 from fires.cli.serve import LivePage
@@ -204,7 +204,7 @@ def command(
         after = None if saved is None else saved.facts["bookmark"]
         stream = reading.open(target, max_categories=max_categories, holds=holds, after=after)
         stream.max_wait = max_wait
-        _refuse_other_shape(shape, stream)
+        as_shape(shape, [stream.schema.n_features])
         notices = Notices(stream, quiet)
         service = _service(stack, facts["id"], stream, emit, emit_every, metrics)
         durable = DurableRun(stream, batch_size, folder, schedule, service, rate)
@@ -324,15 +324,6 @@ def _report(out: Path, shape: str | None, quiet: bool, *, to_stderr: bool) -> bo
     if not quiet:
         click.echo(line, err=to_stderr)
     return True
-
-
-def _refuse_other_shape(shape: str | None, stream: TableStream) -> None:
-    pixels, n_features = options.as_shape(shape), stream.schema.n_features
-    if pixels is not None and pixels[0] * pixels[1] != n_features:
-        raise InputError(
-            f"--shape {shape} is a picture of {pixels[0] * pixels[1]:,} pixels, and there are "
-            f"{n_features:,} features"
-        )
 
 
 def _refuse_what_needs_a_folder(**wanted: bool) -> None:

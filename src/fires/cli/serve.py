@@ -14,6 +14,7 @@ from typing import Self
 import click
 
 from fires.cli import options
+from fires.cli.report import as_shape, features_of
 from fires.cli.text import printable, say
 from fires.core.errors import InputError
 from fires.core.optional import require
@@ -66,6 +67,7 @@ def command(
         logging.disable()  # names and data are for those who may look
     with suppress(OSError, AttributeError):
         os.nice(_POLITE)  # whoever looks must not slow down the run, which may want all cores
+    pixels = as_shape(shape, features_of(runs))
     listener = listen(host, port)
     access = Access.to(listener, host)
     names = ", ".join(map(str, runs))
@@ -75,7 +77,7 @@ def command(
         sys.stdout.flush()
 
     with listener:
-        serve(runs, listener, access, shape=options.as_shape(shape), ready=ready, attached=attached)
+        serve(runs, listener, access, shape=pixels, ready=ready, attached=attached)
 
 
 class LivePage:
