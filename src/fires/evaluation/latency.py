@@ -7,6 +7,9 @@ import time
 from collections import Counter
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 _LEAST, _MOST = 1e-6, 1e6  # seconds; times beyond count as these
 _GROWTH = 1.02  # from one bucket to the next: so a time is known to 1 %
 
@@ -65,6 +68,20 @@ class Latencies:
         within = min(max(seconds, _LEAST), _MOST)
         self._counts[math.floor(math.log(within / _LEAST, _GROWTH))] += 1
         self._max = max(self._max, seconds)
+
+    def add_all(self, seconds: npt.NDArray[np.float64]) -> None:
+        """Count many batches in at once.
+
+        Parameters
+        ----------
+        seconds : ndarray
+            What each took.
+        """
+        within = np.clip(seconds, _LEAST, _MOST)
+        buckets = np.floor(np.log(within / _LEAST) / math.log(_GROWTH)).astype(np.int64)
+        for bucket, count in zip(*np.unique(buckets, return_counts=True), strict=True):
+            self._counts[int(bucket)] += int(count)
+        self._max = max(self._max, float(seconds.max(initial=0.0)))
 
     def quantile(self, share: float) -> float:
         """The time that this share of the batches did not exceed, to 1 %.

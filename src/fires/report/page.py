@@ -20,7 +20,7 @@ from fires.evaluation.out_folder import naming
 
 _STYLES = ("uplot.css", "page.css", "panels.css")
 _SCRIPTS = (
-    *("dom.js", "format.js", "shell.js", "charts.js"),
+    *("dom.js", "format.js", "shell.js", "charts.js", "drawing.js"),
     # The panels, in the order in which they are shown.
     *("panel-comparison.js", "panel-runs.js", "panel-now.js", "panel-importance.js"),
     *("panel-members.js", "panel-ranks.js", "panel-changes.js", "panel-scores.js"),

@@ -7,8 +7,8 @@ const FEATURE_COLUMNS = [
   { key: "low", title: "low", number: true, show: (value) => fixed(value, 4) },
   { key: "high", title: "high", number: true, show: (value) => fixed(value, 4) },
   { key: "selected", title: "selected", show: (value) => (value ? "yes" : "") },
-  { key: "above_noise", title: "above noise", show: (value) => (value === null ? "\u2013" : value ? "yes" : "no") },
-  { key: "share", title: "share of batches", number: true, show: percent },
+  { key: "above_noise", title: "not noise", show: (value) => (value === null ? "\u2013" : value ? "yes" : "no") },
+  { key: "share", title: "share", number: true, show: percent },
   { key: "since", title: "since row", number: true, show: (value) => (value === null ? "" : whole(value)) },
   { key: "drift", title: "drift", number: true, show: (value) => short(value, 2) },
   { key: "alarms", title: "alarms", number: true, show: (value) => (value ? whole(value) : "") },
@@ -21,12 +21,12 @@ panels.push({
   id: "features", title: "All features",
   shown: (run) => run.now.place.length > 0,
   make(body, page) {
-    const filter = el("input", { type: "search", class: "grow", placeholder: "Filter by name", aria: { label: "Filter features by name" }, on: { input: () => { limit = 25; draw(); } } });
+    const filter = el("input", { type: "search", class: "grow", placeholder: "Filter by name", aria: { label: "Filter features by name" }, on: { input: () => { limit = 15; draw(); } } });
     const save = el("button", { type: "button", on: { click: () => download(page.run) } }, "Export CSV");
     const said = el("p", { class: "note", role: "status" });
     const head = el("tr"), rowsOf = el("tbody");
     const more = el("button", { type: "button", class: "quiet", on: { click: () => { limit *= 4; draw(); } } }, "Show more");
-    let sort = "rank", up = true, limit = 25;
+    let sort = "rank", up = true, limit = 15;
     body.append(el("div", { class: "bar" }, filter, save),
       el("div", { class: "scroll", tabindex: 0, role: "region", aria: { label: "All features" } },
         el("table", { class: "features" }, el("caption", { class: "hidden", text: "All features" }), el("thead", {}, head), rowsOf)),

@@ -7,7 +7,7 @@ panels.push({
     const facts = el("div"), bad = el("div"), doubts = el("div"), speed = el("div");
     const columns = el("div", { class: "columns" }, facts, bad, doubts, speed);
     body.append(columns);
-    speed.append(el("h3", {}, "Seconds a batch, selecting and training"));
+    speed.append(el("h3", {}, "Milliseconds a batch, selecting and training"));
     const chart = new RowsChart(speed, "Seconds a batch");
     body.append(disclosure("Settings", () => settingsOf(page.run)));
     return (run) => {

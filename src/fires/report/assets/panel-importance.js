@@ -72,7 +72,7 @@ function spec(run, picked) {
   });
   const per = run.run.intervals ? 3 : 1;
   return {
-    data, series, bands, marks: alarmRows(run, new Set(picked.map((one) => one.place))),
+    data, series, bands, y: { range: yRange(data) }, marks: alarmRows(run, new Set(picked.map((one) => one.place))),
     height: window.innerWidth < 620 ? 260 : 360,
     tell: (at) => [
       ...picked.map((one, i) => {
@@ -82,6 +82,21 @@ function spec(run, picked) {
       }),
     ],
   };
+}
+
+// From the least to the greatest, but for the bands of the first snapshots, when nothing is known yet.
+function yRange(data) {
+  const early = Math.floor(data[0].length / 20);
+  let low = 0, high = 0;
+  for (const values of data.slice(1)) {
+    for (let i = early; i < values.length; i++) {
+      if (values[i] === null) continue;
+      low = Math.min(low, values[i]);
+      high = Math.max(high, values[i]);
+    }
+  }
+  const room = 0.08 * (high - low) || 1;
+  return [low < 0 ? low - room : 0, high > 0 ? high + room : 0];
 }
 
 function asTable(run, picked) {

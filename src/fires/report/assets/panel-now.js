@@ -35,10 +35,11 @@ panels.push({
       head.children[3].textContent = run.run.intervals ? "importance, with 95 % interval" : "importance";
       before.textContent = run.rank_before_row === null ? "" : "moved";
       before.title = run.rank_before_row === null ? "" : `since row ${rows(run.rank_before_row)}`;
-      const reach = Math.max(1e-9, ...shown.flatMap((i) => [now.low[i], now.high[i], now.importance[i]].filter((x) => x !== null).map(Math.abs)));
+      const ends = shown.flatMap((i) => [now.low[i], now.high[i], now.importance[i]]).filter((end) => end !== null);
+      const reach = [Math.min(0, ...ends), Math.max(1e-9, ...ends)];
       const signed = shown.some((i) => now.importance[i] < 0);
       const series = new Map(run.timeline.series.map((one) => [one.place, one]));
-      board.replaceChildren(...shown.map((i) => rowOf(run, i, reach, signed, series.get(now.place[i]))));
+      board.replaceChildren(...shown.map((i) => rowOf(run, i, reach, series.get(now.place[i]))));
       more.hidden = candidates.length <= 12;
       more.textContent = all ? "Show the first 12" : `Show all ${Math.min(200, candidates.length)}`;
       legend.textContent = meaning(run, signed);
@@ -71,7 +72,7 @@ function tilesOf(run) {
   return found;
 }
 
-function rowOf(run, i, reach, signed, series) {
+function rowOf(run, i, reach, series) {
   const now = run.now;
   const moved = now.rank_before[i] === null ? null : now.rank_before[i] - now.rank[i];
   const said = moved === null ? "new" : moved === 0 ? "\u2013" : `${moved > 0 ? "\u25b2" : "\u25bc"} ${Math.abs(moved)}`;
@@ -82,7 +83,7 @@ function rowOf(run, i, reach, signed, series) {
     el("td", { class: `x-move ${moved > 0 ? "up" : moved < 0 ? "down" : "muted"}` }, run.rank_before_row === null ? "" : el("span", { aria: { label: aria }, role: "img" }, said)),
     el("td", {}, named(now.name[i]),
       weak ? el("span", { class: "noise" }, "not above noise") : now.class && now.class[i] ? el("span", { class: "noise" }, `for ${now.class[i]}`) : null),
-    el("td", {}, gauge(now, i, reach, signed)),
+    el("td", {}, gauge(now, i, reach)),
     el("td", { class: "number" }, fixed(now.importance[i])),
     el("td", { class: "x-spark" }, series ? spark(series) : ""),
     el("td", { class: "x-since" }, now.since[i] === null ? el("span", { class: "muted" }, "not a member") : `row ${whole(now.since[i])}`),
@@ -90,8 +91,8 @@ function rowOf(run, i, reach, signed, series) {
 }
 
 // A bar from 0 to the importance, and the interval on top of it.
-function gauge(now, i, reach, signed) {
-  const at = (value) => (signed ? 50 + (49 * value) / reach : (99 * value) / reach);
+function gauge(now, i, [least, most]) {
+  const at = (value) => 0.5 + (99 * (value - least)) / (most - least);
   const value = now.importance[i] ?? 0;
   const [from, to] = [Math.min(at(0), at(value)), Math.max(at(0), at(value))];
   const known = now.low[i] !== null && now.high[i] !== null;

@@ -11,7 +11,7 @@ panels.push({
     body.append(legend, totals);
     return (run) => {
       const { scores } = run;
-      const names = Object.keys(scores.series);
+      const names = Object.keys(SOURCES).filter((name) => name in scores.series);
       const title = SCORES[scores.name] || scores.name;
       chart.show(() => scoresSpec(run, names), `${title} over time. In all: ${names.map((name) => `${SOURCES[name] || name} ${short((scores.total[scores.name] || {})[name], 3)}`).join(", ")}.`);
       legend.replaceChildren(...names.map((name) => keyed(`var(${SCORE_COLOURS[name] || "--muted"})`, SOURCES[name] || name)));

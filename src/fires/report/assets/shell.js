@@ -65,7 +65,10 @@ function makeHead(top) {
   const status = el("span", { class: "status", role: "status" });
   const link = el("span", { class: "link", role: "status" });
   const runs = el("div", { class: "runs", role: "group", aria: { label: "Runs" } });
-  const toggle = el("button", { class: "quiet", type: "button", on: { click: switchTheme } }, "Theme");
+  const toggle = el("button", { class: "quiet", type: "button", on: { click: switchTheme } });
+  const offer = () => { toggle.textContent = isDark() ? "Light" : "Dark"; toggle.setAttribute("aria-label", `${toggle.textContent} theme`); };
+  offer();
+  page.onTheme(offer);
   page.link = link;
   top.append(el("div", { class: "titles" }, el("p", { class: "brand" }, "fires"), title, facts), el("div", { class: "tools" }, status, link, toggle), runs);
   return () => {
@@ -105,10 +108,13 @@ function foot() {
 }
 
 function switchTheme() {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
+  document.documentElement.dataset.theme = isDark() ? "light" : "dark";
   themeChanged();
+}
+
+function isDark() {
+  const { theme } = document.documentElement.dataset;
+  return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
 function themeChanged() {

@@ -1,0 +1,209 @@
+"""What is known of each feature now: the newest of all that a run has written down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.report.records import Records
+from fires.report.result import Result
+from fires.report.rounding import rounded
+from fires.report.snapshots import Snapshot, drift, greatest_importances, then_and_now
+from fires.report.spans import Numbers, Whole
+
+_MOST, _MOST_DRIFT = 2_000, 500
+_AGO = 0.1  # of the run: so long ago is the rank that the present one is held against
+_REACH = NormalDist().inv_cdf(0.975)
+
+
+class Features:
+    """All features of a run as they are now.
+
+    Importance, uncertainty and rank are those of the last snapshot; of the selected features, those
+    of the last record that tells them, which is newer; and when a run has ended, its result.
+
+    Parameters
+    ----------
+    records : Records
+        What the records add up to.
+    shots : sequence of Snapshot
+        In order.
+    result : Result
+        What is known at the end.
+    names : sequence of str
+        What the features are called.
+
+    Attributes
+    ----------
+    rank, importance, uncertainty : ndarray (n_features,)
+        NaN where they are not known.
+    selected : ndarray of bool
+        Which are selected.
+    before : Snapshot or None
+        About a tenth of the run ago.
+    """
+
+    def __init__(
+        self, records: Records, shots: Sequence[Snapshot], result: Result, names: Sequence[str]
+    ) -> None:
+        self._records, self._shots, self._result, self._names = records, shots, result, names
+        n = len(names)
+        self.selected = np.zeros(n, dtype=bool)
+        self.selected[records.stays.selected] = True
+        self.rank, self.importance, self.uncertainty = (np.full(n, np.nan) for _ in range(3))
+        if shots:
+            self._know(shots[-1].places, shots[-1].importance, shots[-1].uncertainty)
+            self.rank[shots[-1].places] = shots[-1].rank
+        batch, *known = records.known
+        if not shots or batch > shots[-1].index:
+            self._know(*known)
+        if result.numbers:
+            self.rank, self.importance, self.uncertainty = (
+                result.numbers[name] for name in ("rank", "importance", "uncertainty")
+            )
+        old = [shot for shot in shots if shot.rows <= (1.0 - _AGO) * records.n_rows]
+        self.before = old[-1] if old else None
+
+    def _know(self, places: Whole, importance: Numbers, uncertainty: Numbers) -> None:
+        self.importance[places], self.uncertainty[places] = importance, uncertainty
+
+    @cached_property
+    def in_order(self) -> Whole:
+        """All features whose rank or importance is known, the best first."""
+        known = np.flatnonzero(~np.isnan(self.importance) | self.selected)
+        return known[np.argsort(np.nan_to_num(self.rank[known], nan=np.inf), kind="stable")]
+
+    def above_noise(self) -> npt.NDArray[np.bool_]:
+        """Which importances chance alone would hardly give to any of all features.
+
+        Returns
+        -------
+        ndarray of bool
+            By the rule of :func:`fires.evaluation.run_folder.feature_rows`; False where nothing is
+            known.
+        """
+        reach = NormalDist().inv_cdf(1.0 - 0.025 / max(len(self._names), 1))
+        return np.abs(self.importance) > reach * self.uncertainty
+
+    def by_interest(self) -> Whole:
+        """Those with a course over time: the selected ones by rank, then by their greatest ever.
+
+        Returns
+        -------
+        ndarray of int
+            Features that are in one of the snapshots.
+        """
+        greatest = greatest_importances(self._shots, len(self._names))
+        there = np.flatnonzero(~np.isnan(greatest))
+        rank = np.nan_to_num(self.rank, nan=np.inf)
+        selected = self.selected[there]
+        keys = np.where(selected, rank[there], -greatest[there])
+        return there[np.lexsort((there, keys, ~selected))]
+
+    def now(self, above_noise: npt.NDArray[Any] | None) -> dict[str, Any]:
+        """The table of features.
+
+        Parameters
+        ----------
+        above_noise : ndarray or None
+            Whether each feature is; None without intervals.
+
+        Returns
+        -------
+        dict of str to list
+            Columns of the same length: all selected features and the best others, 2,000 at most.
+        """
+        order = self.in_order
+        if len(order) > _MOST:
+            is_in = self.selected[order]
+            is_in[np.flatnonzero(~is_in)[: max(_MOST - int(is_in.sum()), 0)]] = True
+            order = order[is_in][:_MOST]
+        records, result = self._records, self._result
+        importance, uncertainty = self.importance[order], self.uncertainty[order]
+        reach = uncertainty * (np.nan if above_noise is None else _REACH)
+        ranks_before = np.full(len(self._names), np.nan)
+        if self.before is not None:
+            ranks_before[self.before.places] = self.before.rank
+        drifts = np.full(len(self._names), np.nan)
+        if self._drifts is not None:
+            drifts[self._drifts[0]] = self._drifts[3]
+        selected = self.selected[order]
+        since = np.where(selected, records.stays.since[order], np.nan)
+        table = {
+            "place": order.tolist(),
+            "name": [self._names[place] for place in order.tolist()],
+            "rank": whole(self.rank[order]),
+            "importance": rounded(importance),
+            "low": rounded(importance - reach),
+            "high": rounded(importance + reach),
+            "uncertainty": rounded(uncertainty),
+            "above_noise": [None] * len(order)
+            if above_noise is None
+            else above_noise[order].tolist(),
+            "selected": selected.tolist(),
+            "rank_before": whole(ranks_before[order]),
+            "since": whole(since),
+            "share": rounded(records.stays.times[order] / max(records.n_batches, 1)),
+            "drift": rounded(drifts[order]),
+            "alarms": records.alarms_of[order].tolist(),
+        }
+        columns = [result.columns[place] for place in order.tolist()] if result.columns else []
+        if result.classes is not None:
+            table["class"] = result.classes[order].tolist()
+        if result.kinds:
+            table["kind"] = [result.kinds.get(column) for column in columns]
+        if result.missing:
+            shares = [result.missing.get(column) for column in columns]
+            table["missing"] = rounded(np.array(shares, dtype=np.float64))
+        return table
+
+    @cached_property
+    def _drifts(self) -> tuple[Whole, Numbers, Numbers, Numbers] | None:
+        pair = then_and_now(self._shots)
+        if pair is None:
+            return None
+        places, moved, spread = drift(*pair)
+        with np.errstate(divide="ignore"):
+            turned = np.abs(np.log(spread))
+        return places, moved, spread, np.fmax(np.abs(moved), turned)
+
+    def drift(self) -> dict[str, Any] | None:
+        """Which columns have moved.
+
+        Returns
+        -------
+        dict or None
+            All selected features and those that have drifted most, 500 at most; None if that is
+            not known.
+        """
+        pair = then_and_now(self._shots)
+        if pair is None or self._drifts is None:
+            return None
+        places, moved, spread, far = self._drifts
+        order = np.lexsort((places, -np.nan_to_num(far, nan=-1.0, posinf=np.inf)))
+        first = np.lexsort((np.arange(len(order)), ~self.selected[places[order]]))
+        kept = np.sort(first[:_MOST_DRIFT])
+        order = order[kept]
+        places = places[order]
+        return {
+            "from_row": pair[0].rows,
+            "to_row": pair[1].rows,
+            "place": places.tolist(),
+            "name": [self._names[place] for place in places.tolist()],
+            "drift": rounded(far[order]),
+            "moved": rounded(moved[order]),
+            "spread": rounded(spread[order]),
+            "importance": rounded(self.importance[places]),
+            "selected": self.selected[places].tolist(),
+            "alarms": self._records.alarms_of[places].tolist(),
+        }
+
+
+def whole(values: Numbers) -> list[int | None]:
+    """Whole numbers; None for NaN."""
+    return [None if value != value else int(value) for value in values.tolist()]

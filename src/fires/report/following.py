@@ -1,0 +1,162 @@
+"""Files of lines that another process appends to: what is new in them, block by block."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fires.core.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_BLOCK = 1 << 22
+_REMEMBERED = 256
+
+
+class Follower:
+    r"""Reads the lines of a file that have come since it was read last.
+
+    A last line that is not whole is left for later. It notices if the lines that it has read are
+    not there any more: a run that is taken up again cuts its files back and writes other lines.
+
+    Parameters
+    ----------
+    path : Path
+        The file. It need not be there yet.
+    block : int
+        About how many bytes to read at once.
+
+    Attributes
+    ----------
+    n_lines : int
+        How many lines were read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "x.jsonl")
+    ...     follower = Follower(path)
+    ...     path.write_bytes(b'{"a": 1}\n{"a"')
+    ...     list(follower.blocks())
+    13
+    [b'{"a": 1}\n']
+    """
+
+    def __init__(self, path: Path, block: int = _BLOCK) -> None:
+        self.path, self._size = path, block
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin with the first line again."""
+        self._position, self.n_lines = 0, 0
+        self._end = b""  # the last bytes read
+
+    def is_other(self) -> bool:
+        """Whether what was read is not what the file begins with any more.
+
+        Returns
+        -------
+        bool
+        """
+        if not self._position:
+            return False
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._position - len(self._end))
+                return file.read(len(self._end)) != self._end
+        except FileNotFoundError:
+            return True
+
+    def blocks(self) -> Iterator[bytes]:
+        """Read on to the end of the file as it is now.
+
+        Yields
+        ------
+        bytes
+            Whole lines, one or more.
+        """
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            return
+        with file:
+            file.seek(self._position)
+            rest = b""
+            while data := file.read(self._size):
+                data = rest + data
+                end = data.rfind(b"\n") + 1
+                block, rest = data[:end], data[end:]
+                if block:
+                    self._position += end
+                    self._end = block[-_REMEMBERED:]
+                    yield block
+                    self.n_lines += block.count(b"\n")
+
+    def parsed(self, block: bytes, schema: Mapping[str, Any]) -> pl.DataFrame:
+        """The objects of a block as a table.
+
+        Parameters
+        ----------
+        block : bytes
+            What :meth:`blocks` gave last.
+        schema : mapping of str to type
+            What to read of each object; null where it has no such key.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row a line.
+
+        Raises
+        ------
+        InputError
+            If a line is damaged. Says which.
+        """
+        import polars as pl
+
+        try:
+            frame = pl.read_ndjson(block, schema=dict(schema))
+        except pl.exceptions.PolarsError:
+            frame = None
+        if frame is not None and len(frame) == block.count(b"\n"):
+            return frame
+        # Lines with text that is not quite Unicode are well for json, or it tells which is damaged.
+        return pl.DataFrame(list(self._objects(block)), schema=dict(schema), strict=False)
+
+    def _objects(self, block: bytes) -> Iterator[dict[str, Any]]:
+        for number, line in enumerate(block.splitlines(), self.n_lines + 1):
+            try:
+                found = json.loads(line)
+            except ValueError:
+                found = None
+            if not isinstance(found, dict):
+                raise InputError(f"{self.path} is damaged in line {number:,}")
+            yield {
+                name: well_formed(value) if isinstance(value, str) else value
+                for name, value in found.items()
+            }
+
+
+def well_formed(text: str) -> str:
+    r"""Text that can be written as UTF-8: a file name, say, may hold bytes that are no text.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+        The same, but for such bytes.
+
+    Examples
+    --------
+    >>> print(well_formed("h\u00f6he"), well_formed("\udcff"))
+    höhe \udcff
+    """
+    return text.encode(errors="backslashreplace").decode()

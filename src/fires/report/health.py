@@ -1,0 +1,76 @@
+"""How a run is doing: its speed, and the rows that could not be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fires.report.following import Follower
+
+_MOST_REASONS, _KEPT = 20, 1_000
+_RAW = 200
+
+
+class BadRows:
+    """Why rows could not be used, from ``quarantine.ndjson``.
+
+    Parameters
+    ----------
+    path : Path
+        The file. It need not be there.
+
+    Attributes
+    ----------
+    count : int
+        How many rows.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._follower = Follower(path)
+        self.count = 0
+        self._reasons: dict[str, dict[str, Any]] = {}
+
+    def refresh(self) -> bool:
+        """Read the rows that have come since.
+
+        Returns
+        -------
+        bool
+            Whether there were any, or fewer than before.
+        """
+        import polars as pl
+
+        is_other = self._follower.is_other()
+        if is_other:
+            self._follower.forget()
+            self.count, self._reasons = 0, {}
+        before = self.count
+        schema = {"line": pl.Int64, "reason": pl.String, "raw": pl.String}
+        for block in self._follower.blocks():
+            frame = self._follower.parsed(block, schema)
+            self.count += len(frame)
+            some = frame.group_by("reason", maintain_order=True).agg(
+                pl.len().alias("count"),
+                pl.first("line"),
+                pl.first("raw").str.slice(0, _RAW),
+            )
+            for row in some.iter_rows(named=True):
+                self._add(row)
+        return is_other or self.count > before
+
+    def _add(self, row: dict[str, Any]) -> None:
+        if row["reason"] in self._reasons:
+            self._reasons[row["reason"]]["count"] += row["count"]
+        elif len(self._reasons) < _KEPT:  # the memory of a reader has an end
+            self._reasons[row["reason"]] = row
+
+    def as_dict(self) -> dict[str, Any]:
+        """What is known of them.
+
+        Returns
+        -------
+        dict
+            ``count``, and ``reasons``: the commonest 20, each with the first row that it is true of.
+        """
+        commonest = sorted(self._reasons.values(), key=lambda row: -row["count"])[:_MOST_REASONS]
+        return {"count": self.count, "reasons": [dict(row) for row in commonest]}

@@ -1,0 +1,146 @@
+"""Which features were selected when, in few spans of batches."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fires.report.spans import Numbers, Whole, width_of
+from fires.report.steps import Block
+
+_MOST_FEATURES = 2_000
+_NONE = np.empty(0, dtype=np.int64)
+
+
+class Span(NamedTuple):
+    """Batches that follow each other.
+
+    Parameters
+    ----------
+    n_batches, row : int
+        How many there are, and the rows up to the end of the last.
+    places, count : ndarray of int
+        Features, and in how many of the batches each was selected.
+    total, n_known : ndarray
+        The sum of those of its importances that were written down, and how many were.
+    """
+
+    n_batches: int = 0
+    row: int = 0
+    places: Whole = _NONE
+    count: Whole = _NONE
+    total: Numbers = _NONE.astype(np.float64)
+    n_known: Whole = _NONE
+
+    def then(self, later: Span) -> Span:
+        """One span of this one and the next.
+
+        Parameters
+        ----------
+        later : Span
+            The next one. It may name a feature several times: that adds up.
+
+        Returns
+        -------
+        Span
+            With each feature once; if there are very many, with those that were selected most.
+        """
+        places, which = np.unique(np.append(self.places, later.places), return_inverse=True)
+        sums = [
+            np.bincount(which, np.append(mine, more), len(places))
+            for mine, more in zip(self[3:], later[3:], strict=True)
+        ]
+        if len(places) > _MOST_FEATURES:
+            most = np.sort(np.argsort(-sums[0], kind="stable")[:_MOST_FEATURES])
+            places, sums = places[most], [of[most] for of in sums]
+        count, total, n_known = sums
+        whole = count.astype(np.int64), total, n_known.astype(np.int64)
+        return Span(self.n_batches + later.n_batches, later.row, places, *whole)
+
+
+class Members:
+    """The selected set over time.
+
+    Parameters
+    ----------
+    most : int
+        How many spans there may be; even.
+
+    Attributes
+    ----------
+    spans : list of Span
+        In order. All have the same number of batches, but for the last.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._width, self._n_batches = most, 1, 0
+        self.spans: list[Span] = []
+
+    def add(self, block: Block) -> None:
+        """Add the next batches.
+
+        Parameters
+        ----------
+        block : Block
+            Their records.
+        """
+        first, self._n_batches = self._n_batches, self._n_batches + len(block)
+        while self._width < width_of(self._n_batches, self._most):
+            self._join()
+        borders = np.arange(-first % self._width, len(block), self._width)
+        cuts = np.unique(np.concatenate([[0], borders, [len(block)]]))
+        for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+            piece = _piece(block, begin, end)
+            if (first + begin) % self._width:
+                self.spans[-1] = self.spans[-1].then(piece)
+            else:
+                self.spans.append(Span().then(piece))
+
+    def _join(self) -> None:
+        self._width *= 2
+        pairs = zip(self.spans[::2], [*self.spans[1::2], None], strict=False)
+        self.spans = [one if two is None else one.then(two) for one, two in pairs]
+
+    def shares(self, places: Whole) -> tuple[Numbers, Numbers]:
+        """How the selection of some features went.
+
+        Parameters
+        ----------
+        places : ndarray of int
+            The features.
+
+        Returns
+        -------
+        share, importance : ndarray (n_features, n_spans)
+            The share of the batches in which each was selected, and the mean of its importance
+            while it was; NaN where it was not.
+        """
+        share = np.zeros((len(places), len(self.spans)))
+        importance = np.full(share.shape, np.nan)
+        for j, span in enumerate(self.spans):
+            _, mine, its = np.intersect1d(places, span.places, True, return_indices=True)
+            share[mine, j] = span.count[its] / span.n_batches
+            known = span.n_known[its] > 0
+            importance[mine[known], j] = span.total[its][known] / span.n_known[its][known]
+        return share, importance
+
+
+def _piece(block: Block, begin: int, end: int) -> Span:
+    """Some batches of a block, from one to before another."""
+    first = int(np.searchsorted(block.starts, begin, "right")) - 1
+    some = slice(first, int(np.searchsorted(block.starts, end)))
+    here = block.sets[some]
+    lasts = np.diff(np.clip(np.append(block.starts[some], end), begin, end))
+    count = np.repeat(lasts, [len(one) for one in here])
+    known = slice(*np.searchsorted(block.known.batches, [begin, end]).tolist())
+    importance = block.known.importance[known]
+    is_known = ~np.isnan(importance)
+    return Span(
+        end - begin,
+        int(block.rows[end - 1]),
+        np.concatenate([*here, block.known.places[known]]),
+        np.append(count, np.zeros(len(importance), dtype=np.int64)),
+        np.append(np.zeros(len(count)), np.where(is_known, importance, 0.0)),
+        np.append(np.zeros(len(count), dtype=np.int64), is_known),
+    )

@@ -1,0 +1,124 @@
+"""What the records of a run add up to: read as they come, in memory that does not grow."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from fires.evaluation.latency import Latencies
+from fires.report.members import Members
+from fires.report.spans import Numbers, Spans, Whole
+from fires.report.stays import Stays
+from fires.report.steps import Block
+
+N_SPANS, N_MEMBER_SPANS = 256, 200
+_MOST_ALARMS = 200
+_NONE = np.empty(0)
+
+
+class Records:
+    """What is known of all batches so far.
+
+    Parameters
+    ----------
+    n_features : int
+        How many features there are.
+
+    Attributes
+    ----------
+    n_batches, n_rows, n_waited, n_missing, n_alarms : int
+        Batches, rows, batches cut by time, missing values and alarms so far.
+    scores, stability : Spans
+        Over time: ``WHO SCORE``, weighted by rows; and ``stability`` and ``seconds`` of a batch.
+    members : Members
+        The selected set over time.
+    stays : Stays
+        Since when features are selected.
+    alarms : deque of dict
+        The last 200.
+    alarms_of : ndarray of int
+        How many alarms there were about each feature.
+    latencies : Latencies
+        How long selector and predictor took for a batch.
+    known : tuple
+        The last importances that were written down: the batch, the features, their importance and
+        uncertainty.
+    """
+
+    def __init__(self, n_features: int) -> None:
+        self.n_batches = self.n_rows = self.n_waited = self.n_missing = self.n_alarms = 0
+        self.scores, self.stability = Spans(N_SPANS), Spans(N_SPANS)
+        self.score_names: dict[str, None] = {}
+        self.who: dict[str, None] = {}
+        self.members = Members(N_MEMBER_SPANS)
+        self.stays = Stays(n_features, N_SPANS)
+        self.alarms: deque[dict[str, Any]] = deque(maxlen=_MOST_ALARMS)
+        self.alarms_of = np.zeros(n_features, dtype=np.int64)
+        self.latencies = Latencies()
+        self.known: tuple[int, Whole, Numbers, Numbers] = (-1, _NONE.astype(int), _NONE, _NONE)
+
+    def add(self, block: Block) -> None:
+        """Add the next batches.
+
+        Parameters
+        ----------
+        block : Block
+            Their records.
+        """
+        self._add_known(block)
+        self.n_batches += len(block)
+        self.n_rows = int(block.rows[-1])
+        self.n_waited += block.n_waited
+        self.n_missing = self.n_missing if block.n_missing is None else block.n_missing
+        for who, score in block.scores:
+            self.who[who] = self.score_names[score] = None
+        series = {f"{who} {score}": values for (who, score), values in block.scores.items()}
+        self.scores.add(block.rows, series, block.n_rows)
+        series = {"stability": block.stability, "seconds": block.seconds}
+        self.stability.add(block.rows, series, np.ones(len(block)))
+        self.latencies.add_all(block.seconds)
+        self.members.add(block)
+        self.stays.add(block)
+        for alarm in block.alarms:
+            self.n_alarms += 1
+            self.alarms.append(alarm)
+            if alarm["feature"] is not None:
+                self.alarms_of[alarm["feature"]] += 1
+
+    def _add_known(self, block: Block) -> None:
+        known = block.known
+        if len(known.batches):
+            last = known.batches == known.batches[-1]
+            self.known = (
+                self.n_batches + int(known.batches[-1]),
+                known.places[last],
+                known.importance[last],
+                known.uncertainty[last],
+            )
+
+    @property
+    def score(self) -> str | None:
+        """The score that is shown over time."""
+        first = next(iter(self.score_names), None)
+        return next((name for name in ("accuracy", "r2") if name in self.score_names), first)
+
+    def total_scores(self) -> dict[str, dict[str, float]]:
+        """Means over all rows, by score and by who predicts; only of scores of which that is exact.
+
+        Returns
+        -------
+        dict of str to dict
+            NaN for the others.
+        """
+        return {
+            score: {
+                who: self.scores.total(f"{who} {score}")
+                if score in ("accuracy", "mae")
+                else float("nan")
+                for who in self.who
+                if f"{who} {score}" in self.scores
+            }
+            for score in self.score_names
+        }

@@ -1,0 +1,135 @@
+"""What the folder of a run says about its features and columns when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.report.following import well_formed
+from fires.report.spans import Numbers, Whole
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_NUMBERS = ("rank", "importance", "uncertainty")
+
+
+@dataclass
+class Result:
+    """The result of a run, as far as it is there.
+
+    Parameters
+    ----------
+    n_features, n_selected : int or None
+        As its user counts them: a column that became several features counts once.
+    n_above_noise : int or None
+        None if the model does not tell.
+    numbers : dict of str to ndarray (n_features,)
+        ``rank``, ``importance`` and ``uncertainty`` of each feature; empty if some columns became
+        several features.
+    above_noise, classes : ndarray of object (n_features,) or None
+        Whether each feature, or its column, is above noise, and for which class it matters most.
+    kinds, missing : dict of str to str or float
+        What each column holds, and the share of its values that are missing.
+    columns : tuple of str
+        For each feature, its column.
+    """
+
+    n_features: int | None = None
+    n_selected: int | None = None
+    n_above_noise: int | None = None
+    numbers: dict[str, Numbers] = field(default_factory=dict)
+    above_noise: npt.NDArray[Any] | None = None
+    classes: npt.NDArray[Any] | None = None
+    kinds: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, float] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+
+    @property
+    def groups(self) -> dict[str, list[int]]:
+        """The columns that became several features, and these."""
+        groups: dict[str, list[int]] = {}
+        for place, column in enumerate(self.columns):
+            groups.setdefault(column, []).append(place)
+        return {column: places for column, places in groups.items() if len(places) > 1}
+
+
+def read_result(folder: Path, names: Sequence[str]) -> Result:
+    """Read ``features.csv`` and ``columns.csv``.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of a run that has ended.
+    names : sequence of str
+        What its features are called.
+
+    Returns
+    -------
+    Result
+        What is there of it.
+    """
+    result = Result(columns=tuple(names))
+    if (folder / "columns.csv").exists():
+        used = _table(folder / "columns.csv").filter(_column("kind") != "left out")
+        titles = [well_formed(title) for title in used["name"]]
+        result.kinds = dict(zip(titles, used["kind"], strict=True))
+        shares = used["missing"].cast(float, strict=False)
+        result.missing = dict(zip(titles, shares, strict=True))
+        result.columns = _columns_of(names, titles)
+    if (folder / "features.csv").exists():
+        _add_features(result, _table(folder / "features.csv"))
+    return result
+
+
+def _add_features(result: Result, table: pl.DataFrame) -> None:
+    place = {name: i for i, name in enumerate(table["feature"])}
+    rows = np.array([place.get(column, -1) for column in result.columns])
+    told = table["above_noise"] != ""
+    result.n_features = len(table)
+    result.n_selected = int((table["selected"] == "True").sum())
+    if told.any():
+        result.n_above_noise = int((table["above_noise"] == "True").sum())
+        result.above_noise = _spread(table["above_noise"] == "True", rows)
+    if "class" in table.columns:
+        result.classes = _spread(table["class"], rows)
+    if not result.groups and (rows >= 0).all():
+        result.numbers = {
+            name: table[name].cast(float, strict=False).to_numpy()[rows] for name in _NUMBERS
+        }
+
+
+def _spread(values: pl.Series, rows: Whole) -> npt.NDArray[Any]:
+    """The values of rows of a table, for features; None for those that have no row."""
+    return np.array([*values.to_list(), None], dtype=object)[rows]
+
+
+def _columns_of(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
+    """The column of each feature: those of a column follow each other, and begin with its name."""
+    found: list[str] = []
+    left = list(columns[::-1])
+    for name in names:
+        if left and (name == left[-1] or name.startswith(f"{left[-1]} (")):
+            found.append(left.pop())
+        elif found and name.startswith(f"{found[-1]} ("):
+            found.append(found[-1])
+        else:
+            return tuple(names)  # other columns than these
+    return tuple(names) if left else tuple(found)
+
+
+def _table(path: Path) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.read_csv(path, infer_schema=False).fill_null("")
+
+
+def _column(name: str) -> Any:
+    import polars as pl
+
+    return pl.col(name)

@@ -1,0 +1,282 @@
+"""All features after some batches, as a run has them in its folder: over time, and then and now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.evaluation.recording import read_snapshot, snapshots
+from fires.report.rounding import rounded
+from fires.report.spans import Numbers, Whole
+
+_FINE, _COARSE = 100, 2_000
+_COARSE_POINTS = 10
+_RANKED, _TOP, _MOST_RANKS = 40, 10, 20
+_FAIR_ROWS = 2_000  # a mean of fewer says little
+
+Small = npt.NDArray[np.float32]
+
+
+class Snapshot(NamedTuple):
+    """All features after a batch, or the first by rank.
+
+    Parameters
+    ----------
+    index, rows : int
+        The batch, and the rows up to its end.
+    places : ndarray of int
+        The features.
+    importance, uncertainty : ndarray
+        Of each.
+    rank : ndarray of int
+        Of each; 1 is the best.
+    mean, deviation : ndarray or None
+        Of its last rows, where columns are standardised.
+    """
+
+    index: int
+    rows: int
+    places: npt.NDArray[np.int32]
+    importance: Small
+    uncertainty: Small
+    rank: npt.NDArray[np.int32]
+    mean: Numbers | None
+    deviation: Numbers | None
+
+
+class Snapshots:
+    """The snapshots of a run; each is read once.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[int, Snapshot] = {}
+
+    def refresh(self) -> bool:
+        """Read those that are new, and forget those that are not there any more.
+
+        Returns
+        -------
+        bool
+            Whether there were any.
+        """
+        there = dict(snapshots(self._folder))
+        changed = there.keys() != self._read.keys()
+        self._read = {index: one for index, one in self._read.items() if index in there}
+        for index, path in there.items():
+            if index not in self._read:
+                try:
+                    self._read[index] = _snapshot(path)
+                except FileNotFoundError:  # the run has just removed it
+                    continue
+        return changed
+
+    def until(self, n_batches: int) -> list[Snapshot]:
+        """Those of the first batches, in order: a snapshot may be there before its record is.
+
+        Parameters
+        ----------
+        n_batches : int
+            How many batches.
+
+        Returns
+        -------
+        list of Snapshot
+        """
+        return [self._read[index] for index in sorted(self._read) if index < n_batches]
+
+
+def _snapshot(path: Path) -> Snapshot:
+    facts, arrays = read_snapshot(path)
+    importance = arrays["importance"].astype(np.float32)
+    rank = arrays.get("rank")
+    if rank is None:  # of an earlier version
+        rank = np.empty(len(importance), dtype=np.int32)
+        rank[np.argsort(-np.abs(importance), kind="stable")] = np.arange(1, len(importance) + 1)
+    return Snapshot(
+        int(facts["index"]),
+        int(facts["rows"]),
+        arrays["features"].astype(np.int32),
+        importance,
+        arrays["uncertainty"].astype(np.float32),
+        rank,
+        arrays.get("mean"),
+        arrays.get("deviation"),
+    )
+
+
+def greatest_importances(shots: Sequence[Snapshot], n_features: int) -> Numbers:
+    """How far from 0 the importance of each feature ever was.
+
+    Parameters
+    ----------
+    shots : sequence of Snapshot
+        In order.
+    n_features : int
+        How many features there are.
+
+    Returns
+    -------
+    ndarray (n_features,)
+        NaN for those in none of the snapshots.
+    """
+    greatest = np.full(n_features, np.nan)
+    for shot in shots:
+        greatest[shot.places] = np.fmax(greatest[shot.places], np.abs(shot.importance))
+    return greatest
+
+
+def timeline(shots: Sequence[Snapshot], places: Whole, names: Sequence[str]) -> dict[str, Any]:
+    """Importances over time.
+
+    Parameters
+    ----------
+    shots : sequence of Snapshot
+        In order.
+    places : ndarray of int
+        The features, those of most interest first. The first 100 have a number for each snapshot,
+        others some ten numbers; those beyond 2,000 are left out.
+    names : sequence of str
+        What all features are called.
+
+    Returns
+    -------
+    dict
+        ``rows`` and ``batches`` of the snapshots, ``coarse``: which of them, and ``series``.
+    """
+    coarse = evenly(len(shots), _COARSE_POINTS)
+    series = []
+    for some, which in ((places[:_FINE], None), (places[_FINE:_COARSE], coarse)):
+        these = list(shots) if which is None else [shots[place] for place in which]
+        numbers = [rounded(_over_time(these, some, of)) for of in ("importance", "uncertainty")]
+        for place, importance, uncertainty in zip(some.tolist(), *numbers, strict=True):
+            one = {"place": place, "name": names[place]}
+            one |= {"importance": importance, "uncertainty": uncertainty}
+            series.append(one if which is None else one | {"coarse": True})
+    return {
+        "rows": [shot.rows for shot in shots],
+        "batches": [shot.index for shot in shots],
+        "coarse": coarse,
+        "series": series,
+    }
+
+
+def ranks(shots: Sequence[Snapshot], names: Sequence[str]) -> dict[str, Any]:
+    """The ranks of the best features over time.
+
+    Parameters
+    ----------
+    shots : sequence of Snapshot
+        In order; 40 of them are shown at most.
+    names : sequence of str
+        What all features are called.
+
+    Returns
+    -------
+    dict
+        ``rows``, ``places``, ``names`` and ``rank`` of each: those among the best ten now come
+        first, then those that were for the longest time, 20 in all.
+    """
+    some = [shots[place] for place in evenly(len(shots), _RANKED)]
+    tops = [shot.places[np.argsort(shot.rank)[:_TOP]] for shot in some]
+    now = tops[-1].tolist() if tops else []
+    seen, times = np.unique(np.concatenate([*tops, []]).astype(np.int64), return_counts=True)
+    others = [place for place in seen[np.argsort(-times, kind="stable")].tolist()]
+    places = list(dict.fromkeys([*now, *others]))[:_MOST_RANKS]
+    rank = _over_time(some, np.array(places, dtype=np.int64), "rank")
+    return {
+        "rows": [shot.rows for shot in some],
+        "places": places,
+        "names": [names[place] for place in places],
+        "rank": [[None if one != one else int(one) for one in line] for line in rank.tolist()],
+    }
+
+
+def then_and_now(shots: Sequence[Snapshot]) -> tuple[Snapshot, Snapshot] | None:
+    """Between which snapshots columns may have drifted.
+
+    Parameters
+    ----------
+    shots : sequence of Snapshot
+        In order.
+
+    Returns
+    -------
+    then, now : Snapshot
+        The first of 2,000 rows or more, or else the first of all, and the last; None if that is
+        the same, or if they do not tell where columns are.
+    """
+    told = [shot for shot in shots if shot.mean is not None and shot.deviation is not None]
+    fair = next((shot for shot in told if shot.rows >= _FAIR_ROWS), told[0] if told else None)
+    return (fair, told[-1]) if fair is not None and fair is not told[-1] else None
+
+
+def drift(then: Snapshot, now: Snapshot) -> tuple[Whole, Numbers, Numbers]:
+    """How far columns have moved, in standard deviations, and how their spread has changed.
+
+    Parameters
+    ----------
+    then, now : Snapshot
+        Of :func:`then_and_now`.
+
+    Returns
+    -------
+    places : ndarray of int
+        Features that are in both.
+    moved : ndarray
+        Their mean now less that of then, by the deviation of both.
+    spread : ndarray
+        Their deviation now, as a multiple of that of then.
+    """
+    assert then.mean is not None and now.mean is not None
+    assert then.deviation is not None and now.deviation is not None
+    places, a, b = np.intersect1d(then.places, now.places, True, return_indices=True)
+    shift = now.mean[b] - then.mean[a]
+    both = np.sqrt(0.5 * (now.deviation[b] ** 2 + then.deviation[a] ** 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = np.where(shift == 0.0, 0.0, shift / both)
+        spread = np.where(both == 0.0, 1.0, now.deviation[b] / then.deviation[a])
+    return places.astype(np.int64), moved, spread
+
+
+def evenly(n: int, most: int) -> list[int]:
+    """Places in a list, evenly apart, the first and the last among them.
+
+    Parameters
+    ----------
+    n : int
+        Its length.
+    most : int
+        How many places there may be.
+
+    Returns
+    -------
+    list of int
+
+    Examples
+    --------
+    >>> evenly(3, 10), evenly(100, 4)
+    ([0, 1, 2], [0, 33, 66, 99])
+    """
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int)).tolist()
+
+
+def _over_time(shots: Sequence[Snapshot], places: Whole, what: str) -> Numbers:
+    """Numbers of some features, a row each, at each snapshot; NaN where it has none of them."""
+    size = 1 + max((int(shot.places.max(initial=0)) for shot in shots), default=0)
+    line = np.full(max(size, int(places.max(initial=0)) + 1), -1)
+    line[places] = np.arange(len(places))
+    table = np.full((len(places), len(shots)), np.nan)
+    for column, shot in enumerate(shots):
+        lines = line[shot.places]
+        table[lines[lines >= 0], column] = getattr(shot, what)[lines >= 0]
+    return table

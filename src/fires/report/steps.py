@@ -1,0 +1,172 @@
+"""The records of some batches as arrays, read from lines of ``steps.jsonl``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fires.report.following import Follower
+from fires.report.spans import Numbers, Whole
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SELECTED = "selected"
+"""Whose scores are those of the pipeline, beside the baselines."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """Importances that were written down with some of the batches.
+
+    Parameters
+    ----------
+    batches : ndarray of int
+        For each of them, the batch, counted from the first of the block.
+    places, importance, uncertainty : ndarray
+        The feature, and what was known of it.
+    """
+
+    batches: Whole
+    places: Whole
+    importance: Numbers
+    uncertainty: Numbers
+
+
+class Block:
+    """Records that follow each other.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        A row for each.
+    """
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._frame = frame
+        self.rows: Whole = frame["rows"].to_numpy()
+        self.n_rows: Numbers = frame["n_rows"].cast(float).to_numpy()
+        self.stability = _numbers(frame["stability"])
+        self.seconds = _numbers(frame["seconds_select"] + frame["seconds_train"])
+        self.n_waited = int(frame["waited"].sum())
+        missing = frame["missing"].drop_nulls()
+        self.n_missing = int(missing[-1]) if len(missing) else None
+
+    def __len__(self) -> int:
+        return len(self._frame)
+
+    @cached_property
+    def scores(self) -> dict[tuple[str, str], Numbers]:
+        """Of each one who predicts, and each score: a number for each batch."""
+        found = {}
+        who = {SELECTED: self._frame["scores"]}
+        if "baselines" in self._frame.columns:
+            baselines = self._frame["baselines"].struct
+            who |= {name: baselines.field(name) for name in baselines.fields}
+        for name, of in who.items():
+            for score in of.struct.fields:
+                found[name, score] = _numbers(of.struct.field(score))
+        return found
+
+    @cached_property
+    def changed(self) -> Whole:
+        """The batches after which another set was selected, counted from the first of the block."""
+        return np.flatnonzero(self._frame["came"].is_not_null().to_numpy())
+
+    @cached_property
+    def starts(self) -> Whole:
+        """The first batch of the block, and those that changed the set."""
+        return np.union1d(0, self.changed)
+
+    @cached_property
+    def sets(self) -> list[Whole]:
+        """The set that is selected after each of :attr:`starts`."""
+        return _arrays(self._frame["selected"].gather(self.starts))
+
+    @cached_property
+    def came(self) -> list[Whole]:
+        """The features that came with each of :attr:`changed`."""
+        return _arrays(self._frame["came"].gather(self.changed))
+
+    @cached_property
+    def known(self) -> Known:
+        """The importances that were written down."""
+        names = ("selected", "importance", "uncertainty")
+        is_known = self._frame["importance"].list.len().fill_null(0) > 0
+        places, *numbers = (self._frame[name].filter(is_known) for name in names)
+        return Known(
+            np.repeat(np.flatnonzero(is_known.to_numpy()), places.list.len().to_numpy()),
+            places.explode().to_numpy(),
+            *(_numbers(of.explode()) for of in numbers),
+        )
+
+    @property
+    def alarms(self) -> list[dict[str, Any]]:
+        """What was noticed, in order."""
+        return [alarm for alarms in self._frame["alarms"].drop_nulls() for alarm in alarms]
+
+
+def read_block(follower: Follower, block: bytes) -> Block:
+    """Read some lines.
+
+    Parameters
+    ----------
+    follower : Follower
+        Of ``steps.jsonl``.
+    block : bytes
+        What it has read.
+
+    Returns
+    -------
+    Block
+        The records.
+
+    Raises
+    ------
+    InputError
+        If a line is damaged.
+    """
+    import polars as pl
+
+    places, numbers = pl.List(pl.Int64), pl.List(pl.Float64)
+    whole, number = pl.Int64, pl.Float64
+    alarm = {"row": whole, "batch": whole, "feature": whole, "strength": number}
+    schema: dict[str, Any] = {
+        "index": whole, "rows": whole, "n_rows": whole, "stability": number,
+        "seconds_select": number, "seconds_train": number, "missing": whole,
+        "waited": pl.Boolean, "selected": places, "came": places,
+        "importance": numbers, "uncertainty": numbers, "alarms": pl.List(pl.Struct(alarm)),
+    }
+    # Which scores and baselines there are differs from run to run, and hardly within one.
+    scores: dict[str, Any] = {}
+    baselines: dict[str, dict[str, Any]] = {}
+    for line in (block[: block.find(b"\n")], block[block.rfind(b"\n", 0, -1) + 1 :]):
+        try:
+            record = json.loads(line)
+            scores |= dict.fromkeys(record["scores"], number)
+            for name, of in record.get("baselines", {}).items():
+                baselines.setdefault(name, {}).update(dict.fromkeys(of, number))
+        except (ValueError, LookupError, TypeError, AttributeError):
+            continue  # it is told which line is damaged when all are read
+    schema["scores"] = pl.Struct(scores)
+    if baselines:
+        schema["baselines"] = pl.Struct({name: pl.Struct(of) for name, of in baselines.items()})
+    frame = follower.parsed(block, schema)
+    return Block(frame)
+
+
+def _numbers(series: pl.Series) -> Numbers:
+    """Floats, with NaN for null."""
+    return series.fill_null(float("nan")).to_numpy()
+
+
+def _arrays(lists: pl.Series) -> list[Whole]:
+    """Lists as arrays."""
+    lengths = lists.list.len()
+    flat = lists.filter(lengths > 0).explode().to_numpy().astype(np.int64)
+    ends = np.cumsum(lengths.to_numpy())
+    return [flat[end - n : end] for end, n in zip(ends.tolist(), lengths.to_list(), strict=True)]

@@ -1,0 +1,353 @@
+"""A run folder as plain numbers: all that its page shows, and nothing that is drawn.
+
+    {"version": 1, "run": {...}, "counts": {...}, "sentence": [...], "now": {...}, ...}
+
+Numbers have four significant digits; what is not known is None. Its size has a bound, whatever the
+length of the run and however many features there are. Names are as the run has them: whoever shows
+them has to escape them.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fires.core.errors import InputError
+from fires.evaluation.locking import is_held
+from fires.evaluation.run_records import QUARANTINE, STEPS
+from fires.evaluation.saved_run import SavedRun
+from fires.report import over_time
+from fires.report.features import Features
+from fires.report.following import Follower, well_formed
+from fires.report.health import BadRows
+from fires.report.records import Records
+from fires.report.result import Result, read_result
+from fires.report.rounding import rounded
+from fires.report.snapshots import Snapshots, ranks, timeline
+from fires.report.steps import read_block
+from fires.report.wording import NOTHING_YET, Change, Sentence, sentence
+
+VERSION = 1
+_DOUBT = ("column", "kind", "why")
+_CHANGE = ("came", "left", "before", "after")
+
+
+def summarise(folder: Path, shape: tuple[int, int] | None = None) -> dict[str, Any]:
+    """Sum up a run.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder that ``fires select --out`` has made. The run may still go on.
+    shape : tuple of int, optional
+        Height and width of the picture that the features are.
+
+    Returns
+    -------
+    dict
+        JSON values; see :meth:`Summary.as_dict`.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no run, or if it is damaged.
+    """
+    summary = Summary(folder, shape)
+    summary.refresh()
+    return summary.as_dict()
+
+
+class Summary:
+    """Follows a run, and sums it up whenever it is asked to.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder that ``fires select --out`` has made. It is only read.
+    shape : tuple of int, optional
+        Height and width of the picture that the features are.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no run.
+    """
+
+    def __init__(self, folder: Path, shape: tuple[int, int] | None = None) -> None:
+        self._folder, self._shape = folder, shape
+        self._facts = SavedRun(folder).facts
+        self._is_held = False
+        self._begin()
+
+    def _begin(self) -> None:
+        """Know nothing of the records yet."""
+        self._names: list[str] = []
+        self._steps = Follower(self._folder / STEPS)
+        self._records = Records(0)
+        self._snapshots = Snapshots(self._folder)
+        self._bad = BadRows(self._folder / QUARANTINE)
+        self._result = Result()
+
+    def refresh(self) -> bool:
+        """Read what is new in the folder.
+
+        Returns
+        -------
+        bool
+            Whether anything has changed.
+        """
+        before = self._facts, self._is_held
+        self._read_facts()
+        changed = before != (self._facts, self._is_held)
+        if self._facts.get("id") != before[0].get("id") or self._steps.is_other():
+            self._begin()
+            changed = True
+        if not self._names:
+            self._names = self._read_names()
+            self._records = Records(len(self._names))
+        if self._names:
+            for block in self._steps.blocks():
+                self._records.add(read_block(self._steps, block))
+                changed = True
+        changed |= self._snapshots.refresh() | self._bad.refresh()
+        if changed:
+            ended = self._has_ended and bool(self._names)
+            self._result = read_result(self._folder, self._names) if ended else Result()
+        return changed
+
+    def _read_facts(self) -> None:
+        """Read ``run.json``, and whether somebody writes to the folder: in this order."""
+        for _ in range(2):  # a run may end between the two
+            try:
+                self._facts = SavedRun(self._folder).facts
+            except InputError:
+                return  # another run takes its place just now
+            self._is_held = not self._has_ended and is_held(self._folder)
+            if self._is_held or self._has_ended:
+                return
+
+    def _read_names(self) -> list[str]:
+        try:
+            names = json.loads((self._folder / "names.json").read_bytes())
+        except FileNotFoundError:
+            return []
+        except ValueError:
+            raise InputError(f"{self._folder / 'names.json'} is damaged") from None
+        return [well_formed(str(name)) for name in names]
+
+    @property
+    def _has_ended(self) -> bool:
+        return self._facts.get("status") != "running"
+
+    # --- what is told ----------------------------------------------------------------------------
+
+    def as_dict(self) -> dict[str, Any]:
+        """The summary.
+
+        Returns
+        -------
+        dict
+            JSON values: ``version``, ``run``, ``counts``, ``sentence``, ``now`` (features, the best
+            first), ``rank_before_row``, ``timeline`` (importances), ``members`` (the selected set),
+            ``ranks``, ``scores``, ``stability``, ``alarms``, ``drift`` (of the columns),
+            ``picture``, ``twins``, ``groups``, ``doubts`` and ``health``.
+        """
+        records, names, facts = self._records, self._names, self._facts
+        shots = self._snapshots.until(records.n_batches)
+        features = Features(records, shots, self._result, names)
+        above_noise = self._above_noise(features)
+        counts = self._counts(above_noise)
+        course = over_time.stability(records, facts)
+        doubts = facts.get("doubts") or []
+        return {
+            "version": VERSION,
+            "run": self._run(),
+            "counts": counts,
+            "sentence": self._sentence(counts, course["total"]),
+            "now": features.now(above_noise),
+            "rank_before_row": None if features.before is None else features.before.rows,
+            "timeline": timeline(shots, features.by_interest(), names),
+            "members": over_time.members(records, features.in_order, names),
+            "ranks": ranks(shots, names),
+            "scores": over_time.scores(records, facts),
+            "stability": course,
+            "alarms": self._alarms(),
+            "drift": features.drift(),
+            "picture": self._picture(features),
+            "twins": [
+                {"feature": doubt["column"], "of": doubt["other"], "why": doubt["why"]}
+                for doubt in doubts
+                if doubt["kind"] == "copy"
+            ],
+            "groups": [
+                {"name": column, "features": [names[place] for place in places]}
+                for column, places in self._result.groups.items()
+            ],
+            "doubts": [{name: doubt[name] for name in _DOUBT} for doubt in doubts],
+            "health": self._health(),
+        }
+
+    def _run(self) -> dict[str, Any]:
+        facts, records = self._facts, self._records
+        settings = facts["settings"]
+        status = facts.get("status")
+        if status == "running" and not self._is_held:
+            status = "killed"
+        elif status == "running" and not records.n_batches:
+            status = "waiting"
+        classes = facts.get("classes")
+        if classes is None and "r2" not in records.score_names:
+            kind = "classes" if records.n_batches else None
+        else:
+            kind = "numbers" if classes is None else "classes"
+        target = settings.get("target") or (facts.get("target") or [None])[0]
+        model = settings.get("model")
+        return {
+            "name": self._folder.resolve().name,
+            "id": facts.get("id"),
+            "status": status,
+            "reason": facts.get("ended_early"),
+            "started": facts.get("started"),
+            "updated": None if self._updated is None else self._updated.isoformat(),
+            "seconds": rounded(self._seconds),
+            "target": target,
+            "kind": kind,
+            "classes": None if classes is None else list(map(str, classes)),
+            "model": facts.get("model") or (None if model == "auto" else model),
+            "sources": list(settings.get("file") or ()),
+            "fires": facts.get("fires"),
+            "versions": facts.get("versions") or {},
+            "settings": settings,
+            "shape": self._height_and_width(),
+            "intervals": self._has_intervals,
+        }
+
+    @property
+    def _has_intervals(self) -> bool:
+        if self._result.n_features is not None:
+            return self._result.above_noise is not None
+        return not self._facts["settings"].get("as_published")
+
+    def _above_noise(self, features: Features) -> Any:
+        if not self._has_intervals:
+            return None
+        return (
+            features.above_noise() if self._result.above_noise is None else self._result.above_noise
+        )
+
+    @property
+    def _updated(self) -> datetime | None:
+        """When the last record was written."""
+        try:
+            time = (self._folder / STEPS).stat().st_mtime
+        except FileNotFoundError:
+            return None
+        return datetime.fromtimestamp(time, UTC).replace(microsecond=0)
+
+    @property
+    def _seconds(self) -> float:
+        """How long the run has taken, up to its last record."""
+        if "seconds" in self._facts:
+            return float(self._facts["seconds"])
+        try:
+            started = datetime.fromisoformat(self._facts["started"])
+        except (KeyError, TypeError, ValueError):
+            return float("nan")
+        return float("nan") if self._updated is None else (self._updated - started).total_seconds()
+
+    def _counts(self, above_noise: Any) -> dict[str, Any]:
+        records, result, facts = self._records, self._result, self._facts
+        n_above = None if above_noise is None else int(np.sum(above_noise == True))  # noqa: E712
+        if result.n_features is None:
+            n_features, n_selected = len(self._names), len(records.stays.selected)
+        else:
+            n_features, n_selected = result.n_features, result.n_selected
+            n_above = result.n_above_noise
+        return {
+            "rows": records.n_rows,
+            "batches": records.n_batches,
+            "features": n_features,
+            "selected": n_selected,
+            "above_noise": n_above,
+            "changes": records.stays.n_changes,
+            "bad": facts.get("rejected_rows", self._bad.count),
+            "missing": facts.get("missing_values", records.n_missing),
+            "alarms": records.n_alarms,
+        }
+
+    def _sentence(self, counts: dict[str, Any], stability: float | None) -> Sentence:
+        if not counts["batches"]:
+            return NOTHING_YET
+        numbers = counts["features"], counts["selected"], counts["above_noise"]
+        return sentence(*numbers, self._change(), stability, has_ended=self._has_ended)
+
+    def _change(self) -> Change | None:
+        """The last change of the selected set that lasted, as far as it is still true."""
+        stays, names = self._records.stays, self._names
+        before, last = stays.settled()
+        if last is None:
+            return None
+        if before is not None:
+            came = np.setdiff1d(last.features, before.features)
+            left = np.setdiff1d(before.features, last.features)
+            came = came[np.isin(came, stays.selected) & (stays.since[came] <= last.row)]
+            left = np.setdiff1d(left, stays.selected)
+            if len(came) or len(left):
+                return Change(last.row, *([names[at] for at in of] for of in (came, left)))
+        return Change(stays.now.row) if stays.now is not None else None
+
+    def _alarms(self) -> list[dict[str, Any]]:
+        told = {
+            one["batch"]: {name: one[name] for name in _CHANGE if name in one}
+            for one in self._facts.get("alarms") or []
+            if one["feature"] is None
+        }
+        found = []
+        for alarm in self._records.alarms:
+            place = alarm["feature"]
+            strength = alarm["strength"]
+            found.append(
+                alarm
+                | {
+                    "feature": None if place is None else self._names[place],
+                    "place": place,
+                    "strength": None if strength is None else rounded(strength),
+                }
+                | (told.get(alarm["batch"], {}) if place is None else {})
+            )
+        return found
+
+    def _height_and_width(self) -> list[int] | None:
+        shape = self._shape
+        given = self._facts["settings"].get("shape")
+        if shape is None and given:
+            height, _, width = str(given).partition("x")
+            shape = (int(height), int(width))
+        return None if shape is None else list(shape)
+
+    def _picture(self, features: Features) -> dict[str, Any] | None:
+        shape = self._height_and_width()
+        if shape is None or shape[0] * shape[1] != len(self._names):
+            return None
+        return {
+            "shape": shape,
+            "importance": rounded(features.importance),
+            "selected": self._records.stays.selected.tolist(),
+        }
+
+    def _health(self) -> dict[str, Any]:
+        records, seconds = self._records, self._seconds
+        latency = self._facts.get("latency") or records.latencies.as_dict()
+        return {
+            "rows_per_second": rounded(records.n_rows / seconds) if seconds > 0.0 else None,
+            "latency": None
+            if latency["p50"] is None
+            else {name: rounded(value) for name, value in latency.items()},
+            "speed": over_time.speed(records),
+            "bad": self._bad.as_dict(),
+            "waited": records.n_waited,
+        }

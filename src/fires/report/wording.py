@@ -1,0 +1,157 @@
+"""The one sentence about a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeAlias
+
+Sentence: TypeAlias = list[str | dict[str, str]]
+"""Text, and between it ``{"feature": name}``."""
+
+_MOST_NAMES = 2
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Change:
+    """Since when the selected set is what it is.
+
+    Parameters
+    ----------
+    row : int
+        Since which row.
+    came, left : sequence of str
+        Features that came then and are still selected, and that left then and still are not; both
+        empty if the set has been the same since then.
+    """
+
+    row: int
+    came: Sequence[str] = ()
+    left: Sequence[str] = ()
+
+
+def sentence(
+    n_features: int,
+    n_selected: int,
+    n_above_noise: int | None,
+    change: Change | None,
+    stability: float | None,
+    *,
+    has_ended: bool,
+) -> Sentence:
+    """What matters now, and since when.
+
+    Parameters
+    ----------
+    n_features, n_selected : int
+        How many features there are, and how many are selected.
+    n_above_noise : int or None
+        How many of all features are above noise; None if that is not known.
+    change : Change or None
+        The last change of the selected set that lasted; None if none has lasted yet.
+    stability : float or None
+        Of the selected sets so far.
+    has_ended : bool
+        Whether no more rows come.
+
+    Returns
+    -------
+    list of str and dict
+
+    Examples
+    --------
+    >>> change = Change(1_200_000, ["amount"], ["age"])
+    >>> sentence(340, 20, 12, change, 0.98, has_ended=True)
+    ['12 of 340 features carry the target; since row 1.2 M ', {'feature': 'amount'},
+     ' has replaced ', {'feature': 'age'}, '; stability 0.98.']
+    """
+    parts: Sentence = [_carrying(n_features, n_selected, n_above_noise, has_ended)]
+    if n_selected < n_features:
+        parts += ["; ", *_since(change, n_selected)]
+    if stability is not None:
+        parts.append(f"; stability {stability:.2f}")
+    return _joined([*parts, "."])
+
+
+NOTHING_YET: Sentence = ["No row has been read yet."]
+
+
+def row_text(row: int) -> str:
+    """The number of a row, as one says it.
+
+    Parameters
+    ----------
+    row : int
+        A number of rows.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> row_text(4_000), row_text(1_204_000), row_text(1_500_000_000)
+    ('4,000', '1.2 M', '1,500 M')
+    """
+    if row < _MILLION:
+        return f"{row:,}"
+    millions = row / _MILLION
+    return f"{millions:,.0f} M" if millions >= 100 else f"{millions:.3g} M"
+
+
+def _carrying(n_features: int, n_selected: int, n_above: int | None, has_ended: bool) -> str:
+    """How many features matter."""
+    yet = "" if has_ended else " yet"
+    if n_features == 1:
+        if n_above is None:
+            return "There is one feature"
+        return "The one feature " + (
+            "carries the target" if n_above else f"does not stand out from noise{yet}"
+        )
+    of_all = f"of {n_features:,} features"
+    if n_above is None:
+        return f"{n_selected:,} {of_all} {'is' if n_selected == 1 else 'are'} selected"
+    if n_above == 0:
+        return f"None {of_all} stands out from noise{yet}"
+    if n_above == n_features:
+        return f"All {n_features:,} features carry the target"
+    return f"{n_above:,} {of_all} {'carries' if n_above == 1 else 'carry'} the target"
+
+
+def _since(change: Change | None, n_selected: int) -> Sentence:
+    """Since when the set is what it is."""
+    if change is None:
+        return ["the selected set still changes"]
+    since = f"since row {row_text(change.row)}"
+    if not change.came and not change.left:
+        same = "feature has" if n_selected == 1 else f"{n_selected:,} features have"
+        return [f"the same {same} been selected {since}"]
+    if not change.left:
+        return [f"{since} ", *_named(change.came), f" {_is(change.came)} selected too"]
+    if not change.came:
+        return [f"{since} ", *_named(change.left), f" {_is(change.left)} not selected any more"]
+    have = "has" if len(change.came) == 1 else "have"
+    several = len(change.came) > _MOST_NAMES and len(change.left) > _MOST_NAMES
+    left: Sentence = [f"{len(change.left):,} others"] if several else _named(change.left)
+    return [f"{since} ", *_named(change.came), f" {have} replaced ", *left]
+
+
+def _is(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _named(names: Sequence[str]) -> Sentence:
+    if len(names) > _MOST_NAMES:
+        return [f"{len(names):,} features"]
+    first, *more = ({"feature": name} for name in names)
+    return [first, " and ", *more] if more else [first]
+
+
+def _joined(parts: Sentence) -> Sentence:
+    """The same with texts that follow each other made one."""
+    joined: Sentence = []
+    for is_text, some in groupby(parts, lambda part: isinstance(part, str)):
+        joined += ["".join(map(str, some))] if is_text else list(some)
+    return joined

@@ -1,0 +1,151 @@
+"""A real browser for tests: the system's chromium, and all that a page says and asks for.
+
+def test_page_is_quiet(browser, tmp_path):
+    with browser.tab() as tab:
+        tab.open(tmp_path / "report.html")
+        assert not tab.complaints
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+WIDE, NARROW = (1280, 900), (360, 740)
+
+# What a content security policy refuses is an event of the document; not all of them reach the console.
+_NOTE_REFUSALS = """
+window.refusedByPolicy = [];
+document.addEventListener("securitypolicyviolation", (event) =>
+  window.refusedByPolicy.push(event.violatedDirective + ": " + (event.blockedURI || event.sourceFile)));
+"""
+
+
+class Tab:
+    """A page of the browser, in a context of its own: no cookies, no storage of other tabs.
+
+    Attributes
+    ----------
+    page : playwright.sync_api.Page
+        To click, to hover, to ask.
+    requests : list of str
+        The address of everything that was asked for, the page itself first.
+    """
+
+    def __init__(self, context: Any):
+        self.page = context.new_page()
+        self.requests: list[str] = []
+        self._said: list[str] = []
+        self.page.add_init_script(_NOTE_REFUSALS)
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self._said.append(f"error: {error}"))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("dialog", self._dialog)
+
+    def _console(self, message: Any) -> None:
+        if message.type in ("error", "warning", "assert"):
+            self._said.append(f"console {message.type}: {message.text}")
+
+    def _dialog(self, dialog: Any) -> None:
+        self._said.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def open(self, address: Path | str) -> None:
+        """Open a file or an address, and wait until it is loaded."""
+        self.page.goto(address.as_uri() if isinstance(address, Path) else address)
+
+    @property
+    def complaints(self) -> list[str]:
+        """Errors and warnings of the console, errors of scripts, dialogs, and what the policy refused."""
+        refused = self.page.evaluate("window.refusedByPolicy")
+        return self._said + [f"policy: {each}" for each in refused]
+
+    def scroll_through(self) -> None:
+        """Bring every part of the page into view once: what is drawn late is drawn then."""
+        self.page.evaluate(
+            """async () => {
+                 const frame = () => new Promise(requestAnimationFrame);
+                 for (let y = 0; y < document.scrollingElement.scrollHeight; y += innerHeight) {
+                   scrollTo(0, y); await frame(); await frame();
+                 }
+                 scrollTo(0, 0); await frame(); await frame();
+               }"""
+        )
+
+    def findings(self) -> list[str]:
+        """What axe-core finds, serious and critical only: one line each, with where it is."""
+        from axe_playwright_python.sync_playwright import Axe
+
+        violations = (
+            Axe().run(self.page, options={"resultTypes": ["violations"]}).response["violations"]
+        )
+        return [
+            f"{each['impact']} {each['id']}: {node['target']} {node['failureSummary']}"
+            for each in violations
+            if each["impact"] in ("serious", "critical")
+            for node in each["nodes"]
+        ]
+
+
+class Chromium:
+    """A chromium that runs until it is closed; each tab is as if it were the first."""
+
+    def __init__(self, program: str):
+        from playwright.sync_api import sync_playwright
+
+        self._playwright = sync_playwright().start()
+        self._browser = self._playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+
+    @contextmanager
+    def tab(
+        self, *, size: tuple[int, int] = WIDE, theme: str = "light", sharpness: float = 1
+    ) -> Iterator[Tab]:
+        """Open an empty tab of a size and a theme ("light" or "dark"), and close it at the end."""
+        context = self._browser.new_context(
+            viewport={"width": size[0], "height": size[1]},
+            color_scheme=theme,
+            device_scale_factor=sharpness,
+            reduced_motion="reduce",
+            accept_downloads=True,
+        )
+        try:
+            yield Tab(context)
+        finally:
+            context.close()
+
+    def close(self) -> None:
+        """End the browser."""
+        self._browser.close()
+        self._playwright.stop()
+
+
+def program() -> str | None:
+    """Where the system's chromium is; None if there is none."""
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
+# Playwright leaves its event loop running in this thread, and `asyncio.run` of another test would
+# refuse to start: so a browser lasts for the tests of one file, not for all.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chromium]:
+    pytest.importorskip("playwright", reason="needs playwright")
+    found = program()
+    if found is None:
+        pytest.skip("needs chromium: apt-get install chromium")
+    chromium = Chromium(found)
+    yield chromium
+    chromium.close()
