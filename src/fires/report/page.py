@@ -16,6 +16,7 @@ from typing import Any
 
 from fires.core.state import replace_file
 from fires.core.version import __version__
+from fires.evaluation.out_folder import naming
 
 _STYLES = ("uplot.css", "page.css", "panels.css")
 _SCRIPTS = (
@@ -136,7 +137,8 @@ def write_page(folders: Sequence[Path], path: Path, shape: tuple[int, int] | Non
 
     text = page(page_data([summarise(folder, shape) for folder in folders]))
     data = text.encode(errors="backslashreplace")  # a name may hold bytes that are no text
-    replace_file(path, data)
+    with naming(path):
+        replace_file(path, data)
     return len(data)
 
 
