@@ -320,6 +320,19 @@ def test_table_sorts_filters_and_exports(tab, tmp_path):
     assert [float(row["importance"]) for row in saved] == now["importance"]
 
 
+def test_keyboard_stays_where_it_was_after_a_pick(tab):
+    tab.open(page_of("drift"))
+    for buttons in (
+        "#features tbody button",
+        "#features th button",
+        "#changes .fall button",
+        ".chip",
+    ):
+        tab.page.locator(buttons).nth(1).focus()
+        tab.page.keyboard.press("Enter")
+        assert tab.page.evaluate("one => document.activeElement.matches(one)", buttons), buttons
+
+
 def test_keyboard_reaches_all_that_can_be_done(tab):
     tab.open(page_of("drift"))
     reached = []

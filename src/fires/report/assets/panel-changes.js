@@ -93,7 +93,7 @@ panels.push({
       const values = shown.flatMap((one) => [one.from, one.to]);
       const low = Math.min(0, ...values), room = Math.max(0, ...values) - low || 1;
       const decimals = Math.max(2, Math.min(8, 2 - Math.floor(Math.log10(room))));
-      list.replaceChildren(...shown.map((one) => lineOf(one, (value) => (100 * (value - low)) / room, decimals)));
+      replaced(list, shown.map((one) => lineOf(one, (value) => (100 * (value - low)) / room, decimals)));
     }
 
     function inWords([from, to], found) {
