@@ -2,6 +2,8 @@
 
 import pytest
 
+POLICY = "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'\">"
+
 
 @pytest.mark.parametrize(
     ("page", "said"),
@@ -9,10 +11,7 @@ import pytest
         ("<script>throw new Error('oh')</script>", "error: oh"),
         ("<script>console.warn('hm')</script>", "console warning: hm"),
         ("<script>alert('hi')</script>", "dialog: hi"),
-        (
-            "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'\"><p style='top:0'>",
-            "policy: style-src-attr: inline",
-        ),
+        (f"{POLICY}<p style='top: 0'>", "policy: style-src-attr: inline"),
     ],
 )
 def test_complaints_are_heard(browser, tmp_path, page, said):

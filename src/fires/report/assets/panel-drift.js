@@ -32,7 +32,7 @@ panels.push({
       // Square roots: most features lie close to 0 in both, and would be one blot. Above and below is
       // room for what the fields are called.
       const x = (value) => left + Math.sqrt(Math.max(0, value) / farthest) * (width - left - right);
-      const y = (value) => height - bottom - 26 - Math.sqrt(Math.abs(value || 0) / highest) * (height - bottom - top - 26 - 24);
+      const y = (value) => height - bottom - 26 - Math.sqrt(Math.abs(value || 0) / highest) * (height - bottom - top - 26 - 36);
       picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
       picture.setAttribute("height", height);
       const edge = { left, right: width - right, top, bottom: height - bottom, across: x(MOVES), up: y(bar) };
@@ -60,7 +60,7 @@ panels.push({
 
     function axes({ left, right, bottom, top }, x, y, farthest, highest, height) {
       const apart = (values, at, least) => values.reduce((kept, value) => (kept.length && Math.abs(at(value) - at(kept[kept.length - 1])) < least ? kept : [...kept, value]), []);
-      const across = apart([0, 0.1, MOVES, ...ticks(1, Math.max(1, farthest), 5).filter((each) => each >= 1)].filter((each) => each <= farthest), x, 34);
+      const across = apart([0, 0.1, MOVES, 1, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000].filter((each) => each <= farthest), x, 34);
       const up = apart(ticks(0, highest, 6), y, 20);
       return svg("g", { class: "fields-axes" },
         svg("line", { x1: left, x2: right, y1: bottom, y2: bottom }), svg("line", { x1: left, x2: left, y1: top, y2: bottom }),
@@ -143,7 +143,7 @@ panels.push({
 
 panels.push({
   id: "alarms", title: "Alarms",
-  note: "When the predictions grew worse than they had been, or the values of one feature changed.",
+  note: "When the predictions grew worse than they had been, or the values of one feature changed; scores are those before and after.",
   shown: (run) => run.alarms.length > 0,
   make(body) {
     const list = el("div", {});
@@ -165,7 +165,7 @@ panels.push({
       const newest = [...alarms].reverse(), shown = all ? newest : newest.slice(0, 8);
       const scored = shown.some((alarm) => score(alarm.before) !== null || score(alarm.after) !== null);
       const changed = shown.some((alarm) => (alarm.came || []).length || (alarm.left || []).length);
-      const head = ["row", "what", changed ? "who came and left" : null, scored ? `${SCORES[name] || name} before \u2192 after` : null].filter(Boolean);
+      const head = ["row", "what", changed ? "came and left" : null, scored ? SCORES[name] || name : null].filter(Boolean);
       list.replaceChildren(table(head, shown.map((alarm) => [
         whole(alarm.row), alarm.feature === null ? "all features" : named(alarm.feature), changed ? change(alarm) : null,
         scored ? el("span", { class: "scores" }, compared(alarm)) : null,
