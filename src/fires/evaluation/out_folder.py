@@ -15,6 +15,9 @@ from typing import Self
 from fires.core.errors import InputError
 from fires.core.state import replace_file
 
+REPORT = "report.html"
+"""The page of a run: part of its folder, though others write it."""
+
 
 class OutFolder:
     """Collects the files of a run, and puts them into place when all of them are written.

@@ -21,7 +21,7 @@ from fires.evaluation.changes import Change
 from fires.evaluation.checkpoints import FOLDER as CHECKPOINTS
 from fires.evaluation.checkpoints import Checkpoints
 from fires.evaluation.locking import FolderLock
-from fires.evaluation.out_folder import earlier_run, is_full, make_folder, naming
+from fires.evaluation.out_folder import REPORT, earlier_run, is_full, make_folder, naming
 from fires.evaluation.recording import SNAPSHOTS, VERSION
 from fires.evaluation.run import Run
 from fires.evaluation.run_records import QUARANTINE, STEPS, RunRecords
@@ -32,7 +32,7 @@ from fires.pipeline import OnlinePipeline
 _RUN, _OPTIONS, _NAMES = "run.json", "run.toml", "names.json"
 _FEATURES, _COLUMNS, _STATE = "features.csv", "columns.csv", "state.safetensors"
 _ALL = (
-    *(_RUN, _OPTIONS, _NAMES, STEPS, QUARANTINE, _FEATURES, _COLUMNS, _STATE),
+    *(_RUN, _OPTIONS, _NAMES, STEPS, QUARANTINE, _FEATURES, _COLUMNS, _STATE, REPORT),
     *(CHECKPOINTS, SNAPSHOTS, TRANSFORMED),
 )
 REPLACED = ".replaced"

@@ -17,6 +17,7 @@ from typing import Any
 from fires.core.errors import InputError
 from fires.core.state import replace_file
 from fires.core.version import __version__
+from fires.evaluation.out_folder import naming
 
 _STYLES = ("uplot.css", "page.css", "panels.css", "comparison.css")
 _SCRIPTS = (
@@ -166,7 +167,8 @@ def write_page(folders: Sequence[Path], path: Path, shape: tuple[int, int] | Non
     """
     text = page(folder_data(folders, shape))
     data = text.encode(errors="backslashreplace")  # a name may hold bytes that are no text
-    replace_file(path, data)
+    with naming(path):
+        replace_file(path, data)
     return len(data)
 
 

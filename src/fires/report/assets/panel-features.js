@@ -36,15 +36,15 @@ panels.push({
     function draw() {
       const run = page.run, now = run.now;
       const columns = FEATURE_COLUMNS.filter(({ key }) => now[key] && now[key].some((value) => value !== null && value !== 0));
-      head.replaceChildren(...columns.map((column) => el("th", {
+      replaced(head, columns.map((column) => el("th", {
         scope: "col", class: column.number ? "number" : null, aria: { sort: column.key === sort ? (up ? "ascending" : "descending") : "none" },
-      }, el("button", { type: "button", class: "sort", on: { click: () => { up = column.key === sort ? !up : !column.size; sort = column.key; draw(); head.children[columns.indexOf(column)].firstChild.focus(); } } }, column.title))));
+      }, el("button", { type: "button", class: "sort", on: { click: () => { up = column.key === sort ? !up : !column.size; sort = column.key; draw(); } } }, column.title))));
       const asked = filter.value.trim().toLowerCase();
       const places = now.place.map((_, i) => i).filter((i) => now.name[i].toLowerCase().includes(asked));
       const by = columns.find((column) => column.key === sort) || columns[0];
       const value = (i) => { const found = now[by.key][i]; return by.size && found !== null ? Math.abs(found) : found; };
       places.sort((a, b) => compareValues(value(a), value(b), up) || now.rank[a] - now.rank[b]);
-      rowsOf.replaceChildren(...places.slice(0, limit).map((i) => el("tr", {}, columns.map((column) => el("td", { class: column.number ? "number" : null },
+      replaced(rowsOf, places.slice(0, limit).map((i) => el("tr", {}, columns.map((column) => el("td", { class: column.number ? "number" : null },
         column.key === "name" ? pickButton(now, i) : column.show(now[column.key][i]))))));
       more.hidden = places.length <= limit;
       const rest = run.counts.features - now.place.length;
