@@ -1,4 +1,5 @@
 import ctypes
+import json
 import os
 import re
 import subprocess
@@ -115,6 +116,7 @@ def test_a_selector_that_does_not_recover_is_reported_as_that(tmp_path, monkeypa
 def test_it_says_where_the_state_is_and_how_to_load_it(demo):
     output, path = demo
     assert f"state saved to {path}\n" in output
+    assert f"\nreport written to {path.parent / 'report.html'}: " in output
     assert f'fires.load("{path}")' in output
 
 
@@ -126,7 +128,32 @@ def test_a_second_run_overwrites_the_first_and_leaves_nothing_else(tmp_path, dem
     again = fires.load(out / "state.safetensors").selector.weights_
     np.testing.assert_array_equal(again, fires.load(demo[1]).selector.weights_)
     assert not np.isclose(again, other).any()
-    assert [file.name for file in out.iterdir()] == ["state.safetensors"]
+    assert {file.name for file in out.iterdir()} == {
+        *("run.json", "run.toml", "names.json", "steps.jsonl", "snapshots"),
+        *("features.csv", "state.safetensors", "report.html"),
+    }
+
+
+def test_it_is_a_run_like_any_other(demo):
+    out = demo[1].parent
+    facts = json.loads((out / "run.json").read_bytes())
+    assert facts["status"] == "ended"
+    assert facts["settings"] == {
+        **{"seed": 0, "file": ["fires demo"], "target": "label", "top": 5, "batch_size": 100},
+    }
+    assert facts["baselines"].keys() == {"majority", "all"}
+    steps = (out / "steps.jsonl").read_text().splitlines()
+    assert len(steps) == 200
+    assert len(list((out / "snapshots").iterdir())) == 100
+    assert "<title>" in (out / "report.html").read_text()
+
+
+def test_another_run_is_not_replaced(tmp_path):
+    (tmp_path / "run.json").write_text('{"settings": {"file": ["events.csv"]}}')
+    result = run("--out", tmp_path)
+    assert result.exit_code == 2
+    assert f"Error: {tmp_path} holds another run than that of fires demo; give" in result.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["run.json"]
 
 
 def test_a_process_in_a_pipe_writes_plain_text_and_no_bar(demo, tmp_path):
@@ -144,7 +171,7 @@ def test_a_process_in_a_pipe_writes_plain_text_and_no_bar(demo, tmp_path):
     assert "rows/s" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     path = demo[1]
-    assert result.stdout == demo[0].replace(str(path), "fires-demo/state.safetensors")
+    assert result.stdout == demo[0].replace(str(path.parent), "fires-demo")
     saved = fires.load(tmp_path / "fires-demo" / "state.safetensors")
     np.testing.assert_array_equal(saved.selector.weights_, fires.load(path).selector.weights_)
 
@@ -228,7 +255,7 @@ def test_a_folder_that_cannot_be_made_is_one_line_and_code_2(tmp_path):
 
 
 def test_a_state_that_cannot_be_written_is_one_line_that_names_it(tmp_path, file_size_limit):
-    with file_size_limit(100):
+    with file_size_limit(10_000):  # names and settings are smaller
         result = run("--out", tmp_path)
     assert result.exit_code == 2
     assert result.stderr == f"Error: {tmp_path / 'state.safetensors'}: File too large\n"

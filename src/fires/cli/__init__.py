@@ -19,7 +19,9 @@ from fires.cli import (
     demo,
     explain,
     predict,
+    report,
     select,
+    serve,
     transform,
 )
 from fires.cli.interrupts import no_interrupt_lost
@@ -60,5 +62,5 @@ def main() -> None:
 
 
 _APPLIED = (predict, transform, explain)
-for module in (select, *_APPLIED, compare, columns, demo, data, bench, completion):
+for module in (select, serve, report, *_APPLIED, compare, columns, demo, data, bench, completion):
     main.add_command(module.command)

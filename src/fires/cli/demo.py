@@ -7,30 +7,38 @@ import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import click
 
 from fires.cli import options
 from fires.cli.progress import one_bar
+from fires.cli.report import write_report
+from fires.cli.run_facts import settings_facts
 from fires.cli.startup import quick_imports
+from fires.core.errors import InputError
 
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
 
 _N_FEATURES, _N_RELEVANT, _N_SAMPLES, _BATCH_SIZE = 50, 5, 20_000, 100
+_SOURCE = "fires demo"
 
 
 @click.command("demo")
-@options.out("the saved state; made if it is not there.", default="fires-demo", show_default=True)
+@options.out(
+    "the run, with its report; made if it is not there.", default="fires-demo", show_default=True
+)
 @options.count("--seed", 0, "Which stream: each number makes another one.", least=0)
 def command(out: Path, seed: int) -> None:
     """Follow a change in a stream whose truth is known.
 
     20,000 rows of 50 features flow by; 5 features decide the label, and half-way 5 others take
     over. Shows which features matter now, how sure FIRES is of it and how soon it noticed the
-    change, and saves the state for fires.load.
+    change. Writes the run down as fires select --out does, with the state for fires.load, and
+    report.html, which shows all of it in a browser.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    _refuse_other_runs(out)
     click.echo(
         f"{_N_SAMPLES:,} rows of {_N_FEATURES} features in batches of {_BATCH_SIZE}; "
         f"{_N_RELEVANT} features decide the label,\nand half-way {_N_RELEVANT} others take over. "
@@ -42,32 +50,47 @@ def command(out: Path, seed: int) -> None:
         from rich.console import Console
 
         from fires.cli.tables import alarm_lines, feature_table
-        from fires.evaluation.out_folder import naming
-        from fires.evaluation.prequential import prequential
-        from fires.evaluation.run_folder import alarm_rows, feature_rows
-        from fires.evaluation.totals import RunTotals
+        from fires.evaluation.run import Run
+        from fires.evaluation.run_folder import RunFolder, alarm_rows, feature_rows
         from fires.pipeline import OnlinePipeline
         from fires.predictors import Perceptron
         from fires.selectors.fires import FIRES
         from fires.streams.synthetic import DriftingFeatures
 
     stream = DriftingFeatures(_N_SAMPLES, _N_FEATURES, _N_RELEVANT, random_state=seed)
-    selector = FIRES(_N_RELEVANT)
-    pipeline = OnlinePipeline(selector, Perceptron())
-    totals = RunTotals(_N_FEATURES)
+    names, selector = stream.schema.feature_names, FIRES(_N_RELEVANT)
+    run = Run(OnlinePipeline(selector, Perceptron()), _N_FEATURES)
+    totals = run.totals
     selected = np.zeros((_N_SAMPLES // _BATCH_SIZE, _N_FEATURES), dtype=bool)
-    with one_bar("", "{task.fields[now]}", total=_N_SAMPLES) as show:
+    facts = settings_facts() | {"id": uuid4().hex[:12]}
+    facts["settings"] |= {"file": [_SOURCE], "target": stream.schema.target}
+    facts["settings"] |= {"top": _N_RELEVANT, "batch_size": _BATCH_SIZE}
+    with (
+        RunFolder(out, overwrite=True) as folder,
+        one_bar("", "{task.fields[now]}", total=_N_SAMPLES) as show,
+    ):
+        folder.begin(f"# {_SOURCE} --seed {seed} runs this again.\n", facts)
+        folder.start(names)
         started = time.perf_counter()
-        for step in prequential(stream, pipeline, batch_size=_BATCH_SIZE):
-            totals.add(step)
+        for step in run.steps(stream, _BATCH_SIZE):
+            folder.records.add(step, run.pipeline)
             selected[step.index, step.selected] = True
             show(partial(_seen, step, started))
+        facts |= {
+            "seconds": round(time.perf_counter() - started, 3),
+            "model": selector.model_,
+            "classes": selector.classes_.tolist(),
+            "n_features": _N_FEATURES,
+            "missing_values": 0,
+            "rejected_rows": 0,
+            "doubts": [vars(doubt) for doubt in run.watch.settled(names, ())],
+            "alarms": alarm_rows(selector, names, totals),
+        }
+        folder.finish(run.pipeline, names, totals, facts)
     path = out / "state.safetensors"
-    with naming(path):
-        pipeline.save(path)
+    write_report((out,))
 
     old, new = stream.relevant_at(0), stream.relevant_at(_N_SAMPLES - 1)
-    names = stream.schema.feature_names
     truth = {names[column]: "before" for column in old} | {names[column]: "now" for column in new}
     click.echo()
     rows = feature_rows(selector, names, totals)
@@ -99,7 +122,19 @@ def command(out: Path, seed: int) -> None:
         f"accuracy {totals.scores['accuracy']:.3f}, of a Perceptron that sees the selected features"
     )
     click.echo(f"state saved to {path}")
+    click.echo(f"report written to {out / 'report.html'}: open it in a browser")
     click.echo(f"go on with fires.load({json.dumps(str(path), ensure_ascii=False)})")
+
+
+def _refuse_other_runs(out: Path) -> None:
+    """Raise an error if a folder holds a run that is not the demo's: it would be lost."""
+    mark = out / "run.json"
+    try:
+        ours = json.loads(mark.read_bytes())["settings"]["file"] == [_SOURCE]
+    except (OSError, ValueError, LookupError, TypeError):
+        ours = not mark.exists()
+    if not ours:
+        raise InputError(f"{out} holds another run than that of {_SOURCE}", hint="give --out")
 
 
 def _seen(step: Step, started: float) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -44,6 +45,36 @@ top = click.option(
     default=10,
     show_default=True,
     help="How many features to select: a number, or a fraction such as 0.1.",
+)
+
+
+class Shape(click.ParamType[str]):
+    """The height and width of a picture.
+
+    Examples
+    --------
+    >>> Shape().convert("28X28", None, None)
+    '28x28'
+    """
+
+    name = "HxW"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        """The text, once it is known to be two numbers."""
+        found = re.fullmatch(r"0*([1-9]\d{0,6})x0*([1-9]\d{0,6})", str(value).lower(), re.ASCII)
+        if found is None:
+            self.fail(f"{value!r} is no height and width such as 28x28.", param)
+        return f"{found[1]}x{found[2]}"
+
+
+shape = click.option(
+    "--shape",
+    type=Shape(),
+    metavar="HxW",
+    help="The features are the pixels of a picture, row by row: its height and width.",
+)
+runs = click.argument(
+    "runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
 
 _SEPARATORS = {"\\t": "\t", "tab": "\t", "space": " "}  # what shells swallow
@@ -233,6 +264,28 @@ _SOURCES = [
         help="End where a topic or a stream of Redis ends now; otherwise more is waited for.",
     ),
 ]
+
+
+_SHOWING = [
+    click.option(
+        "--report",
+        is_flag=True,
+        help="At the end, also write report.html to --out: a page that opens in any browser.",
+    ),
+    click.option(
+        "--live",
+        is_flag=True,
+        help="Show the same page while the run goes on; its address is on standard error.",
+    ),
+    shape,
+]
+
+
+def showing(command: Command) -> Command:
+    """How to show a run in a browser."""
+    for option in reversed(_SHOWING):
+        command = option(command)
+    return command
 
 
 def sources(command: Command) -> Command:

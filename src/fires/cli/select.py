@@ -23,8 +23,10 @@ from fires.cli.logs import json_progress, logs
 from fires.cli.metrics_port import MetricsPort, metrics_address
 from fires.cli.progress import Values, one_bar
 from fires.cli.reading import Notices, Reading
+from fires.cli.report import as_shape, write_report
 from fires.cli.run_facts import settings_facts, stream_facts
 from fires.cli.selection import print_selection
+from fires.cli.serve import LivePage
 from fires.cli.startup import quick_imports
 from fires.cli.text import EXPECTED, message, printable, say, saying_where
 from fires.core.errors import InputError
@@ -43,12 +45,14 @@ Examples:
   zcat events.csv.gz | fires select - --target label --exclude id,time --json
   fires select kafka://localhost:9092/events --target label --out run/
   fires select "duckdb:warehouse.db?select * from events" --position id --target label --out run/
+  fires select events.parquet --target label --out run/ --report --live
   fires select --resume run/
 """
 _MODELS = ("auto", "probit", "logistic", *NUMERIC)
 _MAY_CHANGE = {
     *("resume", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
     *("emit", "emit_every", "metrics", "log_level", "as_json", "quiet", "debug"),
+    *("report", "live", "shape"),
 }
 """What may be said anew when a run goes on."""
 
@@ -113,6 +117,7 @@ _MAY_CHANGE = {
 )
 @options.sources
 @options.service
+@options.showing
 @options.config
 @options.as_json
 @options.quiet
@@ -137,6 +142,9 @@ def command(
     emit_every: str,
     metrics: str | None,
     log_level: str | None,
+    report: bool,
+    live: bool,
+    shape: str | None,
     as_json: bool,
     quiet: bool,
     **how: Any,
@@ -163,8 +171,8 @@ def command(
     if as_published and model not in ("auto", "probit"):
         raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
     reading, out = Reading(**how), resume or out
-    if transform and out is None:
-        raise click.UsageError("--transform needs a folder to write to: give --out.")
+    if out is None:
+        _refuse_what_needs_a_folder(transform=transform, report=report, live=live)
     if resume is not None:
         _refuse_what_is_settled(resume, reading)
     with quick_imports():
@@ -179,6 +187,7 @@ def command(
     schedule = Schedule(checkpoint)
     let_signals_through()
     with ExitStack() as stack:
+        page = stack.enter_context(LivePage(live))
         if log_level is not None:
             stack.enter_context(logs(log_level, as_json=as_json))
         folder, saved = None, None
@@ -190,10 +199,12 @@ def command(
                 saved = _newest(folder, quiet)
                 facts |= _facts_before(resume)
             folder.begin(as_toml(click.get_current_context(), file=reading.files), facts)
+            page.show(out)
         holds = "numbers" if model in NUMERIC else "auto" if model == "auto" else "classes"
         after = None if saved is None else saved.facts["bookmark"]
         stream = reading.open(target, max_categories=max_categories, holds=holds, after=after)
         stream.max_wait = max_wait
+        as_shape(shape, [stream.schema.n_features])
         notices = Notices(stream, quiet)
         service = _service(stack, facts["id"], stream, emit, emit_every, metrics)
         durable = DurableRun(stream, batch_size, folder, schedule, service, rate)
@@ -212,7 +223,12 @@ def command(
             durable.learn(show)
         unsaved = _finish(durable, notices, facts, reading.name)
     _print(durable, facts, as_json, None if quiet or unsaved else out, to_stderr=emit == "-")
+    reported = True
+    if report and out is not None and unsaved is None:
+        reported = _report(out, shape, quiet or as_json, to_stderr=emit == "-")
     _end(durable, out, unsaved)
+    if not reported:
+        sys.exit(2)
 
 
 def _progress(
@@ -296,6 +312,24 @@ def _print(
         print_selection(chosen, totals, facts, stream.rejected, live=stream.n_bytes is None)
         if out is not None:
             click.echo(f"written to {out}: features.csv, state.safetensors, run.json, and more")
+
+
+def _report(out: Path, shape: str | None, quiet: bool, *, to_stderr: bool) -> bool:
+    """Write the page of the run; whether that could be done. The result is there in any case."""
+    try:
+        line = write_report((out,), shape=shape)
+    except OSError as error:
+        say(f"Error: {message(error)}; once it can be written, fires report {out} does so")
+        return False
+    if not quiet:
+        click.echo(line, err=to_stderr)
+    return True
+
+
+def _refuse_what_needs_a_folder(**wanted: bool) -> None:
+    for option, is_wanted in wanted.items():
+        if is_wanted:
+            raise click.UsageError(f"--{option} needs a folder to write to: give --out.")
 
 
 def _refuse_what_is_settled(resume: Path, reading: Reading) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from fires.core.errors import InputError
 
 _NAME = ".lock"
+_TRIES, _PAUSE = 20, 0.01
 
 
 class FolderLock:
@@ -36,7 +38,7 @@ class FolderLock:
         while True:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
             try:
-                if not _take(self._file):
+                if not _taken_soon(self._file):
                     holder = _holder(os.pread(self._file, 4096, 0))
                     raise InputError(f"{folder} is in use by {holder}")
                 if _is_at(self._path, self._file):  # not one that its holder has just removed
@@ -74,11 +76,11 @@ def is_held(folder: Path) -> bool:
         False also where the system cannot tell.
     """
     try:
-        file = os.open(folder / _NAME, os.O_RDWR)
+        file = os.open(folder / _NAME, os.O_RDONLY)  # whoever looks may not be allowed to write
     except OSError:
         return False
     try:
-        return not _take(file)
+        return not _take(file, shared=True)
     finally:
         os.close(file)
 
@@ -90,14 +92,23 @@ def _is_at(path: Path, file: int) -> bool:
         return False
 
 
-def _take(file: int) -> bool:
-    """Lock an open file; False if another process has."""
+def _taken_soon(file: int) -> bool:
+    """Lock an open file; not refused by one who only looks, since that takes no time."""
+    for _ in range(_TRIES):
+        if _take(file):
+            return True
+        time.sleep(_PAUSE)
+    return False
+
+
+def _take(file: int, *, shared: bool = False) -> bool:
+    """Lock an open file; False if another process has. Several can share it."""
     try:
         import fcntl
     except ImportError:  # not a POSIX system
         return True
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:  # a file system without locks

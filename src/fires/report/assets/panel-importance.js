@@ -8,7 +8,7 @@ panels.push({
     const chips = el("div", { class: "chips", role: "group", aria: { label: "Features shown" } });
     const search = makeSearch((place) => { if (!page.picked.has(place)) page.pick(place); });
     const again = el("button", { type: "button", class: "quiet", on: { click: () => chart.reset() } }, "Whole run");
-    const first = el("button", { type: "button", class: "quiet", on: { click: () => { page.picked.clear(); page.hasPicked = false; update(page.run); } } }, "Most important");
+    const first = el("button", { type: "button", class: "quiet", on: { click: () => { page.picked.clear(); page.hasPicked = false; page.refresh(); } } }, "Most important");
     body.append(el("div", { class: "bar" }, search.node, first, again), chips);
     const chart = new RowsChart(body, "Importance over time");
     const tableBox = disclosure("The same as a table", () => asTable(page.run, shown(page.run)));
@@ -28,7 +28,7 @@ panels.push({
         for (const one of picked) page.picked.add(one.place);
       }
       search.update(run, new Set(picked.map((one) => one.place)));
-      chips.replaceChildren(...picked.map((one, i) => el("button", {
+      replaced(chips, picked.map((one, i) => el("button", {
         type: "button", class: "chip", title: `Remove ${one.name}`, aria: { label: `Remove ${one.name}` }, on: { click: () => page.pick(one.place) },
       }, el("span", { class: "dot", css: { background: `var(--series-${i + 1})` } }), named(one.name), el("span", { aria: { hidden: "true" } }, "\u00d7"))));
       if (!picked.length) chips.append(el("span", { class: "muted" }, "Search for a feature, or pick one in the table below."));

@@ -1,0 +1,119 @@
+"""``fires report``: the page of a run as one file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from fires.cli import options
+from fires.cli.text import printable
+from fires.core.errors import InputError
+
+_EXAMPLES = """\b
+Examples:
+  fires report run/
+  fires report run/ other-run/ --out both.html
+"""
+
+
+@click.command("report", epilog=_EXAMPLES)
+@options.runs
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The file to write.  [default: report.html in the first RUN]",
+)
+@options.shape
+@options.debug
+def command(runs: tuple[Path, ...], out: Path | None, shape: str | None) -> None:
+    """Write the page of a run as one file, which opens in any browser, offline.
+
+    RUN is a folder that fires select --out has made: of a run that has ended, goes on or was
+    killed. Several are shown side by side. An earlier file is replaced.
+    """
+    click.echo(write_report(runs, out, shape))
+
+
+def write_report(runs: tuple[Path, ...], path: Path | None = None, shape: str | None = None) -> str:
+    """Write the page of runs.
+
+    Parameters
+    ----------
+    runs : tuple of Path
+        Their folders.
+    path : Path, optional
+        The file; by default it is in the first folder.
+    shape : str, optional
+        Height and width, such as "28x28", if the features are the pixels of a picture.
+
+    Returns
+    -------
+    str
+        A line that says where it is, and how big.
+    """
+    from fires.evaluation.out_folder import REPORT
+    from fires.report.page import write_page
+
+    path = path or runs[0] / REPORT
+    n_bytes = write_page(runs, path, as_shape(shape, features_of(runs)))
+    return printable(f"written to {path}: {n_bytes / 1000:,.0f} KB, to be opened in a browser")
+
+
+def as_shape(text: str | None, n_features: Sequence[int]) -> tuple[int, int] | None:
+    """The height and width that ``--shape`` gives, if there is such a picture to show.
+
+    Parameters
+    ----------
+    text : str or None
+        Such as "28x28".
+    n_features : sequence of int
+        How many features each run has, of those that know.
+
+    Returns
+    -------
+    tuple of int, or None
+        Height and width.
+
+    Raises
+    ------
+    InputError
+        If no run has as many features as the picture has pixels.
+
+    Examples
+    --------
+    >>> as_shape("28x14", [50, 392])
+    (28, 14)
+    """
+    if text is None:
+        return None
+    height, width = map(int, text.split("x"))
+    if n_features and height * width not in n_features:
+        pixels, there = f"{height * width:,}", " and ".join(f"{n:,}" for n in n_features)
+        raise InputError(f"--shape {text} has {pixels} pixels, and there are {there} features")
+    return height, width
+
+
+def features_of(runs: Sequence[Path]) -> list[int]:
+    """How many features runs have, of those that know.
+
+    Parameters
+    ----------
+    runs : sequence of Path
+        Their folders.
+
+    Returns
+    -------
+    list of int
+        Without those of runs that have not read a row yet, or cannot be read.
+    """
+    counts = []
+    for run in runs:
+        try:
+            counts.append(len(json.loads((run / "names.json").read_bytes())))
+        except (OSError, ValueError, TypeError):
+            continue
+    return counts

@@ -1,0 +1,154 @@
+"""``fires serve``: the page of a run while it goes on."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+import click
+
+from fires.cli import options
+from fires.cli.report import as_shape, features_of
+from fires.cli.text import printable, say
+from fires.core.errors import InputError
+from fires.core.optional import require
+
+_EXAMPLES = """\b
+Examples:
+  fires serve run/
+  fires serve run/ other-run/ --port 0
+  FIRES_TOKEN=... fires serve run/ --host 0.0.0.0
+"""
+_PORT = 8765
+_POLITE = 10
+_LONGEST = 20.0
+
+
+@click.command("serve", epilog=_EXAMPLES)
+@options.runs
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=_PORT,
+    show_default=True,
+    help="The port to listen on; 0 for any that is free.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on. Others than this machine need a token to look: the address "
+    "that is printed has it. FIRES_TOKEN sets it.",
+)
+@options.shape
+@click.option("--attached", is_flag=True, hidden=True)
+@options.debug
+def command(
+    runs: tuple[Path, ...], port: int, host: str, shape: str | None, attached: bool
+) -> None:
+    """Show runs in a browser, also while they go on.
+
+    RUN is a folder that fires select --out has made; several are shown side by side. The page shows
+    what is new about once a second. The folder is only read. A run that has ended, that was killed,
+    or that is taken up again is shown as such.
+
+    Ends with Ctrl-C.
+    """
+    from fires.report.live import listen, serve
+    from fires.report.live_access import Access
+
+    if not click.get_current_context().meta.get("fires.debug"):
+        logging.disable()  # names and data are for those who may look
+    with suppress(OSError, AttributeError):
+        os.nice(_POLITE)  # whoever looks must not slow down the run, which may want all cores
+    pixels = as_shape(shape, features_of(runs))
+    listener = listen(host, port)
+    access = Access.to(listener, host)
+    names = ", ".join(map(str, runs))
+
+    def ready() -> None:
+        click.echo(printable(f"{names} is shown on {access.url} (Ctrl-C ends this)"))
+        sys.stdout.flush()
+
+    with listener:
+        serve(runs, listener, access, shape=pixels, ready=ready, attached=attached)
+
+
+class LivePage:
+    """``fires serve`` beside a run, in a process of its own: nothing that happens to it matters.
+
+    Use it in a ``with`` statement: at its end, those who look are shown how the run has ended.
+
+    Parameters
+    ----------
+    wanted : bool
+        Whether there is one.
+
+    Raises
+    ------
+    MissingExtra
+        If the extra ``serve`` is not installed.
+    """
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted
+        self._process: subprocess.Popen[str] | None = None
+        if wanted:  # before anything is read or written
+            require("starlette", "--live", extra="serve")
+            require("uvicorn", "--live", extra="serve")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._process is None:
+            return
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(_LONGEST)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def show(self, folder: Path) -> None:
+        """Show a run, and say where.
+
+        Parameters
+        ----------
+        folder : Path
+            Its folder.
+
+        Raises
+        ------
+        InputError
+            If that cannot be done.
+        """
+        if not self._wanted:
+            return
+        # -P: a file in the working folder that has the name of a library is none.
+        command = [sys.executable, "-P", "-m", "fires.cli", "serve", "--port", "0", "--attached"]
+        self._process = subprocess.Popen(
+            [*command, "--", str(folder)],
+            stdin=subprocess.PIPE,  # closed when this process ends, however it ends
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,  # Ctrl-C ends the run, and the run ends the page
+        )
+        assert self._process.stdout is not None
+        with self._process.stdout as output:
+            said = output.readline()
+        address = re.search(r"http://\S+", said)
+        if address is None:
+            why = said.removeprefix("Error: ").strip() or "fires serve has ended at once"
+            raise InputError(f"--live cannot show the run: {why}")
+        say(f"{folder} is shown on {address[0]}")
