@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from fires.evaluation.recording import read_snapshot, snapshots
 from fires.report.rounding import rounded
 from fires.report.spans import Numbers, Whole
 
-_FINE, _COARSE = 100, 2_000
-_COARSE_POINTS = 10
+_FINE, _COARSE = 100, 1_500
+_COARSE_POINTS = 8
 _RANKED, _TOP, _MOST_RANKS = 40, 10, 20
 _FAIR_ROWS = 2_000  # a mean of fewer says little
 
@@ -36,9 +37,10 @@ class Snapshot:
         Of each.
     rank : ndarray of int
         Of each; 1 is the best.
-    moments : ndarray (2, n_features)
-        Mean and standard deviation of the last rows of each; empty where columns are not
-        standardised.
+    path : Path
+        Its file.
+    has_moments : bool
+        Whether it tells where columns are: not where they are not standardised.
     """
 
     index: int
@@ -47,7 +49,19 @@ class Snapshot:
     importance: Small
     uncertainty: Small
     rank: npt.NDArray[np.int32]
-    moments: Numbers
+    path: Path
+    has_moments: bool
+
+    @cached_property
+    def moments(self) -> Numbers:
+        """Mean and standard deviation of the last rows of each feature, read when asked for.
+
+        Returns
+        -------
+        ndarray (2, n_features)
+        """
+        _, arrays = read_snapshot(self.path)
+        return np.array([arrays["mean"], arrays["deviation"]], dtype=np.float64)
 
 
 class Snapshots:
@@ -104,9 +118,6 @@ def _snapshot(path: Path) -> Snapshot:
     if rank is None:  # of an earlier version
         rank = np.empty(len(importance), dtype=np.int32)
         rank[np.argsort(-np.abs(importance), kind="stable")] = np.arange(1, len(importance) + 1)
-    moments = np.empty((2, 0))
-    if "mean" in arrays:
-        moments = np.array([arrays["mean"], arrays["deviation"]], dtype=np.float64)
     return Snapshot(
         int(facts["index"]),
         int(facts["rows"]),
@@ -114,7 +125,8 @@ def _snapshot(path: Path) -> Snapshot:
         importance,
         arrays["uncertainty"].astype(np.float32),
         rank,
-        moments,
+        path,
+        "mean" in arrays,
     )
 
 
@@ -148,7 +160,7 @@ def timeline(shots: Sequence[Snapshot], places: Whole, names: Sequence[str]) -> 
         In order.
     places : ndarray of int
         The features, those of most interest first. The first 100 have a number for each snapshot,
-        others some ten numbers; those beyond 2,000 are left out.
+        others eight numbers; those beyond 1,500 are left out.
     names : sequence of str
         What all features are called.
 
@@ -219,7 +231,7 @@ def then_and_now(shots: Sequence[Snapshot]) -> tuple[Snapshot, Snapshot] | None:
         The first of 2,000 rows or more, or else the first of all, and the last; None if that is
         the same, or if they do not tell where columns are.
     """
-    told = [shot for shot in shots if shot.moments.size]
+    told = [shot for shot in shots if shot.has_moments]
     fair = next((shot for shot in told if shot.rows >= _FAIR_ROWS), told[0] if told else None)
     return (fair, told[-1]) if fair is not None and fair is not told[-1] else None
 
