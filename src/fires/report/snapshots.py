@@ -15,7 +15,7 @@ from fires.evaluation.recording import read_snapshot, snapshots
 from fires.report.rounding import rounded
 from fires.report.spans import Numbers, Whole
 
-_FINE, _COARSE = 100, 1_500
+_FINE, _COARSE = 100, 1_000  # with more, the page of a wide run has more than 1 MB
 _COARSE_POINTS = 8
 _RANKED, _TOP, _MOST_RANKS = 40, 10, 20
 _FAIR_ROWS = 2_000  # a mean of fewer says little
@@ -160,7 +160,7 @@ def timeline(shots: Sequence[Snapshot], places: Whole, names: Sequence[str]) -> 
         In order.
     places : ndarray of int
         The features, those of most interest first. The first 100 have a number for each snapshot,
-        others eight numbers; those beyond 1,500 are left out.
+        others eight numbers; those beyond 1,000 are left out.
     names : sequence of str
         What all features are called.
 
