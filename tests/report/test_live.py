@@ -83,7 +83,8 @@ def test_it_goes_by_the_names_of_this_machine(port, host):
 
 
 @pytest.mark.parametrize(
-    "host", ["elsewhere.example", "127.0.0.1.nip.example:80", "localhost@x", "10.0.0.1", "", "[::2]"]
+    "host",
+    ["elsewhere.example", "127.0.0.1.nip.example:80", "localhost@x", "10.0.0.1", "", "[::2]"],
 )
 def test_and_by_no_other(port, host):
     """A name that its owner lets point to this machine is how other pages would get in."""

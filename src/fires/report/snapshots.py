@@ -15,8 +15,9 @@ from fires.evaluation.recording import read_snapshot, snapshots
 from fires.report.rounding import rounded
 from fires.report.spans import Numbers, Whole
 
-_FINE, _COARSE = 100, 1_000  # with more, the page of a wide run has more than 1 MB
-_COARSE_POINTS = 8
+# What a page of less than 1 MB, and of less than 300 KB for an ordinary run, has room for:
+_FINE, _FINE_POINTS = 40, 6_000
+_COARSE, _COARSE_POINTS = 2_000, 8
 _RANKED, _TOP, _MOST_RANKS = 40, 10, 20
 _FAIR_ROWS = 2_000  # a mean of fewer says little
 
@@ -159,8 +160,9 @@ def timeline(shots: Sequence[Snapshot], places: Whole, names: Sequence[str]) -> 
     shots : sequence of Snapshot
         In order.
     places : ndarray of int
-        The features, those of most interest first. The first 100 have a number for each snapshot,
-        others eight numbers; those beyond 1,000 are left out.
+        The features, those of most interest first. The first 40 have a number for each snapshot,
+        more of them if there are fewer than 128 snapshots; others have eight numbers. Those beyond
+        2,000 are left out.
     names : sequence of str
         What all features are called.
 
@@ -170,8 +172,11 @@ def timeline(shots: Sequence[Snapshot], places: Whole, names: Sequence[str]) -> 
         ``rows`` and ``batches`` of the snapshots, ``coarse``: which of them, and ``series``.
     """
     coarse = evenly(len(shots), _COARSE_POINTS)
+    n_fine = _COARSE
+    if len(shots) > _COARSE_POINTS:
+        n_fine = max(_FINE, _FINE_POINTS // len(shots))
     series = []
-    for some, which in ((places[:_FINE], None), (places[_FINE:_COARSE], coarse)):
+    for some, which in ((places[:n_fine], None), (places[n_fine:_COARSE], coarse)):
         these = list(shots) if which is None else [shots[place] for place in which]
         numbers = [rounded(_over_time(these, some, of)) for of in ("importance", "uncertainty")]
         for place, importance, uncertainty in zip(some.tolist(), *numbers, strict=True):
