@@ -16,7 +16,7 @@ from fires.report.rounding import rounded
 from fires.report.spans import Numbers, Whole
 
 # What a page of less than 1 MB, and of less than 300 KB for an ordinary run, has room for:
-_FINE, _FINE_POINTS = 40, 6_000
+_FINE, _FINE_POINTS = 30, 4_000
 _COARSE, _COARSE_POINTS = 2_000, 8
 _RANKED, _TOP, _MOST_RANKS = 40, 10, 20
 _FAIR_ROWS = 2_000  # a mean of fewer says little
@@ -160,7 +160,7 @@ def timeline(shots: Sequence[Snapshot], places: Whole, names: Sequence[str]) -> 
     shots : sequence of Snapshot
         In order.
     places : ndarray of int
-        The features, those of most interest first. The first 40 have a number for each snapshot,
+        The features, those of most interest first. The first 30 have a number for each snapshot,
         more of them if there are fewer than 128 snapshots; others have eight numbers. Those beyond
         2,000 are left out.
     names : sequence of str
