@@ -248,7 +248,7 @@ class Summary:
                 came = came[above_noise[came]]
             if len(came) or (len(left) and not knows_noise):
                 came = came[np.argsort(rank[came], kind="stable")]
-                return Change(after.row, *([names[at] for at in of] for of in (came, left)))
+                return Change(after.row, [names[at] for at in came], [names[at] for at in left])
         if knows_noise:
             matter = selected[above_noise[selected]]
             return Change(int(stays.since[matter].max()), n_same=len(matter))
