@@ -139,7 +139,11 @@ def test_it_is_a_run_like_any_other(demo):
     facts = json.loads((out / "run.json").read_bytes())
     assert facts["status"] == "ended"
     assert facts["settings"] == {
-        **{"seed": 0, "file": ["fires demo"], "target": "label", "top": 5, "batch_size": 100},
+        "seed": 0,
+        "file": ["fires demo"],
+        "target": "label",
+        "top": 5,
+        "batch_size": 100,
     }
     assert facts["baselines"].keys() == {"majority", "all"}
     steps = (out / "steps.jsonl").read_text().splitlines()

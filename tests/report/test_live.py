@@ -83,7 +83,8 @@ def test_it_goes_by_the_names_of_this_machine(port, host):
 
 
 @pytest.mark.parametrize(
-    "host", ["elsewhere.example", "127.0.0.1.nip.example:80", "localhost@x", "10.0.0.1", "", "[::2]"]
+    "host",
+    ["elsewhere.example", "127.0.0.1.nip.example:80", "localhost@x", "10.0.0.1", "", "[::2]"],
 )
 def test_and_by_no_other(port, host):
     """A name that its owner lets point to this machine is how other pages would get in."""
@@ -212,7 +213,7 @@ def test_a_viewer_who_does_not_read_holds_up_nobody(tmp_path):
         server.terminate()
         assert server.wait(30) == 0
         assert list(viewer.events()) == []
-        for connection in stalled:
+        for connection in (viewer, *stalled):
             connection.close()
 
 

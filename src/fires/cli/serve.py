@@ -15,6 +15,7 @@ import click
 
 from fires.cli import options
 from fires.cli.report import as_shape, features_of
+from fires.cli.startup import quick_imports
 from fires.cli.text import printable, say
 from fires.core.errors import InputError
 from fires.core.optional import require
@@ -60,8 +61,10 @@ def command(
 
     Ends with Ctrl-C.
     """
-    from fires.report.live import listen, serve
-    from fires.report.live_access import Access
+    with quick_imports():
+        import fires.report.summary  # noqa: F401
+        from fires.report.live import listen, serve
+        from fires.report.live_access import Access
 
     if not click.get_current_context().meta.get("fires.debug"):
         logging.disable()  # names and data are for those who may look
