@@ -12,7 +12,7 @@ from fires.core.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-_BLOCK = 1 << 22
+_BLOCK = 1 << 21  # larger ones take more memory, and hardly less time
 _REMEMBERED = 256
 
 
@@ -94,9 +94,8 @@ class Follower:
                     self._position += end
                     self._end = block[-_REMEMBERED:]
                     yield block
-                    self.n_lines += block.count(b"\n")
 
-    def parsed(self, block: bytes, schema: Mapping[str, Any]) -> pl.DataFrame:
+    def parsed(self, block: bytes, schema: Mapping[str, Any], key: str) -> pl.DataFrame:
         """The objects of a block as a table.
 
         Parameters
@@ -105,6 +104,8 @@ class Follower:
             What :meth:`blocks` gave last.
         schema : mapping of str to type
             What to read of each object; null where it has no such key.
+        key : str
+            What every object has.
 
         Returns
         -------
@@ -119,21 +120,27 @@ class Follower:
         import polars as pl
 
         try:
-            frame = pl.read_ndjson(block, schema=dict(schema))
+            # On one core, this takes three quarters of the time that read_ndjson does. No line
+            # holds the separator: JSON writes it as six other characters.
+            how = {"separator": "\x01", "quote_char": None, "infer_schema": False}
+            lines = pl.read_csv(block, has_header=False, **how).to_series()
+            frame = lines.str.json_decode(pl.Struct(dict(schema))).struct.unnest()
+            is_well = frame[key].null_count() == 0
         except pl.exceptions.PolarsError:
-            frame = None
-        if frame is not None and len(frame) == block.count(b"\n"):
-            return frame
-        # Lines with text that is not quite Unicode are well for json, or it tells which is damaged.
-        return pl.DataFrame(list(self._objects(block)), schema=dict(schema), strict=False)
+            is_well = False
+        if not is_well:
+            # Text that is not quite Unicode is well for json, or it tells which line is damaged.
+            frame = pl.DataFrame(list(self._objects(block, key)), schema=dict(schema), strict=False)
+        self.n_lines += len(frame)
+        return frame
 
-    def _objects(self, block: bytes) -> Iterator[dict[str, Any]]:
-        for number, line in enumerate(block.splitlines(), self.n_lines + 1):
+    def _objects(self, block: bytes, key: str) -> Iterator[dict[str, Any]]:
+        for number, line in enumerate(block.split(b"\n")[:-1], self.n_lines + 1):
             try:
                 found = json.loads(line)
             except ValueError:
                 found = None
-            if not isinstance(found, dict):
+            if not isinstance(found, dict) or found.get(key) is None:
                 raise InputError(f"{self.path} is damaged in line {number:,}")
             yield {
                 name: well_formed(value) if isinstance(value, str) else value

@@ -47,7 +47,7 @@ class BadRows:
         before = self.count
         schema = {"line": pl.Int64, "reason": pl.String, "raw": pl.String}
         for block in self._follower.blocks():
-            frame = self._follower.parsed(block, schema)
+            frame = self._follower.parsed(block, schema, "reason")
             self.count += len(frame)
             some = frame.group_by("reason", maintain_order=True).agg(
                 pl.len().alias("count"),
@@ -70,7 +70,7 @@ class BadRows:
         Returns
         -------
         dict
-            ``count``, and ``reasons``: the commonest 20, each with the first row that it is true of.
+            ``count``, and ``reasons``: the commonest 20, each with the first row of them.
         """
         commonest = sorted(self._reasons.values(), key=lambda row: -row["count"])[:_MOST_REASONS]
         return {"count": self.count, "reasons": [dict(row) for row in commonest]}

@@ -11,10 +11,11 @@ from fires.evaluation.latency import Latencies
 from fires.report.members import Members
 from fires.report.spans import Numbers, Spans, Whole
 from fires.report.stays import Stays
-from fires.report.steps import Block
+from fires.report.steps import SCORES, Block
 
 N_SPANS, N_MEMBER_SPANS = 256, 200
 _MOST_ALARMS = 200
+_MEANS = ("accuracy", "mae")  # the mean over batches is that of all their rows
 _NONE = np.empty(0)
 
 
@@ -30,6 +31,8 @@ class Records:
     ----------
     n_batches, n_rows, n_waited, n_missing, n_alarms : int
         Batches, rows, batches cut by time, missing values and alarms so far.
+    who, score_names : dict
+        Who predicts, the pipeline first, and which scores there are; in order.
     scores, stability : Spans
         Over time: ``WHO SCORE``, weighted by rows; and ``stability`` and ``seconds`` of a batch.
     members : Members
@@ -72,8 +75,8 @@ class Records:
         self.n_rows = int(block.rows[-1])
         self.n_waited += block.n_waited
         self.n_missing = self.n_missing if block.n_missing is None else block.n_missing
-        for who, score in block.scores:
-            self.who[who] = self.score_names[score] = None
+        self.who |= dict.fromkeys(block.who)
+        self.score_names |= dict.fromkeys(block.score_names)
         series = {f"{who} {score}": values for (who, score), values in block.scores.items()}
         self.scores.add(block.rows, series, block.n_rows)
         series = {"stability": block.stability, "seconds": block.seconds}
@@ -102,7 +105,7 @@ class Records:
     def score(self) -> str | None:
         """The score that is shown over time."""
         first = next(iter(self.score_names), None)
-        return next((name for name in ("accuracy", "r2") if name in self.score_names), first)
+        return next((name for name in SCORES if name in self.score_names), first)
 
     def total_scores(self) -> dict[str, dict[str, float]]:
         """Means over all rows, by score and by who predicts; only of scores of which that is exact.
@@ -113,12 +116,10 @@ class Records:
             NaN for the others.
         """
         return {
-            score: {
-                who: self.scores.total(f"{who} {score}")
-                if score in ("accuracy", "mae")
-                else float("nan")
-                for who in self.who
-                if f"{who} {score}" in self.scores
-            }
-            for score in self.score_names
+            score: {who: self._total(who, score) for who in self.who} for score in self.score_names
         }
+
+    def _total(self, who: str, score: str) -> float:
+        series = f"{who} {score}"
+        is_exact = score in _MEANS and series in self.scores
+        return self.scores.total(series) if is_exact else float("nan")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _NUMBERS = ("rank", "importance", "uncertainty")
+_NOT_READ = ("weight", "low", "high", "share_selected", "example", "done")
 
 
 @dataclass
@@ -36,8 +37,10 @@ class Result:
         Whether each feature, or its column, is above noise, and for which class it matters most.
     kinds, missing : dict of str to str or float
         What each column holds, and the share of its values that are missing.
-    columns : tuple of str
+    columns : sequence of str
         For each feature, its column.
+    groups : dict of str to list of int
+        The columns that became several features, and these.
     """
 
     n_features: int | None = None
@@ -48,15 +51,8 @@ class Result:
     classes: npt.NDArray[Any] | None = None
     kinds: dict[str, str] = field(default_factory=dict)
     missing: dict[str, float] = field(default_factory=dict)
-    columns: tuple[str, ...] = ()
-
-    @property
-    def groups(self) -> dict[str, list[int]]:
-        """The columns that became several features, and these."""
-        groups: dict[str, list[int]] = {}
-        for place, column in enumerate(self.columns):
-            groups.setdefault(column, []).append(place)
-        return {column: places for column, places in groups.items() if len(places) > 1}
+    columns: Sequence[str] = ()
+    groups: dict[str, list[int]] = field(default_factory=dict)
 
 
 def read_result(folder: Path, names: Sequence[str]) -> Result:
@@ -74,16 +70,17 @@ def read_result(folder: Path, names: Sequence[str]) -> Result:
     Result
         What is there of it.
     """
-    result = Result(columns=tuple(names))
+    result = Result(columns=names)
     if (folder / "columns.csv").exists():
         used = _table(folder / "columns.csv").filter(_column("kind") != "left out")
         titles = [well_formed(title) for title in used["name"]]
         result.kinds = dict(zip(titles, used["kind"], strict=True))
         shares = used["missing"].cast(float, strict=False)
         result.missing = dict(zip(titles, shares, strict=True))
-        result.columns = _columns_of(names, titles)
+        if len(titles) < len(names):
+            _add_groups(result, names, titles)
     if (folder / "features.csv").exists():
-        _add_features(result, _table(folder / "features.csv"))
+        _add_features(result, _table(folder / "features.csv", _NUMBERS))
     return result
 
 
@@ -100,7 +97,7 @@ def _add_features(result: Result, table: pl.DataFrame) -> None:
         result.classes = _spread(table["class"], rows)
     if not result.groups and (rows >= 0).all():
         result.numbers = {
-            name: table[name].cast(float, strict=False).to_numpy()[rows] for name in _NUMBERS
+            name: table[name].to_numpy().astype(np.float64)[rows] for name in _NUMBERS
         }
 
 
@@ -109,8 +106,8 @@ def _spread(values: pl.Series, rows: Whole) -> npt.NDArray[Any]:
     return np.array([*values.to_list(), None], dtype=object)[rows]
 
 
-def _columns_of(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
-    """The column of each feature: those of a column follow each other, and begin with its name."""
+def _add_groups(result: Result, names: Sequence[str], columns: Sequence[str]) -> None:
+    """Find the column of each feature: those of a column follow each other, with its name first."""
     found: list[str] = []
     left = list(columns[::-1])
     for name in names:
@@ -119,14 +116,23 @@ def _columns_of(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]
         elif found and name.startswith(f"{found[-1]} ("):
             found.append(found[-1])
         else:
-            return tuple(names)  # other columns than these
-    return tuple(names) if left else tuple(found)
+            return  # other columns than these
+    result.columns = found
+    for place, column in enumerate(found):
+        result.groups.setdefault(column, []).append(place)
+    result.groups = {column: of for column, of in result.groups.items() if len(of) > 1}
 
 
-def _table(path: Path) -> pl.DataFrame:
+def _table(path: Path, numbers: Sequence[str] = ()) -> pl.DataFrame:
+    """A CSV file: all text, but for the columns of numbers."""
     import polars as pl
 
-    return pl.read_csv(path, infer_schema=False).fill_null("")
+    titles = pl.read_csv(path, n_rows=0).columns
+    kept = [title for title in titles if title not in _NOT_READ]
+    types = {title: pl.Float64 if title in numbers else pl.String for title in kept}
+    return pl.read_csv(path, columns=kept, schema_overrides=types).with_columns(
+        pl.col(pl.String).fill_null("")
+    )
 
 
 def _column(name: str) -> Any:

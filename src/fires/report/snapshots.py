@@ -190,7 +190,7 @@ def ranks(shots: Sequence[Snapshot], names: Sequence[str]) -> dict[str, Any]:
     tops = [shot.places[np.argsort(shot.rank)[:_TOP]] for shot in some]
     now = tops[-1].tolist() if tops else []
     seen, times = np.unique(np.concatenate([*tops, []]).astype(np.int64), return_counts=True)
-    others = [place for place in seen[np.argsort(-times, kind="stable")].tolist()]
+    others = seen[np.argsort(-times, kind="stable")].tolist()
     places = list(dict.fromkeys([*now, *others]))[:_MOST_RANKS]
     rank = _over_time(some, np.array(places, dtype=np.int64), "rank")
     return {

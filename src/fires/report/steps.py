@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 
 SELECTED = "selected"
 """Whose scores are those of the pipeline, beside the baselines."""
+
+SCORES = ("accuracy", "r2", "mae")
+"""Scores that are read of each batch: the first is shown over time. If there is none of them, it is
+the first that there is."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +50,18 @@ class Block:
     ----------
     frame : polars.DataFrame
         A row for each.
+    who, score_names : iterable of str
+        Who predicts: the pipeline, :data:`SELECTED`, and the baselines; and which scores there are.
     """
 
-    def __init__(self, frame: pl.DataFrame) -> None:
-        self._frame = frame
+    def __init__(
+        self, frame: pl.DataFrame, who: Iterable[str] = (), score_names: Iterable[str] = ()
+    ) -> None:
+        self._frame, self.who, self.score_names = frame, tuple(who), tuple(score_names)
         self.rows: Whole = frame["rows"].to_numpy()
-        self.n_rows: Numbers = frame["n_rows"].cast(float).to_numpy()
+        self.n_rows: Numbers = frame["n_rows"].to_numpy().astype(np.float64)
         self.stability = _numbers(frame["stability"])
-        self.seconds = _numbers(frame["seconds_select"] + frame["seconds_train"])
+        self.seconds = _numbers(frame["seconds_select"]) + _numbers(frame["seconds_train"])
         self.n_waited = int(frame["waited"].sum())
         missing = frame["missing"].drop_nulls()
         self.n_missing = int(missing[-1]) if len(missing) else None
@@ -61,7 +71,7 @@ class Block:
 
     @cached_property
     def scores(self) -> dict[tuple[str, str], Numbers]:
-        """Of each one who predicts, and each score: a number for each batch."""
+        """Of each one who predicts, and each score that is shown: a number for each batch."""
         found = {}
         who = {SELECTED: self._frame["scores"]}
         if "baselines" in self._frame.columns:
@@ -142,26 +152,26 @@ def read_block(follower: Follower, block: bytes) -> Block:
         "importance": numbers, "uncertainty": numbers, "alarms": pl.List(pl.Struct(alarm)),
     }
     # Which scores and baselines there are differs from run to run, and hardly within one.
-    scores: dict[str, Any] = {}
-    baselines: dict[str, dict[str, Any]] = {}
+    scores: dict[str, None] = {}
+    baselines: dict[str, None] = {}
     for line in (block[: block.find(b"\n")], block[block.rfind(b"\n", 0, -1) + 1 :]):
-        try:
+        with suppress(ValueError, LookupError, TypeError):  # parsed tells which line is damaged
             record = json.loads(line)
-            scores |= dict.fromkeys(record["scores"], number)
-            for name, of in record.get("baselines", {}).items():
-                baselines.setdefault(name, {}).update(dict.fromkeys(of, number))
-        except (ValueError, LookupError, TypeError, AttributeError):
-            continue  # it is told which line is damaged when all are read
-    schema["scores"] = pl.Struct(scores)
+            scores |= dict.fromkeys(record["scores"])
+            baselines |= dict.fromkeys(record.get("baselines", ()))
+    known = [name for name in SCORES if name in scores] or list(scores)[:1]
+    shown = pl.Struct(dict.fromkeys(known, number))
+    schema["scores"] = shown
     if baselines:
-        schema["baselines"] = pl.Struct({name: pl.Struct(of) for name, of in baselines.items()})
-    frame = follower.parsed(block, schema)
-    return Block(frame)
+        schema["baselines"] = pl.Struct(dict.fromkeys(baselines, shown))
+    frame = follower.parsed(block, schema, "rows")
+    return Block(frame, (SELECTED, *baselines), scores)
 
 
 def _numbers(series: pl.Series) -> Numbers:
     """Floats, with NaN for null."""
-    return series.fill_null(float("nan")).to_numpy()
+    numbers: Numbers = series.to_numpy()
+    return numbers
 
 
 def _arrays(lists: pl.Series) -> list[Whole]:

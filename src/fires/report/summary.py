@@ -10,17 +10,15 @@ them has to escape them.
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fires.core.errors import InputError
-from fires.evaluation.locking import is_held
 from fires.evaluation.run_records import QUARANTINE, STEPS
-from fires.evaluation.saved_run import SavedRun
 from fires.report import over_time
+from fires.report.facts import Facts
 from fires.report.features import Features
 from fires.report.following import Follower, well_formed
 from fires.report.health import BadRows
@@ -78,9 +76,8 @@ class Summary:
     """
 
     def __init__(self, folder: Path, shape: tuple[int, int] | None = None) -> None:
-        self._folder, self._shape = folder, shape
-        self._facts = SavedRun(folder).facts
-        self._is_held = False
+        self._folder, self._facts = folder, Facts(folder)
+        self._shape = self._facts.shape if shape is None else list(shape)
         self._begin()
 
     def _begin(self) -> None:
@@ -100,10 +97,9 @@ class Summary:
         bool
             Whether anything has changed.
         """
-        before = self._facts, self._is_held
-        self._read_facts()
-        changed = before != (self._facts, self._is_held)
-        if self._facts.get("id") != before[0].get("id") or self._steps.is_other():
+        before = self._facts.known.get("id")
+        changed = self._facts.refresh()
+        if self._facts.known.get("id") != before or self._steps.is_other():
             self._begin()
             changed = True
         if not self._names:
@@ -115,20 +111,9 @@ class Summary:
                 changed = True
         changed |= self._snapshots.refresh() | self._bad.refresh()
         if changed:
-            ended = self._has_ended and bool(self._names)
+            ended = self._facts.has_ended and bool(self._names)
             self._result = read_result(self._folder, self._names) if ended else Result()
         return changed
-
-    def _read_facts(self) -> None:
-        """Read ``run.json``, and whether somebody writes to the folder: in this order."""
-        for _ in range(2):  # a run may end between the two
-            try:
-                self._facts = SavedRun(self._folder).facts
-            except InputError:
-                return  # another run takes its place just now
-            self._is_held = not self._has_ended and is_held(self._folder)
-            if self._is_held or self._has_ended:
-                return
 
     def _read_names(self) -> list[str]:
         try:
@@ -138,10 +123,6 @@ class Summary:
         except ValueError:
             raise InputError(f"{self._folder / 'names.json'} is damaged") from None
         return [well_formed(str(name)) for name in names]
-
-    @property
-    def _has_ended(self) -> bool:
-        return self._facts.get("status") != "running"
 
     # --- what is told ----------------------------------------------------------------------------
 
@@ -156,7 +137,7 @@ class Summary:
             ``ranks``, ``scores``, ``stability``, ``alarms``, ``drift`` (of the columns),
             ``picture``, ``twins``, ``groups``, ``doubts`` and ``health``.
         """
-        records, names, facts = self._records, self._names, self._facts
+        records, names, facts = self._records, self._names, self._facts.known
         shots = self._snapshots.until(records.n_batches)
         features = Features(records, shots, self._result, names)
         above_noise = self._above_noise(features)
@@ -165,7 +146,8 @@ class Summary:
         doubts = facts.get("doubts") or []
         return {
             "version": VERSION,
-            "run": self._run(),
+            "run": self._facts.as_dict(records.n_batches, records.score_names)
+            | {"shape": self._shape, "intervals": self._has_intervals},
             "counts": counts,
             "sentence": self._sentence(counts, course["total"]),
             "now": features.now(above_noise),
@@ -191,46 +173,11 @@ class Summary:
             "health": self._health(),
         }
 
-    def _run(self) -> dict[str, Any]:
-        facts, records = self._facts, self._records
-        settings = facts["settings"]
-        status = facts.get("status")
-        if status == "running" and not self._is_held:
-            status = "killed"
-        elif status == "running" and not records.n_batches:
-            status = "waiting"
-        classes = facts.get("classes")
-        if classes is None and "r2" not in records.score_names:
-            kind = "classes" if records.n_batches else None
-        else:
-            kind = "numbers" if classes is None else "classes"
-        target = settings.get("target") or (facts.get("target") or [None])[0]
-        model = settings.get("model")
-        return {
-            "name": self._folder.resolve().name,
-            "id": facts.get("id"),
-            "status": status,
-            "reason": facts.get("ended_early"),
-            "started": facts.get("started"),
-            "updated": None if self._updated is None else self._updated.isoformat(),
-            "seconds": rounded(self._seconds),
-            "target": target,
-            "kind": kind,
-            "classes": None if classes is None else list(map(str, classes)),
-            "model": facts.get("model") or (None if model == "auto" else model),
-            "sources": list(settings.get("file") or ()),
-            "fires": facts.get("fires"),
-            "versions": facts.get("versions") or {},
-            "settings": settings,
-            "shape": self._height_and_width(),
-            "intervals": self._has_intervals,
-        }
-
     @property
     def _has_intervals(self) -> bool:
         if self._result.n_features is not None:
             return self._result.above_noise is not None
-        return not self._facts["settings"].get("as_published")
+        return not self._facts.settings.get("as_published")
 
     def _above_noise(self, features: Features) -> Any:
         if not self._has_intervals:
@@ -239,28 +186,8 @@ class Summary:
             features.above_noise() if self._result.above_noise is None else self._result.above_noise
         )
 
-    @property
-    def _updated(self) -> datetime | None:
-        """When the last record was written."""
-        try:
-            time = (self._folder / STEPS).stat().st_mtime
-        except FileNotFoundError:
-            return None
-        return datetime.fromtimestamp(time, UTC).replace(microsecond=0)
-
-    @property
-    def _seconds(self) -> float:
-        """How long the run has taken, up to its last record."""
-        if "seconds" in self._facts:
-            return float(self._facts["seconds"])
-        try:
-            started = datetime.fromisoformat(self._facts["started"])
-        except (KeyError, TypeError, ValueError):
-            return float("nan")
-        return float("nan") if self._updated is None else (self._updated - started).total_seconds()
-
     def _counts(self, above_noise: Any) -> dict[str, Any]:
-        records, result, facts = self._records, self._result, self._facts
+        records, result, facts = self._records, self._result, self._facts.known
         n_above = None if above_noise is None else int(np.sum(above_noise == True))  # noqa: E712
         if result.n_features is None:
             n_features, n_selected = len(self._names), len(records.stays.selected)
@@ -283,7 +210,7 @@ class Summary:
         if not counts["batches"]:
             return NOTHING_YET
         numbers = counts["features"], counts["selected"], counts["above_noise"]
-        return sentence(*numbers, self._change(), stability, has_ended=self._has_ended)
+        return sentence(*numbers, self._change(), stability, has_ended=self._facts.has_ended)
 
     def _change(self) -> Change | None:
         """The last change of the selected set that lasted, as far as it is still true."""
@@ -303,7 +230,7 @@ class Summary:
     def _alarms(self) -> list[dict[str, Any]]:
         told = {
             one["batch"]: {name: one[name] for name in _CHANGE if name in one}
-            for one in self._facts.get("alarms") or []
+            for one in self._facts.known.get("alarms") or []
             if one["feature"] is None
         }
         found = []
@@ -321,16 +248,8 @@ class Summary:
             )
         return found
 
-    def _height_and_width(self) -> list[int] | None:
-        shape = self._shape
-        given = self._facts["settings"].get("shape")
-        if shape is None and given:
-            height, _, width = str(given).partition("x")
-            shape = (int(height), int(width))
-        return None if shape is None else list(shape)
-
     def _picture(self, features: Features) -> dict[str, Any] | None:
-        shape = self._height_and_width()
+        shape = self._shape
         if shape is None or shape[0] * shape[1] != len(self._names):
             return None
         return {
@@ -340,8 +259,8 @@ class Summary:
         }
 
     def _health(self) -> dict[str, Any]:
-        records, seconds = self._records, self._seconds
-        latency = self._facts.get("latency") or records.latencies.as_dict()
+        records, seconds = self._records, self._facts.seconds
+        latency = self._facts.known.get("latency") or records.latencies.as_dict()
         return {
             "rows_per_second": rounded(records.n_rows / seconds) if seconds > 0.0 else None,
             "latency": None

@@ -1,0 +1,141 @@
+"""What a run says of itself: its settings, whether it goes on, and how long it has taken."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fires.core.errors import InputError
+from fires.evaluation.locking import is_held
+from fires.evaluation.run_records import STEPS
+from fires.evaluation.saved_run import SavedRun
+from fires.report.rounding import rounded
+
+
+class Facts:
+    """``run.json`` as it is now, and whether somebody writes to the folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of a run.
+
+    Attributes
+    ----------
+    known : dict
+        What ``run.json`` says.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.known = SavedRun(folder).facts
+        self._is_held = not self.has_ended and is_held(folder)
+        self.updated = self._last_record()
+
+    def refresh(self) -> bool:
+        """Read it again.
+
+        Returns
+        -------
+        bool
+            Whether anything has changed.
+        """
+        before = self.known, self._is_held, self.updated
+        for _ in range(2):  # a run may end after its facts are read and before the lock is looked at
+            try:
+                self.known = SavedRun(self._folder).facts
+            except InputError:
+                break  # another run takes its place just now
+            self._is_held = not self.has_ended and is_held(self._folder)
+            if self._is_held or self.has_ended:
+                break
+        self.updated = self._last_record()
+        return before != (self.known, self._is_held, self.updated)
+
+    def _last_record(self) -> datetime | None:
+        try:
+            written = (self._folder / STEPS).stat().st_mtime
+        except FileNotFoundError:
+            return None
+        return datetime.fromtimestamp(written, UTC).replace(microsecond=0)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options of the run."""
+        settings: dict[str, Any] = self.known["settings"]
+        return settings
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has come to an end of its own."""
+        return self.known.get("status") != "running"
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken, up to its last record; NaN if that is not known."""
+        if "seconds" in self.known:
+            return float(self.known["seconds"])
+        try:
+            started = datetime.fromisoformat(self.known["started"])
+            return math.nan if self.updated is None else (self.updated - started).total_seconds()
+        except (KeyError, TypeError, ValueError):
+            return math.nan
+
+    @property
+    def shape(self) -> list[int] | None:
+        """Height and width of the picture that the features are, if ``--shape`` says so."""
+        height, times, width = str(self.settings.get("shape") or "").partition("x")
+        return [int(height), int(width)] if times else None
+
+    def as_dict(self, n_batches: int, score_names: Collection[str]) -> dict[str, Any]:
+        """What the page tells of the run itself.
+
+        Parameters
+        ----------
+        n_batches : int
+            How many batches it has learnt from.
+        score_names : collection of str
+            How its predictions are scored.
+
+        Returns
+        -------
+        dict
+            JSON values.
+        """
+        known, settings = self.known, self.settings
+        classes, model = known.get("classes"), settings.get("model")
+        kind = None
+        if classes is not None or score_names:
+            kind = "numbers" if classes is None and "r2" in score_names else "classes"
+        return {
+            "name": self._folder.resolve().name,
+            "id": known.get("id"),
+            "status": self._status(n_batches),
+            "reason": known.get("ended_early"),
+            "started": known.get("started"),
+            "updated": None if self.updated is None else self.updated.isoformat(),
+            "seconds": rounded(self.seconds),
+            "target": settings.get("target") or (known.get("target") or [None])[0],
+            "kind": kind,
+            "classes": None if classes is None else list(map(str, classes)),
+            "model": known.get("model") or (None if model == "auto" else model),
+            "sources": list(settings.get("file") or ()),
+            "fires": known.get("fires"),
+            "versions": known.get("versions") or {},
+            "settings": settings,
+        }
+
+    def _status(self, n_batches: int) -> str:
+        if self.has_ended:
+            return str(self.known.get("status"))
+        if not self._is_held:
+            return "killed"
+        return "running" if n_batches else "waiting"
