@@ -50,7 +50,16 @@ _HOME = {
     "OnlinePipeline": "fires.pipeline",
 } | dict.fromkeys(_SELECTORS, "fires.selectors")
 
-_PARTS = ("checks", "evaluation", "metrics", "models", "predictors", "selectors", "streams")
+_PARTS = (
+    "checks",
+    "evaluation",
+    "metrics",
+    "models",
+    "predictors",
+    "report",
+    "selectors",
+    "streams",
+)
 
 __all__ = sorted([*_HOME, "__version__"])
 

@@ -4,10 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from fires.bench import drawing, figure_style
+from fires.bench import drawing
 from fires.bench.cells import METHODS
 from fires.bench.figure_data import DIGITS, Pixels
 from fires.bench.protocols import Run
+from fires.report import figure_style
 
 pytest.importorskip("matplotlib")
 
@@ -54,7 +55,7 @@ def every_axis_is_labelled(figure):
 
 
 def test_every_method_that_is_drawn_is_one_of_the_paper_s_or_a_baseline():
-    assert set(METHODS) - set(figure_style.LOOKS) == {"OnlineBoosting", "VFDT"}
+    assert set(METHODS) - set(drawing.LOOKS) == {"OnlineBoosting", "VFDT"}
 
 
 @BOTH
@@ -193,7 +194,7 @@ def test_the_look_is_ours_and_leaves_that_of_others_alone(tmp_path):
 
 @pytest.mark.parametrize("n_steps", [30, 700])
 def test_nothing_lies_over_anything_else(n_steps):
-    runs = {name: run_of(n_steps=n_steps) for name in figure_style.LOOKS}
+    runs = {name: run_of(n_steps=n_steps) for name in drawing.LOOKS}
     runs["FIRES-ANN"] = run_of(n_steps=n_steps, diverged_at=12_345)
     runs["all features"] = run_of(n_steps=n_steps, stability=np.nan)
     title = "MNIST, 3 against the rest, 70,000 rows (in place of the paper's Gisette)"

@@ -4,11 +4,12 @@ import os
 import numpy as np
 import pytest
 
-from fires.bench import figure_data, figure_style, figures
+from fires.bench import drawing, figure_data, figures
 from fires.bench.cells import METHODS
 from fires.bench.datasets import loading as datasets
 from fires.bench.runner import run_cells
 from fires.core.errors import MissingExtra
+from fires.report import figure_style
 
 pytest.importorskip("matplotlib")
 
@@ -44,7 +45,7 @@ def test_without_the_whole_of_gisette_mnist_stands_in(at_hand):
     cells, left_out = figures.plan(["Gisette", "Madelon", "MNIST"], ALL)
     digits, lines, penalties = shape(cells)
     assert digits == {("MNIST", method) for method in figures.DIGIT_METHODS}
-    assert lines == [("MNIST", method) for method in figure_style.LOOKS]
+    assert lines == [("MNIST", method) for method in drawing.LOOKS]
     assert penalties == [("MNIST", penalty) for penalty in figures.PENALTIES]
     assert left_out == ["figures of Gisette, of which a part is missing: MNIST stands in"]
     assert {c.protocol for c in cells} == {"as-published"}

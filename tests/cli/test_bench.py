@@ -254,7 +254,7 @@ def results(tmp_path):
 def drawn(monkeypatch):
     """The names of the figures that were drawn; to draw takes longer than all the rest."""
     pytest.importorskip("matplotlib")
-    from fires.bench import figure_style
+    from fires.report import figure_style
 
     names = []
 

@@ -27,11 +27,11 @@ FLAGS = (
 )
 WIDE, NARROW = (1280, 900), (360, 740)
 
-# What a content security policy refuses is an event of the document; not all of them reach the console.
+# What a content security policy refuses is an event; not all of them reach the console.
 _NOTE_REFUSALS = """
 window.refusedByPolicy = [];
 document.addEventListener("securitypolicyviolation", (event) =>
-  window.refusedByPolicy.push(event.violatedDirective + ": " + (event.blockedURI || event.sourceFile)));
+  window.refusedByPolicy.push(`${event.violatedDirective}: ${event.blockedURI}`));
 """
 
 
@@ -70,7 +70,7 @@ class Tab:
 
     @property
     def complaints(self) -> list[str]:
-        """Errors and warnings of the console, errors of scripts, dialogs, and what the policy refused."""
+        """Errors and warnings, dialogs, and what the content security policy refused."""
         refused = self.page.evaluate("window.refusedByPolicy")
         return self._said + [f"policy: {each}" for each in refused]
 

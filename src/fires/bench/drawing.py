@@ -8,10 +8,22 @@ from typing import Any
 import numpy as np
 
 from fires.bench.figure_data import DIGITS, Pixels
-from fires.bench.figure_style import LOOKS, new_figure
 from fires.bench.protocols import WINDOW, Run
 from fires.core.belief import Floats
+from fires.report.figure_style import Look, new_figure
+from fires.report.figures import level, line, point, rows_axis
 
+LOOKS = {
+    "FIRES-GLM": Look("#0072b2", "-", "o"),
+    "FIRES-ANN": Look("#d55e00", "-", "s"),
+    "FIRES-SDT": Look("#009e73", "-", "^"),
+    "OFS": Look("#cc79a7", "--", "D"),
+    "EFS": Look("#b8860b", "--", "v"),
+    "FSDS": Look("#56b4e9", "--", "P"),
+    "random features": Look("#808080", ":", "*", "drawn once"),
+    "all features": Look("#000000", ":", "", "no stability"),
+}
+_MAJORITY = Look("#999999", "-", "")
 _SMALL: dict[str, Any] = {"loc": "left", "fontsize": 8, "color": "#555555"}
 _LARGEST = 900.0  # the area of a circle, in square points
 
@@ -89,11 +101,11 @@ def over_time(runs: Mapping[str, Run], settings: str, majority: float) -> Any:
             for axes, values in ((upper, accuracy), (lower, _moving_mean(run.stability, every))):
                 if np.isnan(values).all():  # the stability of all features
                     continue
-                look = _line(name, place, len(shown))
-                axes.plot(run.seen[shown], values[shown], label=_named(name, run), **look)
+                look, label = LOOKS[name], _named(name, run)
+                line(axes, run.seen[shown], values[shown], look, label, place=place)
                 if run.diverged_at is not None:
-                    axes.plot(run.seen[-1], values[-1], "x", color=look["color"], markersize=10)
-        _majority(upper, majority)
+                    axes.plot(run.seen[-1], values[-1], "x", color=look.colour, markersize=10)
+        level(upper, majority, _MAJORITY, "majority class", linewidth=0.8)
         upper.set_ylabel("accuracy")
         upper.set_title(
             f"mean of the last {n_accuracies} batches, or of as many as there are", **_SMALL
@@ -101,9 +113,7 @@ def over_time(runs: Mapping[str, Run], settings: str, majority: float) -> Any:
         lower.set_ylabel("stability")
         mean = f"; mean of the last {every}" if every > 1 else ""
         lower.set_title(f"of the sets selected in the last {WINDOW} batches{mean}", **_SMALL)
-        lower.set_xlabel("rows seen")
-        lower.set_xlim(left=0)
-        lower.xaxis.set_major_formatter("{x:,.0f}")
+        rows_axis(lower)
         figure.align_ylabels()
         handles = upper.get_legend_handles_labels()
         figure.legend(*handles, loc="outside lower center", ncols=3, fontsize=8)
@@ -142,11 +152,10 @@ def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority:
         for name, (x, y, variance) in points.items():
             look = LOOKS[name]
             axes.scatter(x, y, s=unit * variance, color=look.colour, alpha=0.35, linewidth=0)
-            axes.scatter(x, y, s=16, color=look.colour, marker=look.mark, label=named[name])
+            point(axes, x, y, look, named[name])
         for name in (name for name in ended if name not in points):  # all features: no stability
-            level = {"color": LOOKS[name].colour, "linestyle": LOOKS[name].dashes}
-            axes.axhline(_mean(runs[name].accuracy), **level, label=named[name])
-        _majority(axes, majority)
+            level(axes, _mean(runs[name].accuracy), LOOKS[name], named[name])
+        level(axes, majority, _MAJORITY, "majority class", linewidth=0.8)
         for name in (name for name in runs if name not in ended):
             axes.plot([], [], "x", color=LOOKS[name].colour, label=named[name])
         axes.margins(0.12, 0.15)
@@ -206,27 +215,10 @@ def effect_of_penalty(runs: Mapping[float, Run], settings: str) -> Any:
     return figure
 
 
-def _majority(axes: Any, share: float) -> None:
-    axes.axhline(share, color="#999999", linewidth=0.8, label="majority class")
-
-
 def _named(name: str, run: Run) -> str:
     end, note = run.diverged_at, LOOKS[name].note
     note = note if end is None else f"not finite behind row {end:,}"
     return f"{name} ({note})" if note else name
-
-
-def _line(name: str, place: int, n_steps: int) -> dict[str, Any]:
-    look, every = LOOKS[name], max(1, n_steps // 8)
-    # Marks of different lines at different steps, so that lines that coincide can be told apart.
-    start = place * every // len(LOOKS)
-    return {
-        "color": look.colour,
-        "linestyle": look.dashes,
-        "marker": look.mark,
-        "markersize": 4,
-        "markevery": (start, every),
-    }
 
 
 def _circles(variances: Sequence[float]) -> tuple[float, float]:

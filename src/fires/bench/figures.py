@@ -7,15 +7,16 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fires.bench import drawing, figure_style
+from fires.bench import drawing
 from fires.bench.cells import METHODS
 from fires.bench.datasets import loading as datasets
+from fires.bench.drawing import LOOKS
 from fires.bench.figure_data import DIGITS, FigureCell, Pixels
-from fires.bench.figure_style import LOOKS
 from fires.bench.protocols import AS_PUBLISHED, PROTOCOLS, Run
 from fires.bench.results import Record, made_by, read_records
 from fires.core.optional import require
 from fires.core.wording import enumeration
+from fires.report import figure_style
 
 RUNS, FOLDER = "figures.jsonl", "figures"
 BATCH_SIZE, FRACTION, QUICK_ROWS = 100, 0.1, 3_000

@@ -24,14 +24,16 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from fires.evaluation.compare import Comparison
+    from fires.evaluation.out_folder import OutFolder
     from fires.streams.table_stream import TableStream
 
 _EXAMPLES = """\b
 Examples:
   fires compare events.csv --target label
   fires compare events.csv --target label --selectors fires,ofs,screening --top 0.1
-  fires compare events.parquet --target label --predictor nb --seeds 10 --out comparison/
+  fires compare events.parquet --target label --predictor nb --seeds 10 --out comparison/ --report
 """
+_PAGE = "compare.html"
 _OF_CLASSES, _OF_NUMBERS = ("accuracy", "balanced_accuracy", "f1"), ("r2", "mae")
 
 
@@ -72,6 +74,11 @@ _OF_CLASSES, _OF_NUMBERS = ("accuracy", "balanced_accuracy", "f1"), ("r2", "mae"
 )
 @options.reading
 @options.out("compare.json, compare.md and compare.toml.")
+@click.option(
+    "--report",
+    is_flag=True,
+    help=f"Also write {_PAGE} to --out: a page that opens in any browser.",
+)
 @options.overwrite
 @options.config
 @options.as_json
@@ -87,6 +94,7 @@ def command(
     score: str,
     scale: str,
     out: Path | None,
+    report: bool,
     overwrite: bool,
     as_json: bool,
     quiet: bool,
@@ -107,6 +115,8 @@ def command(
     common class, or the mean, of the rows before.
     """
     started = time.perf_counter()
+    if report and out is None:
+        raise click.UsageError("--report needs a folder to write to: give --out.")
     reading = Reading(**how)
     _refuse_pipes(reading)
     from fires.evaluation.compare import compare
@@ -156,22 +166,20 @@ def command(
         document = json.dumps(
             facts | found.as_dict(), indent=2, ensure_ascii=False, allow_nan=False
         )
-        unsaved = None
-        if folder is not None:
-            try:
-                folder.write("compare.json", document + "\n")
-                folder.write("compare.md", _page(found, facts))
-                context = click.get_current_context()
-                folder.write("compare.toml", as_toml(context, file=reading.files))
-                folder.publish()
-            except OSError as error:
-                unsaved = error
+        files = {
+            "compare.json": document + "\n",
+            "compare.md": _page(found, facts),
+            "compare.toml": as_toml(click.get_current_context(), file=reading.files),
+        }
+        if report and out is not None:
+            files[_PAGE] = _html(facts | found.as_dict(), out)
+        unsaved = None if folder is None else _save(folder, files)
     if as_json:
         click.echo(document)
     else:
         _print_table(found, facts, stream.rejected.unit)
         if folder is not None and unsaved is None and not quiet:
-            click.echo(f"written to {out}: compare.json, compare.md, compare.toml")
+            click.echo(f"written to {out}: {', '.join(files)}")
     if unsaved is not None:
         what = f"what was found is shown above, but could not be saved: {message(unsaved)}"
         raise InputError(what) from unsaved
@@ -211,6 +219,25 @@ def _refuse_pipes(reading: Reading) -> None:
             f"{reading.name} can be read only once, and selectors are compared in several passes: "
             "save it to a file first"
         )
+
+
+def _save(folder: OutFolder, files: dict[str, str]) -> OSError | None:
+    """Write the files; what went wrong, if something did."""
+    try:
+        for name, text in files.items():
+            folder.write(name, text)
+        folder.publish(_PAGE)
+    except OSError as error:
+        return error
+    return None
+
+
+def _html(facts: dict[str, Any], out: Path) -> str:
+    """The page of the comparison."""
+    from fires.report.comparison import comparison_summary
+    from fires.report.page import page, page_data
+
+    return page(page_data([], comparison_summary(facts, out.resolve().name)))
 
 
 def _page(found: Comparison, facts: dict[str, Any]) -> str:

@@ -2,5 +2,6 @@
 
 from fires.evaluation.prequential import prequential
 from fires.evaluation.records import Step
+from fires.evaluation.saved_run import SavedRun
 
-__all__ = ["Step", "prequential"]
+__all__ = ["SavedRun", "Step", "prequential"]

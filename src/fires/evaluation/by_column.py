@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.weighting import rank
+from fires.models.linear import Linear
 
 
 class ByColumn:
@@ -77,6 +78,24 @@ class ByColumn:
         several = np.bincount(self.groups) > 1
         squares = np.array([np.bincount(self.groups, weights=row * row) for row in by_class])
         return np.asarray(np.where(several, np.sqrt(squares), by_class[:, self.first]))
+
+
+def has_intervals(selector: Any) -> bool:
+    """Whether the uncertainty of an importance is a standard deviation.
+
+    Parameters
+    ----------
+    selector : OnlineSelector
+        What has learnt.
+
+    Returns
+    -------
+    bool
+        True for linear models that learn by Bayes' rule. What learns by gradient has a sigma, too,
+        but that is no measure of how far off an importance is.
+    """
+    learns_by_bayes = getattr(selector, "update", None) == "bayes"
+    return learns_by_bayes and isinstance(selector.model_, str | Linear)
 
 
 def column_names(selector: Any, names: tuple[str, ...]) -> tuple[str, ...]:

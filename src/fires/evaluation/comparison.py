@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from fires.core.belief import Floats
+from fires.core.markup import html_list, html_table
 
 FEWEST = 3
 """With fewer runs, or pieces of the stream, differences are not tested: of two one cannot tell how
@@ -47,6 +48,9 @@ class Outcome:
         The score in each piece of the stream, the mean over the runs.
     difference : float
         The score less that of the reference; NaN for the reference itself.
+    low, high : float
+        The interval of the difference, at the level that the correction leaves it: 0 is outside
+        where p is below 0.05. NaN where p is.
     won, lost : int
         In how many pieces it was better, or worse, than the reference.
     p_value : float
@@ -64,6 +68,8 @@ class Outcome:
     runs: Floats
     pieces: Floats
     difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
     won: int = 0
     lost: int = 0
     p_value: float = math.nan
@@ -132,6 +138,28 @@ class Comparison:
         ]
         return facts
 
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> Self:
+        """The comparison that gave this :meth:`as_dict`.
+
+        Parameters
+        ----------
+        facts : dict
+            JSON values. There may be more of them, as in ``compare.json``.
+
+        Returns
+        -------
+        Comparison
+            The same, but for labels, which are text now.
+        """
+        known = {name: facts[name] for name in cls.__dataclass_fields__}
+        known["cautions"] = tuple(facts["cautions"])
+        known["outcomes"] = tuple(
+            Outcome(**{name: _from_plain(value) for name, value in one.items()})
+            for one in facts["outcomes"]
+        )
+        return cls(**known)
+
     def markdown(self) -> str:
         """A table with what is to be known about it.
 
@@ -140,19 +168,18 @@ class Comparison:
         str
             Markdown.
         """
-        head = (
-            "selector",
-            self.score,
-            "stability",
-            "agreement",
-            "difference",
-            "won",
-            "p",
-            "ms per batch",
-        )
+        head = self._head()
         lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
         lines += ["| " + " | ".join(row) + " |" for row in self.rows()]
         return "\n".join([*lines, "", *(f"- {note}" for note in self.notes())]) + "\n"
+
+    def _repr_html_(self) -> str:
+        """The table and what is to be known about it, for notebooks."""
+        return html_table(self._head(), self.rows()) + html_list(self.notes())
+
+    def _head(self) -> tuple[str, ...]:
+        what = ("stability", "agreement", "difference", "won", "p", "ms per batch")
+        return ("selector", self.score, *what)
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """The table, as text.
@@ -296,3 +323,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _from_plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return np.array(value, dtype=np.float64)
+    return math.nan if value is None else value

@@ -77,10 +77,17 @@ class OutFolder:
             # A file name may hold bytes that are no text.
             replace_file(self._draft / name, text.encode(errors="backslashreplace"))
 
-    def publish(self) -> None:
-        """Put all that was written into place, the mark last."""
-        with naming(self.path / self._mark):
-            (self.path / self._mark).unlink(missing_ok=True)
+    def publish(self, *others: str) -> None:
+        """Put all that was written into place, the mark last.
+
+        Parameters
+        ----------
+        *others : str
+            Files that only some runs have: those of an earlier one are removed.
+        """
+        for name in (self._mark, *others):
+            with naming(self.path / name):
+                (self.path / name).unlink(missing_ok=True)
         for file in sorted(self._draft.iterdir(), key=lambda file: file.name == self._mark):
             with naming(self.path / file.name):
                 file.replace(self.path / file.name)

@@ -51,13 +51,17 @@ def paired(outcomes: dict[str, Outcome], sign: float = 1.0) -> dict[str, Outcome
     defined = ~np.isnan([one.pieces for one in outcomes.values()]).any(axis=0)
     compared = {name: replace(one, pieces=one.pieces[defined]) for name, one in outcomes.items()}
     (first, reference), *others = compared.items()
-    p_values = holm([p_value(one, reference) for _, one in others])
+    single = [p_value(one, reference) for _, one in others]
+    p_values, factors = holm(single), _factors(single)
     found = {first: reference}
-    for (name, one), p in zip(others, p_values.tolist(), strict=True):
+    for (name, one), p, factor in zip(others, p_values.tolist(), factors.tolist(), strict=True):
         by_piece = sign * (one.pieces - reference.pieces)
+        low, high = interval(one, reference, 0.05 / factor)
         found[name] = replace(
             one,
             difference=one.score - reference.score,
+            low=low,
+            high=high,
             won=int((by_piece > 0).sum()),
             lost=int((by_piece < 0).sum()),
             p_value=p,
@@ -119,20 +123,51 @@ def p_value(one: Outcome, other: Outcome) -> float:
     float
         Two-sided; NaN if there are fewer than three runs or pieces.
     """
+    difference, error, freedom = _t_test(one, other)
+    if math.isnan(error):
+        return math.nan
+    if error == 0.0:
+        return 0.0 if (one.runs != other.runs).any() else 1.0
+    from scipy.stats import t
+
+    return float(2.0 * t.sf(abs(difference) / error, freedom))
+
+
+def interval(one: Outcome, other: Outcome, alpha: float = 0.05) -> tuple[float, float]:
+    """The differences of two selectors that the test of :func:`p_value` does not reject.
+
+    Parameters
+    ----------
+    one, other : Outcome
+        Of the same runs and pieces.
+    alpha : float
+        The level of the test. The interval leaves out 0 if p is below it.
+
+    Returns
+    -------
+    low, high : float
+        NaN if there are fewer than three runs or pieces.
+    """
+    from scipy.stats import t
+
+    difference, error, freedom = _t_test(one, other)
+    reach = error * float(t.isf(alpha / 2.0, freedom)) if error else error
+    return difference - reach, difference + reach
+
+
+def _t_test(one: Outcome, other: Outcome) -> tuple[float, float, float]:
+    """The mean difference, its standard error (NaN if not known) and the degrees of freedom."""
     by_run, by_piece = one.runs - other.runs, one.pieces - other.pieces
     n_runs, n_pieces = len(by_run), len(by_piece)
     if min(n_runs, n_pieces) < FEWEST:
-        return math.nan
+        return math.nan, math.nan, math.nan
     shared = math.sqrt(_shared(one)) * one.runs - math.sqrt(_shared(other)) * other.runs
     over_runs = by_run.var(ddof=1) / n_runs + shared.var(ddof=1)
     over_pieces = by_piece.var(ddof=1) / n_pieces
     variance = float(over_runs + over_pieces)
-    if variance == 0.0:
-        return 0.0 if by_run.any() else 1.0
-    from scipy.stats import t
-
-    freedom = variance**2 / (over_runs**2 / (n_runs - 1) + over_pieces**2 / (n_pieces - 1))
-    return float(2.0 * t.sf(abs(by_run.mean()) / math.sqrt(variance), freedom))
+    parts = float(over_runs**2 / (n_runs - 1) + over_pieces**2 / (n_pieces - 1))
+    freedom = variance**2 / parts if parts else math.inf
+    return float(by_run.mean()), math.sqrt(variance), freedom
 
 
 def _shared(one: Outcome) -> float:
@@ -161,8 +196,16 @@ def holm(p_values: npt.ArrayLike) -> Floats:
     array([0.03, 0.06, 0.06])
     """
     p = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(p, kind="stable")
-    corrected = np.empty_like(p)
-    factors = np.arange(len(p), 0, -1)
-    corrected[order] = np.minimum(1.0, np.maximum.accumulate(factors * p[order]))
+    corrected: Floats = np.minimum(1.0, _factors(p) * p)
     return corrected
+
+
+def _factors(p_values: npt.ArrayLike) -> Floats:
+    """By how much Holm's correction multiplies each p-value: by their number, or by less."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    steps = np.arange(len(p), 0, -1)
+    corrected = np.maximum.accumulate(steps * p[order])
+    factors = np.empty_like(p)
+    factors[order] = np.divide(corrected, p[order], out=steps.astype(float), where=p[order] > 0.0)
+    return factors

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fires.core.errors import InputError, StateError
 from fires.core.state import State, replace_file
-from fires.evaluation.by_column import ByColumn, column_names
+from fires.evaluation.by_column import ByColumn, column_names, has_intervals
 from fires.evaluation.changes import Change
 from fires.evaluation.checkpoints import FOLDER as CHECKPOINTS
 from fires.evaluation.checkpoints import Checkpoints
@@ -27,7 +27,6 @@ from fires.evaluation.run import Run
 from fires.evaluation.run_records import QUARANTINE, STEPS, RunRecords
 from fires.evaluation.totals import RunTotals
 from fires.evaluation.transformed import TRANSFORMED
-from fires.models.linear import Linear
 from fires.pipeline import OnlinePipeline
 
 _RUN, _OPTIONS, _NAMES = "run.json", "run.toml", "names.json"
@@ -410,7 +409,7 @@ def _feature_table(
         1.0 - 0.05 / (by_class.size if len(by_class) >= 3 else len(low))
     )
     above_noise: npt.NDArray[Any] = (least > 0.0) | (most < 0.0)
-    if selector.update != "bayes" or not isinstance(selector.model_, str | Linear):
+    if not has_intervals(selector):
         low = high = above_noise = np.full(len(ranking), None)
     table = {
         "rank": ranking[order],

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import InputError, StateError
+from fires.core.markup import html_list, html_table
+from fires.evaluation.comparison import BASELINES
+from fires.evaluation.locking import is_held
 
 if TYPE_CHECKING:
     from fires.columns import Column, Columns
@@ -16,16 +22,19 @@ if TYPE_CHECKING:
     from fires.core.state import State
     from fires.pipeline import OnlinePipeline
 
-_MARK, _STATE = "run.json", "state.safetensors"
+_MARK, _STATE, _FEATURES = "run.json", "state.safetensors", "features.csv"
+_SHOWN = 10
 
 
 @dataclass(frozen=True)
 class SavedRun:
     """The folder that ``fires select --out`` made.
 
+    In a notebook it shows itself as a table. :func:`fires.report.show` shows its page.
+
     Parameters
     ----------
-    path : Path
+    path : Path or str
         The folder.
 
     Raises
@@ -37,6 +46,7 @@ class SavedRun:
     path: Path
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
         if not (self.path / _MARK).is_file():
             why = "has no run.json" if self.path.is_dir() else "is no folder"
             hint = "give the folder that fires select --out has made"
@@ -92,6 +102,24 @@ class SavedRun:
         chosen = set(self.pipeline.selected_columns)
         return tuple(column for column in self.columns.used if column.name in chosen)
 
+    def _repr_html_(self) -> str:
+        """What was found, in a few lines and a table, for notebooks."""
+        head = ("rank", "feature", "importance", "95 % interval", "selected")
+        rows = list(self._best_rows())
+        return html_list(_said(self)) + (html_table(head, rows) if rows else "")
+
+    def _best_rows(self) -> Iterator[tuple[str, ...]]:
+        """The features ranked first, as text; none before the end of the run."""
+        path = self.path / _FEATURES
+        if not path.exists():
+            return
+        with path.open(encoding="utf-8", newline="") as text:
+            for row in islice(csv.DictReader(text), _SHOWN):
+                low, high = (_digits(row["low"]), _digits(row["high"]))
+                ends = f"{low} to {high}" if low else ""
+                chosen = "yes" if row["selected"] == "True" else ""
+                yield row["rank"], row["feature"], _digits(row["importance"]), ends, chosen
+
     def features_of(self, column: str) -> dict[int, str]:
         """The features that a column of the table becomes.
 
@@ -118,6 +146,36 @@ class SavedRun:
 
         saved = self.facts.get("target")
         return None if saved is None else Target(Column.from_json(saved), self.columns.hints)
+
+
+def _said(run: SavedRun) -> Iterator[str]:
+    """What a run has come to, a line at a time."""
+    facts, target = run.facts, run.facts["settings"].get("target")
+    status = facts.get("status", "ended")
+    if run.has_not_ended and not is_held(run.path):
+        status = "killed; fires select --resume goes on with it"
+    of = f", target {target}" if target else ""
+    yield f"{run.path}: {status}{of}, begun {facts.get('started', 'some time ago')}"
+    if facts.get("rows") is None:
+        return
+    yield (
+        f"{facts['rows']:,} rows in {facts.get('batches', 0):,} batches of "
+        f"{facts.get('n_features', 0):,} features; alarms: {len(facts.get('alarms', ())):,}"
+    )
+    others = facts.get("baselines") or {}
+    for name, value in (facts.get("scores") or {}).items():
+        beside = "".join(
+            f", {BASELINES.get(other, other)} {_digits(known['scores'].get(name)) or 'not known'}"
+            for other, known in others.items()
+        )
+        yield f"{name.replace('_', ' ')} {_digits(value) or 'not known'}{beside}"
+    if stable := _digits(facts.get("stability")):
+        yield f"stability {stable}"
+
+
+def _digits(value: Any) -> str:
+    """A number to three digits, or nothing."""
+    return "" if value in (None, "") else f"{float(value):.3g}"
 
 
 def _pipeline_in(state: State, path: Path) -> OnlinePipeline:

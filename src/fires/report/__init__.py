@@ -1,1 +1,40 @@
-"""Look at a run: its numbers, its page, live or in a file, and its figures."""
+"""Look at a run: its numbers, its page, live or in a file, and its figures.
+
+Every public name is loaded when it is first used: a page needs no matplotlib.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fires.report.displays import ComparisonDisplay as ComparisonDisplay
+    from fires.report.displays import ImportanceDisplay as ImportanceDisplay
+    from fires.report.displays import MembershipDisplay as MembershipDisplay
+    from fires.report.displays import ScoreDisplay as ScoreDisplay
+    from fires.report.displays import StabilityDisplay as StabilityDisplay
+    from fires.report.displays import TimelineDisplay as TimelineDisplay
+    from fires.report.notebooks import show as show
+
+_HOME = {
+    "ComparisonDisplay": "displays",
+    "ImportanceDisplay": "displays",
+    "MembershipDisplay": "displays",
+    "ScoreDisplay": "displays",
+    "StabilityDisplay": "displays",
+    "TimelineDisplay": "displays",
+    "show": "notebooks",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'fires.report' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"fires.report.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -14,11 +14,12 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from fires.core.errors import InputError
 from fires.core.state import replace_file
 from fires.core.version import __version__
 from fires.evaluation.out_folder import naming
 
-_STYLES = ("uplot.css", "page.css", "panels.css")
+_STYLES = ("uplot.css", "page.css", "panels.css", "comparison.css")
 _SCRIPTS = (
     *("dom.js", "format.js", "shell.js", "charts.js", "drawing.js"),
     # The panels, in the order in which they are shown.
@@ -111,13 +112,44 @@ def page_data(summaries: Sequence[dict[str, Any]], comparison: Any = None) -> di
     }
 
 
+def folder_data(folders: Sequence[Path], shape: tuple[int, int] | None = None) -> dict[str, Any]:
+    """What a page shows of some folders.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        Of runs, that may be going on, or of one comparison.
+    shape : tuple of int, optional
+        Height and width, if the features are the pixels of a picture.
+
+    Returns
+    -------
+    dict
+        See :func:`page_data`.
+
+    Raises
+    ------
+    InputError
+        If a folder holds neither, or if several hold a comparison.
+    """
+    from fires.report.comparison import holds_comparison, read_comparison
+    from fires.report.summary import summarise
+
+    compared = [folder for folder in folders if holds_comparison(folder)]
+    if len(compared) > 1:
+        raise InputError(f"{compared[1]} is a second comparison: a page shows one")
+    summaries = [summarise(folder, shape) for folder in folders if folder not in compared]
+    return page_data(summaries, read_comparison(compared[0]) if compared else None)
+
+
 def write_page(folders: Sequence[Path], path: Path, shape: tuple[int, int] | None = None) -> int:
     """Write the page of one or more runs.
 
     Parameters
     ----------
     folders : sequence of Path
-        Folders that ``fires select --out`` made; the runs may be going on.
+        Folders that ``fires select --out`` made; the runs may be going on. Or one that ``fires
+        compare --out`` made.
     path : Path
         The file to write. It is replaced as a whole, or not at all.
     shape : tuple of int, optional
@@ -133,9 +165,7 @@ def write_page(folders: Sequence[Path], path: Path, shape: tuple[int, int] | Non
     InputError
         If a folder holds no run.
     """
-    from fires.report.summary import summarise
-
-    text = page(page_data([summarise(folder, shape) for folder in folders]))
+    text = page(folder_data(folders, shape))
     data = text.encode(errors="backslashreplace")  # a name may hold bytes that are no text
     with naming(path):
         replace_file(path, data)

@@ -29,6 +29,15 @@ function named(name, tag = "span") {
   return el(tag, { class: "name", title: name }, shown);
 }
 
+// Puts new content in place of old; the button that had the focus, or the one now in its place, has it again.
+function replaced(holder, nodes) {
+  const at = [...holder.querySelectorAll("button")].indexOf(document.activeElement);
+  holder.replaceChildren(...nodes);
+  if (at < 0) return;
+  const now = holder.querySelectorAll("button");
+  now[Math.min(at, now.length - 1)]?.focus({ preventScroll: true });
+}
+
 // Calls back now and whenever the width of an element has changed.
 function onWidth(node, draw) {
   let width = 0;

@@ -94,8 +94,8 @@ function renew(box) {
 
 // A name cut to so many pixels of a chart's text.
 const measuring = document.createElement("canvas").getContext("2d");
-function textWidth(text) {
-  measuring.font = `12px ${theme("font")}`;
+function textWidth(text, weight = 400) {
+  measuring.font = `${weight} 12px ${theme("font")}`;
   return measuring.measureText(text).width;
 }
 function fitted(name, room) {

@@ -12,9 +12,10 @@ panels.push({
     const latestTenth = el("button", { type: "button", class: "quiet", on: { click: () => { chosen = [null, null]; seen = null; draw(); } } }, "Last tenth");
     const said = el("p", { class: "note", role: "status" });
     const list = el("div", { class: "falls", role: "list" });
-    body.append(el("div", { class: "sliders" }, sliders.map((one) => one.node)), el("div", { class: "bar" }, latestTenth, wholeRun, back, ahead), said, list);
+    const more = el("button", { type: "button", class: "quiet", on: { click: () => { all = !all; draw(); } } });
+    body.append(el("div", { class: "sliders" }, sliders.map((one) => one.node)), el("div", { class: "bar" }, latestTenth, wholeRun, back, ahead), said, list, el("div", { class: "bar after" }, more));
     // What the reader has chosen, as rows: null goes on with the run. Seen is the row of the alarm in between.
-    let run, chosen = [null, null], seen = null;
+    let run, chosen = [null, null], seen = null, all = false;
 
     const alarms = () => [...new Set(alarmRows(run))].sort((a, b) => a - b);
 
@@ -71,7 +72,13 @@ panels.push({
     }
 
     function draw() {
-      const at = run.timeline.rows, both = ends(), found = changes(both), shown = found.slice(0, 20);
+      const at = run.timeline.rows, both = ends(), found = changes(both);
+      // Those that are more than noise, and some to compare them with.
+      const clear = found.filter((one) => Math.abs(one.to - one.from) > one.noise).length;
+      const first = Math.min(20, Math.max(8, clear)), most = Math.min(20, found.length);
+      const shown = found.slice(0, all ? most : first);
+      more.hidden = most <= first;
+      more.textContent = all ? `Show the first ${first}` : `Show the first ${most}`;
       sliders.forEach(({ input, value }, side) => {
         const row = `row ${whole(at[both[side]])}`;
         input.max = at.length - 1;
@@ -86,7 +93,7 @@ panels.push({
       const values = shown.flatMap((one) => [one.from, one.to]);
       const low = Math.min(0, ...values), room = Math.max(0, ...values) - low || 1;
       const decimals = Math.max(2, Math.min(8, 2 - Math.floor(Math.log10(room))));
-      list.replaceChildren(...shown.map((one) => lineOf(one, (value) => (100 * (value - low)) / room, decimals)));
+      replaced(list, shown.map((one) => lineOf(one, (value) => (100 * (value - low)) / room, decimals)));
     }
 
     function inWords([from, to], found) {

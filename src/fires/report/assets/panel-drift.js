@@ -32,7 +32,7 @@ panels.push({
       // Square roots: most features lie close to 0 in both, and would be one blot. Above and below is
       // room for what the fields are called.
       const x = (value) => left + Math.sqrt(Math.max(0, value) / farthest) * (width - left - right);
-      const y = (value) => height - bottom - 26 - Math.sqrt(Math.abs(value || 0) / highest) * (height - bottom - top - 26 - 24);
+      const y = (value) => height - bottom - 26 - Math.sqrt(Math.abs(value || 0) / highest) * (height - bottom - top - 26 - 36);
       picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
       picture.setAttribute("height", height);
       const edge = { left, right: width - right, top, bottom: height - bottom, across: x(MOVES), up: y(bar) };
@@ -60,7 +60,7 @@ panels.push({
 
     function axes({ left, right, bottom, top }, x, y, farthest, highest, height) {
       const apart = (values, at, least) => values.reduce((kept, value) => (kept.length && Math.abs(at(value) - at(kept[kept.length - 1])) < least ? kept : [...kept, value]), []);
-      const across = apart([0, 0.1, MOVES, ...ticks(1, Math.max(1, farthest), 5).filter((each) => each >= 1)].filter((each) => each <= farthest), x, 34);
+      const across = apart([0, 0.1, MOVES, 1, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000].filter((each) => each <= farthest), x, 34);
       const up = apart(ticks(0, highest, 6), y, 20);
       return svg("g", { class: "fields-axes" },
         svg("line", { x1: left, x2: right, y1: bottom, y2: bottom }), svg("line", { x1: left, x2: left, y1: top, y2: bottom }),
@@ -78,8 +78,9 @@ panels.push({
       for (const [x, y] of [[edge.left, edge.top], [edge.left, edge.bottom - 24]]) taken.push([x, y, x + 120, y + 24]);
       for (const [x, y] of [[edge.right, edge.top], [edge.right, edge.bottom - 24]]) taken.push([x - (edge.right < 420 ? 130 : 200), y, x, y + 24]);
       return notable.map((dot) => {
-        const text = fitted(drift.name[dot.i], 130), wide = textWidth(text);
-        const spots = [[9, 4], [-9 - wide, 4], [-wide / 2, -10], [-wide / 2, 19], [7, -8], [7, 16], [-7 - wide, -8], [-7 - wide, 16]];
+        const text = fitted(drift.name[dot.i], 130), wide = textWidth(text, dot.kind === "harmful" ? 600 : 400);
+        const aside = drift.alarms[dot.i] ? 12 : 9;
+        const spots = [[aside, 4], [-aside - wide, 4], [-wide / 2, -10], [-wide / 2, 19], [7, -8], [7, 16], [-7 - wide, -8], [-7 - wide, 16]];
         for (const [dx, dy] of spots) {
           const area = [dot.cx + dx, dot.cy + dy - 10, dot.cx + dx + wide, dot.cy + dy + 3];
           const inside = area[0] >= edge.left && area[2] <= edge.right && area[1] >= edge.top && area[3] <= edge.bottom;
@@ -117,12 +118,20 @@ panels.push({
       ]), { caption: "Drift and importance", numbers: [1, 2, 3, 4, 6] });
     }
 
+    // What matters is at least as important as the weakest selected feature that is above noise.
+    function weakest(run) {
+      const noise = new Set(run.now.place.filter((_, i) => run.now.above_noise[i] === false));
+      const sizes = (wanted) => drift.importance.filter((value, i) => value !== null && wanted(i)).map(Math.abs);
+      const sure = sizes((i) => drift.selected[i] && !noise.has(drift.place[i]));
+      const found = sure.length ? sure : sizes((i) => drift.selected[i]);
+      return found.length ? Math.min(...found) : greatestSize(drift.importance) / 2;
+    }
+
     const redraw = redrawn(box, draw);
     return (run) => {
       drift = run.drift;
-      const selected = drift.importance.filter((_, i) => drift.selected[i]).map((value) => Math.abs(value || 0));
-      bar = selected.length ? Math.min(...selected) : greatestSize(drift.importance) / 2;
-      range.textContent = `Rows up to ${whole(drift.to_row)} against those up to ${whole(drift.from_row)}. Filled: selected.` + (drift.alarms.some(Boolean) ? " Ringed: had an alarm of its own." : "");
+      bar = weakest(run);
+      range.textContent = `Rows up to ${whole(drift.to_row)} against those up to ${whole(drift.from_row)}. Filled: selected. What matters is at least as important as the weakest selected feature above noise.` + (drift.alarms.some(Boolean) ? " Ringed: had an alarm of its own." : "");
       const count = (wanted) => drift.name.filter((_, i) => kind(i) === wanted).length;
       picture.setAttribute("aria-label", `Drift against importance. ${Object.entries(FIELDS).map(([name, words]) => `${words}: ${count(name)}`).join("; ")}.`);
       drawHarmful();
@@ -134,7 +143,7 @@ panels.push({
 
 panels.push({
   id: "alarms", title: "Alarms",
-  note: "When the predictions grew worse than they had been, or the values of one feature changed.",
+  note: "When the predictions grew worse than they had been, or the values of one feature changed; scores are those before and after.",
   shown: (run) => run.alarms.length > 0,
   make(body) {
     const list = el("div", {});
@@ -156,11 +165,11 @@ panels.push({
       const newest = [...alarms].reverse(), shown = all ? newest : newest.slice(0, 8);
       const scored = shown.some((alarm) => score(alarm.before) !== null || score(alarm.after) !== null);
       const changed = shown.some((alarm) => (alarm.came || []).length || (alarm.left || []).length);
-      const head = ["row", "what", changed ? "who came and left" : null, scored ? `${SCORES[name] || name} before \u2192 after` : null].filter(Boolean);
+      const head = ["row", "what", changed ? "came and left" : null, scored ? SCORES[name] || name : null].filter(Boolean);
       list.replaceChildren(table(head, shown.map((alarm) => [
         whole(alarm.row), alarm.feature === null ? "all features" : named(alarm.feature), changed ? change(alarm) : null,
         scored ? el("span", { class: "scores" }, compared(alarm)) : null,
-      ].filter((cell) => cell !== null)), { caption: "Alarms", numbers: scored ? [0, head.length - 1] : [0] }));
+      ].filter((cell) => cell !== null)), { caption: "Alarms", numbers: scored ? [head.length - 1] : [] }));
       more.hidden = newest.length <= 8;
       more.textContent = all ? "Show the last 8" : `Show all ${newest.length}`;
     }

@@ -36,15 +36,15 @@ panels.push({
     function draw() {
       const run = page.run, now = run.now;
       const columns = FEATURE_COLUMNS.filter(({ key }) => now[key] && now[key].some((value) => value !== null && value !== 0));
-      head.replaceChildren(...columns.map((column) => el("th", {
+      replaced(head, columns.map((column) => el("th", {
         scope: "col", class: column.number ? "number" : null, aria: { sort: column.key === sort ? (up ? "ascending" : "descending") : "none" },
-      }, el("button", { type: "button", class: "sort", on: { click: () => { up = column.key === sort ? !up : !column.size; sort = column.key; draw(); head.children[columns.indexOf(column)].firstChild.focus(); } } }, column.title))));
+      }, el("button", { type: "button", class: "sort", on: { click: () => { up = column.key === sort ? !up : !column.size; sort = column.key; draw(); } } }, column.title))));
       const asked = filter.value.trim().toLowerCase();
       const places = now.place.map((_, i) => i).filter((i) => now.name[i].toLowerCase().includes(asked));
       const by = columns.find((column) => column.key === sort) || columns[0];
       const value = (i) => { const found = now[by.key][i]; return by.size && found !== null ? Math.abs(found) : found; };
       places.sort((a, b) => compareValues(value(a), value(b), up) || now.rank[a] - now.rank[b]);
-      rowsOf.replaceChildren(...places.slice(0, limit).map((i) => el("tr", {}, columns.map((column) => el("td", { class: column.number ? "number" : null },
+      replaced(rowsOf, places.slice(0, limit).map((i) => el("tr", {}, columns.map((column) => el("td", { class: column.number ? "number" : null },
         column.key === "name" ? pickButton(now, i) : column.show(now[column.key][i]))))));
       more.hidden = places.length <= limit;
       const rest = run.counts.features - now.place.length;
@@ -72,14 +72,17 @@ function compareValues(a, b, up) {
 function download(run) {
   const now = run.now;
   const keys = FEATURE_COLUMNS.map((column) => column.key).filter((key) => now[key]);
+  saveText(`${run.run.name}-features.csv`, csvText(keys, now.place.map((_, i) => keys.map((key) => now[key][i]))), "text/csv");
+}
+
+function csvText(head, rows) {
   // A cell that begins like a formula would be run by a spreadsheet.
   const safe = (text) => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text);
   const cell = (value) => {
     const text = value === null || value === undefined ? "" : typeof value === "string" ? safe(value) : String(value);
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  const lines = [keys.join(","), ...now.place.map((_, i) => keys.map((key) => cell(now[key][i])).join(","))];
-  saveText(`${run.run.name}-features.csv`, lines.join("\n") + "\n", "text/csv");
+  return [head, ...rows].map((row) => row.map(cell).join(",")).join("\n") + "\n";
 }
 
 function saveText(name, text, type) {

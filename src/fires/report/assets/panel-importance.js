@@ -28,7 +28,7 @@ panels.push({
         for (const one of picked) page.picked.add(one.place);
       }
       search.update(run, new Set(picked.map((one) => one.place)));
-      chips.replaceChildren(...picked.map((one, i) => el("button", {
+      replaced(chips, picked.map((one, i) => el("button", {
         type: "button", class: "chip", title: `Remove ${one.name}`, aria: { label: `Remove ${one.name}` }, on: { click: () => page.pick(one.place) },
       }, el("span", { class: "dot", css: { background: `var(--series-${i + 1})` } }), named(one.name), el("span", { aria: { hidden: "true" } }, "\u00d7"))));
       if (!picked.length) chips.append(el("span", { class: "muted" }, "Search for a feature, or pick one in the table below."));

@@ -126,6 +126,12 @@ panels.push({
       }), { caption: "The selected set over time", numbers: [2, 3] });
     }
 
+    // Importances are recorded in some batches only: until the next one, the last one holds.
+    function carried(values) {
+      let known = values.find((value) => value !== null) ?? null;
+      return values.map((value) => (known = value ?? known));
+    }
+
     // The first ones by rank; all on demand, since sixty lines fill a screen.
     function show() {
       const whole = members.names.length, FIRST = 24;
@@ -140,7 +146,7 @@ panels.push({
     page.onPick(drawNames);
     return (next) => {
       run = next;
-      members = run.members;
+      members = { ...run.members, importance: run.members.importance.map(carried) };
       const values = members.importance.flat();
       greatest = greatestSize(values);
       legend.replaceChildren(ramp(greatest, values.some((value) => value < 0)));

@@ -2,7 +2,7 @@
 
 panels.push({
   id: "picture", title: "Importance as a picture",
-  note: "Each feature is a pixel. Dots mark the selected ones.",
+  note: "Each feature is a pixel; dots mark the selected ones.",
   shown: (run) => Boolean(run.picture),
   make(body, page) {
     const canvas = el("canvas", { role: "img", tabindex: 0 });
@@ -10,7 +10,8 @@ panels.push({
     const plot = el("div", { class: "pixels" }, canvas, cursor);
     const box = el("div", { class: "chart" }, plot);
     const legend = el("div", { class: "legend" });
-    body.append(box, legend);
+    const strongest = el("div", {});
+    body.append(el("div", { class: "beside" }, el("div", {}, box, legend), strongest));
     const tip = new Tip(box);
     let run, picture, greatest, size, at = null, names = new Map();
 
@@ -55,7 +56,7 @@ panels.push({
       cursor.style.left = `${column * size}px`;
       cursor.style.top = `${line * size}px`;
       cursor.style.width = cursor.style.height = `${size}px`;
-      return tip.show((column + 1) * size, line * size, names.get(at) ?? `pixel ${whole(at)}`, `line ${line + 1}, column ${column + 1}`,
+      return tip.show((column + 1) * size, line * size, nameOf(at), `line ${line + 1}, column ${column + 1}`,
         `importance ${short(picture.importance[at], 3)}${picture.selected.includes(at) ? ", selected" : ""}`);
     }
 
@@ -80,6 +81,14 @@ panels.push({
       event.preventDefault();
     });
 
+    function listOfStrongest() {
+      const wide = picture.shape[1];
+      const first = picture.importance.map((_, place) => place).filter((place) => picture.importance[place]).sort((a, b) => Math.abs(picture.importance[b]) - Math.abs(picture.importance[a])).slice(0, 12);
+      return table(["pixel", "line", "column", "importance"], first.map((place) => [nameOf(place), whole(Math.floor(place / wide) + 1), whole((place % wide) + 1), short(picture.importance[place], 3)]),
+        { caption: "Strongest pixels", numbers: [1, 2, 3] });
+    }
+    const nameOf = (place) => names.get(place) ?? `pixel ${whole(place)}`;
+
     const redraw = redrawn(box, draw);
     return (next) => {
       run = next;
@@ -89,6 +98,7 @@ panels.push({
       legend.replaceChildren(ramp(greatest, picture.importance.some((value) => value < 0)), el("span", { class: "keyed" }, el("i", { class: "key-dot" }), `selected: ${whole(picture.selected.length)}`));
       const [high, wide] = picture.shape;
       canvas.setAttribute("aria-label", `Importance of ${high} by ${wide} pixels, ${whole(picture.selected.length)} of them selected. Arrow keys read the pixels.`);
+      strongest.replaceChildren(el("h3", {}, "Strongest pixels"), listOfStrongest());
       redraw();
     };
   },

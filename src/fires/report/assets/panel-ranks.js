@@ -3,7 +3,7 @@
 panels.push({
   id: "ranks", title: "Ranks over time",
   note: "Who overtook whom among the first ten. A line that fades out has left them. Colours are those of the picked features.",
-  shown: (run) => run.ranks.names.length > 0 && run.ranks.rows.length > 0,
+  shown: (run) => run.ranks.names.length > 0 && run.ranks.rows.length > 1,
   make(body, page) {
     const picture = svg("svg", { class: "bump", role: "img" });
     const box = el("div", { class: "chart" }, picture);
@@ -64,7 +64,7 @@ panels.push({
           route += j && route ? `C${half} ${by} ${half} ${py} ${px} ${py}` : `M${px} ${py}`;
         } else if (inside[j + 1]) route += `M${px} ${py}`;
       });
-      const marks = svg("g", { class: "bump-marks" }, points.filter((_, j) => j === inside.indexOf(true) || j === inside.lastIndexOf(true)).map(([cx, cy]) => svg("circle", { cx, cy, r: 3.5 })));
+      const marks = svg("g", { class: "bump-marks" }, points.filter((_, j) => j === inside.indexOf(true) || j === inside.lastIndexOf(true)).map(([cx, cy]) => svg("circle", { class: cx === points[0][0] || cx === points[points.length - 1][0] ? null : "within", cx, cy, r: 3.5 })));
       if (inside[rank.length - 1]) marks.append(svg("text", { x: names, y: y(rank[rank.length - 1]), dy: "0.35em" }, svg("title", {}, ranks.names[i]), fitted(ranks.names[i], room)));
       const path = svg("g", { class: "bump-line" }, svg("path", { class: "bump-stroke", d: route }), svg("path", { class: "bump-reach", d: route }));
       for (const part of [path, marks]) {

@@ -73,7 +73,7 @@ function makeHead(top) {
   top.append(el("div", { class: "titles" }, el("p", { class: "brand" }, "fires"), title, facts), el("div", { class: "tools" }, status, link, toggle), runs);
   return () => {
     const { run, data } = page;
-    title.replaceChildren(run ? run.run.name : data.title);
+    title.replaceChildren(run ? run.run.name : data.comparison ? data.comparison.name : data.title);
     if (run) {
       const [said, look] = STATUS[run.run.status] || [run.run.status, "wait"];
       status.textContent = run.run.status === "ended early" && run.run.reason ? `ended early: ${run.run.reason}` : said;
@@ -81,6 +81,7 @@ function makeHead(top) {
       facts.replaceChildren(...factsOf(run));
     } else {
       status.hidden = true;
+      facts.replaceChildren(...(data.comparison && data.comparison.started ? factsOf({ run: { kind: null, ...data.comparison } }) : []));
     }
     runs.hidden = data.runs.length < 2;
     runs.replaceChildren(...(runs.hidden ? [] : data.runs.map((one, place) => el("button", {

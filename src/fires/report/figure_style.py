@@ -12,7 +12,7 @@ from fires.core.optional import require
 
 
 class Look(NamedTuple):
-    """The colour, dashes and mark of a method, and what to say of it besides."""
+    """The colour, dashes and mark of a line or point, and what to say of it besides."""
 
     colour: str
     dashes: str
@@ -21,18 +21,34 @@ class Look(NamedTuple):
 
 
 # Colours that stay apart for the colour-blind (Okabe and Ito); dashes and marks in grey print too.
-LOOKS = {
-    "FIRES-GLM": Look("#0072b2", "-", "o"),
-    "FIRES-ANN": Look("#d55e00", "-", "s"),
-    "FIRES-SDT": Look("#009e73", "-", "^"),
-    "OFS": Look("#cc79a7", "--", "D"),
-    "EFS": Look("#b8860b", "--", "v"),
-    "FSDS": Look("#56b4e9", "--", "P"),
-    "random features": Look("#808080", ":", "*", "drawn once"),
-    "all features": Look("#000000", ":", "", "no stability"),
-}
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7f4fc9", "#8c564b")
+GREY = "#808080"
+FAINT = 0.18  # how much is seen of a band
 DPI = 130  # a PNG of the busiest figure stays below 200 KB
-_STYLE = resources.files("fires.bench").joinpath("figures.mplstyle")
+_DASHES, _MARKS = ("-", "--", "-."), "os^DvP*X"
+_STYLE = resources.files("fires.report").joinpath("figures.mplstyle")
+
+
+def look(place: int) -> Look:
+    """The look of the line or point at a place: no two of the first 24 are alike.
+
+    Parameters
+    ----------
+    place : int
+        From 0 on.
+
+    Returns
+    -------
+    Look
+
+    Examples
+    --------
+    >>> look(0), look(8)
+    (Look(colour='#0072b2', dashes='-', mark='o', note=''),
+     Look(colour='#0072b2', dashes='--', mark='o', note=''))
+    """
+    turn, place = divmod(place, len(COLOURS))
+    return Look(COLOURS[place], _DASHES[turn % len(_DASHES)], _MARKS[place])
 
 
 def save(figure: Any, folder: Path, name: str) -> list[Path]:
@@ -53,7 +69,7 @@ def save(figure: Any, folder: Path, name: str) -> list[Path]:
         What was written.
     """
     paths = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
-    with _style():
+    with style():
         for path in paths:
             metadata = {"Date": None} if path.suffix == ".svg" else {}
             figure.savefig(path, dpi=DPI, metadata=metadata)
@@ -61,10 +77,18 @@ def save(figure: Any, folder: Path, name: str) -> list[Path]:
 
 
 @contextmanager
-def _style() -> Iterator[None]:
-    """Our look and nobody else's, for as long as it lasts."""
-    style = require("matplotlib.style", "drawing figures", "plot")
-    with style.context(["default", str(_STYLE)]):
+def style(*, own_font: bool = True) -> Iterator[None]:
+    """Our look and nobody else's, for as long as it lasts.
+
+    Parameters
+    ----------
+    own_font : bool
+        Whether it includes the font. Names of the user's may need one that the user has set.
+    """
+    looks = require("matplotlib.style", "drawing figures", "plot")
+    settings = require("matplotlib", "drawing figures", "plot").rcParams
+    fonts = {} if own_font else {key: settings[key] for key in ("font.family", "font.sans-serif")}
+    with looks.context(["default", str(_STYLE), fonts]):
         yield
 
 
@@ -84,7 +108,7 @@ def new_figure(title: str, settings: str, height: float) -> Iterator[Any]:
     matplotlib.figure.Figure
         To be drawn on.
     """
-    with _style():
+    with style():
         matplotlib = require("matplotlib.figure", "drawing figures", "plot")
         figure = matplotlib.Figure(figsize=(7.0, height), layout="constrained")
         figure.suptitle(f"{title}\n{settings}")

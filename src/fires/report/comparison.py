@@ -1,0 +1,203 @@
+"""A comparison of selectors as the numbers that its page shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fires.core.errors import InputError
+from fires.core.wording import enumeration
+from fires.evaluation.comparison import BASELINES, Comparison, Outcome, sign_of
+from fires.report.rounding import rounded
+
+FILE = "compare.json"
+SCORES = {
+    "balanced_accuracy": "balanced accuracy",
+    "r2": "R²",
+    "mae": "mean absolute error",
+    "f1": "F1",
+}
+"""What scores are called, where it is not their name."""
+
+_NUMBERS = (
+    *("score", "spread", "stability", "stability_spread", "agreement"),
+    *("difference", "low", "high", "p_value", "milliseconds"),
+)
+_FACTS = ("fires", "started", "seconds", "versions", "settings", "rejected_rows")
+
+
+def comparison_summary(facts: dict[str, Any], name: str | None = None) -> dict[str, Any]:
+    """What a page shows of a comparison.
+
+    Parameters
+    ----------
+    facts : dict
+        What :meth:`fires.evaluation.comparison.Comparison.as_dict` gives. There may be more, as in
+        ``compare.json``: settings, versions, when it was made.
+    name : str, optional
+        What it is called; by default after the files that were read.
+
+    Returns
+    -------
+    dict
+        JSON values; numbers have four significant digits, and are None where they are not known.
+        ``selectors`` has a list for each column, the best selector first; ``pieces`` a list for
+        each of them; ``beaten`` a word for each selection and each thing that it should beat.
+
+    Examples
+    --------
+    >>> from fires import FIRES
+    >>> from fires.evaluation.compare import compare
+    >>> from fires.streams import KnownTruth
+    >>> selectors = {"fires": lambda seed: FIRES(2)}
+    >>> found = compare(lambda: KnownTruth(1000, 8, 2, random_state=0), selectors, seeds=1)
+    >>> comparison_summary(found.as_dict())["selectors"]["name"]
+    ['fires', 'all', 'random', 'majority']
+    """
+    found = Comparison.from_dict(facts)
+    outcomes = found.outcomes
+    settings = facts.get("settings") or {}
+    files = [str(file) for file in settings.get("file") or ()]
+    columns = {key: rounded([getattr(one, key) for one in outcomes]) for key in _NUMBERS}
+    columns["microseconds_per_row"] = rounded(
+        [1e3 * one.milliseconds / found.batch_size for one in outcomes]
+    )
+    return {
+        "name": name or (", ".join(Path(file).name for file in files) or "comparison"),
+        "sentence": _sentence(found),
+        "score": found.score,
+        "more_is_better": sign_of(found.score) > 0,
+        "reference": found.reference,
+        "rows": found.n_rows,
+        "features": found.n_features,
+        "classes": len(found.classes),
+        "runs": found.seeds,
+        "batch_size": found.batch_size,
+        "n_pieces": found.n_pieces,
+        "selectors": {
+            "name": [one.name for one in outcomes],
+            "is_baseline": [one.name in BASELINES for one in outcomes],
+            "won": [one.won for one in outcomes],
+            "lost": [one.lost for one in outcomes],
+        }
+        | columns,
+        "pieces": [rounded(one.pieces) for one in outcomes],
+        "beaten": _beaten(found),
+        "cautions": list(found.cautions),
+        "notes": [note for note in found.notes() if note not in found.cautions],
+        "sources": files,
+        "target": settings.get("target"),
+    } | {key: facts[key] for key in _FACTS if key in facts}
+
+
+def holds_comparison(folder: Path) -> bool:
+    """Whether a folder holds a comparison, and no run.
+
+    Parameters
+    ----------
+    folder : Path
+        Any.
+
+    Returns
+    -------
+    bool
+    """
+    return (folder / FILE).is_file() and not (folder / "run.json").is_file()
+
+
+def read_comparison(folder: Path) -> dict[str, Any]:
+    """The summary of a comparison that was saved.
+
+    Parameters
+    ----------
+    folder : Path
+        What ``fires compare --out`` made.
+
+    Returns
+    -------
+    dict
+        See :func:`comparison_summary`.
+
+    Raises
+    ------
+    InputError
+        If it holds no comparison, or one that cannot be read.
+    """
+    path = folder / FILE
+    try:
+        return comparison_summary(json.loads(path.read_bytes()), folder.resolve().name)
+    except FileNotFoundError:
+        hint = "give the folder that fires compare --out has made"
+        raise InputError(f"{folder} holds no comparison: it has no {FILE}", hint=hint) from None
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        why = "it is damaged, or of another version of fires"
+        raise InputError(f"{path} cannot be used: {why}") from error
+
+
+def _sentence(found: Comparison) -> str:
+    """What came out, in one sentence or two."""
+    chosen = [one for one in found.outcomes if one.name not in BASELINES]
+    if not chosen:
+        return f"Nothing but {enumeration([_label(one.name) for one in found.outcomes])} took part."
+    best, first, score = chosen[0], found.outcomes[0], SCORES.get(found.score, found.score)
+    said = f"{best.name} predicts best ({score} {_three(best.score)})"
+    if best is not first:
+        said = (
+            f"No selection predicts better than {_label(first.name)} ({score} "
+            f"{_three(first.score)}); the best of them is {best.name} ({_three(best.score)})"
+        )
+    sides: dict[str, list[str]] = {}
+    for other, word in _verdicts(found, best).items():
+        sides.setdefault(word, []).append(_label(other))
+    if "better" in sides:
+        said += f"{' and' if best is first else ', which'} beats {enumeration(sides['better'])}"
+    if "perhaps" in sides:
+        said += f"; its lead over {enumeration(sides['perhaps'])} may be chance"
+    return f"{said}. {_nearest(found, chosen)}".rstrip()
+
+
+def _nearest(found: Comparison, chosen: list[Outcome]) -> str:
+    """How far the best selection is from the one it was tested against, and whether that counts."""
+    best, *others = chosen
+    if not others or found.reference in BASELINES:  # that it beats them, or not, has been said
+        return ""
+    is_reference = best.name == found.reference
+    tested, other = (others[0], others[0].name) if is_reference else (best, found.reference)
+    gap = f"{_label(other)} is {abs(tested.difference):.2g} behind"
+    if np.isnan(tested.p_value):
+        return f"{gap}; whether that is chance was not tested, which takes three runs."
+    return f"{gap}, which {'is more than' if tested.p_value < 0.05 else 'may be'} chance."
+
+
+def _verdicts(found: Comparison, one: Outcome) -> dict[str, str]:
+    """Whether a selection is better than each thing that it should beat."""
+    words = {}
+    for other, names in found.beaten.items():
+        if other == one.name:
+            continue
+        leads = sign_of(found.score) * (one.score - found[other].score) > 0.0
+        words[other] = "better" if one.name in names else "perhaps" if leads else "no"
+    return words
+
+
+def _beaten(found: Comparison) -> dict[str, Any]:
+    """A table: for each selection, a word about each thing that it should beat."""
+    chosen = [one for one in found.outcomes if one.name not in BASELINES]
+    verdicts = [_verdicts(found, one) for one in chosen]
+    return {
+        "others": [{"name": other, "label": _label(other)} for other in found.beaten],
+        "selectors": [one.name for one in chosen],
+        "words": [[words.get(other) for other in found.beaten] for words in verdicts],
+        "tested": any(not np.isnan(one.p_value) for one in found.outcomes),
+    }
+
+
+def _label(name: str) -> str:
+    return BASELINES.get(name, name)
+
+
+def _three(value: float) -> str:
+    return f"{value:.3f}" if abs(value) < 1.0 else f"{value:.4g}"

@@ -1,0 +1,843 @@
+"""Figures of what was found, as scikit-learn's displays: made from a run, drawn with matplotlib.
+
+A display keeps what it shows as plain arrays, so that it can be drawn again, or otherwise. ``plot``
+draws it onto axes of yours; without any, onto a new figure in the look of the page.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.belief import Floats
+from fires.core.errors import InputError, closest
+from fires.core.optional import require
+from fires.core.settings import check_count, check_number
+from fires.core.weighting import rank
+from fires.evaluation.by_column import ByColumn, column_names, has_intervals
+from fires.evaluation.comparison import BASELINES, Comparison
+from fires.evaluation.saved_run import SavedRun
+from fires.report import figures
+from fires.report.comparison import SCORES
+from fires.report.figure_style import COLOURS, FAINT, GREY, Look, look, style
+
+_WIDTH = 7.0
+_SMALL: dict[str, Any] = {"loc": "left", "fontsize": "small"}
+_SOURCES = {"selected": "selected features"} | BASELINES
+_SOURCE_LOOKS = {"selected": Look(COLOURS[0], "-", ""), "all": Look(COLOURS[1], "--", "")}
+
+
+class _Display:
+    """What displays share: the axes that they are drawn on."""
+
+    ax_: Any
+    figure_: Any
+
+    @contextmanager
+    def _axes(self, ax: Any, height: float) -> Iterator[Any]:
+        """The axes to draw on; new ones have our look."""
+        if ax is not None:
+            self.ax_, self.figure_ = ax, ax.figure
+            yield ax
+            return
+        pyplot = require("matplotlib.pyplot", type(self).__name__, "plot")
+        with style(own_font=False):
+            self.figure_, self.ax_ = pyplot.subplots(figsize=(_WIDTH, height), layout="constrained")
+            yield self.ax_
+
+
+class ImportanceDisplay(_Display):
+    """The importance of the best features as bars, each with its interval.
+
+    Make it with :meth:`from_selector` or :meth:`from_run`.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The features, the best first.
+    importances : ndarray (n_features,)
+        Their importances.
+    low, high : ndarray (n_features,), optional
+        The ends of the intervals. None for methods that have none.
+    selected : ndarray of bool (n_features,), optional
+        Which of them are selected; these bars are filled. By default, all.
+    confidence : float, default=0.95
+        The probability of the intervals.
+    positive : str, optional
+        The label that positive importances speak for.
+
+    Attributes
+    ----------
+    bars_ : matplotlib.container.BarContainer
+        The bars.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where they are.
+
+    Examples
+    --------
+    >>> from fires import FIRES
+    >>> X = np.random.default_rng(0).normal(size=(500, 4))
+    >>> selector = FIRES(2).fit(X, X[:, 1] - 0.5 * X[:, 3] > 0)
+    >>> display = ImportanceDisplay.from_selector(selector, n_features=3)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        importances: npt.ArrayLike,
+        *,
+        low: npt.ArrayLike | None = None,
+        high: npt.ArrayLike | None = None,
+        selected: npt.ArrayLike | None = None,
+        confidence: float = 0.95,
+        positive: str | None = None,
+    ) -> None:
+        self.names = list(names)
+        self.importances = _floats(importances)
+        self.low = None if low is None else _floats(low)
+        self.high = None if high is None else _floats(high)
+        chosen = np.ones(len(self.names)) if selected is None else selected
+        self.selected = np.asarray(chosen, dtype=bool)
+        self.confidence = confidence
+        self.positive = positive
+
+    @classmethod
+    def from_selector(
+        cls,
+        selector: Any,
+        *,
+        n_features: int = 20,
+        confidence: float = 0.95,
+        feature_names: Sequence[str] | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw what a selector has learnt.
+
+        Parameters
+        ----------
+        selector : OnlineSelector, ArrivingFeatures or OnlinePipeline
+            What has learnt. Features of one group, such as those that a category becomes, have one
+            bar.
+        n_features : int, default=20
+            How many features: the selected ones, and as many others as there is room for, by rank.
+        confidence : float, default=0.95
+            The probability of the intervals.
+        feature_names : sequence of str, optional
+            What the features are called, where they came without names.
+        ax : matplotlib Axes, optional
+            What to draw on.
+        **kwargs
+            Properties of the bars.
+
+        Returns
+        -------
+        ImportanceDisplay
+        """
+        check_count("n_features", n_features)
+        check_number("confidence", confidence, high=1.0, wanted="a number between 0 and 1")
+        selector = getattr(selector, "selector", selector)  # of a pipeline
+        support = selector.get_support()  # raises NotFittedError
+        names = _names(selector, feature_names)
+        seen = selector
+        if getattr(selector, "groups_", None) is not None:
+            seen, names = ByColumn(selector), column_names(selector, names)
+            support = seen.get_support()
+        classes: Sequence[Any] = getattr(selector, "classes_", ())
+        importances = getattr(seen, "importances_", None)
+        low, high = seen.interval(confidence) if has_intervals(selector) else (None, None)
+        order = _first(getattr(seen, "ranking_", rank(seen.weights_)), support, n_features)
+        return cls(
+            [names[place] for place in order.tolist()],
+            (seen.weights_ if importances is None else importances)[order],
+            low=None if low is None else low[order],
+            high=None if high is None else high[order],
+            selected=support[order],
+            confidence=confidence,
+            positive=str(classes[1])
+            if len(classes) == 2 and importances is not None and seen is selector
+            else None,
+        ).plot(ax, **kwargs)
+
+    @classmethod
+    def from_run(cls, run: Any, *, n_features: int = 20, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw what a run has come to.
+
+        Parameters
+        ----------
+        run : path, SavedRun or dict
+            The folder that ``fires select --out`` made, or its :mod:`fires.report.summary`.
+        n_features, ax, **kwargs
+            As in :meth:`from_selector`.
+
+        Returns
+        -------
+        ImportanceDisplay
+        """
+        check_count("n_features", n_features)
+        summary = _summary(run)
+        now, facts = summary["now"], summary["run"]
+        order = _first(now["rank"], now["selected"], n_features).tolist()
+        known = {name: [now[name][place] for place in order] for name in _OF_NOW}
+        classes: Sequence[Any] = facts["classes"] or ()
+        return cls(
+            known["name"],
+            known["importance"],
+            low=known["low"] if facts["intervals"] else None,
+            high=known["high"] if facts["intervals"] else None,
+            selected=known["selected"],
+            positive=str(classes[1]) if len(classes) == 2 and not summary["groups"] else None,
+        ).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            What to draw on; by default, a new figure.
+        **kwargs
+            Properties of the bars.
+
+        Returns
+        -------
+        self
+        """
+        with self._axes(ax, min(1.0 + 0.24 * max(len(self.names), 2), 14.0)) as axes:
+            self.bars_ = figures.bars(
+                axes,
+                self.names,
+                self.importances,
+                low=self.low,
+                high=self.high,
+                selected=self.selected,
+                **kwargs,
+            )
+            within = toward = ""
+            if self.low is not None:
+                within = f" with {100 * self.confidence:.4g} % interval"
+            if self.positive is not None:
+                toward = f"\npositive speaks for {figures.cut(self.positive, figures.SHORTER)}"
+            # Below names there is room for a label that is wider than the axes.
+            side = "right" if figures.is_narrow(axes) else "center"
+            axes.set_xlabel(f"importance{within}{toward}", parse_math=False, loc=side)
+            if not self.selected.all():
+                axes.set_title("filled: selected", **_SMALL)
+        return self
+
+
+class TimelineDisplay(_Display):
+    """The importance of some features over time, with bands and alarms.
+
+    Make it with :meth:`from_run`.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The features.
+    rows : ndarray (n_times,)
+        After so many rows.
+    importances, uncertainties : ndarray (n_features, n_times)
+        NaN where they are not known. Without ``uncertainties``, there are no bands.
+    alarms : sequence of (int, str or None), optional
+        The rows at which a change was noticed, and the feature; None for all of them together.
+    confidence : float, default=0.95
+        The probability of the bands.
+
+    Attributes
+    ----------
+    lines_ : list of matplotlib.lines.Line2D
+        One line for each feature.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where they are.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        rows: npt.ArrayLike,
+        importances: npt.ArrayLike,
+        *,
+        uncertainties: npt.ArrayLike | None = None,
+        alarms: Sequence[tuple[int, str | None]] = (),
+        confidence: float = 0.95,
+    ) -> None:
+        self.names = list(names)
+        self.rows = _floats(rows)
+        shape = len(self.names), len(self.rows)
+        self.importances = _floats(importances).reshape(shape)
+        self.uncertainties = None
+        if uncertainties is not None:
+            self.uncertainties = _floats(uncertainties).reshape(shape)
+        self.alarms = list(alarms)
+        self.confidence = confidence
+
+    @classmethod
+    def from_run(
+        cls,
+        run: Any,
+        *,
+        n_features: int = 8,
+        features: Sequence[str] | None = None,
+        confidence: float = 0.95,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw how the importances of a run have changed.
+
+        Parameters
+        ----------
+        run : path, SavedRun or dict
+            The folder that ``fires select --out`` made, or its :mod:`fires.report.summary`.
+        n_features : int, default=8
+            How many features: those selected, then those that ever mattered most.
+        features : sequence of str, optional
+            Which features, in place of these.
+        confidence : float, default=0.95
+            The probability of the bands.
+        ax : matplotlib Axes, optional
+            What to draw on.
+        **kwargs
+            Properties of the lines.
+
+        Returns
+        -------
+        TimelineDisplay
+        """
+        check_count("n_features", n_features)
+        check_number("confidence", confidence, high=1.0, wanted="a number between 0 and 1")
+        summary = _summary(run)
+        timeline = summary["timeline"]
+        series = timeline["series"][:n_features]
+        if features is not None:
+            series = _asked_for(timeline["series"], features)
+        spread = {
+            key: [_in_place(one, key, timeline) for one in series]
+            for key in ("importance", "uncertainty")
+        }
+        return cls(
+            [one["name"] for one in series],
+            timeline["rows"],
+            spread["importance"],
+            uncertainties=spread["uncertainty"] if summary["run"]["intervals"] else None,
+            alarms=[(one["row"], one["feature"]) for one in summary["alarms"]],
+            confidence=confidence,
+        ).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            What to draw on; by default, a new figure.
+        **kwargs
+            Properties of the lines.
+
+        Returns
+        -------
+        self
+        """
+        reach = NormalDist().inv_cdf(0.5 + 0.5 * self.confidence)
+        with self._axes(ax, 3.6) as axes:
+            axes.axhline(0.0, color=GREY, linewidth=0.8)
+            self.lines_ = []
+            for place, (name, values) in enumerate(zip(self.names, self.importances, strict=True)):
+                known = np.isfinite(values)
+                rows, values = self.rows[known], values[known]
+                how = look(place)
+                drawn = figures.line(axes, rows, values, how, name, place=place, **kwargs)
+                self.lines_.append(drawn)
+                if self.uncertainties is not None:
+                    ends = reach * self.uncertainties[place, known]
+                    axes.fill_between(
+                        rows, values - ends, values + ends, color=drawn.get_color(), alpha=FAINT,
+                        linewidth=0,
+                    )  # fmt: skip
+                self._mark_alarms(axes, name, rows, values, drawn.get_color())
+            marks = figures.alarm_lines(axes, [row for row, name in self.alarms if name is None])
+            # The first bands are wider than all that follows.
+            known = self.importances[np.isfinite(self.importances)]
+            low, high = (known.min(), known.max()) if len(known) else (0.0, 0.0)
+            room = 0.15 * (max(high, 0.0) - min(low, 0.0)) or 1.0
+            axes.set_ylim(min(low, 0.0) - room, max(high, 0.0) + room)
+            axes.set_ylabel("importance")
+            figures.rows_axis(axes, float(self.rows[-1]) if len(self.rows) else 1.0)
+            # As they are on top of each other at the end.
+            shown = sorted(zip(self.names, self.lines_, strict=True), key=_last_height)
+            if any(name in self.names for _, name in self.alarms):
+                (mark,) = axes.plot([], [], "v", color=GREY, markersize=7)
+                shown.append(("alarm about it", mark))
+            figures.legend_outside(axes, [*shown, *[("alarm about all", one) for one in marks[:1]]])
+        return self
+
+    def _mark_alarms(self, axes: Any, name: str, rows: Floats, values: Floats, colour: Any) -> None:
+        at = [row for row, feature in self.alarms if feature == name]
+        if at and len(rows):
+            heights = np.interp(at, rows, values)
+            axes.plot(at, heights, "v", color=colour, markersize=8, zorder=4)
+
+
+class MembershipDisplay(_Display):
+    """Which features were selected when: a row for each, the darker the more it mattered.
+
+    Make it with :meth:`from_run`.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The features.
+    edges : ndarray (n_spans + 1,)
+        The rows at which the spans of the run begin and end.
+    shares : ndarray (n_features, n_spans)
+        In what share of a span's batches a feature was selected.
+    importances : ndarray (n_features, n_spans)
+        Its mean importance while it was selected; NaN if it was not.
+
+    Attributes
+    ----------
+    mesh_ : matplotlib.collections.QuadMesh or None
+        The coloured cells; None for a run without any batch.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where they are.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        edges: npt.ArrayLike,
+        shares: npt.ArrayLike,
+        importances: npt.ArrayLike,
+    ) -> None:
+        self.names = list(names)
+        self.edges = _floats(edges)
+        shape = len(self.names), max(len(self.edges) - 1, 0)
+        self.shares = _floats(shares).reshape(shape)
+        self.importances = _floats(importances).reshape(shape)
+
+    @classmethod
+    def from_run(cls, run: Any, *, n_features: int = 30, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw which features a run has selected when.
+
+        Parameters
+        ----------
+        run : path, SavedRun or dict
+            The folder that ``fires select --out`` made, or its :mod:`fires.report.summary`.
+        n_features : int, default=30
+            How many features, 60 at most: those selected now, then those selected for longest.
+        ax, **kwargs
+            See :meth:`plot`.
+
+        Returns
+        -------
+        MembershipDisplay
+        """
+        check_count("n_features", n_features)
+        members = _summary(run)["members"]
+        kept = slice(n_features)
+        return cls(
+            members["names"][kept],
+            [members["first_row"], *members["rows"]],
+            members["share"][kept],
+            members["importance"][kept],
+        ).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, colorbar: bool = True) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            What to draw on; by default, a new figure.
+        colorbar : bool, default=True
+            Whether to say what the colours mean.
+
+        Returns
+        -------
+        self
+        """
+        with self._axes(ax, min(1.0 + 0.24 * max(len(self.names), 3), 14.0)) as axes:
+            sizes = np.abs(self.importances)
+            self.mesh_ = figures.raster(axes, self.names, self.edges, sizes, self.shares)
+            figures.rows_axis(axes, float(self.edges[-1]) if len(self.edges) > 1 else 1.0)
+            if colorbar and self.mesh_ is not None and self.mesh_.get_array().count():
+                bar = self.figure_.colorbar(self.mesh_, ax=axes, pad=0.01, aspect=30)
+                bar.solids.set_alpha(1.0)
+                bar.set_label("size of the importance")
+                bar.outline.set_visible(False)
+        return self
+
+
+class ScoreDisplay(_Display):
+    """How well the selected features predict over time, beside what they should beat.
+
+    Make it with :meth:`from_run`.
+
+    Parameters
+    ----------
+    rows : ndarray (n_spans,)
+        The last row of each span.
+    scores : mapping of str to ndarray (n_spans,)
+        The mean score in each span, of the selected features and of each baseline.
+    name : str, default="accuracy"
+        What the score is.
+    totals : mapping of str to float, optional
+        The score over all rows.
+
+    Attributes
+    ----------
+    lines_ : dict of str to matplotlib.lines.Line2D
+        The line of each.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where they are.
+    """
+
+    def __init__(
+        self,
+        rows: npt.ArrayLike,
+        scores: Mapping[str, npt.ArrayLike],
+        *,
+        name: str = "accuracy",
+        totals: Mapping[str, float | None] | None = None,
+    ) -> None:
+        self.rows = _floats(rows)
+        order = sorted(scores, key=lambda who: (who not in _SOURCES, [*_SOURCES, who].index(who)))
+        self.scores = {who: _floats(scores[who]) for who in order}
+        self.name = name
+        self.totals = dict(totals or {})
+
+    @classmethod
+    def from_run(cls, run: Any, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw how well a run has predicted.
+
+        Parameters
+        ----------
+        run : path, SavedRun or dict
+            The folder that ``fires select --out`` made, or its :mod:`fires.report.summary`.
+        ax, **kwargs
+            See :meth:`plot`.
+
+        Returns
+        -------
+        ScoreDisplay
+        """
+        scores = _summary(run)["scores"]
+        means = {
+            who: figures.fewer_spans(scores["rows"], _floats(one["mean"]), scores["n_rows"])
+            for who, one in scores["series"].items()
+        }
+        rows = next((rows for rows, _ in means.values()), np.empty(0))
+        return cls(
+            rows,
+            {who: values for who, (_, values) in means.items()},
+            name=scores["name"],
+            totals=scores["total"].get(scores["name"]),
+        ).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            What to draw on; by default, a new figure.
+        **kwargs
+            Properties of the lines.
+
+        Returns
+        -------
+        self
+        """
+        with self._axes(ax, 3.0) as axes:
+            self.lines_ = {}
+            for who, values in self.scores.items():
+                how = _SOURCE_LOOKS.get(who, Look(GREY, ":", ""))
+                self.lines_[who] = figures.line(
+                    axes, self.rows, values, _seen(how, values), who, **kwargs
+                )
+            axes.set_ylabel(SCORES.get(self.name, self.name))
+            figures.rows_axis(axes, float(self.rows[-1]) if len(self.rows) else 1.0)
+            if self.name == "r2":  # a batch may be predicted as badly as one likes
+                axes.set_ylim(bottom=max(axes.get_ylim()[0], -1.0))
+            figures.legend_outside(
+                axes, [(self._label(who), line) for who, line in self.lines_.items()]
+            )
+        return self
+
+    def _label(self, who: str) -> str:
+        total = self.totals.get(who)
+        known = "" if total is None else f" {total:.3f}"
+        return f"{_SOURCES.get(who, who)}{known}"
+
+
+class StabilityDisplay(_Display):
+    """How stable the selected set was over time, with its interval.
+
+    Make it with :meth:`from_run`.
+
+    Parameters
+    ----------
+    rows : ndarray (n_spans,)
+        The last row of each span.
+    stability : ndarray (n_spans,)
+        The mean stability in each span: 1 if nothing changes, 0 if sets are drawn at random.
+    low, high : ndarray (n_spans,), optional
+        The ends of the 95 % interval.
+    total : float, optional
+        The mean of the run.
+
+    Attributes
+    ----------
+    line_ : matplotlib.lines.Line2D
+        The line.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it is.
+    """
+
+    def __init__(
+        self,
+        rows: npt.ArrayLike,
+        stability: npt.ArrayLike,
+        *,
+        low: npt.ArrayLike | None = None,
+        high: npt.ArrayLike | None = None,
+        total: float | None = None,
+    ) -> None:
+        self.rows, self.stability = _floats(rows), _floats(stability)
+        self.low = None if low is None else _floats(low)
+        self.high = None if high is None else _floats(high)
+        self.total = total
+
+    @classmethod
+    def from_run(cls, run: Any, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw how stable the sets of a run were.
+
+        Parameters
+        ----------
+        run : path, SavedRun or dict
+            The folder that ``fires select --out`` made, or its :mod:`fires.report.summary`.
+        ax, **kwargs
+            See :meth:`plot`.
+
+        Returns
+        -------
+        StabilityDisplay
+        """
+        found = _summary(run)["stability"]
+        return cls(
+            found["rows"],
+            found["mean"],
+            low=found["low"],
+            high=found["high"],
+            total=found["total"],
+        ).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            What to draw on; by default, a new figure.
+        **kwargs
+            Properties of the line.
+
+        Returns
+        -------
+        self
+        """
+        with self._axes(ax, 2.6) as axes:
+            how = _seen(Look(COLOURS[2], "-", ""), self.stability)
+            self.line_ = figures.line(axes, self.rows, self.stability, how, "stability", **kwargs)
+            if self.low is not None and self.high is not None:
+                ends = np.clip([self.low, self.high], -1.0, 1.0)
+                axes.fill_between(
+                    self.rows, *ends, color=self.line_.get_color(), alpha=FAINT, linewidth=0
+                )
+            known = self.stability[np.isfinite(self.stability)]
+            axes.set_ylim(min([0.8, *known.tolist()]) - 0.02, 1.02)
+            axes.set_ylabel("stability")
+            if self.total is not None:
+                axes.set_title(f"mean {self.total:.3f}", **_SMALL)
+            figures.rows_axis(axes, float(self.rows[-1]) if len(self.rows) else 1.0)
+        return self
+
+
+class ComparisonDisplay(_Display):
+    """How well selectors predict, against how stable their sets are.
+
+    Make it with :meth:`from_comparison`. What selects nothing, such as all features, has no
+    stability and is a line.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The selectors.
+    scores, stabilities : ndarray (n_selectors,)
+        The means over the runs; a stability of NaN makes a line.
+    score_spreads, stability_spreads : ndarray (n_selectors,), optional
+        Their standard deviations over the runs.
+    score : str, default="accuracy"
+        What the score is.
+
+    Attributes
+    ----------
+    points_ : dict of str to artist
+        The point or line of each selector.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where they are.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        scores: npt.ArrayLike,
+        stabilities: npt.ArrayLike,
+        *,
+        score_spreads: npt.ArrayLike | None = None,
+        stability_spreads: npt.ArrayLike | None = None,
+        score: str = "accuracy",
+    ) -> None:
+        self.names = list(names)
+        self.scores, self.stabilities = _floats(scores), _floats(stabilities)
+        unknown = np.full(len(self.names), np.nan)
+        self.score_spreads = unknown if score_spreads is None else _floats(score_spreads)
+        self.stability_spreads = (
+            unknown if stability_spreads is None else _floats(stability_spreads)
+        )
+        self.score = score
+
+    @classmethod
+    def from_comparison(cls, found: Comparison, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw what a comparison has found.
+
+        Parameters
+        ----------
+        found : Comparison
+            What :func:`fires.evaluation.compare.compare` gave.
+        ax, **kwargs
+            See :meth:`plot`.
+
+        Returns
+        -------
+        ComparisonDisplay
+        """
+        columns = {
+            name: [getattr(one, name) for one in found.outcomes]
+            for name in ("name", "score", "stability", "spread", "stability_spread")
+        }
+        return cls(
+            columns["name"],
+            columns["score"],
+            columns["stability"],
+            score_spreads=columns["spread"],
+            stability_spreads=columns["stability_spread"],
+            score=found.score,
+        ).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            What to draw on; by default, a new figure.
+        **kwargs
+            Properties of the points.
+
+        Returns
+        -------
+        self
+        """
+        with self._axes(ax, 4.0) as axes:
+            self.points_ = {}
+            levels = 0
+            for place, name in enumerate(self.names):
+                x, y = float(self.stabilities[place]), float(self.scores[place])
+                if np.isnan(x):
+                    how = Look(GREY, ("--", ":", "-.")[levels % 3], "")
+                    self.points_[name] = figures.level(axes, y, how, name)
+                    levels += 1
+                    continue
+                spreads = float(self.stability_spreads[place]), float(self.score_spreads[place])
+                self.points_[name] = figures.point(
+                    axes, x, y, look(place - levels), name, spreads=spreads, **({"s": 30} | kwargs)
+                )
+            axes.margins(0.08, 0.1)
+            axes.set_xlabel("stability")
+            axes.set_ylabel(SCORES.get(self.score, self.score))
+            if np.isfinite(self.score_spreads).any():
+                axes.set_title("bars: standard deviation over runs", **_SMALL)
+            named = [(BASELINES.get(name, name), drawn) for name, drawn in self.points_.items()]
+            figures.legend_outside(axes, named)
+        return self
+
+
+_OF_NOW = ("name", "importance", "low", "high", "selected")
+
+
+def _summary(run: Any) -> dict[str, Any]:
+    """The summary of a run, unless it is one."""
+    from fires.report.summary import summarise
+
+    if isinstance(run, dict):
+        return run
+    if not isinstance(run, SavedRun | str | os.PathLike):
+        raise TypeError(f"a run is a path, a SavedRun or its summary; got {type(run).__name__}.")
+    return summarise(run.path if isinstance(run, SavedRun) else Path(run))
+
+
+def _floats(values: npt.ArrayLike) -> Floats:
+    """Numbers, NaN for None."""
+    return np.array(values, dtype=np.float64)
+
+
+def _names(selector: Any, given: Sequence[str] | None) -> tuple[str, ...]:
+    """What the features of a selector are called."""
+    n_features = selector.n_features_in_
+    known = getattr(selector, "feature_names_in_", None) if given is None else given
+    if known is None:
+        return tuple(f"x{place}" for place in range(n_features))
+    if len(known) != n_features:
+        raise ValueError(f"feature_names has {len(known)} names for {n_features} features.")
+    return tuple(map(str, known))
+
+
+def _first(ranks: npt.ArrayLike, selected: npt.ArrayLike, n: int) -> npt.NDArray[np.intp]:
+    """The places of n features by rank; selected ones come before others, if not all have room."""
+    ranks = np.asarray(ranks)
+    wanted = np.lexsort((ranks, ~np.asarray(selected, dtype=bool)))[:n]
+    return wanted[np.argsort(ranks[wanted], kind="stable")]
+
+
+def _asked_for(series: list[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+    known = {one["name"]: one for one in series}
+    for name in names:
+        if name not in known:
+            hint = closest(name, list(known), "it was never among the features that mattered")
+            raise InputError(f'the run keeps no history of a feature "{name}"', hint=hint)
+    return [known[name] for name in names]
+
+
+def _in_place(one: dict[str, Any], key: str, timeline: dict[str, Any]) -> Floats:
+    """The values of a series, NaN at rows that it has none for."""
+    values = np.full(len(timeline["rows"]), np.nan)
+    values[timeline["coarse"] if one.get("coarse") else slice(None)] = _floats(one[key])
+    return values
+
+
+def _last_height(named: tuple[str, Any]) -> float:
+    heights = named[1].get_ydata()
+    return -float(heights[-1]) if len(heights) else np.inf
+
+
+def _seen(how: Look, values: Floats) -> Look:
+    """The look of a line; a single point needs a mark to be seen."""
+    return how if np.isfinite(values).sum() > 1 else how._replace(mark="o")

@@ -1,0 +1,64 @@
+"""Pictures of a run's page, in both themes and widths: ``python -m tests.report.screenshots``."""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from tests.report.browser import NARROW, WIDE, Chromium, program
+
+from fires.report.page import write_page
+
+
+def take(run: Path, out: Path, *, shape: tuple[int, int] | None = None) -> list[Path]:
+    """Write ``light-1280.png`` and the like; what was written comes back.
+
+    Parameters
+    ----------
+    run : Path
+        The folder of a run.
+    out : Path
+        The folder for the pictures; made if it is not there.
+    shape : tuple of int, optional
+        Height and width, if the features are pixels.
+
+    Returns
+    -------
+    list of Path
+        The pictures, each of the whole page.
+    """
+    found = program()
+    if found is None:
+        raise SystemExit("There is no chromium here: apt-get install chromium")
+    out.mkdir(parents=True, exist_ok=True)
+    pictures = []
+    chromium = Chromium(found)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder) / "report.html"
+            write_page([run], page, shape)
+            for theme in ("light", "dark"):
+                for size in (WIDE, NARROW):
+                    with chromium.tab(size=size, theme=theme) as tab:
+                        tab.open(page)
+                        tab.scroll_through()
+                        pictures.append(out / f"{theme}-{size[0]}.png")
+                        tab.page.screenshot(path=pictures[-1], full_page=True)
+    finally:
+        chromium.close()
+    return pictures
+
+
+def main() -> None:
+    """Read the command line and take the pictures."""
+    parser = argparse.ArgumentParser(prog="python -m tests.report.screenshots", description=__doc__)
+    parser.add_argument("run", type=Path, help="the folder of a run")
+    parser.add_argument("out", type=Path, help="the folder for the pictures")
+    parser.add_argument("--shape", help="HEIGHTxWIDTH, if the features are pixels")
+    given = parser.parse_args()
+    height, width = map(int, given.shape.split("x")) if given.shape else (0, 0)
+    for picture in take(given.run, given.out, shape=(height, width) if given.shape else None):
+        print(picture)
+
+
+if __name__ == "__main__":
+    main()

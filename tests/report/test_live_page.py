@@ -1,0 +1,59 @@
+"""The live page in a real browser: it goes on with the run, and keeps what is picked."""
+
+import subprocess
+
+import pytest
+from playwright.sync_api import expect
+from tests.report.viewers import FIRES, PATIENCE, rows, served, wait_until
+
+pytest.importorskip("uvicorn")
+
+SOON = {"timeout": 1000 * PATIENCE}
+
+
+@pytest.fixture
+def going_on(tmp_path):
+    """A run that goes on with its file as long as that grows: folder, file and process."""
+    file, out = tmp_path / "events.csv", tmp_path / "run"
+    file.write_text(rows(400))
+    options = ("--target", "label", "--batch-size", "20", "--keep-doubtful", "--quiet", "--follow")
+    child = subprocess.Popen([*FIRES, "select", file, *options, "--out", out])
+    try:
+        wait_until((out / "steps.jsonl").exists)
+        yield out, file, child
+    finally:
+        child.kill()
+        child.wait()
+
+
+def add(file, first, many):
+    with file.open("a") as more:
+        more.write(rows(many, first, header=False))
+
+
+def test_live_page_goes_on_and_keeps_what_is_picked(browser, going_on):
+    out, file, child = going_on
+    with served(out) as server, browser.tab() as tab:
+        page = tab.page
+        tab.open(server.address)
+        read = page.locator(".tile", has_text="rows read").locator("b")
+        expect(read).to_have_text("400", **SOON)
+        expect(page.locator(".link")).to_have_text("live", **SOON)
+
+        page.get_by_role("button", name="Remove x0").click()
+        page.locator("#changes button", has_text="Whole run").click()
+        page.locator("#members summary").click()
+        add(file, 400, 600)
+
+        expect(read).to_have_text("1,000", **SOON)
+        assert page.locator("#importance .chip").count() == 1
+        assert page.locator("#changes output").all_inner_texts() == ["row 20", "row 1,000"]
+        expect(page.locator("#members tbody")).to_contain_text("1 to 1,000")
+        page.locator("#importance .plot").focus()
+        page.keyboard.press("End")
+        expect(page.locator("#importance .tip")).to_contain_text("row 1,000")
+
+        child.kill()
+        expect(page.locator(".status")).to_contain_text("killed", **SOON)
+        assert tab.complaints == []
+        assert all(address.startswith(server.address) for address in tab.requests)

@@ -1,0 +1,362 @@
+"""The page in a real browser: quiet, whole, readable by everyone, and it does what it offers."""
+
+import csv
+import re
+from functools import cache
+
+import pytest
+from playwright.sync_api import expect
+from tests.report import runs
+from tests.report.browser import NARROW, WIDE
+
+from fires.report.page import page, page_data
+from fires.report.summary import summarise
+
+KINDS = [pytest.param(name, id=name.replace(" ", "-")) for name in runs.ALL]
+
+# The panels, in the order of the page, and whether a run has data for them.
+PANELS = {
+    "now": lambda run: True,
+    "importance": lambda run: run["timeline"]["series"],
+    "members": lambda run: run["members"]["names"],
+    "ranks": lambda run: len(run["ranks"]["rows"]) > 1,
+    "changes": lambda run: len(run["timeline"]["rows"]) > 1,
+    "scores": lambda run: any_known(run["scores"]["series"].get("selected", {}).get("mean", [])),
+    "stability": lambda run: any_known(run["stability"]["mean"]),
+    "drift": lambda run: run["drift"],
+    "alarms": lambda run: run["alarms"],
+    "twins": lambda run: run["twins"] or run["groups"],
+    "picture": lambda run: run["picture"],
+    "features": lambda run: run["now"]["place"],
+    "health": lambda run: True,
+}
+
+
+def any_known(values):
+    return any(value is not None for value in values)
+
+
+@cache
+def summary_of(kind):
+    return summarise(runs.ALL[kind](), runs.SHAPE if kind == "pixels" else None)
+
+
+@cache
+def page_of(kind):
+    """The file of a run's page, written once."""
+    path = runs.folder() / f"{kind}.html"
+    path.write_text(page(page_data([summary_of(kind)])), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def tab(browser):
+    """A wide tab; what is opened in it has nothing to complain about, and asks for nothing else."""
+    with browser.tab() as tab:
+        yield tab
+        assert tab.complaints == []
+        assert [address for address in tab.requests if not address.startswith("data:")] == [
+            tab.page.url
+        ]
+
+
+def text_of(tab, selector):
+    return " ".join(tab.page.locator(selector).inner_text().split())
+
+
+def tip(tab, panel):
+    """What the box beside the pointer says, once it is there."""
+    box = tab.page.locator(f"#{panel} .tip:visible")
+    box.wait_for()
+    return " ".join(box.inner_text().split())
+
+
+def hover(tab, selector, across, down):
+    """Move to a point of an element, in shares of its width and height."""
+    element = tab.page.locator(selector).first
+    element.scroll_into_view_if_needed()
+    box = element.bounding_box()
+    tab.page.mouse.move(box["x"] + across * box["width"], box["y"] + down * box["height"])
+
+
+def luminance(colour):
+    """How bright a colour of CSS is, from 0 to 1."""
+    red, green, blue = (int(part) / 255 for part in re.findall(r"\d+", colour)[:3])
+    return 0.21 * red + 0.72 * green + 0.07 * blue
+
+
+def look_of(tab):
+    """Background and text of the page, as brightness."""
+    colours = tab.page.evaluate(
+        """() => { const look = getComputedStyle(document.body);
+                   return [look.backgroundColor, look.color]; }"""
+    )
+    return tuple(map(luminance, colours))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_run_renders_whole_quiet_and_narrow(tab, kind):
+    tab.open(page_of(kind))
+    tab.scroll_through()
+    shown = tab.page.locator("section.panel:visible").evaluate_all("all => all.map(one => one.id)")
+    assert shown == [name for name, has_data in PANELS.items() if has_data(summary_of(kind))]
+    assert text_of(tab, "h1") == summary_of(kind)["run"]["name"]
+    assert "NaN" not in text_of(tab, "main")
+    assert "undefined" not in text_of(tab, "main")
+
+    tab.page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
+    tab.scroll_through()
+    assert tab.page.evaluate("document.scrollingElement.scrollWidth") <= NARROW[0]
+
+    background, text = look_of(tab)
+    assert background > 0.9
+    assert text < 0.2
+    tab.page.emulate_media(color_scheme="dark")
+    tab.scroll_through()
+    background, text = look_of(tab)
+    assert background < 0.1
+    assert text > 0.8
+
+
+def test_theme_can_be_switched(tab):
+    tab.open(page_of("drift"))
+    tab.page.get_by_role("button", name="Theme").click()
+    assert look_of(tab)[0] < 0.1
+    tab.page.get_by_role("button", name="Theme").click()
+    assert look_of(tab)[0] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("kind", "theme", "size"),
+    [
+        ("drift", "light", WIDE),
+        ("drift", "dark", NARROW),
+        ("three classes", "dark", WIDE),
+        ("pixels", "light", NARROW),
+    ],
+)
+def test_page_is_accessible(browser, kind, theme, size):
+    with browser.tab(theme=theme, size=size) as tab:
+        tab.open(page_of(kind))
+        for closed in tab.page.locator("summary").all():
+            closed.click()
+        assert tab.findings() == []
+
+
+def test_names_are_text_and_never_run(tab):
+    tab.open(page_of("awkward names"))
+    tab.scroll_through()
+    assert tab.page.evaluate("document.scripts.length") == 2
+    assert (
+        tab.page.locator("main b, main script")
+        .evaluate_all("all => all.map(one => one.tagName)")
+        .count("SCRIPT")
+        == 0
+    )
+    for panel in ("now", "importance", "members", "ranks", "changes", "features"):
+        assert runs.SCRIPT in tab.page.locator(f"#{panel}").text_content(), panel
+    hover(tab, "#members canvas", 0.9, 0.05)
+    assert tip(tab, "members").startswith(summary_of("awkward names")["members"]["names"][0])
+    tab.page.get_by_role("combobox").fill("</script>")
+    assert tab.page.get_by_role("option").count() + tab.page.locator(".chip").count() > 0
+
+
+def test_hovering_importance_shows_values(tab):
+    tab.open(page_of("drift"))
+    hover(tab, "#importance .u-over", 0.5, 0.5)
+    said = tip(tab, "importance")
+    assert re.search(r"row [\d,]+", said)
+    for name in summary_of("drift")["now"]["name"][:2]:
+        assert re.search(rf"{name} −?[\d.]+", said)
+
+
+def test_arrow_keys_read_importance(tab):
+    tab.open(page_of("drift"))
+    tab.page.locator("#importance .plot").focus()
+    tab.page.keyboard.press("Home")
+    first = tip(tab, "importance")
+    tab.page.keyboard.press("ArrowRight")
+    assert tip(tab, "importance") != first
+
+
+def chips(tab):
+    return [chip.strip(" ×\n") for chip in tab.page.locator("#importance .chip").all_inner_texts()]
+
+
+def test_search_finds_and_picks_in_all_panels(tab):
+    tab.open(page_of("drift"))
+    taken = chips(tab)
+    new = next(name for name in summary_of("drift")["ranks"]["names"] if name not in taken)
+    search = tab.page.get_by_role("combobox", name="Search features")
+    search.fill(new)
+    tab.page.keyboard.press("Enter")
+    assert chips(tab) == [*taken, new]
+    assert tab.page.locator("#ranks .bump-marks.strong", has_text=new).count() == 1
+    pressed = tab.page.locator("#features button[aria-pressed=true]").all_inner_texts()
+    assert new in pressed
+
+    tab.page.get_by_role("button", name=f"Remove {new}").click()
+    assert chips(tab) == taken
+    assert tab.page.locator("#ranks .bump-marks.strong", has_text=new).count() == 0
+
+    search.fill("no such feature")
+    assert tab.page.get_by_role("option").count() == 0
+
+
+def test_search_finds_among_thousands(tab):
+    tab.open(page_of("many features"))
+    series = summary_of("many features")["timeline"]["series"]
+    assert len(series) == 2_000
+    tab.page.get_by_role("combobox").fill(series[-1]["name"])
+    tab.page.get_by_role("option").first.click()
+    assert series[-1]["name"] in chips(tab)
+
+
+def test_selected_set_tells_by_pointer_and_by_keys(tab):
+    tab.open(page_of("drift"))
+    first = summary_of("drift")["members"]["names"][0]
+    hover(tab, "#members canvas", 0.99, 0.01)
+    pattern = rf"{first} selected in 100 % of rows [\d,]+ to [\d,]+ importance −?[\d.]+"
+    assert re.fullmatch(pattern, tip(tab, "members"))
+
+    tab.page.mouse.move(0, 0)
+    tab.page.locator("#members canvas").focus()
+    tab.page.keyboard.press("ArrowDown")
+    assert re.fullmatch(pattern, tip(tab, "members"))
+    tab.page.keyboard.press("ArrowLeft")
+    tab.page.keyboard.press("ArrowDown")
+    assert summary_of("drift")["members"]["names"][1] in tip(tab, "members")
+    tab.page.keyboard.press("Escape")
+    assert tab.page.locator("#members .tip:visible").count() == 0
+
+    assert tab.page.locator("#members table").count() == 0
+    tab.page.locator("#members summary").click()
+    expect(tab.page.locator("#members tbody tr")).to_have_count(
+        len(summary_of("drift")["members"]["names"])
+    )
+
+
+def test_pictures_are_as_sharp_as_the_screen(browser):
+    with browser.tab(sharpness=2) as tab:
+        tab.open(page_of("pixels"))
+        for panel in ("members", "picture"):
+            canvas = tab.page.locator(f"#{panel} canvas")
+            dots, width = canvas.evaluate("one => [one.width, one.clientWidth]")
+            assert abs(dots - 2 * width) <= 2
+
+
+def test_changes_between_any_two_snapshots(tab):
+    tab.open(page_of("drift"))
+    run = summary_of("drift")
+    rows = [f"row {row:,}" for row in run["timeline"]["rows"]]
+    outputs = tab.page.locator("#changes output")
+    assert outputs.all_inner_texts()[1] == rows[-1]
+
+    tab.page.get_by_role("button", name="Whole run").last.click()
+    assert outputs.all_inner_texts() == [rows[0], rows[-1]]
+    assert tab.page.locator("#changes .fall").count() >= 8
+    tab.page.get_by_role("button", name="Show the first 12").click()
+    assert tab.page.locator("#changes .fall").count() == len(run["timeline"]["series"])
+    assert re.search("Came: .*x7", text_of(tab, "#changes .note[role=status]"))
+
+    later = tab.page.locator("#changes input[type=range]").last
+    later.focus()
+    tab.page.keyboard.press("ArrowLeft")
+    assert outputs.all_inner_texts()[1] == rows[-2]
+
+    tab.page.get_by_role("button", name="Previous alarm").click()
+    assert "around the alarm at row" in text_of(tab, "#changes .note[role=status]")
+
+
+def test_ranks_tell_who_is_where(tab):
+    tab.open(page_of("drift"))
+    tab.page.locator("#ranks .bump-marks text").first.hover()
+    assert re.search(r"rank \d+ now", tip(tab, "ranks"))
+
+
+def test_drift_says_what_moved(tab):
+    tab.open(page_of("drift"))
+    said = text_of(tab, "#drift")
+    assert re.search(
+        r"Matters and moves x7 mean moved by \+[\d.]+ standard deviations, spread ×", said
+    )
+    assert tab.page.locator("#alarms tbody tr").count() == min(
+        8, len(summary_of("drift")["alarms"])
+    )
+
+
+def test_picture_tells_each_pixel(tab):
+    tab.open(page_of("pixels"))
+    hover(tab, "#picture canvas", 0.5 / 28, 0.5 / 28)
+    assert re.match(r"p0 line 1, column 1 importance", tip(tab, "picture"))
+    tab.page.locator("#picture canvas").focus()
+    tab.page.keyboard.press("ArrowRight")
+    assert re.match(r"p1 line 1, column 2 importance", tip(tab, "picture"))
+
+
+def column(tab, place):
+    cells = tab.page.locator(f"#features tbody td:nth-child({place})")
+    return [text.strip() for text in cells.all_inner_texts()]
+
+
+def test_table_sorts_filters_and_exports(tab, tmp_path):
+    tab.open(page_of("awkward names"))
+    now = summary_of("awkward names")["now"]
+    assert column(tab, 1) == [str(rank) for rank in sorted(now["rank"])]
+    tab.page.locator("#features th button", has_text=re.compile("^feature$")).click()
+    shown = column(tab, 2)
+    assert shown == sorted(shown)
+    tab.page.locator("#features th button", has_text=re.compile("^feature$")).click()
+    assert column(tab, 2) == shown[::-1]
+    tab.page.get_by_label("Filter features by name").fill("HÖHE")
+    assert column(tab, 2) == ['höhe, in "m"']
+
+    with tab.page.expect_download() as started:
+        tab.page.get_by_role("button", name="Export CSV").click()
+    started.value.save_as(tmp_path / "saved.csv")
+    with (tmp_path / "saved.csv").open(encoding="utf-8", newline="") as file:
+        saved = list(csv.DictReader(file))
+    assert [row["name"] for row in saved] == now["name"]
+    assert [float(row["importance"]) for row in saved] == now["importance"]
+
+
+def test_keyboard_stays_where_it_was_after_a_pick(tab):
+    tab.open(page_of("drift"))
+    for buttons in (
+        "#features tbody button",
+        "#features th button",
+        "#changes .fall button",
+        ".chip",
+    ):
+        tab.page.locator(buttons).nth(1).focus()
+        tab.page.keyboard.press("Enter")
+        assert tab.page.evaluate("one => document.activeElement.matches(one)", buttons), buttons
+
+
+def test_keyboard_reaches_all_that_can_be_done(tab):
+    tab.open(page_of("drift"))
+    reached = []
+    for _ in range(150):
+        tab.page.keyboard.press("Tab")
+        reached.append(
+            tab.page.evaluate(
+                """() => { const one = document.activeElement;
+                     return [one.closest("section")?.id ?? "", one.tagName,
+                             one.getAttribute("aria-label") || one.innerText]; }"""
+            )
+        )
+        if reached[-1][1] == "BODY":
+            break
+    wanted = [
+        ("importance", "INPUT", "Search features"),
+        ("importance", "BUTTON", "Remove"),
+        ("importance", "DIV", "Importance over time"),
+        ("members", "CANVAS", "features over rows"),
+        ("changes", "INPUT", "from row"),
+        ("features", "INPUT", "Filter"),
+        ("features", "BUTTON", "Export CSV"),
+        ("features", "BUTTON", "importance"),
+        ("features", "BUTTON", "x7"),
+    ]
+    for panel, tag, said in wanted:
+        assert any(p == panel and t == tag and said in (s or "") for p, t, s in reached), said
