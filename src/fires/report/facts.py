@@ -49,7 +49,9 @@ class Facts:
             Whether anything has changed.
         """
         before = self.known, self._is_held, self.updated
-        for _ in range(2):  # a run may end after its facts are read and before the lock is looked at
+        for _ in range(
+            2
+        ):  # a run may end after its facts are read and before the lock is looked at
             try:
                 self.known = SavedRun(self._folder).facts
             except InputError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from fires.report.spans import Numbers, Whole
 _MOST, _MOST_DRIFT = 2_000, 500
 _AGO = 0.1  # of the run: so long ago is the rank that the present one is held against
 _REACH = NormalDist().inv_cdf(0.975)
+
+Places: TypeAlias = npt.NDArray[np.signedinteger[Any]]
+Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 
 
 class Features:
@@ -59,9 +62,9 @@ class Features:
         if shots:
             self._know(shots[-1].places, shots[-1].importance, shots[-1].uncertainty)
             self.rank[shots[-1].places] = shots[-1].rank
-        batch, *known = records.known
+        batch, places, importance, uncertainty = records.known
         if not shots or batch > shots[-1].index:
-            self._know(*known)
+            self._know(places, importance, uncertainty)
         if result.numbers:
             self.rank, self.importance, self.uncertainty = (
                 result.numbers[name] for name in ("rank", "importance", "uncertainty")
@@ -69,7 +72,7 @@ class Features:
         old = [shot for shot in shots if shot.rows <= (1.0 - _AGO) * records.n_rows]
         self.before = old[-1] if old else None
 
-    def _know(self, places: Whole, importance: Numbers, uncertainty: Numbers) -> None:
+    def _know(self, places: Places, importance: Floats, uncertainty: Floats) -> None:
         self.importance[places], self.uncertainty[places] = importance, uncertainty
 
     @cached_property
@@ -88,7 +91,8 @@ class Features:
             known.
         """
         reach = NormalDist().inv_cdf(1.0 - 0.025 / max(len(self._names), 1))
-        return np.abs(self.importance) > reach * self.uncertainty
+        is_above: npt.NDArray[np.bool_] = np.abs(self.importance) > reach * self.uncertainty
+        return is_above
 
     def by_interest(self) -> Whole:
         """Those with a course over time: the selected ones by rank, then by their greatest ever.

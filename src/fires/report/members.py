@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,10 +10,10 @@ from fires.report.spans import Numbers, Whole, width_of
 from fires.report.steps import Block
 
 _MOST_FEATURES = 2_000
-_NONE = np.empty(0, dtype=np.int64)
 
 
-class Span(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Span:
     """Batches that follow each other.
 
     Parameters
@@ -26,12 +26,12 @@ class Span(NamedTuple):
         The sum of those of its importances that were written down, and how many were.
     """
 
-    n_batches: int = 0
-    row: int = 0
-    places: Whole = _NONE
-    count: Whole = _NONE
-    total: Numbers = _NONE.astype(np.float64)
-    n_known: Whole = _NONE
+    n_batches: int
+    row: int
+    places: Whole
+    count: Whole
+    total: Numbers
+    n_known: Whole
 
     def then(self, later: Span) -> Span:
         """One span of this one and the next.
@@ -39,24 +39,21 @@ class Span(NamedTuple):
         Parameters
         ----------
         later : Span
-            The next one. It may name a feature several times: that adds up.
+            The next one.
 
         Returns
         -------
         Span
-            With each feature once; if there are very many, with those that were selected most.
+            If there are very many features, with those that were selected most.
         """
-        places, which = np.unique(np.append(self.places, later.places), return_inverse=True)
-        sums = [
-            np.bincount(which, np.append(mine, more), len(places))
-            for mine, more in zip(self[3:], later[3:], strict=True)
-        ]
-        if len(places) > _MOST_FEATURES:
-            most = np.sort(np.argsort(-sums[0], kind="stable")[:_MOST_FEATURES])
-            places, sums = places[most], [of[most] for of in sums]
-        count, total, n_known = sums
-        whole = count.astype(np.int64), total, n_known.astype(np.int64)
-        return Span(self.n_batches + later.n_batches, later.row, places, *whole)
+        return _span(
+            self.n_batches + later.n_batches,
+            later.row,
+            np.append(self.places, later.places),
+            np.append(self.count, later.count),
+            np.append(self.total, later.total),
+            np.append(self.n_known, later.n_known),
+        )
 
 
 class Members:
@@ -95,7 +92,7 @@ class Members:
             if (first + begin) % self._width:
                 self.spans[-1] = self.spans[-1].then(piece)
             else:
-                self.spans.append(Span().then(piece))
+                self.spans.append(piece)
 
     def _join(self) -> None:
         self._width *= 2
@@ -126,6 +123,23 @@ class Members:
         return share, importance
 
 
+def _span(
+    n_batches: int, row: int, places: Whole, count: Whole, total: Numbers, n_known: Whole
+) -> Span:
+    """A span of features that may be named several times: that adds up."""
+    each, which = np.unique(places, return_inverse=True)
+    count, n_known = (_sums(which, of, len(each)).astype(np.int64) for of in (count, n_known))
+    total = _sums(which, total, len(each))
+    if len(each) > _MOST_FEATURES:
+        most = np.sort(np.argsort(-count, kind="stable")[:_MOST_FEATURES])
+        each, count, total, n_known = each[most], count[most], total[most], n_known[most]
+    return Span(n_batches, row, each, count, total, n_known)
+
+
+def _sums(which: Whole, values: Whole | Numbers, n: int) -> Numbers:
+    return np.bincount(which, values, n).astype(np.float64)
+
+
 def _piece(block: Block, begin: int, end: int) -> Span:
     """Some batches of a block, from one to before another."""
     first = int(np.searchsorted(block.starts, begin, "right")) - 1
@@ -136,7 +150,7 @@ def _piece(block: Block, begin: int, end: int) -> Span:
     known = slice(*np.searchsorted(block.known.batches, [begin, end]).tolist())
     importance = block.known.importance[known]
     is_known = ~np.isnan(importance)
-    return Span(
+    return _span(
         end - begin,
         int(block.rows[end - 1]),
         np.concatenate([*here, block.known.places[known]]),

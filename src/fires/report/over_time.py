@@ -31,12 +31,12 @@ def scores(records: Records, facts: Mapping[str, Any]) -> dict[str, Any]:
         ``rows``, ``n_rows``, ``name``, ``series``, ``total`` and ``beaten``.
     """
     name, spans = records.score, records.scores
-    total = records.total_scores()
+    total: dict[str, dict[str, float | None]] = records.total_scores()
     baselines = facts.get("baselines") or {}
     if "scores" in facts:  # the run has ended
         who = {SELECTED: facts["scores"]} | {of: one["scores"] for of, one in baselines.items()}
         known = {score: None for one in who.values() for score in one}
-        total = {score: {of: _number(one.get(score)) for of, one in who.items()} for score in known}
+        total = {score: {of: one.get(score) for of, one in who.items()} for score in known}
     return {
         "rows": spans.rows.tolist(),
         "n_rows": spans.n_rows.tolist(),
@@ -45,8 +45,7 @@ def scores(records: Records, facts: Mapping[str, Any]) -> dict[str, Any]:
             who: _extent(spans, f"{who} {name}") for who in records.who if f"{who} {name}" in spans
         },
         "total": {
-            score: dict(zip(of, rounded(list(of.values())), strict=True))
-            for score, of in total.items()
+            score: {who: rounded(value) for who, value in of.items()} for score, of in total.items()
         },
         "beaten": {of: one["beaten"] for of, one in baselines.items() if one.get("beaten")},
     }
@@ -79,7 +78,7 @@ def stability(records: Records, facts: Mapping[str, Any]) -> dict[str, Any]:
         **_extent(spans, "stability"),
         "low": rounded(intervals[:, 1]),
         "high": rounded(intervals[:, 2]),
-        "total": rounded(_number(facts.get("stability", spans.total("stability")))),
+        "total": rounded(facts.get("stability", spans.total("stability"))),
         "now": None if now[0] is None else now,
     }
 
@@ -144,7 +143,3 @@ def _extent(spans: Spans, name: str) -> dict[str, Any]:
         "min": rounded(spans.least(name)),
         "max": rounded(spans.greatest(name)),
     }
-
-
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else value

@@ -107,7 +107,7 @@ class Records:
         first = next(iter(self.score_names), None)
         return next((name for name in SCORES if name in self.score_names), first)
 
-    def total_scores(self) -> dict[str, dict[str, float]]:
+    def total_scores(self) -> dict[str, dict[str, float | None]]:
         """Means over all rows, by score and by who predicts; only of scores of which that is exact.
 
         Returns

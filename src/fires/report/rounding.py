@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 _DIGITS = 4
+_SMALL = 1e-15
 
 
-def rounded(values: npt.ArrayLike, digits: int = _DIGITS) -> Any:
+def rounded(values: npt.ArrayLike | None, digits: int = _DIGITS) -> Any:
     """Numbers with few significant digits, as JSON has them.
 
     A number half-way between two goes away from zero, also if it misses the middle by the last bits
@@ -19,7 +20,7 @@ def rounded(values: npt.ArrayLike, digits: int = _DIGITS) -> Any:
     Parameters
     ----------
     values : array-like of float
-        Numbers of any shape.
+        Numbers of any shape; None counts as NaN.
     digits : int
         How many digits stay.
 
@@ -35,14 +36,18 @@ def rounded(values: npt.ArrayLike, digits: int = _DIGITS) -> Any:
     >>> rounded(2 / 3)
     0.6667
     """
-    given = np.asarray(values, dtype=np.float64)
-    is_number = np.isfinite(given)
-    size = np.abs(np.where(is_number, given, 0.0))
-    with np.errstate(divide="ignore"):
-        places = digits - 1 - np.floor(np.log10(size))
-    places = np.clip(np.where(size > 0.0, places, 0.0), -300, 300)
-    # Times and by powers above 1 only: those are exact, as far as numbers of everyday go.
+    shape = np.shape(values)
+    given = np.asarray(values, dtype=np.float64).ravel()  # None is NaN
+    size = np.abs(given)
+    is_everyday = (size > _SMALL) & (size < 1.0 / _SMALL)
+    size = np.where(is_everyday, size, 1.0)
+    places = digits - 1 - np.floor(np.log10(size))
+    # Times and by powers above 1 only: these are exact, for numbers of everyday.
     up, down = 10.0 ** np.maximum(places, 0.0), 10.0 ** np.maximum(-places, 0.0)
     whole = np.floor(size / down * up * (1.0 + 1e-11) + 0.5)
-    result = np.copysign(whole / up * down, given)
-    return np.where(is_number, result + 0.0, None).tolist()
+    result = np.copysign(whole / up * down, given).astype(object)
+    result[given == 0.0] = 0.0
+    result[~np.isfinite(given)] = None
+    for place in np.flatnonzero(~is_everyday & (given != 0.0) & np.isfinite(given)).tolist():
+        result[place] = float(f"{given[place]:.{digits}g}")
+    return result.reshape(shape).tolist()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,8 @@ _FAIR_ROWS = 2_000  # a mean of fewer says little
 Small = npt.NDArray[np.float32]
 
 
-class Snapshot(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Snapshot:
     """All features after a batch, or the first by rank.
 
     Parameters
@@ -34,8 +36,9 @@ class Snapshot(NamedTuple):
         Of each.
     rank : ndarray of int
         Of each; 1 is the best.
-    mean, deviation : ndarray or None
-        Of its last rows, where columns are standardised.
+    moments : ndarray (2, n_features)
+        Mean and standard deviation of the last rows of each; empty where columns are not
+        standardised.
     """
 
     index: int
@@ -44,8 +47,7 @@ class Snapshot(NamedTuple):
     importance: Small
     uncertainty: Small
     rank: npt.NDArray[np.int32]
-    mean: Numbers | None
-    deviation: Numbers | None
+    moments: Numbers
 
 
 class Snapshots:
@@ -102,6 +104,9 @@ def _snapshot(path: Path) -> Snapshot:
     if rank is None:  # of an earlier version
         rank = np.empty(len(importance), dtype=np.int32)
         rank[np.argsort(-np.abs(importance), kind="stable")] = np.arange(1, len(importance) + 1)
+    moments = np.empty((2, 0))
+    if "mean" in arrays:
+        moments = np.array([arrays["mean"], arrays["deviation"]], dtype=np.float64)
     return Snapshot(
         int(facts["index"]),
         int(facts["rows"]),
@@ -109,8 +114,7 @@ def _snapshot(path: Path) -> Snapshot:
         importance,
         arrays["uncertainty"].astype(np.float32),
         rank,
-        arrays.get("mean"),
-        arrays.get("deviation"),
+        moments,
     )
 
 
@@ -215,7 +219,7 @@ def then_and_now(shots: Sequence[Snapshot]) -> tuple[Snapshot, Snapshot] | None:
         The first of 2,000 rows or more, or else the first of all, and the last; None if that is
         the same, or if they do not tell where columns are.
     """
-    told = [shot for shot in shots if shot.mean is not None and shot.deviation is not None]
+    told = [shot for shot in shots if shot.moments.size]
     fair = next((shot for shot in told if shot.rows >= _FAIR_ROWS), told[0] if told else None)
     return (fair, told[-1]) if fair is not None and fair is not told[-1] else None
 
@@ -237,14 +241,13 @@ def drift(then: Snapshot, now: Snapshot) -> tuple[Whole, Numbers, Numbers]:
     spread : ndarray
         Their deviation now, as a multiple of that of then.
     """
-    assert then.mean is not None and now.mean is not None
-    assert then.deviation is not None and now.deviation is not None
     places, a, b = np.intersect1d(then.places, now.places, True, return_indices=True)
-    shift = now.mean[b] - then.mean[a]
-    both = np.sqrt(0.5 * (now.deviation[b] ** 2 + then.deviation[a] ** 2))
+    (mean_then, sd_then), (mean_now, sd_now) = then.moments[:, a], now.moments[:, b]
+    shift = mean_now - mean_then
+    both = np.sqrt(0.5 * (sd_now**2 + sd_then**2))
     with np.errstate(divide="ignore", invalid="ignore"):
         moved = np.where(shift == 0.0, 0.0, shift / both)
-        spread = np.where(both == 0.0, 1.0, now.deviation[b] / then.deviation[a])
+        spread = np.where(both == 0.0, 1.0, sd_now / sd_then)
     return places.astype(np.int64), moved, spread
 
 
@@ -267,7 +270,8 @@ def evenly(n: int, most: int) -> list[int]:
     >>> evenly(3, 10), evenly(100, 4)
     ([0, 1, 2], [0, 33, 66, 99])
     """
-    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int)).tolist()
+    places = np.linspace(0, n - 1, min(n, most)).round().astype(int)
+    return [int(place) for place in np.unique(places)]
 
 
 def _over_time(shots: Sequence[Snapshot], places: Whole, what: str) -> Numbers:

@@ -136,7 +136,9 @@ class Spans:
             NaN where it has no number.
         """
         sums, weights = self._series[name][:2, : self.n_spans]
-        return np.divide(sums, weights, out=np.full(len(sums), np.nan), where=weights > 0.0)
+        means = np.full(len(sums), np.nan)
+        np.divide(sums, weights, out=means, where=weights > 0.0)
+        return means
 
     def total(self, name: str) -> float:
         """The mean of a series over all batches.

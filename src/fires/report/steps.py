@@ -146,10 +146,19 @@ def read_block(follower: Follower, block: bytes) -> Block:
     whole, number = pl.Int64, pl.Float64
     alarm = {"row": whole, "batch": whole, "feature": whole, "strength": number}
     schema: dict[str, Any] = {
-        "index": whole, "rows": whole, "n_rows": whole, "stability": number,
-        "seconds_select": number, "seconds_train": number, "missing": whole,
-        "waited": pl.Boolean, "selected": places, "came": places,
-        "importance": numbers, "uncertainty": numbers, "alarms": pl.List(pl.Struct(alarm)),
+        "index": whole,
+        "rows": whole,
+        "n_rows": whole,
+        "stability": number,
+        "seconds_select": number,
+        "seconds_train": number,
+        "missing": whole,
+        "waited": pl.Boolean,
+        "selected": places,
+        "came": places,
+        "importance": numbers,
+        "uncertainty": numbers,
+        "alarms": pl.List(pl.Struct(alarm)),
     }
     # Which scores and baselines there are differs from run to run, and hardly within one.
     scores: dict[str, None] = {}

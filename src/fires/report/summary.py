@@ -27,11 +27,11 @@ from fires.report.result import Result, read_result
 from fires.report.rounding import rounded
 from fires.report.snapshots import Snapshots, ranks, timeline
 from fires.report.steps import read_block
-from fires.report.wording import NOTHING_YET, Change, Sentence, sentence
+from fires.report.wording import Change, Sentence, sentence
 
 VERSION = 1
 _DOUBT = ("column", "kind", "why")
-_CHANGE = ("came", "left", "before", "after")
+_MOST_PIXELS = 50_000
 
 
 def summarise(folder: Path, shape: tuple[int, int] | None = None) -> dict[str, Any]:
@@ -102,17 +102,25 @@ class Summary:
         if self._facts.known.get("id") != before or self._steps.is_other():
             self._begin()
             changed = True
-        if not self._names:
+        if not self._records.n_batches:
             self._names = self._read_names()
             self._records = Records(len(self._names))
         if self._names:
-            for block in self._steps.blocks():
-                self._records.add(read_block(self._steps, block))
-                changed = True
+            changed |= self._read_records()
         changed |= self._snapshots.refresh() | self._bad.refresh()
         if changed:
             ended = self._facts.has_ended and bool(self._names)
             self._result = read_result(self._folder, self._names) if ended else Result()
+        return changed
+
+    def _read_records(self) -> bool:
+        changed = False
+        try:
+            for block in self._steps.blocks():
+                self._records.add(read_block(self._steps, block))
+                changed = True
+        except IndexError:
+            raise InputError(f"{self._folder}: its files are not of one run") from None
         return changed
 
     def _read_names(self) -> list[str]:
@@ -188,12 +196,13 @@ class Summary:
 
     def _counts(self, above_noise: Any) -> dict[str, Any]:
         records, result, facts = self._records, self._result, self._facts.known
-        n_above = None if above_noise is None else int(np.sum(above_noise == True))  # noqa: E712
-        if result.n_features is None:
+        # As the user counts them, at the end: a column of several features is one.
+        n_features, n_selected = result.n_features, result.n_selected
+        n_above = result.n_above_noise
+        if n_features is None:
             n_features, n_selected = len(self._names), len(records.stays.selected)
-        else:
-            n_features, n_selected = result.n_features, result.n_selected
-            n_above = result.n_above_noise
+            if above_noise is not None and records.n_batches:
+                n_above = int(above_noise.sum())
         return {
             "rows": records.n_rows,
             "batches": records.n_batches,
@@ -207,10 +216,15 @@ class Summary:
         }
 
     def _sentence(self, counts: dict[str, Any], stability: float | None) -> Sentence:
-        if not counts["batches"]:
-            return NOTHING_YET
-        numbers = counts["features"], counts["selected"], counts["above_noise"]
-        return sentence(*numbers, self._change(), stability, has_ended=self._facts.has_ended)
+        return sentence(
+            counts["batches"],
+            counts["features"],
+            counts["selected"],
+            counts["above_noise"],
+            self._change(),
+            stability,
+            has_ended=self._facts.has_ended,
+        )
 
     def _change(self) -> Change | None:
         """The last change of the selected set that lasted, as far as it is still true."""
@@ -229,28 +243,23 @@ class Summary:
 
     def _alarms(self) -> list[dict[str, Any]]:
         told = {
-            one["batch"]: {name: one[name] for name in _CHANGE if name in one}
+            one["batch"]: _change_row(one)
             for one in self._facts.known.get("alarms") or []
             if one["feature"] is None
         }
         found = []
         for alarm in self._records.alarms:
             place = alarm["feature"]
-            strength = alarm["strength"]
-            found.append(
-                alarm
-                | {
-                    "feature": None if place is None else self._names[place],
-                    "place": place,
-                    "strength": None if strength is None else rounded(strength),
-                }
-                | (told.get(alarm["batch"], {}) if place is None else {})
-            )
+            row = alarm | {"place": place, "strength": rounded(alarm["strength"])}
+            if place is None:
+                found.append(row | told.get(alarm["batch"], {}))
+            else:
+                found.append(row | {"feature": self._names[place]})
         return found
 
     def _picture(self, features: Features) -> dict[str, Any] | None:
         shape = self._shape
-        if shape is None or shape[0] * shape[1] != len(self._names):
+        if shape is None or not 0 < shape[0] * shape[1] == len(self._names) <= _MOST_PIXELS:
             return None
         return {
             "shape": shape,
@@ -270,3 +279,12 @@ class Summary:
             "bad": self._bad.as_dict(),
             "waited": records.n_waited,
         }
+
+
+def _change_row(alarm: dict[str, Any]) -> dict[str, Any]:
+    """What an alarm was followed by, as far as it is told."""
+    found: dict[str, Any] = {name: alarm[name] for name in ("came", "left") if name in alarm}
+    for name in ("before", "after"):
+        if name in alarm:
+            found[name] = {score: rounded(value) for score, value in alarm[name].items()}
+    return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TypeAlias
 
 Sentence: TypeAlias = list[str | dict[str, str]]
@@ -33,6 +32,7 @@ class Change:
 
 
 def sentence(
+    n_batches: int,
     n_features: int,
     n_selected: int,
     n_above_noise: int | None,
@@ -45,6 +45,8 @@ def sentence(
 
     Parameters
     ----------
+    n_batches : int
+        How many batches were learnt from.
     n_features, n_selected : int
         How many features there are, and how many are selected.
     n_above_noise : int or None
@@ -63,19 +65,20 @@ def sentence(
     Examples
     --------
     >>> change = Change(1_200_000, ["amount"], ["age"])
-    >>> sentence(340, 20, 12, change, 0.98, has_ended=True)
+    >>> sentence(15_000, 340, 20, 12, change, 0.98, has_ended=True)
     ['12 of 340 features carry the target; since row 1.2 M ', {'feature': 'amount'},
      ' has replaced ', {'feature': 'age'}, '; stability 0.98.']
     """
+    if not n_batches:
+        return ["No row has been read yet."]
     parts: Sentence = [_carrying(n_features, n_selected, n_above_noise, has_ended)]
-    if n_selected < n_features:
-        parts += ["; ", *_since(change, n_selected)]
+    if n_batches == 1:
+        parts.append(" after one batch")
+    elif n_selected < n_features:
+        parts += ["; ", *_since(change, n_selected, has_ended)]
     if stability is not None:
         parts.append(f"; stability {stability:.2f}")
     return _joined([*parts, "."])
-
-
-NOTHING_YET: Sentence = ["No row has been read yet."]
 
 
 def row_text(row: int) -> str:
@@ -120,10 +123,10 @@ def _carrying(n_features: int, n_selected: int, n_above: int | None, has_ended: 
     return f"{n_above:,} {of_all} {'carries' if n_above == 1 else 'carry'} the target"
 
 
-def _since(change: Change | None, n_selected: int) -> Sentence:
+def _since(change: Change | None, n_selected: int, has_ended: bool) -> Sentence:
     """Since when the set is what it is."""
     if change is None:
-        return ["the selected set still changes"]
+        return [f"the selected set {'changed until the end' if has_ended else 'still changes'}"]
     since = f"since row {row_text(change.row)}"
     if not change.came and not change.left:
         same = "feature has" if n_selected == 1 else f"{n_selected:,} features have"
@@ -152,6 +155,9 @@ def _named(names: Sequence[str]) -> Sentence:
 def _joined(parts: Sentence) -> Sentence:
     """The same with texts that follow each other made one."""
     joined: Sentence = []
-    for is_text, some in groupby(parts, lambda part: isinstance(part, str)):
-        joined += ["".join(map(str, some))] if is_text else list(some)
+    for part in parts:
+        if isinstance(part, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += part
+        else:
+            joined.append(part)
     return joined
