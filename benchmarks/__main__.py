@@ -24,6 +24,7 @@ PARTS = (
     "river",
     "brokers",
     "durable",
+    "live",
     "report",
 )
 

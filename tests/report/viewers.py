@@ -60,7 +60,9 @@ class Viewer:
 
     def events(self):
         """The data of each event, until the server ends them."""
+        deadline = time.monotonic() + PATIENCE  # there are signs of life in between
         while line := self.answer.readline():
+            assert time.monotonic() < deadline
             if line.startswith(b"data: "):
                 yield json.loads(line.removeprefix(b"data: "))
 

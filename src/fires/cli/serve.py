@@ -7,14 +7,17 @@ import os
 import re
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
 import click
 
 from fires.cli import options
+from fires.cli.logs import logs
 from fires.cli.report import as_shape, features_of
+from fires.cli.startup import quick_imports
 from fires.cli.text import printable, say
 from fires.core.errors import InputError
 from fires.core.optional import require
@@ -27,7 +30,7 @@ Examples:
 """
 _PORT = 8765
 _POLITE = 10
-_LONGEST = 20.0
+_LONGEST = 60.0
 
 
 @click.command("serve", epilog=_EXAMPLES)
@@ -60,24 +63,36 @@ def command(
 
     Ends with Ctrl-C.
     """
-    from fires.report.live import listen, serve
-    from fires.report.live_access import Access
+    with quick_imports():
+        import fires.report.summary  # noqa: F401
+        from fires.report.live import listen, serve
+        from fires.report.live_access import Access
 
-    if not click.get_current_context().meta.get("fires.debug"):
-        logging.disable()  # names and data are for those who may look
-    with suppress(OSError, AttributeError):
-        os.nice(_POLITE)  # whoever looks must not slow down the run, which may want all cores
     pixels = as_shape(shape, features_of(runs))
     listener = listen(host, port)
     access = Access.to(listener, host)
     names = ", ".join(map(str, runs))
 
     def ready() -> None:
-        click.echo(printable(f"{names} is shown on {access.url} (Ctrl-C ends this)"))
+        with suppress(OSError, AttributeError):
+            os.nice(_POLITE)  # whoever looks must not slow down the run, which may want all cores
+        click.echo(printable(f"showing {names} on {access.url} (Ctrl-C ends this)"))
         sys.stdout.flush()
 
-    with listener:
+    debug = click.get_current_context().meta.get("fires.debug")
+    with logs("debug") if debug else _silence(), listener:
         serve(runs, listener, access, shape=pixels, ready=ready, attached=attached)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Log nothing: names and data are for those who may look, and a terminal is for all."""
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 class LivePage:

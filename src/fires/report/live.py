@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import socket
@@ -22,7 +23,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fires.core.errors import InputError
 from fires.core.optional import require
-from fires.evaluation.saved_run import SavedRun
 from fires.report.live_access import HEADERS, Access
 
 if TYPE_CHECKING:
@@ -38,8 +38,10 @@ _LEAST_PAUSE, _MOST_PAUSE, _TIMES = 1.0, 30.0, 20.0
 of a core at most."""
 _HEARTBEAT = 15.0
 _RETRY = b"retry: 2000\n\n"  # milliseconds after which a browser asks again
-_GRACE = 0.5
-_LAST_WORD = 3.0
+_GRACE, _LAST_WORD, _LAST_READING = 0.5, 3.0, 30.0
+"""Seconds that viewers have to take what was sent: when told to end, and when the run has ended;
+and that the reading of that end may take."""
+_LOG = logging.getLogger("fires")
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -120,8 +122,6 @@ def serve(
     require("starlette", "fires serve", extra="serve")
     from fires.report.summary import Summary
 
-    for folder in folders:
-        SavedRun(folder)
     watch = Watch([Summary(folder, shape) for folder in folders])
 
     class Server(uvicorn.Server):  # type: ignore[misc, name-defined]
@@ -252,8 +252,8 @@ class Watch:
             Whether they are shown first how the runs have ended.
         """
         if last_word and self._viewers:
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._read_once_more(), _LAST_WORD)
+            with suppress(asyncio.TimeoutError, LookupError):
+                await asyncio.wait_for(self._read_once_more(), _LAST_READING)
         for viewer in self._viewers:
             viewer.leave()
         tasks = [viewer.task for viewer in self._viewers if viewer.task is not None]
@@ -272,9 +272,10 @@ class Watch:
             await asyncio.sleep(max(self._due - time.monotonic(), 0.01))
 
     async def _read_once_more(self) -> None:
-        if self._reading is not None:
+        if self._reading is not None:  # it may have begun before the end
             await asyncio.shield(self._reading)
-        await self._read()
+        self._due = 0.0
+        await self.latest()
 
     async def _read(self) -> None:
         """Read what is new, in a thread, and pass it on."""
@@ -289,8 +290,7 @@ class Watch:
                 for viewer in self._viewers:
                     viewer.put(event)
         finally:
-            pause = min(max(_LEAST_PAUSE, _TIMES * seconds), _MOST_PAUSE)
-            self._due, self._reading = time.monotonic() + pause, None
+            self._due, self._reading = time.monotonic() + pause_after(seconds), None
 
     def _read_now(self) -> tuple[dict[str, Any] | None, bytes | None, float]:
         """Data and text if anything is new, and the seconds of the processor that it took."""
@@ -298,15 +298,38 @@ class Watch:
 
         started, changed = time.thread_time(), False
         data, text = None, None
-        # A folder may be replaced or removed at any time. What was read of it stays, and it is
-        # tried again.
-        with suppress(OSError, ValueError, LookupError, TypeError):
+        try:
             for summary in self._summaries:
                 changed |= summary.refresh()
             if changed or not self._text:
                 data = page_data([summary.as_dict() for summary in self._summaries])
                 text = as_json(data)
+        except Exception:
+            # A folder may be replaced, damaged or removed at any time. What was read of it stays on
+            # the page, and it is tried again.
+            _LOG.exception("a run cannot be read")
         return data, text, time.thread_time() - started
+
+
+def pause_after(seconds: float) -> float:
+    """How long to wait before the runs are read again.
+
+    Parameters
+    ----------
+    seconds : float
+        What the last reading took of the processor.
+
+    Returns
+    -------
+    float
+        Seconds.
+
+    Examples
+    --------
+    >>> pause_after(0.002), pause_after(0.4), pause_after(60.0)
+    (1.0, 8.0, 30.0)
+    """
+    return min(max(_LEAST_PAUSE, _TIMES * seconds), _MOST_PAUSE)
 
 
 class _Viewer:
@@ -396,14 +419,14 @@ class LiveApp:
 
         from fires.report.page import content_policy, page
 
-        if request.url.path == "/favicon.ico":  # browsers ask for it, and complain
+        if request.scope["path"] == "/favicon.ico":  # browsers ask for it, and complain
             return Response(status_code=204)
-        if request.url.path == "/events":
+        if request.scope["path"] == "/events":
             response = Response(media_type="text/event-stream")
             del response.headers["content-length"]
             return response
         data, text = await self._watch.latest()
-        if request.url.path == "/summary.json":
+        if request.scope["path"] == "/summary.json":
             return Response(text, media_type="application/json")
         policy = {"content-security-policy": content_policy(live=True)}
         text = page(data, live=True).encode(errors="backslashreplace")

@@ -142,7 +142,8 @@ class Access:
             return refused(405, "Nothing can be changed here.", allow=", ".join(_METHODS))
         if not self.knows(request.headers.get("host", "")):
             return refused(421, "This server does not go by that name.")
-        if request.url.path not in PATHS:
+        path = request.scope["path"]
+        if path not in PATHS:
             return refused(404, "There is no such page.")
         if self.token is not None and "token" in request.query_params:
             if not _same(request.query_params["token"], self.token):
@@ -151,7 +152,7 @@ class Access:
         if self.token is not None and not _same(request.cookies.get(self._cookie, ""), self._pass):
             return refused(403, "Open the address that fires serve has printed, with its token.")
         site = request.headers.get("sec-fetch-site", "none")
-        if request.url.path != "/" and site not in ("none", "same-origin"):
+        if path != "/" and site not in ("none", "same-origin"):
             return refused(403, "Other pages may not ask for this.")
         return None
 
@@ -173,7 +174,7 @@ class Access:
         """Take the token out of the address, where it could be seen, and into a cookie."""
         from starlette.responses import Response
 
-        path = request.url.path
+        path = request.scope["path"]
         if request.headers.get("sec-fetch-site") == "cross-site":
             # Of a link on another page, a browser does not take the cookie along to where it is
             # sent on. From a page of this server it does.

@@ -1,0 +1,178 @@
+"""``fires report`` and ``--report``: one file, of any run, and what keeps it from being written."""
+
+import json
+import re
+import signal
+import subprocess
+
+import pytest
+from click.testing import CliRunner
+from tests.report.viewers import FIRES, rows, wait_until
+
+from fires.cli import main
+
+LEARNT = ("--target", "label", "--batch-size", "10", "--keep-doubtful")
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [*map(str, arguments)])
+
+
+def learn(file, out, *more):
+    return run("select", file, *LEARNT, "--out", out, *more)
+
+
+def data_of(path):
+    text = path.read_text(encoding="utf-8")
+    (data,) = re.findall(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', text, re.S)
+    return json.loads(data)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "events.csv"
+    path.write_text(rows(100))
+    return path
+
+
+@pytest.fixture
+def ended(tmp_path, file):
+    assert learn(file, tmp_path / "run").exit_code == 0
+    return tmp_path / "run"
+
+
+def test_it_says_where_the_page_is_and_how_big(ended):
+    result = run("report", ended)
+    path = ended / "report.html"
+    size = f"{path.stat().st_size / 1000:,.0f}"
+    assert result.output == f"written to {path}: {size} KB, to be opened in a browser\n"
+    assert data_of(path)["runs"][0]["run"]["status"] == "ended"
+
+
+def test_several_runs_go_into_one_page_elsewhere(ended, file, tmp_path):
+    learn(file, tmp_path / "other", "--top", "1")
+    path = tmp_path / "both.html"
+    assert run("report", ended, tmp_path / "other", "--out", path).exit_code == 0
+    assert [one["run"]["name"] for one in data_of(path)["runs"]] == ["run", "other"]
+    assert not (ended / "report.html").exists()
+
+
+def test_a_run_that_goes_on_and_one_that_was_killed(tmp_path, file):
+    out = tmp_path / "run"
+    command = [*FIRES, "select", file, *LEARNT, "--follow", "--quiet", "--out", out]
+    child = subprocess.Popen(command)
+    try:
+        steps = out / "steps.jsonl"
+        wait_until(lambda: steps.exists() and len(steps.read_bytes().splitlines()) == 10)
+        assert run("report", out).exit_code == 0
+        seen = data_of(out / "report.html")["runs"][0]
+        assert (seen["run"]["status"], seen["counts"]["batches"]) == ("running", 10)
+    finally:
+        child.kill()
+        child.wait()
+    assert run("report", out).exit_code == 0
+    assert data_of(out / "report.html")["runs"][0]["run"]["status"] == "killed"
+
+
+def test_a_folder_without_a_run_is_one_line(tmp_path):
+    result = run("report", tmp_path)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"Error: {tmp_path} holds no run: it has no run.json; give ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_so_is_a_file_that_cannot_be_written(ended, tmp_path, file_size_limit):
+    before = sorted(ended.iterdir())
+    with file_size_limit(10_000):
+        result = run("report", ended)
+    assert result.exit_code == 2
+    assert result.stderr == f"Error: {ended / 'report.html'}: File too large\n"
+    assert sorted(ended.iterdir()) == before
+    result = run("report", ended, "--out", tmp_path / "none" / "report.html")
+    assert result.exit_code == 2
+    said = f"Error: {tmp_path / 'none' / 'report.html'}: No such file or directory\n"
+    assert result.stderr == said
+
+
+@pytest.mark.parametrize("shape", ["28", "0x28", "28x", "-1x4", "axb", "2x2x2", "²x2"])
+def test_so_is_what_is_no_shape(ended, shape):
+    result = run("report", ended, "--shape", shape)
+    assert result.exit_code == 2
+    assert "is no height and width such as 28x28." in result.stderr
+
+
+def test_a_shape_makes_a_picture_and_has_to_fit(ended):
+    assert run("report", ended, "--shape", "1X2").exit_code == 0
+    assert data_of(ended / "report.html")["runs"][0]["picture"]["shape"] == [1, 2]
+    result = run("report", ended, "--shape", "2x2")
+    assert result.stderr == "Error: --shape 2x2 has 4 pixels, and there are 2 features\n"
+
+
+# fires select --report
+
+
+def test_a_run_ends_with_its_page(tmp_path, file):
+    out = tmp_path / "run"
+    result = learn(file, out, "--report", "--shape", "2x1")
+    assert result.exit_code == 0, result.output
+    assert re.search(rf"\nwritten to {out}/report\.html: \d+ KB, to be opened", result.stdout)
+    seen = data_of(out / "report.html")["runs"][0]
+    assert seen["run"]["status"] == "ended"
+    assert seen["picture"]["shape"] == [2, 1]
+    assert json.loads((out / "run.json").read_bytes())["settings"]["shape"] == "2x1"
+    # A run that takes its place takes the place of its page too.
+    assert learn(file, out, "--overwrite").exit_code == 0
+    assert not (out / "report.html").exists()
+    # Of a run that goes on, the page may be asked for anew.
+    file.write_text(rows(120))
+    assert run("select", "--resume", out, "--report", "--shape", "1x2", "--json").exit_code == 0
+    seen = data_of(out / "report.html")["runs"][0]
+    assert (seen["counts"]["rows"], seen["picture"]["shape"]) == (120, [1, 2])
+
+
+def test_a_shape_that_does_not_fit_is_said_before_the_first_row(tmp_path, file):
+    result = learn(file, tmp_path / "run", "--shape", "28x28")
+    assert result.exit_code == 2
+    assert result.stderr == "Error: --shape 28x28 has 784 pixels, and there are 2 features\n"
+    assert not (tmp_path / "run").exists()
+
+
+def test_json_stays_json(tmp_path, file):
+    result = learn(file, tmp_path / "run", "--report", "--json")
+    assert json.loads(result.stdout)["rows"] == 100
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_run_that_is_ended_early_has_its_page(tmp_path, file, number, code):
+    out = tmp_path / "run"
+    command = [*FIRES, "select", file, *LEARNT, "--follow", "--quiet", "--report", "--out", out]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_until(lambda: (out / "steps.jsonl").exists() or child.poll() is not None)
+    child.send_signal(number)
+    child.communicate(timeout=120)
+    assert child.returncode == code
+    assert data_of(out / "report.html")["runs"][0]["run"]["status"] == "ended early"
+
+
+def test_so_has_one_that_is_ended_by_an_error(tmp_path, file):
+    file.write_text(rows(100) + "1,2\n" * 5)
+    result = learn(file, tmp_path / "run", "--report", "--max-bad", "3")
+    assert result.exit_code == 2
+    seen = data_of(tmp_path / "run" / "report.html")["runs"][0]
+    assert seen["run"]["status"] == "ended early"
+    assert "more than --max-bad 3 allows" in seen["run"]["reason"]
+
+
+def test_no_room_for_the_page_is_one_line_and_loses_nothing(tmp_path, file, file_size_limit):
+    out = tmp_path / "run"
+    with file_size_limit(60_000):  # all the rest is smaller
+        result = learn(file, out, "--report")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"Error: {out / 'report.html'}: File too large; once it can be written, fires report {out} "
+        "does so\n"
+    )
+    assert "the 2 selected features" in result.stdout
+    assert json.loads((out / "run.json").read_bytes())["status"] == "ended"
+    assert run("report", out).exit_code == 0
