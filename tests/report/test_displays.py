@@ -167,7 +167,7 @@ def test_features_can_be_asked_for_by_name():
 
 
 def test_coarse_series_have_points_where_they_are_known():
-    summary = summarise(runs.of_pixels())
+    summary = summarise(runs.of_many_features())
     coarse = next(one for one in summary["timeline"]["series"] if one.get("coarse"))
     drawn = TimelineDisplay.from_run(summary, features=[coarse["name"]])
     (line,) = drawn.lines_

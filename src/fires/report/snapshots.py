@@ -172,9 +172,7 @@ def timeline(shots: Sequence[Snapshot], places: Whole, names: Sequence[str]) -> 
         ``rows`` and ``batches`` of the snapshots, ``coarse``: which of them, and ``series``.
     """
     coarse = evenly(len(shots), _COARSE_POINTS)
-    n_fine = _COARSE
-    if len(shots) > _COARSE_POINTS:
-        n_fine = max(_FINE, _FINE_POINTS // len(shots))
+    n_fine = max(_FINE, _FINE_POINTS // max(len(shots), 1))
     series = []
     for some, which in ((places[:n_fine], None), (places[n_fine:_COARSE], coarse)):
         these = list(shots) if which is None else [shots[place] for place in which]
