@@ -15,8 +15,10 @@ import tempfile
 import time
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks.timing import Row, show, shown
 
@@ -98,9 +100,11 @@ def write_run(run: Path, n_steps: int, n_features: int) -> int:
     with (run / "features.csv").open("w") as file:
         titles = "rank,feature,weight,importance,uncertainty,low,high,above_noise,selected"
         file.write(f"{titles},share_selected\n")
-        for place, value in enumerate(rng.normal(size=n_features).tolist()):
-            ends = f"{value},0.1,{value - 0.196},{value + 0.196},{abs(value) > 0.45}"
-            file.write(f"{place + 1},{names[place]},{abs(value)},{ends},False,0.0\n")
+        values = _importances(np.arange(n_features), rng)
+        order = np.argsort(-np.abs(values))
+        for rank, (place, value) in enumerate(zip(order, values[order].tolist(), strict=True), 1):
+            ends = f"{value},0.0054321,{value - 0.01},{value + 0.01},{abs(value) > 0.03}"
+            file.write(f"{rank},{names[place]},{abs(value)},{ends},False,0.0\n")
     facts = {"status": "ended", "records": VERSION, "fires": "0", "id": "benchmark"}
     facts |= {"started": "2026-01-01T00:00:00+00:00", "settings": {"target": "label"}}
     facts |= {"seconds": 1e-3 * n_steps, "stability": 0.99, "model": "probit"}
@@ -150,15 +154,23 @@ def _write_snapshots(run: Path, n_steps: int, n_features: int, rng: np.random.Ge
     n_kept = min(n_features, 10_000)
     mean = rng.normal(size=n_features)
     for index in range(0, n_steps, stride(n_steps - 1)):
-        features = np.sort(rng.choice(n_features, n_kept, replace=False)).astype(np.int32)
+        # Those of noise are others each time, nearly.
+        some = rng.choice(n_features - n_kept // 2, n_kept // 2, replace=False) + n_kept // 2
+        features = np.append(np.arange(n_kept // 2), np.sort(some)).astype(np.int32)
+        importance = _importances(features, rng).astype(np.float32)
         arrays = {
             "features": features,
-            "importance": rng.normal(size=n_kept).astype(np.float32),
-            "uncertainty": rng.random(n_kept).astype(np.float32),
-            "rank": rng.permutation(n_kept).astype(np.int32) + 1,
+            "importance": importance,
+            "uncertainty": rng.uniform(0.004, 0.006, n_kept).astype(np.float32),
+            "rank": np.argsort(np.argsort(-np.abs(importance))).astype(np.int32) + 1,
             "selected": np.zeros(n_kept, dtype=bool),
             "mean": mean[features] + rng.normal(size=n_kept),
             "deviation": rng.random(n_kept) + 0.5,
         }
         facts = {"records": VERSION, "index": index, "rows": 100 * (index + 1)}
         write_state(run / SNAPSHOTS / f"{index:012d}.safetensors", facts, arrays)
+
+
+def _importances(places: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[np.float64]:
+    """Noise, and a few of the first features that stand out of it."""
+    return rng.normal(size=len(places)) * np.where(places < 50, 0.3, 0.005)

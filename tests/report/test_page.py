@@ -250,6 +250,8 @@ def test_changes_between_any_two_snapshots(tab):
     run = summary_of("drift")
     rows = [f"row {row:,}" for row in run["timeline"]["rows"]]
     outputs = tab.page.locator("#changes output")
+    assert "around the alarm at row" in text_of(tab, "#changes .note[role=status]")
+    tab.page.get_by_role("button", name="Last tenth").click()
     assert outputs.all_inner_texts()[1] == rows[-1]
 
     tab.page.get_by_role("button", name="Whole run").last.click()

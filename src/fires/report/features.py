@@ -171,7 +171,10 @@ class Features:
         pair = then_and_now(self._shots)
         if pair is None:
             return None
-        places, moved, spread = drift(*pair)
+        try:
+            places, moved, spread = drift(*pair)
+        except FileNotFoundError:  # the run has just removed one: there will be another
+            return None
         with np.errstate(divide="ignore"):
             turned = np.abs(np.log(spread))
         return places, moved, spread, np.fmax(np.abs(moved), turned)

@@ -12,7 +12,7 @@ from fires.core.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-_BLOCK = 1 << 21  # larger ones take more memory, and hardly less time
+_BLOCK = 1 << 20  # larger ones take more memory, and hardly less time
 _REMEMBERED = 256
 
 

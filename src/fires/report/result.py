@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from fires.report.following import well_formed
-from fires.report.spans import Numbers, Whole
+from fires.report.spans import Numbers
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,7 +32,7 @@ class Result:
     numbers : dict of str to ndarray (n_features,)
         ``rank``, ``importance`` and ``uncertainty`` of each feature; empty if some columns became
         several features.
-    above_noise, classes : ndarray of object (n_features,) or None
+    above_noise, classes : ndarray (n_features,) or None
         Whether each feature, or its column, is above noise, and for which class it matters most.
     kinds, missing : dict of str to str or float
         What each column holds, and the share of its values that are missing.
@@ -85,25 +84,21 @@ def read_result(folder: Path, names: Sequence[str]) -> Result:
 
 
 def _add_features(result: Result, table: pl.DataFrame) -> None:
-    place = {name: i for i, name in enumerate(table["feature"])}
-    rows = np.array([place.get(column, -1) for column in result.columns])
-    told = table["above_noise"] != ""
+    import polars as pl
+
     result.n_features = len(table)
     result.n_selected = int((table["selected"] == "True").sum())
-    if told.any():
+    columns = pl.DataFrame({"feature": result.columns}, schema={"feature": pl.String})
+    rows = columns.join(table, on="feature", how="left", maintain_order="left")
+    if len(rows) != len(columns):  # names are not told apart: no run writes that
+        return
+    if (table["above_noise"] != "").any():
         result.n_above_noise = int((table["above_noise"] == "True").sum())
-        result.above_noise = _spread(table["above_noise"] == "True", rows)
+        result.above_noise = (rows["above_noise"] == "True").fill_null(False).to_numpy()
     if "class" in table.columns:
-        result.classes = _spread(table["class"], rows)
-    if not result.groups and (rows >= 0).all():
-        result.numbers = {
-            name: table[name].to_numpy().astype(np.float64)[rows] for name in _NUMBERS
-        }
-
-
-def _spread(values: pl.Series, rows: Whole) -> npt.NDArray[Any]:
-    """The values of rows of a table, for features; None for those that have no row."""
-    return np.array([*values.to_list(), None], dtype=object)[rows]
+        result.classes = rows["class"].to_numpy()
+    if not result.groups and not rows["rank"].has_nulls():
+        result.numbers = {name: rows[name].to_numpy() for name in _NUMBERS}
 
 
 def _add_groups(result: Result, names: Sequence[str], columns: Sequence[str]) -> None:

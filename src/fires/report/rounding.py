@@ -36,8 +36,8 @@ def rounded(values: npt.ArrayLike | None, digits: int = _DIGITS) -> Any:
     >>> rounded(2 / 3)
     0.6667
     """
-    shape = np.shape(values)
-    given = np.asarray(values, dtype=np.float64).ravel()  # None is NaN
+    table = np.asarray(values, dtype=np.float64)  # None is NaN
+    given = table.ravel()
     size = np.abs(given)
     is_everyday = (size > _SMALL) & (size < 1.0 / _SMALL)
     size = np.where(is_everyday, size, 1.0)
@@ -50,4 +50,4 @@ def rounded(values: npt.ArrayLike | None, digits: int = _DIGITS) -> Any:
     result[~np.isfinite(given)] = None
     for place in np.flatnonzero(~is_everyday & (given != 0.0) & np.isfinite(given)).tolist():
         result[place] = float(f"{given[place]:.{digits}g}")
-    return result.reshape(shape).tolist()
+    return result.reshape(table.shape).tolist()

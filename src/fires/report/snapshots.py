@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from fires.evaluation.recording import read_snapshot, snapshots
 from fires.report.rounding import rounded
 from fires.report.spans import Numbers, Whole
 
-_FINE, _COARSE = 100, 2_000
-_COARSE_POINTS = 10
+# What a page of less than 1 MB, and of less than 300 KB for an ordinary run, has room for:
+_FINE, _FINE_POINTS = 30, 4_000
+_COARSE, _COARSE_POINTS = 2_000, 8
 _RANKED, _TOP, _MOST_RANKS = 40, 10, 20
 _FAIR_ROWS = 2_000  # a mean of fewer says little
 
@@ -36,9 +38,10 @@ class Snapshot:
         Of each.
     rank : ndarray of int
         Of each; 1 is the best.
-    moments : ndarray (2, n_features)
-        Mean and standard deviation of the last rows of each; empty where columns are not
-        standardised.
+    path : Path
+        Its file.
+    has_moments : bool
+        Whether it tells where columns are: not where they are not standardised.
     """
 
     index: int
@@ -47,7 +50,19 @@ class Snapshot:
     importance: Small
     uncertainty: Small
     rank: npt.NDArray[np.int32]
-    moments: Numbers
+    path: Path
+    has_moments: bool
+
+    @cached_property
+    def moments(self) -> Numbers:
+        """Mean and standard deviation of the last rows of each feature, read when asked for.
+
+        Returns
+        -------
+        ndarray (2, n_features)
+        """
+        _, arrays = read_snapshot(self.path)
+        return np.array([arrays["mean"], arrays["deviation"]], dtype=np.float64)
 
 
 class Snapshots:
@@ -104,9 +119,6 @@ def _snapshot(path: Path) -> Snapshot:
     if rank is None:  # of an earlier version
         rank = np.empty(len(importance), dtype=np.int32)
         rank[np.argsort(-np.abs(importance), kind="stable")] = np.arange(1, len(importance) + 1)
-    moments = np.empty((2, 0))
-    if "mean" in arrays:
-        moments = np.array([arrays["mean"], arrays["deviation"]], dtype=np.float64)
     return Snapshot(
         int(facts["index"]),
         int(facts["rows"]),
@@ -114,7 +126,8 @@ def _snapshot(path: Path) -> Snapshot:
         importance,
         arrays["uncertainty"].astype(np.float32),
         rank,
-        moments,
+        path,
+        "mean" in arrays,
     )
 
 
@@ -147,8 +160,9 @@ def timeline(shots: Sequence[Snapshot], places: Whole, names: Sequence[str]) -> 
     shots : sequence of Snapshot
         In order.
     places : ndarray of int
-        The features, those of most interest first. The first 100 have a number for each snapshot,
-        others some ten numbers; those beyond 2,000 are left out.
+        The features, those of most interest first. The first 30 have a number for each snapshot,
+        more of them if there are fewer than 128 snapshots; others have eight numbers. Those beyond
+        2,000 are left out.
     names : sequence of str
         What all features are called.
 
@@ -158,8 +172,11 @@ def timeline(shots: Sequence[Snapshot], places: Whole, names: Sequence[str]) -> 
         ``rows`` and ``batches`` of the snapshots, ``coarse``: which of them, and ``series``.
     """
     coarse = evenly(len(shots), _COARSE_POINTS)
+    n_fine = _COARSE
+    if len(shots) > _COARSE_POINTS:
+        n_fine = max(_FINE, _FINE_POINTS // len(shots))
     series = []
-    for some, which in ((places[:_FINE], None), (places[_FINE:_COARSE], coarse)):
+    for some, which in ((places[:n_fine], None), (places[n_fine:_COARSE], coarse)):
         these = list(shots) if which is None else [shots[place] for place in which]
         numbers = [rounded(_over_time(these, some, of)) for of in ("importance", "uncertainty")]
         for place, importance, uncertainty in zip(some.tolist(), *numbers, strict=True):
@@ -219,7 +236,7 @@ def then_and_now(shots: Sequence[Snapshot]) -> tuple[Snapshot, Snapshot] | None:
         The first of 2,000 rows or more, or else the first of all, and the last; None if that is
         the same, or if they do not tell where columns are.
     """
-    told = [shot for shot in shots if shot.moments.size]
+    told = [shot for shot in shots if shot.has_moments]
     fair = next((shot for shot in told if shot.rows >= _FAIR_ROWS), told[0] if told else None)
     return (fair, told[-1]) if fair is not None and fair is not told[-1] else None
 

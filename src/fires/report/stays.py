@@ -14,6 +14,8 @@ from fires.report.steps import Block
 WINDOW = 10
 """How many of the last sets a stability is of. A set that stays as many batches has settled."""
 
+_KEPT = 20  # sets that have lasted
+
 
 class Stay(NamedTuple):
     """A set that was selected for some batches.
@@ -56,7 +58,7 @@ class Stays:
         self.times = np.zeros(n_features, dtype=np.int64)
         self.since = np.zeros(n_features, dtype=np.int64)
         self._recent: list[Stay] = []  # those of the last ten sets
-        self._settled: list[Stay] = []  # the last two that have lasted, and differ
+        self._settled: list[Stay] = []  # the last ones that have lasted, each another set
         self._windows = _Windows(n_features, most)
 
     @property
@@ -69,18 +71,17 @@ class Stays:
         """The set that is selected now."""
         return self._recent[-1] if self._recent else None
 
-    def settled(self) -> tuple[Stay | None, Stay | None]:
-        """The last set that lasted, and the last one before it that lasted and was another.
+    def settled(self) -> list[Stay]:
+        """The last sets that have lasted, each another one than the one before it.
 
         Returns
         -------
-        before, last : Stay or None
+        list of Stay
+            In order.
         """
-        stays = self._settled
-        if self._recent:
-            stays = _settled(stays, self._recent[-1], self._n_batches)
-        before, last = [None, None, *stays][-2:]
-        return before, last
+        if not self._recent:
+            return []
+        return _settled(self._settled, self._recent[-1], self._n_batches)
 
     def intervals(self) -> Numbers:
         """The stability at the end of each span, and the ends of its 95 % interval.
@@ -121,12 +122,12 @@ class Stays:
 
 
 def _settled(before: list[Stay], stay: Stay, until: int) -> list[Stay]:
-    """The last two sets that lasted, with one that was selected until some batch."""
+    """The last sets that lasted, with one that was selected until some batch."""
     if until - stay.batch < WINDOW:
         return before
     if before and np.array_equal(before[-1].features, stay.features):
         return before
-    return [*before[-1:], stay]
+    return [*before[1 - _KEPT :], stay]
 
 
 class _Windows:

@@ -10,6 +10,7 @@ them has to escape them.
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,7 @@ class Summary:
             "run": self._facts.as_dict(records.n_batches, records.score_names)
             | {"shape": self._shape, "intervals": self._has_intervals},
             "counts": counts,
-            "sentence": self._sentence(counts, course["total"]),
+            "sentence": self._sentence(counts, course["total"], above_noise, features.rank),
             "now": features.now(above_noise),
             "rank_before_row": None if features.before is None else features.before.rows,
             "timeline": timeline(shots, features.by_interest(), names),
@@ -215,31 +216,43 @@ class Summary:
             "alarms": records.n_alarms,
         }
 
-    def _sentence(self, counts: dict[str, Any], stability: float | None) -> Sentence:
+    def _sentence(
+        self, counts: dict[str, Any], stability: float | None, above_noise: Any, rank: Any
+    ) -> Sentence:
         return sentence(
             counts["batches"],
             counts["features"],
             counts["selected"],
             counts["above_noise"],
-            self._change(),
+            self._change(above_noise, rank),
             stability,
             has_ended=self._facts.has_ended,
         )
 
-    def _change(self) -> Change | None:
-        """The last change of the selected set that lasted, as far as it is still true."""
+    def _change(self, above_noise: Any, rank: Any) -> Change | None:
+        """The last change that lasted and is still true, of those that matter.
+
+        Features that are not above noise come and go: they are passed over, unless no other is
+        selected.
+        """
         stays, names = self._records.stays, self._names
-        before, last = stays.settled()
-        if last is None:
+        selected, settled = stays.selected, stays.settled()
+        if not settled or stays.now is None:
             return None
-        if before is not None:
-            came = np.setdiff1d(last.features, before.features)
-            left = np.setdiff1d(before.features, last.features)
-            came = came[np.isin(came, stays.selected) & (stays.since[came] <= last.row)]
-            left = np.setdiff1d(left, stays.selected)
-            if len(came) or len(left):
-                return Change(last.row, *([names[at] for at in of] for of in (came, left)))
-        return Change(stays.now.row) if stays.now is not None else None
+        knows_noise = above_noise is not None and bool(above_noise[selected].any())
+        for before, after in reversed(list(pairwise(settled))):
+            came = np.setdiff1d(after.features, before.features)
+            left = np.setdiff1d(np.setdiff1d(before.features, after.features), selected)
+            came = came[np.isin(came, selected) & (stays.since[came] <= after.row)]
+            if knows_noise:
+                came = came[above_noise[came]]
+            if len(came) or (len(left) and not knows_noise):
+                came = came[np.argsort(rank[came], kind="stable")]
+                return Change(after.row, [names[at] for at in came], [names[at] for at in left])
+        if knows_noise:
+            matter = selected[above_noise[selected]]
+            return Change(int(stays.since[matter].max()), n_same=len(matter))
+        return Change(stays.now.row, n_same=len(selected))
 
     def _alarms(self) -> list[dict[str, Any]]:
         told = {

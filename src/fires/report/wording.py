@@ -22,13 +22,15 @@ class Change:
     row : int
         Since which row.
     came, left : sequence of str
-        Features that came then and are still selected, and that left then and still are not; both
-        empty if the set has been the same since then.
+        Features that came then and are still selected, and that left then and still are not.
+    n_same : int
+        How many features have been the same since then, if none came or left.
     """
 
     row: int
     came: Sequence[str] = ()
     left: Sequence[str] = ()
+    n_same: int = 0
 
 
 def sentence(
@@ -75,7 +77,7 @@ def sentence(
     if n_batches == 1:
         parts.append(" after one batch")
     elif n_selected < n_features:
-        parts += ["; ", *_since(change, n_selected, has_ended)]
+        parts += ["; ", *_since(change, has_ended)]
     if stability is not None:
         parts.append(f"; stability {stability:.2f}")
     return _joined([*parts, "."])
@@ -123,22 +125,20 @@ def _carrying(n_features: int, n_selected: int, n_above: int | None, has_ended: 
     return f"{n_above:,} {of_all} {'carries' if n_above == 1 else 'carry'} the target"
 
 
-def _since(change: Change | None, n_selected: int, has_ended: bool) -> Sentence:
+def _since(change: Change | None, has_ended: bool) -> Sentence:
     """Since when the set is what it is."""
     if change is None:
         return [f"the selected set {'changed until the end' if has_ended else 'still changes'}"]
     since = f"since row {row_text(change.row)}"
     if not change.came and not change.left:
-        same = "feature has" if n_selected == 1 else f"{n_selected:,} features have"
+        same = "feature has" if change.n_same == 1 else f"{change.n_same:,} features have"
         return [f"the same {same} been selected {since}"]
     if not change.left:
         return [f"{since} ", *_named(change.came), f" {_is(change.came)} selected too"]
     if not change.came:
         return [f"{since} ", *_named(change.left), f" {_is(change.left)} not selected any more"]
     have = "has" if len(change.came) == 1 else "have"
-    several = len(change.came) > _MOST_NAMES and len(change.left) > _MOST_NAMES
-    left: Sentence = [f"{len(change.left):,} others"] if several else _named(change.left)
-    return [f"{since} ", *_named(change.came), f" {have} replaced ", *left]
+    return [f"{since} ", *_named(change.came), f" {have} replaced ", *_named(change.left)]
 
 
 def _is(names: Sequence[str]) -> str:
@@ -146,10 +146,10 @@ def _is(names: Sequence[str]) -> str:
 
 
 def _named(names: Sequence[str]) -> Sentence:
+    first, *second = ({"feature": name} for name in names[:_MOST_NAMES])
     if len(names) > _MOST_NAMES:
-        return [f"{len(names):,} features"]
-    first, *more = ({"feature": name} for name in names)
-    return [first, " and ", *more] if more else [first]
+        return [first, ", ", *second, f" and {len(names) - _MOST_NAMES:,} more"]
+    return [first, " and ", *second] if second else [first]
 
 
 def _joined(parts: Sentence) -> Sentence:

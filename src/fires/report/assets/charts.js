@@ -50,7 +50,7 @@ class RowsChart {
     };
     this.plot = new uPlot({
       width, height: spec.height || (narrow ? 220 : 300),
-      padding: [12, narrow ? 8 : 14, 0, 0],
+      padding: [12, 20, 0, 0],
       legend: { show: false },
       cursor: { points: { size: 7 }, drag: { x: true, y: false, setScale: true } },
       scales: {

@@ -126,9 +126,11 @@ panels.push({
 
     page.onPick(draw);
     return (next) => {
-      if (run && run.run.id !== next.run.id) [chosen, seen] = [[null, null], null];
+      const isNew = !run || run.run.id !== next.run.id;
       run = next;
-      draw();
+      if (isNew) [chosen, seen] = [[null, null], null];
+      if (isNew && alarms().length) toAlarm(alarms().pop()); // the first question is what an alarm has changed
+      else draw();
     };
   },
 });

@@ -8,7 +8,7 @@ panels.push({
     const chips = el("div", { class: "chips", role: "group", aria: { label: "Features shown" } });
     const search = makeSearch((place) => { if (!page.picked.has(place)) page.pick(place); });
     const again = el("button", { type: "button", class: "quiet", on: { click: () => chart.reset() } }, "Whole run");
-    const first = el("button", { type: "button", class: "quiet", on: { click: () => { page.picked.clear(); page.hasPicked = false; update(page.run); } } }, "Most important");
+    const first = el("button", { type: "button", class: "quiet", on: { click: () => { page.picked.clear(); page.hasPicked = false; page.refresh(); } } }, "Most important");
     body.append(el("div", { class: "bar" }, search.node, first, again), chips);
     const chart = new RowsChart(body, "Importance over time");
     const tableBox = disclosure("The same as a table", () => asTable(page.run, shown(page.run)));
