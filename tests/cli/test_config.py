@@ -51,6 +51,7 @@ def test_a_run_writes_down_its_options(first, csv_file):
         "keep-doubtful": False,
         "checkpoint": "10s",
         "transform": False,
+        "report": False,
         "emit-every": "change",
         "follow": False,
         "until-end": False,
