@@ -123,27 +123,27 @@ function themeChanged() {
 }
 
 // New data by server-sent events. The browser connects again by itself; where it gives up, we try.
+// A page that nobody sees lets go of its connection: a browser has only six of them for a server.
 function follow(refresh) {
-  let waiting = null;
-  const take = () => {
-    if (waiting === null || document.hidden) return;
-    page.data = JSON.parse(waiting);
-    waiting = null;
-    refresh();
-  };
-  document.addEventListener("visibilitychange", take);
+  let events = null, later = null;
   const say = (text, look) => { page.link.textContent = text; page.link.className = `link ${look}`; };
   const connect = () => {
-    const events = new EventSource("events");
+    events = new EventSource("events");
     events.onopen = () => say("live", "live");
-    events.onmessage = (event) => { waiting = event.data; take(); };
+    events.onmessage = (event) => { page.data = JSON.parse(event.data); refresh(); };
     events.onerror = () => {
       say("not connected, trying again", "bad");
       if (events.readyState === EventSource.CLOSED) {
-        events.close();
-        setTimeout(connect, 3000);
+        clearTimeout(later);
+        later = setTimeout(connect, 3000);
       }
     };
   };
-  connect();
+  const look = () => {
+    if (events !== null) events.close();
+    clearTimeout(later);
+    if (!document.hidden) connect();
+  };
+  document.addEventListener("visibilitychange", look);
+  look();
 }
