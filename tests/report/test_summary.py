@@ -384,6 +384,19 @@ def test_a_column_of_several_features_is_a_group_and_a_copy_is_a_twin():
     assert summary["run"]["classes"] == ["high", "low", "mid"]
 
 
+def test_beside_a_group_a_column_has_the_numbers_of_the_end_and_not_of_the_last_snapshot(tmp_path):
+    run = runs.copy_of(runs.of_three_classes(), tmp_path / "run")
+    whole = summarise(run)["now"]
+    for path in sorted((run / "snapshots").iterdir())[-10:]:
+        path.unlink()
+    now = summarise(run)["now"]
+    assert now["name"] == whole["name"]
+    assert now["rank"] == whole["rank"] == list(range(1, len(now["rank"]) + 1))
+    single = [i for i, name in enumerate(now["name"]) if not name.startswith("town (")]
+    for key in ("importance", "uncertainty", "low", "high"):
+        assert [now[key][i] for i in single] == [whole[key][i] for i in single]
+
+
 def test_columns_are_told_apart_from_groups_whose_names_they_could_have(tmp_path):
     from fires.report.result import read_result
 

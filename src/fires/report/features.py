@@ -66,9 +66,10 @@ class Features:
         if not shots or batch > shots[-1].index:
             self._know(places, importance, uncertainty)
         if result.numbers:
-            self.rank, self.importance, self.uncertainty = (
-                result.numbers[name] for name in ("rank", "importance", "uncertainty")
-            )
+            self.rank = result.numbers["rank"]
+            known = np.flatnonzero(~np.isnan(result.numbers["importance"]))
+            numbers = (result.numbers[name][known] for name in ("importance", "uncertainty"))
+            self._know(known, *numbers)
         old = [shot for shot in shots if shot.rows <= (1.0 - _AGO) * records.n_rows]
         self.before = old[-1] if old else None
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 from fires.report.following import well_formed
@@ -30,8 +31,8 @@ class Result:
     n_above_noise : int or None
         None if the model does not tell.
     numbers : dict of str to ndarray (n_features,)
-        ``rank``, ``importance`` and ``uncertainty`` of each feature; empty if some columns became
-        several features.
+        ``rank``, ``importance`` and ``uncertainty`` of each feature. Of a column that became
+        several features, the last two are known of all together only, and are NaN.
     above_noise, classes : ndarray (n_features,) or None
         Whether each feature, or its column, is above noise, and for which class it matters most.
     kinds, missing : dict of str to str or float
@@ -97,8 +98,14 @@ def _add_features(result: Result, table: pl.DataFrame) -> None:
         result.above_noise = (rows["above_noise"] == "True").fill_null(False).to_numpy()
     if "class" in table.columns:
         result.classes = rows["class"].to_numpy()
-    if not result.groups and not rows["rank"].has_nulls():
-        result.numbers = {name: rows[name].to_numpy() for name in _NUMBERS}
+    if not rows["rank"].has_nulls():
+        result.numbers = {name: rows[name].to_numpy(writable=True) for name in _NUMBERS}
+        together = [place for places in result.groups.values() for place in places]
+        for name in ("importance", "uncertainty"):
+            result.numbers[name][together] = np.nan
+        # Features of a column have its weight, and ties go to the lower index.
+        order = np.argsort(result.numbers["rank"], kind="stable")
+        result.numbers["rank"][order] = np.arange(1.0, len(order) + 1.0)
 
 
 def _add_groups(result: Result, names: Sequence[str], columns: Sequence[str]) -> None:
