@@ -32,6 +32,18 @@ def say(n_features, n_selected, n_above, change, stability=None, *, batches=20, 
             "4,000; stability 1.00.",
         ),
         (
+            (40, 8, 6, Change(4_000, n_same=2, carry=True)),
+            "6 of 40 features carry the target; 2 of them have been selected since row 4,000.",
+        ),
+        (
+            (40, 8, 6, Change(4_000, n_same=6, carry=True)),
+            "6 of 40 features carry the target; all of them have been selected since row 4,000.",
+        ),
+        (
+            (40, 8, 1, Change(4_000, n_same=1, carry=True)),
+            "1 of 40 features carries the target; it has been selected since row 4,000.",
+        ),
+        (
             (40, 1, 0, Change(4_000, n_same=1)),
             "None of 40 features stands out from noise; the same feature has been selected since "
             "row 4,000.",
@@ -69,7 +81,7 @@ def say(n_features, n_selected, n_above, change, stability=None, *, batches=20, 
         ),
         (
             (9, 3, 3, Change(700, ["a"])),
-            "3 of 9 features carry the target; since row 700 `a` is selected too.",
+            "3 of 9 features carry the target; since row 700 `a` is among the selected.",
         ),
         (
             (9, 3, 3, Change(700, (), ["a", "b"])),
@@ -102,6 +114,25 @@ def test_the_last_change_that_lasted_is_named():
     assert "`x7` and `x8` have replaced `x2` and `x5`" in said
     assert "x12" not in text(summarise(runs.of_classes())["sentence"])
     assert text(summarise(runs.without_a_step())["sentence"]) == "No row has been read yet."
+
+
+def test_one_that_carries_the_target_is_not_said_to_have_replaced_several(tmp_path):
+    """Noise came with it: whom of those that left it has replaced is not known."""
+    from types import SimpleNamespace
+
+    from tests.report.test_spans import blocks_of
+
+    from fires.report.records import Records
+    from fires.report.summary import Summary
+
+    records = Records(9)
+    for block in blocks_of(tmp_path / "steps.jsonl", [[1, 2, 3]] * 30 + [[3, 4, 5]] * 30):
+        records.add(block)
+    run = SimpleNamespace(_records=records, _names=list("abcdefghi"))
+    above_noise = np.isin(np.arange(9), [3, 4])
+    assert Summary._change(run, above_noise, np.arange(9)) == Change(31, ["e"], [])
+    above_noise[5] = True
+    assert Summary._change(run, above_noise, np.arange(9)) == Change(31, ["e", "f"], ["b", "c"])
 
 
 def test_a_set_that_did_not_last_is_not_named(tmp_path):

@@ -244,15 +244,21 @@ class Summary:
             came = np.setdiff1d(after.features, before.features)
             left = np.setdiff1d(np.setdiff1d(before.features, after.features), selected)
             came = came[np.isin(came, selected) & (stays.since[came] <= after.row)]
-            if knows_noise:
-                came = came[above_noise[came]]
+            if knows_noise and not above_noise[came].all():
+                came, left = came[above_noise[came]], left[:0]  # whom they replaced is not known
             if len(came) or (len(left) and not knows_noise):
                 came = came[np.argsort(rank[came], kind="stable")]
                 return Change(after.row, [names[at] for at in came], [names[at] for at in left])
         if knows_noise:
             matter = selected[above_noise[selected]]
-            return Change(int(stays.since[matter].max()), n_same=len(matter))
+            n_same = len({self._column(place) for place in matter.tolist()})
+            return Change(int(stays.since[matter].max()), n_same=n_same, carry=True)
         return Change(stays.now.row, n_same=len(selected))
+
+    def _column(self, place: int) -> str:
+        """The column that a feature is of, as far as that is known."""
+        columns = self._result.columns or self._names
+        return columns[place]
 
     def _alarms(self) -> list[dict[str, Any]]:
         told = {

@@ -25,12 +25,15 @@ class Change:
         Features that came then and are still selected, and that left then and still are not.
     n_same : int
         How many features have been the same since then, if none came or left.
+    carry : bool
+        Whether these are some of those that carry the target; else all that are selected.
     """
 
     row: int
     came: Sequence[str] = ()
     left: Sequence[str] = ()
     n_same: int = 0
+    carry: bool = False
 
 
 def sentence(
@@ -77,7 +80,7 @@ def sentence(
     if n_batches == 1:
         parts.append(" after one batch")
     elif n_selected < n_features:
-        parts += ["; ", *_since(change, has_ended)]
+        parts += ["; ", *_since(change, n_above_noise, has_ended)]
     if stability is not None:
         parts.append(f"; stability {stability:.2f}")
     return _joined([*parts, "."])
@@ -125,20 +128,29 @@ def _carrying(n_features: int, n_selected: int, n_above: int | None, has_ended: 
     return f"{n_above:,} {of_all} {'carries' if n_above == 1 else 'carry'} the target"
 
 
-def _since(change: Change | None, has_ended: bool) -> Sentence:
+def _since(change: Change | None, n_above: int | None, has_ended: bool) -> Sentence:
     """Since when the set is what it is."""
     if change is None:
         return [f"the selected set {'changed until the end' if has_ended else 'still changes'}"]
     since = f"since row {row_text(change.row)}"
     if not change.came and not change.left:
+        if change.carry:
+            return [f"{_some(change.n_same, n_above)} been selected {since}"]
         same = "feature has" if change.n_same == 1 else f"{change.n_same:,} features have"
         return [f"the same {same} been selected {since}"]
     if not change.left:
-        return [f"{since} ", *_named(change.came), f" {_is(change.came)} selected too"]
+        return [f"{since} ", *_named(change.came), f" {_is(change.came)} among the selected"]
     if not change.came:
         return [f"{since} ", *_named(change.left), f" {_is(change.left)} not selected any more"]
     have = "has" if len(change.came) == 1 else "have"
     return [f"{since} ", *_named(change.came), f" {have} replaced ", *_named(change.left)]
+
+
+def _some(n_same: int, n_above: int | None) -> str:
+    """How many of those that carry the target."""
+    if n_same == n_above:
+        return "it has" if n_same == 1 else "all of them have"
+    return f"{n_same:,} of them {'has' if n_same == 1 else 'have'}"
 
 
 def _is(names: Sequence[str]) -> str:
