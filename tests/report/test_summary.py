@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 from collections import Counter
+from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -20,7 +21,11 @@ from fires.core.state import read_state, write_state
 from fires.evaluation.locking import FolderLock
 from fires.evaluation.recording import read_snapshot, snapshots
 from fires.metrics import stability_interval
+from fires.report.features import Features
+from fires.report.records import Records
+from fires.report.result import Result
 from fires.report.rounding import rounded
+from fires.report.snapshots import Snapshot, Snapshots
 from fires.report.summary import Summary, summarise
 
 
@@ -395,6 +400,21 @@ def test_beside_a_group_a_column_has_the_numbers_of_the_end_and_not_of_the_last_
     single = [i for i, name in enumerate(now["name"]) if not name.startswith("town (")]
     for key in ("importance", "uncertainty", "low", "high"):
         assert [now[key][i] for i in single] == [whole[key][i] for i in single]
+
+
+@pytest.mark.parametrize(("n_classes", "is_above"), [(0, True), (2, True), (10, False)])
+def test_with_many_classes_more_is_needed_to_stand_out_from_noise(n_classes, is_above):
+    ten = np.arange(10)
+    shot = Snapshot(0, 100, ten, np.full(10, 3.2), np.ones(10), ten, Path(), False, n_classes)
+    names = [str(place) for place in ten]
+    features = Features(Records(10), [shot], Result(), names)
+    assert features.above_noise().tolist() == 10 * [is_above]
+
+
+def test_snapshots_know_how_many_classes_there_are():
+    shots = Snapshots(runs.of_three_classes())
+    shots.refresh()
+    assert shots.until(99)[-1].n_classes == 3
 
 
 def test_columns_are_told_apart_from_groups_whose_names_they_could_have(tmp_path):

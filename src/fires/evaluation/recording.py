@@ -14,8 +14,8 @@
 ``snapshots/INDEX.safetensors`` holds all features after a batch, or the first 10,000 by rank:
 arrays ``features`` (places), ``importance``, ``uncertainty``, ``rank`` (1 is the best) and
 ``selected``; where columns are standardised also ``mean`` and ``deviation`` of their last rows,
-some 10,000. There are never more than 128: of the first 128 batches each, of the first 256 every
-second, and so on.
+some 10,000. Its facts say how many ``classes`` there were so far. There are never more than 128: of
+the first 128 batches each, of the first 256 every second, and so on.
 
 What is written depends on the batches alone, not on time: a run that was killed and taken up again
 has the same records, but for the seconds.
@@ -144,6 +144,7 @@ class Recorder:
             names = ("mean", "deviation")
             arrays |= {name: of[features] for name, of in zip(names, moments, strict=True)}
         facts = {"records": VERSION, "index": step.index, "rows": step.position.rows}
+        facts["classes"] = len(getattr(selector, "classes_", ()))
         self._late[step.index] = facts, arrays
         self.write()
 

@@ -91,7 +91,9 @@ class Features:
             By the rule of :func:`fires.evaluation.run_folder.feature_rows`; False where nothing is
             known.
         """
-        reach = NormalDist().inv_cdf(1.0 - 0.025 / max(len(self._names), 1))
+        n_classes = self._shots[-1].n_classes if self._shots else 0
+        n_chances = max(len(self._names), 1) * (n_classes if n_classes >= 3 else 1)
+        reach = NormalDist().inv_cdf(1.0 - 0.025 / n_chances)
         is_above: npt.NDArray[np.bool_] = np.abs(self.importance) > reach * self.uncertainty
         return is_above
 

@@ -42,6 +42,8 @@ class Snapshot:
         Its file.
     has_moments : bool
         Whether it tells where columns are: not where they are not standardised.
+    n_classes : int
+        How many classes there were up to then; 0 if that is not told.
     """
 
     index: int
@@ -52,6 +54,7 @@ class Snapshot:
     rank: npt.NDArray[np.int32]
     path: Path
     has_moments: bool
+    n_classes: int = 0
 
     @cached_property
     def moments(self) -> Numbers:
@@ -128,6 +131,7 @@ def _snapshot(path: Path) -> Snapshot:
         rank,
         path,
         "mean" in arrays,
+        int(facts.get("classes", 0)),
     )
 
 
