@@ -24,21 +24,27 @@ class RowsChart {
     box.append(this.holder);
     this.area.addEventListener("keydown", (event) => this.key(event));
     this.area.addEventListener("blur", () => { this.tip.hidden = true; });
+    // What comes in while somebody marks what to zoom to waits until that is done.
+    this.area.addEventListener("mousedown", () => { this.held = true; });
+    document.addEventListener("mouseup", () => { if (this.held) setTimeout(() => { this.held = false; this.draw(); }); });
     onWidth(this.holder, () => this.draw());
     page.onTheme(() => this.draw());
   }
 
   show(make, label) {
     this.make = make;
+    if (this.subject !== page.subject) this.zoomed = false;
+    this.subject = page.subject;
     if (label) this.area.setAttribute("aria-label", label);
     this.draw();
   }
 
   draw() {
     const width = Math.floor(this.holder.clientWidth);
-    if (!this.make || !width) return;
+    if (!this.make || !width || this.held) return;
     const spec = (this.spec = this.make(width));
     const zoom = this.plot && this.zoomed ? { ...this.plot.scales.x } : null;
+    const told = this.plot && !this.tip.hidden ? { ...this.plot.cursor } : null;
     if (this.plot) this.plot.destroy();
     this.plot = null;
     this.tip.hidden = true;
@@ -58,7 +64,7 @@ class RowsChart {
         y: spec.y || {},
       },
       axes: [
-        { ...axis, size: 30, space: narrow ? 70 : 90, values: (u, ticks) => ticks.map(rows), grid: { show: false } },
+        { ...axis, size: 30, space: narrow ? 70 : 90, values: (u, ticks) => ticks.map(rowMark), grid: { show: false } },
         { ...axis, size: narrow ? 42 : 54, space: 36, values: (u, ticks) => ticks.map((tick) => short(tick, 3)) },
       ],
       series: [{}, ...spec.series],
@@ -70,9 +76,9 @@ class RowsChart {
       },
     }, spec.data, this.area);
     this.plot.over.addEventListener("dblclick", () => { this.zoomed = false; });
-    if (zoom) {
-      this.plot.setScale("x", { min: zoom.min, max: zoom.max });
-    }
+    if (zoom) this.plot.setScale("x", { min: zoom.min, max: zoom.max });
+    // The plot works out its scales in a task of its own, before this one.
+    if (told) queueMicrotask(() => this.plot?.setCursor({ left: told.left, top: told.top }));
   }
 
   reset() {

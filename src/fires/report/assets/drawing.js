@@ -42,6 +42,11 @@ function ticks(low, high, about) {
   return found;
 }
 
+// What stands at a mark of the axis of rows; the first says what is counted.
+function rowMark(row, place) {
+  return place ? rows(row) : `row ${rows(row)}`;
+}
+
 // How many marks of rows an axis of so many pixels has room for.
 function roomForRows(width) {
   return Math.max(3, width / 110);
@@ -81,8 +86,14 @@ function pickedColour(place) {
   return order >= 0 && order < 8 ? `var(--series-${order + 1})` : "var(--text)";
 }
 
+// A name that is written from right to left must not turn around what follows it.
+function isolated(name) {
+  return `\u2068${name}\u2069`;
+}
+
 // The first few of some names, and how many more there are.
 function listed(names, most = 3) {
+  names = names.map(isolated);
   if (names.length > most + 1) return `${names.slice(0, most).join(", ")} and ${names.length - most} more`;
   return names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}` : names.join("");
 }

@@ -19,6 +19,17 @@ function fixed(value, decimals = 3) {
   return (value < 0 && Number(text) !== 0 ? MINUS : "") + text;
 }
 
+// As many decimals as tell values apart that lie so far from each other.
+function decimalsFor(room, least) {
+  return Math.max(least, Math.min(8, 2 - Math.floor(Math.log10(room || 1))));
+}
+
+// A score: a share with three decimals, an error with four digits.
+function scored(value) {
+  const size = Math.abs(value ?? 0);
+  return size < 10 ? fixed(value) : size < 1e4 || size >= 1e6 ? short(value) : whole(value);
+}
+
 function whole(value) {
   return value === null || value === undefined ? "\u2013" : Math.round(value).toLocaleString("en-US");
 }

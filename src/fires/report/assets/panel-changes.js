@@ -2,7 +2,7 @@
 
 panels.push({
   id: "changes", title: "What changed between two moments",
-  note: "Each bar goes from the importance at the first moment to that at the second; the greatest changes come first. Grey: no more than the uncertainty.",
+  note: (run) => `Each bar goes from the importance at the first moment to that at the second; the greatest changes come first.${run.run.intervals ? " Grey: no more than the uncertainty." : ""}`,
   shown: (run) => run.timeline.rows.length > 1 && run.timeline.series.some((one) => !one.coarse),
   make(body, page) {
     const sliders = ["from", "to"].map(makeSlider);
@@ -92,7 +92,7 @@ panels.push({
       said.textContent = inWords(both, found);
       const values = shown.flatMap((one) => [one.from, one.to]);
       const low = Math.min(0, ...values), room = Math.max(0, ...values) - low || 1;
-      const decimals = Math.max(2, Math.min(8, 2 - Math.floor(Math.log10(room))));
+      const decimals = decimalsFor(room, 2);
       replaced(list, shown.map((one) => lineOf(one, (value) => (100 * (value - low)) / room, decimals)));
     }
 

@@ -2,7 +2,7 @@
 
 panels.push({
   id: "drift", title: "Drift that matters, and drift that does not",
-  note: "How far each feature has moved, in standard deviations, against the size of its importance. A feature that matters and moves is worth a look.",
+  note: "How far the mean of each feature has moved, in standard deviations, or its spread has grown or shrunk, as a logarithm, whichever is more; against the size of its importance. A feature that matters and moves is worth a look.",
   shown: (run) => Boolean(run.drift) && run.drift.name.length > 0,
   make(body, page) {
     const MOVES = 0.5;
@@ -13,7 +13,7 @@ panels.push({
     const tableBox = disclosure("The same as a table", asTable);
     body.append(box, range, harmful, tableBox);
     const tip = new Tip(box);
-    let drift, bar, dots;
+    let drift, bar, dots, none = false;
 
     const matters = (i) => Math.abs(drift.importance[i] || 0) >= bar;
     const moves = (i) => drift.drift[i] >= MOVES;
@@ -118,9 +118,12 @@ panels.push({
       ]), { caption: "Drift and importance", numbers: [1, 2, 3, 4, 6] });
     }
 
-    // What matters is at least as important as the weakest selected feature that is above noise.
+    // What matters is at least as important as the weakest selected feature that is above noise. If
+    // none is, none matters.
     function weakest(run) {
       const noise = new Set(run.now.place.filter((_, i) => run.now.above_noise[i] === false));
+      none = run.counts.above_noise === 0;
+      if (none) return 1.25 * greatestSize(drift.importance);
       const sizes = (wanted) => drift.importance.filter((value, i) => value !== null && wanted(i)).map(Math.abs);
       const sure = sizes((i) => drift.selected[i] && !noise.has(drift.place[i]));
       const found = sure.length ? sure : sizes((i) => drift.selected[i]);
@@ -131,7 +134,7 @@ panels.push({
     return (run) => {
       drift = run.drift;
       bar = weakest(run);
-      range.textContent = `Rows up to ${whole(drift.to_row)} against those up to ${whole(drift.from_row)}. Filled: selected. What matters is at least as important as the weakest selected feature above noise.` + (drift.alarms.some(Boolean) ? " Ringed: had an alarm of its own." : "");
+      range.textContent = `Rows up to ${whole(drift.to_row)} against those up to ${whole(drift.from_row)}. Filled: selected. ${none ? "No feature stands out from noise, so none matters." : `What matters is at least as important as the weakest selected feature${run.run.intervals ? " above noise" : ""}.`}` + (drift.alarms.some(Boolean) ? " Ringed: had an alarm of its own." : "");
       const count = (wanted) => drift.name.filter((_, i) => kind(i) === wanted).length;
       picture.setAttribute("aria-label", `Drift against importance. ${Object.entries(FIELDS).map(([name, words]) => `${words}: ${count(name)}`).join("; ")}.`);
       drawHarmful();
@@ -152,9 +155,8 @@ panels.push({
     let all = false, alarms = [], name = "accuracy";
 
     const names = (found) => (found && found.length ? [...found.slice(0, 3).map((each) => named(each)), found.length > 3 ? el("span", { class: "muted" }, `and ${found.length - 3} more`) : null] : []);
-    const score = (side) => (side && Object.keys(side).length ? side[name] ?? Object.values(side)[0] : null);
-
-    const compared = ({ before, after }) => (score(before) === null && score(after) === null ? "" : `${fixed(score(before))} \u2192 ${fixed(score(after))}`);
+    const score = (side) => (side && side[name]) ?? null;
+    const compared = ({ before, after }) => (score(before) === null && score(after) === null ? "" : `${scored(score(before))} \u2192 ${scored(score(after))}`);
 
     function change(alarm) {
       const parts = [["came", "good"], ["left", "worse"]].filter(([key]) => alarm[key] && alarm[key].length);
@@ -175,7 +177,8 @@ panels.push({
     }
     return (run) => {
       alarms = run.alarms;
-      name = run.scores.name;
+      // Not all scores can be taken over some batches: R\u00b2 cannot.
+      name = [run.scores.name, ...Object.keys(SCORES)].find((each) => alarms.some(({ before, after }) => each in { ...before, ...after })) || run.scores.name;
       draw();
     };
   },

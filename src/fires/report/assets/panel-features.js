@@ -77,7 +77,7 @@ function download(run) {
 
 function csvText(head, rows) {
   // A cell that begins like a formula would be run by a spreadsheet.
-  const safe = (text) => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text);
+  const safe = (text) => (/^[=+\-@\t\r\n]/.test(text) ? `'${text}` : text);
   const cell = (value) => {
     const text = value === null || value === undefined ? "" : typeof value === "string" ? safe(value) : String(value);
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

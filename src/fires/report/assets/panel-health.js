@@ -8,7 +8,7 @@ panels.push({
     const columns = el("div", { class: "columns" }, facts, bad, doubts, speed);
     body.append(columns);
     speed.append(el("h3", {}, "Milliseconds a batch, selecting and training"));
-    const chart = new RowsChart(speed, "Seconds a batch");
+    const chart = new RowsChart(speed, "Milliseconds a batch");
     body.append(disclosure("Settings", () => settingsOf(page.run)));
     return (run) => {
       const { health, counts } = run;
@@ -29,7 +29,7 @@ panels.push({
       doubts.hidden = !run.doubts.length;
       doubts.replaceChildren(el("h3", {}, "Columns to look at"), el("dl", {}, run.doubts.flatMap((one) => [el("dt", {}, named(one.column)), el("dd", {}, `${one.kind}: ${one.why}`)])));
       speed.hidden = health.speed.rows.length < 3;
-      if (!speed.hidden) chart.show(() => speedSpec(run), `Seconds a batch over time; median ${late ? duration(late.p50) : "unknown"}`);
+      if (!speed.hidden) chart.show(() => speedSpec(run), `Milliseconds a batch over time; median ${late ? duration(late.p50) : "unknown"}`);
     };
   },
 });

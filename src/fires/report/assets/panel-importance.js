@@ -2,7 +2,7 @@
 
 panels.push({
   id: "importance", title: "Importance over time",
-  note: "Bands are 95 % intervals; dashed lines are drift alarms. Drag to zoom, double-click to see all again.",
+  note: (run) => [run.run.intervals ? "Bands are 95 % intervals." : "", alarmRows(run).length ? "Dashed lines are drift alarms." : "", "Drag to zoom, double-click to see all again."].filter(Boolean).join(" "),
   shown: (run) => run.timeline.series.length > 0,
   make(body, page) {
     const chips = el("div", { class: "chips", role: "group", aria: { label: "Features shown" } });
@@ -18,7 +18,7 @@ panels.push({
     function shown(run) {
       const known = new Map(run.timeline.series.map((one) => [one.place, one]));
       if (!page.hasPicked) return run.timeline.series.filter((one) => !one.coarse).slice(0, 5);
-      return [...page.picked].map((place) => known.get(place)).filter(Boolean).slice(0, 8);
+      return [...page.picked].map((place) => known.get(place)).filter(Boolean);
     }
 
     function update(run) {
@@ -72,7 +72,7 @@ function spec(run, picked) {
   });
   const per = run.run.intervals ? 3 : 1;
   return {
-    data, series, bands, y: { range: yRange(data) }, marks: alarmRows(run, new Set(picked.map((one) => one.place))),
+    data, series, bands, y: { range: yRange(data, per) }, marks: alarmRows(run, new Set(picked.map((one) => one.place))),
     height: window.innerWidth < 620 ? 260 : 360,
     tell: (at) => [
       ...picked.map((one, i) => {
@@ -84,15 +84,20 @@ function spec(run, picked) {
   };
 }
 
-// From the least to the greatest, but for the bands of the first snapshots, when nothing is known yet.
-function yRange(data) {
-  const early = Math.floor(data[0].length / 20);
+// From the least to the greatest, but for bands that are wide in few snapshots, when little is known.
+function yRange(data, per) {
+  const ends = { 1: [], "-1": [] };
   let low = 0, high = 0;
-  for (const values of data.slice(1)) {
-    for (let i = early; i < values.length; i++) {
-      if (values[i] === null) continue;
-      low = Math.min(low, values[i]);
-      high = Math.max(high, values[i]);
+  data.slice(1).forEach((values, i) => {
+    const known = values.filter((value) => value !== null);
+    if (i % per === 0) for (const value of known) [low, high] = [Math.min(low, value), Math.max(high, value)];
+    else ends[i % per === 1 ? 1 : -1].push(known);
+  });
+  for (const sign of [1, -1]) {
+    for (const known of ends[sign]) {
+      const far = known.map((value) => sign * value).sort((a, b) => a - b)[Math.floor(0.93 * (known.length - 1))] ?? 0;
+      if (sign > 0) high = Math.max(high, far);
+      else low = Math.min(low, -far);
     }
   }
   const room = 0.08 * (high - low) || 1;
@@ -103,7 +108,7 @@ function asTable(run, picked) {
   const every = Math.max(1, Math.floor(run.timeline.rows.length / 20));
   const values = picked.map((one) => atSnapshots(run, one, "importance"));
   const places = run.timeline.rows.map((_, i) => i).filter((i) => i % every === 0 || i === run.timeline.rows.length - 1);
-  return table(["row", ...picked.map((one) => one.name)], places.map((i) => [whole(run.timeline.rows[i]), ...values.map((of) => short(of[i], 3))]),
+  return table(["row", ...picked.map((one) => named(one.name))], places.map((i) => [whole(run.timeline.rows[i]), ...values.map((of) => short(of[i], 3))]),
     { caption: "Importance over time", numbers: picked.map((_, i) => i + 1) });
 }
 

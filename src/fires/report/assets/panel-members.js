@@ -53,10 +53,10 @@ panels.push({
     }
 
     function drawAxis() {
-      axis.replaceChildren(...ticks(begin(0), end(), roomForRows(width)).map((row) => {
+      axis.replaceChildren(...ticks(begin(0), end(), roomForRows(width)).map((row, place) => {
         const at = x(row);
         const side = at < 16 ? "at-start" : at > width - 20 ? "at-end" : null;
-        return el("span", { class: side, css: { left: `${at}px` } }, rows(row));
+        return el("span", { class: side, css: { left: `${at}px` } }, rowMark(row, place));
       }));
     }
 

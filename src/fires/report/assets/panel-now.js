@@ -11,9 +11,9 @@ panels.push({
     const before = el("th", { scope: "col", class: "x-move" });
     const head = el("tr", {},
       el("th", { scope: "col", text: "rank" }), before, el("th", { scope: "col", text: "feature" }),
-      el("th", { scope: "col", text: "importance, with 95 % interval" }), el("th", { scope: "col", class: "number" }, el("span", { class: "hidden" }, "value")),
+      el("th", { scope: "col", text: "importance" }), el("th", { scope: "col", class: "number" }, el("span", { class: "hidden" }, "value")),
       el("th", { scope: "col", class: "x-spark", text: "over time" }), el("th", { scope: "col", class: "x-since", text: "member since" }),
-      el("th", { scope: "col", class: "x-share number", text: "share" }));
+      el("th", { scope: "col", class: "x-share number", text: "share", title: "of all batches" }));
     const columns = ["rank", "move", "name", "gauge", "value", "spark", "since", "share"];
     const whole = el("div", {},
       el("table", { class: "board" },
@@ -40,9 +40,10 @@ panels.push({
       const signed = shown.some((i) => now.importance[i] < 0);
       const series = new Map(run.timeline.series.map((one) => [one.place, one]));
       board.replaceChildren(...shown.map((i) => rowOf(run, i, reach, series.get(now.place[i]))));
+      const weak = shown.some((i) => now.above_noise[i] === false);
       more.hidden = candidates.length <= 12;
-      more.textContent = all ? "Show the first 12" : `Show all ${Math.min(200, candidates.length)}`;
-      legend.textContent = meaning(run, signed);
+      more.textContent = all ? "Show the first 12" : candidates.length > 200 ? "Show the first 200" : `Show all ${candidates.length}`;
+      legend.textContent = [meaning(run, signed), weak ? `Not above noise: of ${plural(run.counts.features, "feature")}, chance alone gives so much to some.` : ""].filter(Boolean).join(" ");
     }
     return update;
   },
@@ -62,8 +63,8 @@ function tilesOf(run) {
   const tile = (value, label) => el("div", { class: "tile" }, el("b", {}, value), el("span", {}, label));
   const found = [tile(`${whole(counts.selected)} of ${rows(counts.features)}`, "features selected")];
   if (total.selected !== undefined && total.selected !== null) {
-    const other = total.all === undefined || total.all === null ? "" : `; ${fixed(total.all)} with all features`;
-    found.push(tile(fixed(total.selected), `${SCORES[scores.name] || scores.name}${other}`));
+    const other = total.all === undefined || total.all === null ? "" : `; ${scored(total.all)} with all features`;
+    found.push(tile(scored(total.selected), `${SCORES[scores.name] || scores.name}${other}`));
   }
   if (stability.total !== null) found.push(tile(fixed(stability.total), "mean stability (1: never changes)"));
   found.push(tile(rows(counts.rows), counts.rows === 1 ? "row read" : "rows read"));
@@ -84,7 +85,7 @@ function rowOf(run, i, reach, series) {
     el("td", {}, named(now.name[i]),
       weak ? el("span", { class: "noise" }, "not above noise") : now.class && now.class[i] ? el("span", { class: "noise" }, `for ${now.class[i]}`) : null),
     el("td", {}, gauge(now, i, reach)),
-    el("td", { class: "number" }, fixed(now.importance[i])),
+    el("td", { class: "number" }, fixed(now.importance[i], decimalsFor(reach[1] - reach[0], 3))),
     el("td", { class: "x-spark" }, series ? spark(series) : ""),
     el("td", { class: "x-since" }, now.since[i] === null ? el("span", { class: "muted" }, "not a member") : `row ${whole(now.since[i])}`),
     el("td", { class: "x-share number" }, percent(now.share[i])));
@@ -96,7 +97,7 @@ function gauge(now, i, [least, most]) {
   const value = now.importance[i] ?? 0;
   const [from, to] = [Math.min(at(0), at(value)), Math.max(at(0), at(value))];
   const known = now.low[i] !== null && now.high[i] !== null;
-  const said = known ? `${fixed(value)}, between ${fixed(now.low[i])} and ${fixed(now.high[i])}` : fixed(value);
+  const said = known ? `${short(value)}, between ${short(now.low[i])} and ${short(now.high[i])}` : short(value);
   const bar = value < 0 ? "bar-negative" : "bar-positive";
   const [low, high] = known ? [now.low[i], now.high[i]].map((end) => Math.min(100, Math.max(0, at(end)))) : [0, 0];
   return svg("svg", { class: "gauge", role: "img", aria: { label: said } },

@@ -35,9 +35,9 @@ panels.push({
       for (let rank = 1; rank <= lowest; rank++) {
         grid.append(svg("line", { x1: left, x2: left + inner, y1: y(rank), y2: y(rank) }), svg("text", { x: left - 14, y: y(rank), "text-anchor": "end", dy: "0.35em" }, rank));
       }
-      if (final) for (const row of ticks(at[0], at[final], roomForRows(inner))) {
-        grid.append(svg("text", { x: x(row), y: height - 4, "text-anchor": x(row) < left + 16 ? "start" : "middle" }, rows(row)));
-      }
+      if (final) ticks(at[0], at[final], roomForRows(inner)).forEach((row, place) => {
+        grid.append(svg("text", { x: x(row), y: height - 4, "text-anchor": x(row) < left + 16 ? "start" : "middle" }, rowMark(row, place)));
+      });
       picture.replaceChildren(fade(width, height, y(lowest) + 5, y(lowest + 0.9)), grid,
         svg("g", { mask: "url(#bump-mask)" }, lines.map((each) => each.path)), svg("g", {}, lines.map((each) => each.marks)));
       paint();

@@ -17,7 +17,7 @@ panels.push({
       legend.replaceChildren(...names.map((name) => keyed(`var(${SCORE_COLOURS[name] || "--muted"})`, SOURCES[name] || name)));
       const kinds = Object.keys(scores.total).filter((kind) => Object.values(scores.total[kind]).some((value) => value !== null));
       totals.replaceChildren(kinds.length ? table(["over all rows", ...kinds.map((kind) => SCORES[kind] || kind)],
-        names.map((name) => [`${SOURCES[name] || name}`, ...kinds.map((kind) => fixed(scores.total[kind][name]))]),
+        names.map((name) => [`${SOURCES[name] || name}`, ...kinds.map((kind) => scored(scores.total[kind][name]))]),
         { caption: "Scores over all rows", numbers: kinds.map((_, i) => i + 1) }) : "");
     };
   },
@@ -44,8 +44,8 @@ function scoresSpec(run, names) {
     height: 240,
     y: { range: [low - room, Math.min(high + room, Math.max(1, high))] },
     tell: (at) => [
-      ...names.map((name, i) => keyed(`var(${SCORE_COLOURS[name] || "--muted"})`, `${SOURCES[name] || name} ${fixed(lines[i][at])}`)),
-      el("div", { class: "muted" }, `batches from ${fixed(own.min[at])} to ${fixed(own.max[at])}`),
+      ...names.map((name, i) => keyed(`var(${SCORE_COLOURS[name] || "--muted"})`, `${SOURCES[name] || name} ${scored(lines[i][at])}`)),
+      el("div", { class: "muted" }, `batches from ${scored(own.min[at])} to ${scored(own.max[at])}`),
     ],
   };
 }
@@ -61,7 +61,7 @@ panels.push({
     return (run) => {
       const { stability, counts } = run;
       const now = stability.now;
-      const text = [now ? `Now ${fixed(now[0])}, between ${fixed(now[1])} and ${fixed(now[2])}.` : null, stability.total === null ? null : `Mean of the run ${fixed(stability.total)}.`,
+      const text = [now ? `Now ${fixed(now[0])}${now[1] === now[2] ? "" : `, between ${fixed(now[1])} and ${fixed(now[2])}`}.` : null, stability.total === null ? null : `Mean of the run ${fixed(stability.total)}.`,
         `The set has changed in ${whole(counts.changes)} of ${plural(counts.batches, "batch", "batches")}.`].filter(Boolean).join(" ");
       chart.show(() => stabilitySpec(run), `Stability over time. ${text}`);
       said.textContent = text;

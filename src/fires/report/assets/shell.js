@@ -1,14 +1,16 @@
 // The page: its head, its panels in order, and what they share. Live, new data come in by themselves.
 
 const panels = [];
+const MOST_PICKED = 8; // there are no more colours
 const page = {
-  data: null, run: null, picked: new Set(), chosen: 0,
+  data: null, run: null, picked: new Set(), chosen: 0, subject: null,
   _pick: [], _theme: [],
   onPick(fn) { this._pick.push(fn); },
   onTheme(fn) { this._theme.push(fn); },
   pick(place) {
     if (this.picked.has(place)) this.picked.delete(place);
     else this.picked.add(place);
+    if (this.picked.size > MOST_PICKED) this.picked.delete(this.picked.values().next().value); // the oldest
     this.hasPicked = true;
     for (const fn of this._pick) fn();
   },
@@ -28,27 +30,37 @@ function start() {
   const made = [];
   const refresh = () => {
     page.run = page.data.runs[page.chosen] || null;
+    const subject = page.run && `${page.chosen} ${page.run.run.id}`;
+    if (subject !== page.subject) forget(subject); // another one was chosen, or has taken its place
     head();
     for (const panel of panels) {
-      const subject = panel.of === "comparison" ? page.data.comparison : panel.of === "runs" ? page.data : page.run;
+      const about = panel.of === "comparison" ? page.data.comparison : panel.of === "runs" ? page.data : page.run;
       let one = made.find((known) => known.panel === panel);
-      const shown = Boolean(subject) && (!panel.shown || Boolean(panel.shown(subject)));
+      const shown = Boolean(about) && (!panel.shown || Boolean(panel.shown(about)));
       if (shown && !one) made.push((one = makePanel(main, panel, made)));
       if (!one) continue;
       one.section.hidden = !shown;
-      if (shown) one.update(subject);
+      if (!shown) continue;
+      if (typeof panel.note === "function") one.note.textContent = panel.note(about);
+      one.update(about);
     }
   };
   page.refresh = refresh;
   refresh();
   foot();
-  if (document.documentElement.hasAttribute("data-live")) follow(refresh);
+  if (isLive()) follow(refresh);
+}
+
+function forget(subject) {
+  page.subject = subject;
+  page.picked.clear();
+  page.hasPicked = false;
 }
 
 function makePanel(main, panel, made) {
   const body = el("div", { class: "body" });
   const title = panel.title ? el("h2", { id: `${panel.id}-title`, text: panel.title }) : null;
-  const note = panel.note ? el("p", { class: "note", text: panel.note }) : null;
+  const note = panel.note ? el("p", { class: "note" }, typeof panel.note === "string" ? panel.note : null) : null;
   const section = el("section", {
     id: panel.id, class: `panel ${panel.wide === false ? "half" : ""}`, tabindex: -1,
     aria: panel.title ? { labelledby: `${panel.id}-title` } : { label: panel.label || panel.id },
@@ -56,7 +68,7 @@ function makePanel(main, panel, made) {
   const order = panels.indexOf(panel);
   const next = made.filter((one) => panels.indexOf(one.panel) > order).sort((a, b) => panels.indexOf(a.panel) - panels.indexOf(b.panel))[0];
   main.insertBefore(section, next ? next.section : null);
-  return { panel, section, update: panel.make(body, page) };
+  return { panel, section, note, update: panel.make(body, page) };
 }
 
 function makeHead(top) {
@@ -86,7 +98,7 @@ function makeHead(top) {
     runs.hidden = data.runs.length < 2;
     runs.replaceChildren(...(runs.hidden ? [] : data.runs.map((one, place) => el("button", {
       type: "button", class: "choice", aria: { pressed: String(place === page.chosen) },
-      on: { click: () => { page.chosen = place; page.picked.clear(); page.hasPicked = false; page.refresh(); } },
+      on: { click: () => { page.chosen = place; page.refresh(); } },
     }, one.run.name))));
   };
 }
@@ -104,8 +116,12 @@ function factsOf(run) {
 
 function foot() {
   const { made, fires } = page.data;
-  document.getElementById("foot").append(
-    el("p", {}, `Made by fires ${fires}, ${moment(made)}. The page holds all it shows and asks nobody for anything more. Charts: uPlot (MIT).`));
+  const asks = isLive() ? "It asks the server that it came from for news, and nobody else." : "The page holds all it shows and asks nobody for anything more.";
+  document.getElementById("foot").append(el("p", {}, `Made by fires ${fires}, ${moment(made)}. ${asks} Charts: uPlot (MIT).`));
+}
+
+function isLive() {
+  return document.documentElement.hasAttribute("data-live");
 }
 
 function switchTheme() {
