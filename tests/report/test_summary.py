@@ -697,3 +697,20 @@ def test_nothing_is_written_into_the_folder(tmp_path):
         path: (path.stat().st_mtime_ns, path.stat().st_size) for path in run.rglob("*")
     }
     assert not os.path.exists(run / ".lock")
+
+
+def test_what_was_read_of_a_run_stays_when_its_folder_is_removed(tmp_path):
+    run = runs.copy_of(runs.of_classes(), tmp_path / "run")
+    summary = Summary(run)
+    summary.refresh()
+    before = summary.as_dict()
+    shutil.rmtree(run)
+    assert summary.refresh()
+    assert not summary.refresh()
+    after = summary.as_dict()
+    assert after["run"].pop("status") == "gone"
+    assert before["run"].pop("status") == "ended"
+    assert after == before
+    runs.copy_of(runs.of_drift(), run)
+    assert summary.refresh()
+    assert summary.as_dict() == summarise(run)

@@ -27,6 +27,8 @@ class Facts:
     ----------
     known : dict
         What ``run.json`` says.
+    is_gone : bool
+        Whether the folder holds no run any more: it was removed, or another run is about to begin.
 
     Raises
     ------
@@ -35,7 +37,7 @@ class Facts:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._folder, self.is_gone = folder, False
         self.known = SavedRun(folder).facts
         self._is_held = not self.has_ended and is_held(folder)
         self.updated = self._last_record()
@@ -48,19 +50,20 @@ class Facts:
         bool
             Whether anything has changed.
         """
-        before = self.known, self._is_held, self.updated
-        for _ in range(
-            2
-        ):  # a run may end after its facts are read and before the lock is looked at
+        before = self.known, self._is_held, self.updated, self.is_gone
+        # Twice: a run may end after its facts are read and before the lock is looked at.
+        for _ in range(2):
             try:
                 self.known = SavedRun(self._folder).facts
             except InputError:
-                break  # another run takes its place just now
+                self.is_gone = not (self._folder / "run.json").exists()
+                break
+            self.is_gone = False
             self._is_held = not self.has_ended and is_held(self._folder)
             if self._is_held or self.has_ended:
                 break
-        self.updated = self._last_record()
-        return before != (self.known, self._is_held, self.updated)
+        self.updated = self.updated if self.is_gone else self._last_record()
+        return before != (self.known, self._is_held, self.updated, self.is_gone)
 
     def _last_record(self) -> datetime | None:
         try:
@@ -136,6 +139,8 @@ class Facts:
         }
 
     def _status(self, n_batches: int) -> str:
+        if self.is_gone:
+            return "gone"
         if self.has_ended:
             return str(self.known.get("status"))
         if not self._is_held:

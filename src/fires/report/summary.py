@@ -100,6 +100,8 @@ class Summary:
         """
         before = self._facts.known.get("id")
         changed = self._facts.refresh()
+        if self._facts.is_gone:  # what was read of it stays
+            return changed
         if self._facts.known.get("id") != before or self._steps.is_other():
             self._begin()
             changed = True
