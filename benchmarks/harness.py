@@ -21,7 +21,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 
 from benchmarks.timing import Ratio, Row, show, shown, take_turns
 from fires import FIRES, AllFeatures
-from fires.evaluation.prequential import prequential
+from fires.evaluation.loop import prequential
 from fires.metrics import Scores
 from fires.predictors import Perceptron as Ours
 from fires.streams import from_arrays

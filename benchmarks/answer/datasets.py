@@ -21,7 +21,7 @@ from sklearn.linear_model import Perceptron
 from benchmarks.answer.figures import Bench, Figure, Maker, judged
 from fires import stability
 from fires.bench.datasets.loading import load
-from fires.evaluation.prequential import prequential
+from fires.evaluation.loop import prequential
 
 TITLE = "accuracy, stability over 10 batches, stability of the whole run"
 NAMES = ("Spambase", "Usenet", "Madelon", "Dota", "KDD", "MNIST")

@@ -26,7 +26,7 @@ from sklearn.naive_bayes import GaussianNB
 import fires
 from fires.cli import main
 from fires.cli.predict import Predict
-from fires.evaluation.prequential import prequential
+from fires.evaluation.loop import prequential
 from fires.streams.files import from_file
 from fires.streams.files.rows import Rows
 

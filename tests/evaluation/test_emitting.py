@@ -14,7 +14,7 @@ import pytest
 from fires import FIRES
 from fires.core.errors import InputError
 from fires.evaluation.emitting import Emitter, open_sink
-from fires.evaluation.prequential import prequential
+from fires.evaluation.loop import prequential
 from fires.evaluation.records import Step
 from fires.evaluation.run_folder import feature_rows
 from fires.evaluation.totals import RunTotals

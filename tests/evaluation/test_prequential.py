@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fires import FIRES, AllFeatures, OnlinePipeline
-from fires.evaluation.prequential import prequential
+from fires.evaluation.loop import prequential
 from fires.metrics.stability import stability
 from fires.predictors import Perceptron
 from fires.streams.arrays import from_arrays

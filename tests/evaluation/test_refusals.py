@@ -11,7 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 
 from fires import EFS, FIRES, FSDS, OFS, AllFeatures, OnlinePipeline
-from fires.evaluation.prequential import prequential
+from fires.evaluation.loop import prequential
 from fires.metrics.stability import stability
 from fires.predictors import Perceptron, RiverPredictor
 from fires.streams.arrays import from_arrays

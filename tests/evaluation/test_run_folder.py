@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fires import FIRES, OnlinePipeline
-from fires.evaluation.prequential import prequential
+from fires.evaluation.loop import prequential
 from fires.evaluation.run_folder import RunFolder, feature_rows
 from fires.evaluation.totals import RunTotals
 from fires.predictors import Perceptron

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import mean_absolute_error, median_absolute_error, r2_score
 
 from fires import FIRES
-from fires.evaluation.prequential import prequential
+from fires.evaluation.loop import prequential
 from fires.evaluation.totals import RunTotals
 from fires.metrics import Scores
 from fires.predictors import LinearRegressor

@@ -12,7 +12,7 @@ import numpy as np
 from fires import FIRES
 from fires.core.belief import Floats
 from fires.core.errors import Diverged
-from fires.evaluation.prequential import prequential
+from fires.evaluation.loop import prequential
 from fires.evaluation.records import Step
 from fires.streams.base import Stream
 

@@ -16,7 +16,7 @@ from fires.bench.results import Record
 from fires.bench.text_table import TextTable, number
 from fires.core.classes import has_fractions
 from fires.core.errors import Diverged, InputError
-from fires.evaluation.prequential import prequential
+from fires.evaluation.loop import prequential
 from fires.evaluation.records import defined_mean, number_or_none
 from fires.metrics.prediction import Scores
 from fires.predictors import LinearRegressor, Perceptron

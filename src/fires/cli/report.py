@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from fires.cli import options
-from fires.cli.startup import quick_imports
 from fires.cli.text import printable
 from fires.core.errors import InputError
 
@@ -56,10 +55,8 @@ def write_report(runs: tuple[Path, ...], path: Path | None = None, shape: str | 
     str
         A line that says where it is, and how big.
     """
-    with quick_imports():
-        import fires.report.summary  # noqa: F401
-        from fires.evaluation.out_folder import REPORT
-        from fires.report.page import write_page
+    from fires.evaluation.out_folder import REPORT
+    from fires.report.page import write_page
 
     path = path or runs[0] / REPORT
     n_bytes = write_page(runs, path, as_shape(shape, features_of(runs)))

@@ -17,7 +17,6 @@ import click
 from fires.cli import options
 from fires.cli.logs import logs
 from fires.cli.report import as_shape, features_of
-from fires.cli.startup import quick_imports
 from fires.cli.text import printable, say
 from fires.core.errors import InputError
 from fires.core.optional import require
@@ -63,10 +62,8 @@ def command(
 
     Ends with Ctrl-C.
     """
-    with quick_imports():
-        import fires.report.summary  # noqa: F401
-        from fires.report.live import listen, serve
-        from fires.report.live_access import Access
+    from fires.report.live import listen, serve
+    from fires.report.live_access import Access
 
     pixels = as_shape(shape, features_of(runs))
     listener = listen(host, port)

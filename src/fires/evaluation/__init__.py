@@ -1,7 +1,29 @@
-"""How good a selection is, honestly: test on a batch first, then learn from it."""
+"""How good a selection is, honestly: test on a batch first, then learn from it.
 
-from fires.evaluation.prequential import prequential
-from fires.evaluation.records import Step
-from fires.evaluation.saved_run import SavedRun
+Every public name is loaded when it is first used: who reads the folder of a run needs no model.
+"""
 
-__all__ = ["SavedRun", "Step", "prequential"]
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fires.evaluation.loop import prequential as prequential
+    from fires.evaluation.records import Step as Step
+    from fires.evaluation.saved_run import SavedRun as SavedRun
+
+# No module is called as one of the names is: it would hide it.
+_HOME = {"SavedRun": "saved_run", "Step": "records", "prequential": "loop"}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'fires.evaluation' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"fires.evaluation.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

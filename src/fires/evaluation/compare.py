@@ -14,9 +14,9 @@ from fires.core.errors import InputError
 from fires.core.settings import check_choice, check_count
 from fires.evaluation.cautions import about_labels, about_outcomes, about_reference
 from fires.evaluation.comparison import BASELINES, Comparison, Outcome, sign_of
+from fires.evaluation.loop import prequential
 from fires.evaluation.paired_test import beaten_baselines, holm, paired
 from fires.evaluation.passes import Labels, OnePass, count_labels, count_numbers
-from fires.evaluation.prequential import prequential
 from fires.evaluation.records import Step, defined_mean
 from fires.evaluation.scoring import Baseline
 from fires.metrics.numbers import NUMBER_SCORES

@@ -25,19 +25,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.state import Arrays, State, read_state, write_state
-from fires.evaluation.records import Step
-from fires.pipeline import OnlinePipeline
+
+if TYPE_CHECKING:
+    from fires.evaluation.records import Step
+    from fires.pipeline import OnlinePipeline
 
 VERSION = 1
 """Of the form of the records; in ``run.json`` as ``records``."""
 
-SNAPSHOTS = "snapshots"
+STEPS, QUARANTINE, SNAPSHOTS = "steps.jsonl", "quarantine.ndjson", "snapshots"
 _EACH, _EVERY = 100, 10
 _N_SNAPSHOTS = 128
 _MOST_FEATURES = 10_000

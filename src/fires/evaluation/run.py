@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fires.core.state import Arrays, State, part_of, under
-from fires.evaluation.prequential import prequential
+from fires.evaluation.loop import prequential
 from fires.evaluation.records import Step
 from fires.evaluation.scoring import usual_baselines
 from fires.evaluation.totals import RunTotals

@@ -22,9 +22,9 @@ from fires.evaluation.checkpoints import FOLDER as CHECKPOINTS
 from fires.evaluation.checkpoints import Checkpoints
 from fires.evaluation.locking import FolderLock
 from fires.evaluation.out_folder import REPORT, earlier_run, is_full, make_folder, naming
-from fires.evaluation.recording import SNAPSHOTS, VERSION
+from fires.evaluation.recording import QUARANTINE, SNAPSHOTS, STEPS, VERSION
 from fires.evaluation.run import Run
-from fires.evaluation.run_records import QUARANTINE, STEPS, RunRecords
+from fires.evaluation.run_records import RunRecords
 from fires.evaluation.totals import RunTotals
 from fires.evaluation.transformed import TRANSFORMED
 from fires.pipeline import OnlinePipeline

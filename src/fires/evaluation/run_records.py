@@ -11,14 +11,13 @@ import numpy.typing as npt
 
 from fires.evaluation.appending import LinesFile
 from fires.evaluation.out_folder import is_full, naming
-from fires.evaluation.recording import SNAPSHOTS, Recorder, snapshots
+from fires.evaluation.recording import QUARANTINE, SNAPSHOTS, STEPS, Recorder, snapshots
 from fires.evaluation.records import Step
 from fires.evaluation.totals import RunTotals
 from fires.evaluation.transformed import Transformed
 from fires.pipeline import OnlinePipeline
 from fires.streams.table import Fault
 
-STEPS, QUARANTINE = "steps.jsonl", "quarantine.ndjson"
 _LONGEST_RAW = 100_000
 
 

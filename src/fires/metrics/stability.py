@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fires.kernels.sets import count_sets
 from fires.metrics.sets import as_indices
 
 
@@ -192,6 +191,8 @@ class StabilityWindow:
             NaN where it is undefined: after the first set, and if all sets in the window are
             empty or all hold every feature.
         """
+        from fires.kernels.sets import count_sets  # who reads a stability needs no compiled loop
+
         indices = self._indices(selected)
         oldest = self._sets.popleft() if len(self._sets) == self.size else _NO_FEATURES
         self._sets.append(indices)

@@ -10,7 +10,7 @@ from typing import Any
 
 from fires.core.errors import InputError
 from fires.evaluation.locking import is_held
-from fires.evaluation.run_records import STEPS
+from fires.evaluation.recording import STEPS
 from fires.evaluation.saved_run import SavedRun
 from fires.report.rounding import rounded
 

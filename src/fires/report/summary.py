@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fires.core.errors import InputError
-from fires.evaluation.run_records import QUARANTINE, STEPS
+from fires.evaluation.recording import QUARANTINE, STEPS
 from fires.report import over_time
 from fires.report.facts import Facts
 from fires.report.features import Features
