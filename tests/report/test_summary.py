@@ -22,6 +22,7 @@ from fires.evaluation.locking import FolderLock
 from fires.evaluation.recording import read_snapshot, snapshots
 from fires.metrics import stability_interval
 from fires.report.features import Features
+from fires.report.page import folder_data
 from fires.report.records import Records
 from fires.report.result import Result
 from fires.report.rounding import rounded
@@ -714,3 +715,13 @@ def test_what_was_read_of_a_run_stays_when_its_folder_is_removed(tmp_path):
     runs.copy_of(runs.of_drift(), run)
     assert summary.refresh()
     assert summary.as_dict() == summarise(run)
+
+
+def test_runs_of_one_name_are_told_apart_by_where_they_are(tmp_path):
+    folders = [
+        runs.copy_of(runs.of_one_step(), tmp_path / day / "run") for day in ("monday", "tuesday")
+    ]
+    names = [run["run"]["name"] for run in folder_data(folders)["runs"]]
+    assert names == ["monday/run", "tuesday/run"]
+    assert [run["run"]["name"] for run in folder_data(folders[:1])["runs"]] == ["run"]
+    assert [run["run"]["name"] for run in folder_data([folders[0]] * 2)["runs"]] == ["run"] * 2

@@ -121,7 +121,6 @@ class Facts:
         if classes is not None or score_names:
             kind = "numbers" if classes is None and "r2" in score_names else "classes"
         return {
-            "name": self._folder.resolve().name,
             "id": known.get("id"),
             "status": self._status(n_batches),
             "reason": known.get("ended_early"),

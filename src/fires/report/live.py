@@ -120,9 +120,9 @@ def serve(
     """
     uvicorn = require("uvicorn", "fires serve", extra="serve")
     require("starlette", "fires serve", extra="serve")
-    from fires.report.summary import Summary
+    from fires.report.summary import side_by_side
 
-    watch = Watch([Summary(folder, shape) for folder in folders])
+    watch = Watch(side_by_side(folders, shape))
 
     class Server(uvicorn.Server):  # type: ignore[misc, name-defined]
         """Ends with code 0, and does not wait for viewers to leave."""

@@ -138,12 +138,15 @@ def folder_data(folders: Sequence[Path], shape: tuple[int, int] | None = None) -
         If a folder holds neither, or if several hold a comparison.
     """
     from fires.report.comparison import holds_comparison, read_comparison
-    from fires.report.summary import summarise
+    from fires.report.summary import side_by_side
 
     compared = [folder for folder in folders if holds_comparison(folder)]
     if len(compared) > 1:
         raise InputError(f"{compared[1]} is a second comparison: a page shows one")
-    summaries = [summarise(folder, shape) for folder in folders if folder not in compared]
+    runs = side_by_side([folder for folder in folders if folder not in compared], shape)
+    for run in runs:
+        run.refresh()
+    summaries = [run.as_dict() for run in runs]
     return page_data(summaries, read_comparison(compared[0]) if compared else None)
 
 

@@ -10,6 +10,7 @@ them has to escape them.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,36 @@ def summarise(folder: Path, shape: tuple[int, int] | None = None) -> dict[str, A
     return summary.as_dict()
 
 
+def side_by_side(folders: Sequence[Path], shape: tuple[int, int] | None = None) -> list[Summary]:
+    """Several runs, with names that tell them apart: ``monday/run`` and ``tuesday/run``.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        The folders of the runs.
+    shape : tuple of int, optional
+        Height and width of the picture that the features are.
+
+    Returns
+    -------
+    list of Summary
+        None of them is read yet.
+
+    Raises
+    ------
+    InputError
+        If a folder holds no run.
+    """
+    paths = [folder.resolve().parts for folder in folders]
+    depth = 1
+    while depth < max(map(len, paths), default=0) and (
+        len({path[-depth:] for path in paths}) < len(set(paths))
+    ):
+        depth += 1
+    names = ["/".join(path[-depth:]) for path in paths]
+    return [Summary(folder, shape, name) for folder, name in zip(folders, names, strict=True)]
+
+
 class Summary:
     """Follows a run, and sums it up whenever it is asked to.
 
@@ -69,6 +100,8 @@ class Summary:
         The folder that ``fires select --out`` has made. It is only read.
     shape : tuple of int, optional
         Height and width of the picture that the features are.
+    name : str, optional
+        What the run is called; by default as its folder is.
 
     Raises
     ------
@@ -76,8 +109,11 @@ class Summary:
         If the folder holds no run.
     """
 
-    def __init__(self, folder: Path, shape: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self, folder: Path, shape: tuple[int, int] | None = None, name: str | None = None
+    ) -> None:
         self._folder, self._facts = folder, Facts(folder)
+        self._name = folder.resolve().name if name is None else name
         self._shape = self._facts.shape if shape is None else list(shape)
         self._begin()
 
@@ -158,7 +194,7 @@ class Summary:
         return {
             "version": VERSION,
             "run": self._facts.as_dict(records.n_batches, records.score_names)
-            | {"shape": self._shape, "intervals": self._has_intervals},
+            | {"name": self._name, "shape": self._shape, "intervals": self._has_intervals},
             "counts": counts,
             "sentence": self._sentence(counts, course["total"], above_noise, features.rank),
             "now": features.now(above_noise),
