@@ -2,6 +2,7 @@
 
 import csv
 import re
+from copy import deepcopy
 from functools import cache
 
 import pytest
@@ -285,6 +286,85 @@ def test_drift_says_what_moved(tab):
     assert tab.page.locator("#alarms tbody tr").count() == min(
         8, len(summary_of("drift")["alarms"])
     )
+
+
+def written(tmp_path, *summaries):
+    """A page of summaries that were changed."""
+    path = tmp_path / "changed.html"
+    path.write_text(page(page_data(summaries)), encoding="utf-8")
+    return path
+
+
+def test_without_intervals_nothing_is_said_of_them(tab):
+    tab.open(page_of("as published"))
+    assert "95 %" not in text_of(tab, "#importance")
+    assert "uncertainty" not in text_of(tab, "#changes")
+
+
+def test_where_nothing_stands_out_from_noise_nothing_matters_and_moves(tab, tmp_path):
+    changed = deepcopy(summary_of("drift"))
+    changed["counts"]["above_noise"] = 0
+    changed["now"]["above_noise"] = [False for _ in changed["now"]["place"]]
+    tab.open(written(tmp_path, changed))
+    assert "none matters" in text_of(tab, "#drift")
+    assert tab.page.locator("#drift .dot-harmful, #drift .dot-steady-strong").count() == 0
+
+
+def test_scores_of_an_alarm_are_called_what_they_are(tab, tmp_path):
+    """R2 cannot be had over some batches: the mean absolute error is told."""
+    changed = deepcopy(summary_of("numbers"))
+    assert changed["scores"]["name"] == "r2"
+    sides = {"before": {"mae": 86_730.0, "batches": 20}, "after": {"mae": 8.5, "batches": 20}}
+    alarm = {"row": 900, "batch": 9, "feature": None, "place": None, "strength": 9.0}
+    changed["alarms"] = [alarm | sides]
+    tab.open(written(tmp_path, changed))
+    assert "mean absolute error" in text_of(tab, "#alarms thead")
+    assert "86,730 → 8.500" in text_of(tab, "#alarms tbody")
+
+
+def test_a_ninth_feature_takes_the_place_of_the_first(tab):
+    tab.open(page_of("pixels"))
+
+    def shown():
+        return [chip.split()[0] for chip in tab.page.locator("#importance .chip").all_inner_texts()]
+
+    before = shown()
+    others = [name for name in summary_of("pixels")["now"]["name"] if name not in before][:4]
+    for name in others:
+        tab.page.locator("#features").get_by_role("button", name=name, exact=True).click()
+    assert len(before) == 5
+    assert shown() == [*before[1:], *others]
+
+
+def test_a_run_has_a_zoom_and_picks_of_its_own(tab, tmp_path):
+    tab.open(written(tmp_path, summary_of("drift"), summary_of("classes")))
+    for across, press in ((0.6, tab.page.mouse.down), (0.9, tab.page.mouse.up)):
+        hover(tab, "#importance .u-over", across, 0.5)
+        press()
+    tab.page.locator("#importance .chip").first.click()
+    tab.page.get_by_role("button", name="classes", exact=True).click()
+    for key, row in (("Home", "row 100"), ("End", "row 2,000")):
+        tab.page.locator("#importance .plot").focus()
+        tab.page.keyboard.press(key)
+        assert tip(tab, "importance").startswith(f"{row} ")
+    assert tab.page.locator("#importance .chip").count() == 5
+
+
+def test_a_name_from_right_to_left_turns_nothing_around(tab, tmp_path):
+    """What follows U+202E would be written backwards."""
+    changed = deepcopy(summary_of("drift"))
+    changed["sentence"] = ["since row 7 ", {"feature": "\u202eevil"}, " has replaced ", "age."]
+    tab.open(written(tmp_path, changed))
+    left, right = tab.page.evaluate(
+        """() => [...document.querySelector(".sentence").childNodes]
+                 .filter((node) => node.nodeType === Node.TEXT_NODE && node.data.includes("e"))
+                 .slice(-2).map((node) => {
+                   const range = new Range();
+                   range.selectNodeContents(node);
+                   return range.getBoundingClientRect().x;
+                 })"""
+    )
+    assert left < right
 
 
 def test_picture_tells_each_pixel(tab):
