@@ -3,7 +3,8 @@
 The folder of the run is written here, in the form that ``docs/runs.md`` tells: lines of some 400
 bytes, 20 selected features, importances with every tenth line, a set that changes now and then,
 some alarms, and 128 snapshots of 10,000 features. What is measured is a process of its own, from
-its start to its end, and the most memory that it had.
+its start to its end, and the most memory that it had; then how long a headless chromium, if there
+is one, takes from the request for the page to the first paint.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import tempfile
 import time
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ import numpy.typing as npt
 from benchmarks.timing import Row, show, shown
 
 N_STEPS, N_FEATURES, N_SELECTED = 1_000_000, 100_000, 20
-SECONDS, MEGABYTES, PAGE_BYTES = 10.0, 500.0, 1_000_000
+SECONDS, MEGABYTES, PAGE_BYTES, PAINT_SECONDS = 10.0, 500.0, 1_000_000, 1.0
 _CHANGES_EVERY, _ALARMS_EVERY = 200, 5_000
 
 _SUMMARY = """
@@ -48,11 +50,8 @@ def main() -> list[Row]:
         run = Path(folder) / "run"
         n_bytes = write_run(run, N_STEPS, N_FEATURES)
         rows.append(Row("steps.jsonl", size, "", f"{n_bytes / 1e6:.0f} MB"))
-        parts = {"summary": _SUMMARY}
-        if find_spec("fires.report.page"):
-            parts["page"] = _PAGE
-        for what, program in parts.items():
-            made = Path(folder) / what
+        for what, program in {"summary": _SUMMARY, "page": _PAGE}.items():
+            made = Path(folder) / f"{what}.html"
             seconds, megabytes = _measured(program, run, made)
             length = made.stat().st_size
             rows += [
@@ -66,7 +65,32 @@ def main() -> list[Row]:
                 ),
                 _row(f"{what}: size", size, f"{length / 1e3:.0f} KB", length / PAGE_BYTES, "1 MB"),
             ]
+        painted = _first_paint(made)
+        if painted is not None:
+            share = painted / PAINT_SECONDS
+            rows.append(_row("page: first paint", size, shown(painted), share, "1 s"))
     return show("report: the page of the largest run", rows)
+
+
+def _first_paint(page: Path) -> float | None:
+    """Seconds until a browser shows something of the page: the median of five loads."""
+    from tests.report.browser import Chromium, program
+
+    found = program() if find_spec("playwright") else None
+    if found is None:
+        return None
+    chromium, seconds = Chromium(found), []
+    paint = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+    try:
+        for _ in range(5):
+            with chromium.tab() as tab:
+                tab.open(page)
+                while (milliseconds := tab.page.evaluate(paint)) is None:
+                    time.sleep(0.05)
+                seconds.append(milliseconds / 1e3)
+    finally:
+        chromium.close()
+    return median(seconds)
 
 
 def _row(what: str, size: str, found: str, share: float, most: str) -> Row:
