@@ -1,5 +1,6 @@
 """The live page in a real browser: it goes on with the run, and keeps what is picked."""
 
+import re
 import subprocess
 
 import pytest
@@ -43,9 +44,15 @@ def test_live_page_goes_on_and_keeps_what_is_picked(browser, going_on):
         page.get_by_role("button", name="Remove x0").click()
         page.locator("#changes button", has_text="Whole run").click()
         page.locator("#members summary").click()
+        chart = page.locator("#importance .u-over")
+        chart.hover()
+        tip = page.locator("#importance .tip")
+        expect(tip).to_be_visible()
         add(file, 400, 600)
 
         expect(read).to_have_text("1,000", **SOON)
+        expect(tip).to_be_visible()
+        expect(tip).to_contain_text(re.compile(r"row (4|5|6)\d\d"))
         assert page.locator("#importance .chip").count() == 1
         assert page.locator("#changes output").all_inner_texts() == ["row 20", "row 1,000"]
         expect(page.locator("#members tbody")).to_contain_text("1 to 1,000")

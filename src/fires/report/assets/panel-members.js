@@ -49,7 +49,9 @@ panels.push({
       const tall = Math.max(2, Math.round((lineHeight - 5) * share));
       pen.fillStyle = value < 0 ? colours.below : colours.above;
       pen.globalAlpha = strength(value, greatest);
-      pen.fillRect(left, i * lineHeight + Math.round((lineHeight - 1 - tall) / 2), right - left, tall);
+      const area = [left, i * lineHeight + Math.round((lineHeight - 1 - tall) / 2), right - left, tall];
+      pen.clearRect(...area); // spans narrower than a dot share it, and must not add up
+      pen.fillRect(...area);
     }
 
     function drawAxis() {
