@@ -173,6 +173,11 @@ def test_the_sentence_names_the_best_and_what_it_beats(found):
             assert label in said
 
 
+def test_the_sentence_says_a_thing_once(folder):
+    """The window refit is a selection, and one of those that should be beaten."""
+    assert read_comparison(folder)["sentence"].count("window") == 1
+
+
 def test_of_errors_less_is_better(numeric):
     summary = comparison_summary(numeric.as_dict())
     assert not summary["more_is_better"]

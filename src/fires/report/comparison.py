@@ -162,10 +162,12 @@ def _sentence(found: Comparison) -> str:
 def _nearest(found: Comparison, chosen: list[Outcome]) -> str:
     """How far the best selection is from the one it was tested against, and whether that counts."""
     best, *others = chosen
-    if not others or found.reference in BASELINES:  # that it beats them, or not, has been said
+    if not others:
         return ""
     is_reference = best.name == found.reference
     tested, other = (others[0], others[0].name) if is_reference else (best, found.reference)
+    if other in BASELINES or other in found.beaten:  # that it beats it, or not, has been said
+        return ""
     gap = f"{_label(other)} is {abs(tested.difference):.2g} behind"
     if np.isnan(tested.p_value):
         return f"{gap}; whether that is chance was not tested, which takes three runs."
