@@ -60,6 +60,17 @@ def test_live_page_goes_on_and_keeps_what_is_picked(browser, going_on):
         page.keyboard.press("End")
         expect(page.locator("#importance .tip")).to_contain_text("row 1,000")
 
+        box = chart.bounding_box()
+        at = {share: box["x"] + share * box["width"] for share in (0.01, 0.5, 0.9)}
+        page.mouse.move(at[0.5], box["y"] + 50)
+        page.mouse.down()
+        page.mouse.move(at[0.9], box["y"] + 50)
+        add(file, 1_000, 200)
+        expect(read).to_have_text("1,200", **SOON)
+        page.mouse.up()
+        page.mouse.move(at[0.01], box["y"] + 50)
+        expect(tip).to_contain_text(re.compile(r"row (4|5|6)\d\d"))
+
         child.kill()
         expect(page.locator(".status")).to_contain_text("killed", **SOON)
         assert tab.complaints == []

@@ -336,11 +336,35 @@ def test_a_ninth_feature_takes_the_place_of_the_first(tab):
     assert shown() == [*before[1:], *others]
 
 
-def test_a_run_has_a_zoom_and_picks_of_its_own(tab, tmp_path):
-    tab.open(written(tmp_path, summary_of("drift"), summary_of("classes")))
-    for across, press in ((0.6, tab.page.mouse.down), (0.9, tab.page.mouse.up)):
+def zoom(tab, low, high):
+    """Mark a part of the chart of importances, in shares of its width."""
+    for across, press in ((low, tab.page.mouse.down), (high, tab.page.mouse.up)):
         hover(tab, "#importance .u-over", across, 0.5)
         press()
+
+
+def ends(tab):
+    """The rows at both ends of the chart of importances."""
+    found = []
+    for across in (0.001, 0.999):
+        hover(tab, "#importance .u-over", across, 0.5)
+        found.append(int(tip(tab, "importance").split()[1].replace(",", "")))
+    return found
+
+
+def test_dragging_zooms_and_a_double_click_shows_all_again(tab):
+    tab.open(page_of("drift"))
+    first, last = ends(tab)
+    zoom(tab, 0.6, 0.9)
+    low, high = ends(tab)
+    assert first < 0.5 * last < low < high < last
+    tab.page.locator("#importance .u-over").dblclick()
+    assert ends(tab) == [first, last]
+
+
+def test_a_run_has_a_zoom_and_picks_of_its_own(tab, tmp_path):
+    tab.open(written(tmp_path, summary_of("drift"), summary_of("classes")))
+    zoom(tab, 0.6, 0.9)
     tab.page.locator("#importance .chip").first.click()
     tab.page.get_by_role("button", name="classes", exact=True).click()
     for key, row in (("Home", "row 100"), ("End", "row 2,000")):

@@ -25,8 +25,8 @@ class RowsChart {
     this.area.addEventListener("keydown", (event) => this.key(event));
     this.area.addEventListener("blur", () => { this.tip.hidden = true; });
     // What comes in while somebody marks what to zoom to waits until that is done.
-    this.area.addEventListener("mousedown", () => { this.held = true; });
-    document.addEventListener("mouseup", () => { if (this.held) setTimeout(() => { this.held = false; this.draw(); }); });
+    this.area.addEventListener("mousedown", (event) => { this.held = event.button === 0; });
+    document.addEventListener("mouseup", () => setTimeout(() => this.release()));
     onWidth(this.holder, () => this.draw());
     page.onTheme(() => this.draw());
   }
@@ -41,7 +41,8 @@ class RowsChart {
 
   draw() {
     const width = Math.floor(this.holder.clientWidth);
-    if (!this.make || !width || this.held) return;
+    if (!this.make || !width) return;
+    if (this.held) return void (this.waits = true);
     const spec = (this.spec = this.make(width));
     const zoom = this.plot && this.zoomed ? { ...this.plot.scales.x } : null;
     const told = this.plot && !this.tip.hidden ? { ...this.plot.cursor } : null;
@@ -79,6 +80,12 @@ class RowsChart {
     if (zoom) this.plot.setScale("x", { min: zoom.min, max: zoom.max });
     // The plot works out its scales in a task of its own, before this one.
     if (told) queueMicrotask(() => this.plot?.setCursor({ left: told.left, top: told.top }));
+  }
+
+  release() {
+    this.held = false;
+    if (this.waits) this.draw();
+    this.waits = false;
   }
 
   reset() {
