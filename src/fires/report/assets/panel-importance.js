@@ -86,22 +86,16 @@ function spec(run, picked) {
 
 // From the least to the greatest, but for bands that are wide in few snapshots, when little is known.
 function yRange(data, per) {
-  const ends = { 1: [], "-1": [] };
   let low = 0, high = 0;
   data.slice(1).forEach((values, i) => {
-    const known = values.filter((value) => value !== null);
-    if (i % per === 0) for (const value of known) [low, high] = [Math.min(low, value), Math.max(high, value)];
-    else ends[i % per === 1 ? 1 : -1].push(known);
+    const known = values.filter((value) => value !== null).sort((a, b) => a - b);
+    if (!known.length) return;
+    const few = i % per ? Math.floor(0.07 * known.length) : 0; // lines are shown whole
+    low = Math.min(low, known[few]);
+    high = Math.max(high, known[known.length - 1 - few]);
   });
-  for (const sign of [1, -1]) {
-    for (const known of ends[sign]) {
-      const far = known.map((value) => sign * value).sort((a, b) => a - b)[Math.floor(0.93 * (known.length - 1))] ?? 0;
-      if (sign > 0) high = Math.max(high, far);
-      else low = Math.min(low, -far);
-    }
-  }
   const room = 0.08 * (high - low) || 1;
-  return [low < 0 ? low - room : 0, high > 0 ? high + room : 0];
+  return [low < 0 ? low - room : 0, high > 0 || !low ? high + room : 0];
 }
 
 function asTable(run, picked) {

@@ -43,7 +43,7 @@ panels.push({
       const weak = shown.some((i) => now.above_noise[i] === false);
       more.hidden = candidates.length <= 12;
       more.textContent = all ? "Show the first 12" : candidates.length > 200 ? "Show the first 200" : `Show all ${candidates.length}`;
-      legend.textContent = [meaning(run, signed), weak ? `Not above noise: of ${plural(run.counts.features, "feature")}, chance alone gives so much to some.` : ""].filter(Boolean).join(" ");
+      legend.textContent = [meaning(run, signed), weak ? `Not above noise: chance alone could take ${run.counts.features > 1 ? `one of ${plural(run.counts.features, "feature")}` : "it"} as far.` : ""].filter(Boolean).join(" ");
     }
     return update;
   },
