@@ -287,6 +287,20 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         if hasattr(self.selector, "columns_"):
             self.columns_ = self.selector.columns_
 
+    def caught_up(self) -> Self:
+        """Know what the selector has learnt without this pipeline, as it does on a cluster.
+
+        Returns
+        -------
+        self
+            It can be saved. It scales nothing: the selector does that for itself.
+        """
+        self.start()._know_columns()
+        if not self.has_learnt:
+            self._scaler_ = Scaler(self.preprocess, self.n_features_in_)
+        self.n_missing_ = self.selector.n_missing_
+        return self
+
     def check(self, batch: CheckedBatch) -> None:
         """Raise an error if the predictor would refuse the batch, before the selector learns.
 

@@ -10,16 +10,20 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from fires.core.batch import CheckedBatch
+from fires.core.optional import require
 from fires.core.sharding import Sums, Task, add_up
 from fires.integrations.spark.rows import in_pieces, shard_of, widths_of
 
 if TYPE_CHECKING:
-    from fires.core.batch import CheckedBatch
     from fires.integrations.spark.layout import Layout
 
-_PACKED = "partition int, piece int, shard binary, answer binary"
+PACKED = "partition int, piece int, shard binary, answer binary"
+"""What :func:`packer` gives."""
+_Packed: TypeAlias = tuple[CheckedBatch, int] | ValueError
+"""A shard and the rows that were left out, or what is wrong with it."""
 _ANSWERS = "partition int, piece int, answer binary"
 _PIECE_BYTES = 1 << 26
 """Of a shard of dense rows: a value of Spark must stay well below 2 GB."""
@@ -52,11 +56,30 @@ class MicroBatch:
         self._first: Any = None
         self.n_rows = self.n_left_out = self.n_rounds = 0
 
+    @classmethod
+    def of_packed(cls, packed: Any, layout: Layout) -> Self:
+        """A micro-batch of shards that were made before, and stay when it ends.
+
+        Parameters
+        ----------
+        packed : pyspark.sql.DataFrame
+            What :func:`packer` gave, or some of it.
+        layout : Layout
+            What the columns were.
+
+        Returns
+        -------
+        MicroBatch
+        """
+        batch = cls(packed, layout)
+        batch._packed = packed
+        return batch
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._packed is not None:
+        if self._first is not None:
             self._packed.unpersist()
             self._first.destroy()
 
@@ -77,15 +100,13 @@ class MicroBatch:
         NoRows
             If there is nothing to learn from.
         """
-        from pyspark import cloudpickle  # a task may be made of what only the driver can import
-
         self.n_rounds += 1
-        sent = self._context.broadcast(cloudpickle.dumps((self._layout, task)))
+        sent = send(self._context, self._layout, task)
         if self._packed is None:
             # A partition that is lost is made again from its rows: the task is needed until then.
             self._first, rows = sent, _piece_rows(self._layout)
             found = self._frame.select(*map(_quoted, self._layout.columns))
-            self._packed = found.mapInArrow(packer(sent, rows), _PACKED).persist()
+            self._packed = found.mapInArrow(packer(sent, rows), PACKED).persist()
             answers = self._packed.select("partition", "piece", "answer").collect()
         else:
             shards = self._packed.select("partition", "piece", "shard")
@@ -142,13 +163,34 @@ def completed(frame: Any, layout: Layout) -> Layout:
     return replace(layout, parts=parts, is_sparse=bool(found["max is_sparse"]))
 
 
+def send(context: Any, layout: Layout, task: Task | None) -> Any:
+    """Send a task to all workers.
+
+    Parameters
+    ----------
+    context : pyspark.SparkContext
+        Of the session.
+    layout : Layout
+        What the columns are.
+    task : Task or None
+        What to compute.
+
+    Returns
+    -------
+    pyspark.Broadcast
+    """
+    # A task may be made of what only the driver can import.
+    cloudpickle = require("pyspark.cloudpickle", "fires on Spark", extra="spark")
+    return context.broadcast(cloudpickle.dumps((layout, task)))
+
+
 def packer(sent: Any, n_rows: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """What a worker does first: it makes shards of its rows, and answers the first task.
 
     Parameters
     ----------
     sent : pyspark.Broadcast
-        The layout, and a task or None, pickled.
+        What :func:`send` gave.
     n_rows : int
         The rows of a shard.
 
@@ -162,12 +204,12 @@ def packer(sent: Any, n_rows: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
         layout, task = pickle.loads(sent.value)
         partition = _partition()
         for piece, part in enumerate(in_pieces(batches, n_rows)):
+            packed: _Packed
             try:
                 packed = shard_of(part, layout)
             except ValueError as error:
-                yield _record(partition, piece, shard=None, answer=(0, 0, error))
-            else:
-                yield _record(partition, piece, shard=packed, answer=_answer(task, *packed))
+                packed = error
+            yield _record(partition, piece, shard=packed, answer=_answer(task, packed))
 
     return pack
 
@@ -180,7 +222,7 @@ def _answerer(sent: Any) -> Callable[[Iterable[Any]], Iterator[Any]]:
         for batch in batches:
             columns = (batch.column(name) for name in ("partition", "piece", "shard"))
             for partition, piece, packed in zip(*columns, strict=True):
-                found = _answer(task, *pickle.loads(packed.as_buffer()))
+                found = _answer(task, pickle.loads(packed.as_buffer()))
                 yield _record(partition.as_py(), piece.as_py(), answer=found)
 
     return answer
@@ -188,18 +230,18 @@ def _answerer(sent: Any) -> Callable[[Iterable[Any]], Iterator[Any]]:
 
 def _looker(layout: Layout) -> Callable[[Iterable[Any]], Iterator[Any]]:
     def look(batches: Iterable[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
+        pa = require("pyarrow", "fires on Spark", extra="spark")
         found = pickle.dumps(widths_of(batches, layout))
         yield pa.RecordBatch.from_pydict({"answer": pa.array([found], pa.binary())})
 
     return look
 
 
-def _answer(
-    task: Task | None, shard: CheckedBatch, n_left_out: int
-) -> tuple[int, int, Sums | ValueError]:
+def _answer(task: Task | None, packed: _Packed) -> tuple[int, int, Sums | ValueError]:
     """Rows, rows left out, and what the task says: an error that a user can cause is an answer."""
+    if isinstance(packed, ValueError):
+        return 0, 0, packed
+    shard, n_left_out = packed
     try:
         sums = task(shard) if task is not None and shard.n_rows else {}
     except ValueError as error:
@@ -209,20 +251,18 @@ def _answer(
 
 def _record(partition: int, piece: int, **values: Any) -> Any:
     """One row of an answer."""
-    import pyarrow as pa
-
-    packed = {name: pa.array([pickle.dumps(value, 5)], pa.binary()) for name, value in values.items()}
+    pa = require("pyarrow", "fires on Spark", extra="spark")
+    pickled = {name: pickle.dumps(value, 5) for name, value in values.items()}
+    packed = {name: pa.array([value], pa.binary()) for name, value in pickled.items()}
     places = {"partition": [partition], "piece": [piece]}
     columns = {name: pa.array(value, pa.int32()) for name, value in places.items()}
     return pa.RecordBatch.from_pydict(columns | packed)
 
 
 def _partition() -> int:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    assert context is not None
-    return context.partitionId()
+    context = require("pyspark", "fires on Spark", extra="spark").TaskContext.get()
+    partition: int = context.partitionId()
+    return partition
 
 
 def _piece_rows(layout: Layout) -> int:

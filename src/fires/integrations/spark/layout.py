@@ -98,6 +98,38 @@ class Layout:
         parts = [[part.kind, list(part.columns), part.width] for part in self.parts]
         return {"parts": parts, "is_sparse": self.is_sparse}
 
+    @classmethod
+    def from_json(cls, saved: dict[str, Any], now: Layout, where: str) -> Layout:
+        """The layout of a run that goes on; columns may have come into another order.
+
+        Parameters
+        ----------
+        saved : dict
+            What :meth:`as_json` gave.
+        now : Layout
+            What the frame has now.
+        where : str
+            The run, for error messages.
+
+        Returns
+        -------
+        Layout
+
+        Raises
+        ------
+        InputError
+            If the frame lacks a column, or has it in another form.
+        """
+        parts = tuple(Part(kind, tuple(columns), width) for kind, columns, width in saved["parts"])
+        there = {part.columns: part.kind for part in now.parts}
+        for part in parts:
+            if there.get(part.columns) != part.kind:
+                raise InputError(
+                    f'{where} was learnt with the column "{part.columns[0]}" ({part.kind}), and '
+                    "the frame has none"
+                )
+        return replace(now, parts=parts, is_sparse=saved["is_sparse"])
+
 
 def layout_of(
     schema: Any,
@@ -153,7 +185,8 @@ def layout_of(
     wanted = [*chosen, *(entries or ()), target, *([weight] if weight else [])]
     for name in wanted:
         if name not in fields:
-            raise InputError(f'the frame has no column "{name}"', hint=f"it has {_some(list(fields))}")
+            there = f"it has {_some(list(fields))}"
+            raise InputError(f'the frame has no column "{name}"', hint=there)
     parts = [_part(name, fields[name]) for name in chosen]
     if entries is not None:
         parts.append(Part("entries", entries, n_features or 0))
@@ -162,9 +195,7 @@ def layout_of(
     unknown = [part for part in parts if not part.width]
     if n_features is not None and len(unknown) == 1:
         known = sum(part.width for part in parts)
-        parts = [
-            part if part.width else replace(part, width=n_features - known) for part in parts
-        ]
+        parts = [part if part.width else replace(part, width=n_features - known) for part in parts]
     return Layout(tuple(parts), target, weight, entries is not None, missing)
 
 

@@ -17,6 +17,7 @@ from fires.core import validation
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.errors import InputError
+from fires.core.optional import require
 from fires.kernels import scan
 
 if TYPE_CHECKING:
@@ -133,9 +134,7 @@ def widths_of(batches: Iterable[Any], layout: Layout) -> dict[str, npt.NDArray[A
 
 def _usable(batch: Any, layout: Layout) -> tuple[Any, Any]:
     """A batch, and its rows that have a target and vectors."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+    pa, pc = _arrow("pyarrow"), _arrow("pyarrow.compute")
     target = batch.column(layout.target)
     there = target.is_valid()
     if pa.types.is_floating(target.type):
@@ -214,8 +213,7 @@ def _refuse_lengths(lengths: npt.NDArray[Any], width: int, part: Part) -> None:
 
 def _numbers(column: Any) -> Floats:
     """A column as float64, with NaN for what is missing."""
-    import pyarrow as pa
-
+    pa = _arrow("pyarrow")
     if not pa.types.is_float64(column.type):
         column = column.cast(pa.float64())
     numbers: Floats = column.to_numpy(zero_copy_only=False)
@@ -224,24 +222,25 @@ def _numbers(column: Any) -> Floats:
 
 def _whole(column: Any) -> npt.NDArray[np.int64]:
     """A column as whole numbers; 0 for what is missing."""
-    import pyarrow.compute as pc
-
+    pc = _arrow("pyarrow.compute")
     filled = pc.fill_null(column, 0)
     return np.asarray(filled.to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
 def _lengths(column: Any) -> npt.NDArray[np.int64]:
     """The lengths of lists; 0 for what is missing."""
-    import pyarrow.compute as pc
-
+    pc = _arrow("pyarrow.compute")
     return _whole(pc.list_value_length(column))
 
 
 def _labels(column: Any) -> npt.NDArray[Any]:
     """Labels or numbers, none of them missing."""
-    import pyarrow as pa
-
+    pa = _arrow("pyarrow")
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
     labels: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
     return labels
+
+
+def _arrow(module: str) -> Any:
+    return require(module, "fires on Spark", extra="spark")

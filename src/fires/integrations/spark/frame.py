@@ -1,0 +1,166 @@
+"""Learn from a bounded DataFrame of Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fires.core.errors import InputError
+from fires.core.settings import check_count
+from fires.evaluation.records import Step
+from fires.evaluation.run_folder import feature_rows
+from fires.evaluation.totals import RunTotals
+from fires.integrations.spark.engine import PACKED, MicroBatch, completed, packer, send
+from fires.integrations.spark.layout import Layout, layout_of
+from fires.integrations.spark.running import SparkRun
+from fires.selectors.fires import FIRES
+
+_CACHED_AT_ONCE = "spark.sql.inMemoryColumnarStorage.batchSize"
+
+
+@dataclass(frozen=True, eq=False)
+class FrameSelection:
+    """What was found in a frame.
+
+    Parameters
+    ----------
+    selector : FIRES
+        What has learnt.
+    names : tuple of str
+        What the features are called.
+    totals : RunTotals
+        What the steps add up to.
+    n_left_out : int
+        Rows without a target.
+    """
+
+    selector: FIRES
+    names: tuple[str, ...]
+    totals: RunTotals
+    n_left_out: int
+
+    @property
+    def selected(self) -> list[str]:
+        """The names of the selected features, the best first."""
+        return [row["feature"] for row in self.features]
+
+    @property
+    def features(self) -> list[dict[str, Any]]:
+        """The selected features as rows of ``features.csv``, the best first."""
+        chosen = self.selector.get_support(indices=True)
+        return feature_rows(self.selector, self.names, self.totals, chosen)
+
+
+def select_frame(
+    df: Any,
+    selector: FIRES,
+    *,
+    target: str,
+    run: str | os.PathLike[str] | None = None,
+    weight: str | None = None,
+    features: str | Sequence[str] | None = None,
+    entries: tuple[str, str] | None = None,
+    n_features: int | None = None,
+    batch_rows: int = 20_000,
+    overwrite: bool = False,
+    on_step: Callable[[Step], None] | None = None,
+) -> FrameSelection:
+    """Select the features of a frame that is not a stream.
+
+    The frame is read once. It is learnt from in micro-batches of about ``batch_rows`` rows, which
+    take the next rows of all partitions together: where order matters, use
+    :func:`fires.integrations.spark.select_stream`. Until the end, the rows are cached in the memory
+    and on the disks of the workers.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        The rows.
+    selector : FIRES
+        What learns, with a linear model. One that has learnt already goes on.
+    target : str
+        The column of labels or numbers. Rows without one are left out, and counted.
+    run : path, optional
+        The folder of the run, which ``fires serve``, ``fires report`` and ``fires.load`` read. A
+        run that was killed goes on after its last micro-batch.
+    weight, features, entries, n_features
+        As in :func:`fires.integrations.spark.select_stream`.
+    batch_rows : int
+        About how many rows a micro-batch has.
+    overwrite : bool
+        Begin anew where the folder holds a run.
+    on_step : callable, optional
+        Called with the record of every micro-batch.
+
+    Returns
+    -------
+    FrameSelection
+
+    Raises
+    ------
+    InputError
+        If columns cannot be used, there are no rows, or the folder cannot go on.
+    """
+    if df.isStreaming:
+        raise InputError("this DataFrame is a streaming one", hint="use select_stream")
+    check_count("batch_rows", batch_rows)
+    layout = layout_of(
+        df.schema,
+        target,
+        weight=weight,
+        features=features,
+        entries=entries,
+        n_features=n_features,
+        missing=selector.missing,
+    )
+    path = None if run is None else Path(run)
+    settings = {"target": target, "weight": weight, "top": selector.n_features_to_select}
+    settings |= {"batch_rows": batch_rows, "file": df.inputFiles()[:1]}
+    learning = SparkRun(selector, layout, path, overwrite=overwrite, settings=settings)
+    try:
+        if learning.run is None:
+            learning.layout = completed(df, learning.layout)
+        with _packed(df, learning.layout, batch_rows) as (packed, n_batches):
+            for number in range(learning.last + 1, n_batches):
+                with MicroBatch.of_packed(packed.where(f"piece = {number}"), layout) as batch:
+                    step = learning.take(batch)
+                learning.last = number
+                learning.save()
+                if step is not None and on_step is not None:
+                    on_step(step)
+        if learning.run is None:
+            raise InputError("the frame has no rows that can be learnt from")
+    except BaseException as error:
+        learning.finish((str(error).splitlines() or [repr(error)])[0])
+        raise
+    learning.finish()
+    names = tuple(learning.layout.names)
+    return FrameSelection(learning.selector, names, learning.run.totals, learning.n_left_out)
+
+
+@contextmanager
+def _packed(df: Any, layout: Layout, batch_rows: int) -> Iterator[tuple[Any, int]]:
+    """All shards of a frame, cached, and how many each partition has at most."""
+    session = df.sparkSession
+    n_partitions = min(df.rdd.getNumPartitions(), session.sparkContext.defaultParallelism)
+    sent = send(session.sparkContext, layout, None)
+    rows = max(1, batch_rows // max(n_partitions, 1))
+    quoted = ["`" + column.replace("`", "``") + "`" for column in layout.columns]
+    frame = df.select(*quoted).coalesce(max(n_partitions, 1))
+    before = session.conf.get(_CACHED_AT_ONCE)
+    # One shard at a time, so that a micro-batch reads its own and skips all others.
+    session.conf.set(_CACHED_AT_ONCE, "1")
+    try:
+        packed = frame.mapInArrow(packer(sent, rows), PACKED).persist()
+        pieces = packed.select("piece").collect()
+    finally:
+        session.conf.set(_CACHED_AT_ONCE, before)
+    try:
+        yield packed, 1 + max((row.piece for row in pieces), default=-1)
+    finally:
+        packed.unpersist()
+        sent.destroy()
