@@ -24,7 +24,7 @@ def selection_query() -> Any:
     """
     spark = require("pyspark.sql.streaming.query", "select_stream", extra="spark")
 
-    class SelectionQuery(spark.StreamingQuery):  # type: ignore[misc]
+    class SelectionQuery(spark.StreamingQuery):  # type: ignore[name-defined,misc]
         """A ``StreamingQuery`` whose rows are learnt from.
 
         The result (``features.csv``, ``state.safetensors``) is written when :meth:`stop` or

@@ -153,7 +153,9 @@ def _matrix(batch: Any, layout: Layout) -> Any:
     blocks = [_block(batch, part, sparse=layout.is_sparse) for part in layout.parts]
     if layout.is_sparse:
         matrix = sp.csr_array(sp.hstack(blocks, format="csr")) if len(blocks) > 1 else blocks[0]
-        matrix.sum_duplicates()  # and sorts
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()  # what comes from Arrow cannot be written to
+            matrix.sum_duplicates()
         return matrix
     return np.ascontiguousarray(np.concatenate(blocks, axis=1) if len(blocks) > 1 else blocks[0])
 
