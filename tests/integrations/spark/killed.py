@@ -1,6 +1,6 @@
 """A run on Spark that kills itself, as often as it is told: see ``test_exactly_once``.
 
-    python -m tests.integrations.spark.killed FILES RUN MOMENT NUMBER
+python -m tests.integrations.spark.killed FILES RUN MOMENT NUMBER
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ def main(files: str, run: str, moment: str, number: int) -> None:
     learn(spark, files, run)
 
 
-def learn(spark, files, run, **options):
+def learn(spark, files, run, selector=None):
     """Learn from all files, two to a micro-batch: each of them is a partition."""
+    selector = FIRES(2, update="gradient") if selector is None else selector
     schema = spark.read.parquet(files).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 2).parquet(files)
-    query = select_stream(
-        stream, FIRES(2), target="label", run=run, trigger={"availableNow": True}, **options
-    )
+    query = select_stream(stream, selector, target="label", run=run, trigger={"availableNow": True})
     query.awaitTermination()
     return query
 

@@ -47,7 +47,9 @@ def test_a_run_that_was_killed_is_the_same_to_the_bit(spark, tmp_path):
         assert child(files, killed, moment, number) == -signal.SIGKILL
         done = {place.name for place in (killed / "spark" / "commits").glob("[0-9]*")}
         assert (str(number) in done) == (moment == "between batches")
-        assert len(list((killed / "checkpoints").glob("*.safetensors"))) == min(number + bool(number), 2)
+        assert len(list((killed / "checkpoints").glob("*.safetensors"))) == min(
+            number + bool(number), 2
+        )
     learn(spark, str(files), killed)
 
     header, arrays = read_state(whole / "state.safetensors")

@@ -70,7 +70,9 @@ def test_dense_and_sparse_vectors_are_the_same_rows():
 
 def test_places_and_values_are_put_in_order():
     layout = Layout((Part("entries", ("i", "v"), 5),), "y", is_sparse=True)
-    X = shard_of([batch(i=[[4, 1], [], [1, 1]], v=[[8.0, 2.0], [], [3.0, 4.0]], y=[0, 1, 1])], layout)
+    X = shard_of(
+        [batch(i=[[4, 1], [], [1, 1]], v=[[8.0, 2.0], [], [3.0, 4.0]], y=[0, 1, 1])], layout
+    )
     assert_array_equal(X[0].X.toarray(), [[0, 2, 0, 0, 8], [0] * 5, [0, 7, 0, 0, 0]])
     assert X[0].X.has_canonical_format
 
@@ -92,7 +94,7 @@ def test_the_lengths_of_vectors_are_found():
     ("rows", "said"),
     [
         (batch(a=[1.0, np.inf], b=[1, 2], y=[0, 1]), "infinity.*row 1, column 'a'"),
-        (batch(a=[1.0, 2.0], b=[1, 2], y=[0, 1], w=[1.0, -1.0]), "weights in \"w\" must be"),
+        (batch(a=[1.0, 2.0], b=[1, 2], y=[0, 1], w=[1.0, -1.0]), 'weights in "w" must be'),
     ],
 )
 def test_what_cannot_be_used_is_named(rows, said):

@@ -87,6 +87,32 @@ class Layout:
         found = [column for part in self.parts for column in part.columns]
         return [*found, self.target, *([self.weight] if self.weight else [])]
 
+    def in_order(self, selector: Any) -> Layout:
+        """The columns in the order that a selector has learnt them in; others are left out.
+
+        Parameters
+        ----------
+        selector : FIRES
+            One that has learnt nothing takes them as they come.
+
+        Returns
+        -------
+        Layout
+
+        Raises
+        ------
+        InputError
+            If it has learnt from a column that is not there.
+        """
+        names = getattr(selector, "feature_names_in_", None)
+        if names is None or any(part.kind != "number" for part in self.parts):
+            return self
+        there = {part.columns[0]: part for part in self.parts}
+        for name in names:
+            if name not in there:
+                raise InputError(f'the selector has learnt from "{name}", and the frame has none')
+        return replace(self, parts=tuple(there[name] for name in names))
+
     def as_json(self) -> dict[str, Any]:
         """What a checkpoint keeps of it.
 

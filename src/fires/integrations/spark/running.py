@@ -73,7 +73,7 @@ class SparkRun:
         overwrite: bool = False,
         settings: Mapping[str, Any],
     ) -> None:
-        self.selector, self.layout = selector, layout
+        self.selector, self.layout = selector, layout.in_order(selector)
         self.last, self.n_rounds, self.n_left_out = -1, 0, 0
         self.run: Run | None = None
         self.error: Exception | None = None
@@ -113,6 +113,8 @@ class SparkRun:
         if "spark batch" in bookmark:
             self.last, self.n_left_out = int(bookmark["spark batch"]), int(facts["left_out"])
             self.layout = Layout.from_json(facts["layout"], self.layout, str(self.folder.path))
+        else:
+            self.layout = self.layout.in_order(known)
         self.run, self.selector = run, known
         self._seconds = float(facts["seconds"])
         self._latencies.restore(facts["latencies"])
@@ -166,7 +168,11 @@ class SparkRun:
         n_alarms = len(self.selector.alarms_) if fitted else 0
         try:
             partial_fit_sharded(
-                self.selector, batch.evaluate, n_features=layout.n_features, names=layout.names
+                self.selector,
+                batch.evaluate,
+                n_features=layout.n_features,
+                names=None if fitted else layout.names,
+                sparse=layout.is_sparse,
             )
         except NoRows:
             self.n_left_out += batch.n_left_out
