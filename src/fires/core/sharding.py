@@ -133,6 +133,8 @@ class LearnsInRounds(Protocol):
         target: ShardTarget,
         rates: Any,
         watch: Callable[[float, float], bool] | None = None,
+        *,
+        sparse: bool = False,
     ) -> Rounds:
         """The step on one batch, as :meth:`fires.models.base.Learner.step` takes it.
 
@@ -148,6 +150,9 @@ class LearnsInRounds(Protocol):
             For learners by gradient: it is told how much the batch surprises before anything is
             learnt from it. If it returns True, the learner has forgotten: the sums are asked for
             again.
+        sparse : bool
+            Whether the shards hold CSR matrices. The learner is ready for them, see
+            :meth:`fires.models.base.Learner.ready_for`.
 
         Returns
         -------

@@ -1,0 +1,505 @@
+"""The gradient step of a linear model on a batch in several shards.
+
+The step of :class:`fires.models.linear_learner.LinearLearner` is a sum over rows. So shards return
+sums, and the driver takes the step: equal to one process, up to rounding, however the rows are cut.
+It takes **one round** per batch, and more only where something has to be known first:
+
+=================================================  =============================================
+the first batch                                    one round more, for its own scale and shares
+a column has entries beyond 1.5 times its reach    one round more, for the sampled rows
+and it has moved indeed                            one round more, to add up by the new scale
+the batch is a surprise that raises an alarm       one round more, after forgetting
+=================================================  =============================================
+
+Of dense rows, a shard returns ``2 R + 5`` numbers per feature, with R rows of parameters; of sparse
+rows, ``3 R + 5`` at most, and only for the columns that its entries touch.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from fires.core.batch import CheckedBatch
+from fires.core.belief import Floats
+from fires.core.sharding import Rounds, ShardTarget, Sums, Task
+from fires.kernels import dense, project, read_only
+from fires.kernels.scaled import rescale
+from fires.models.base import Rates
+from fires.models.linear_learner import BatchFacts, LinearLearner
+from fires.models.target import ClassTarget, counts, log_mean, signed
+from fires.scaling.dense import MinMax, Standard
+from fires.scaling.scaler import refuse_overflow
+from fires.scaling.sharded import SampledRows, ScalePlan, ShardedStandard, mark_of, moments, show
+from fires.scaling.sparse import SPARSE, Touched
+
+_BLOCK = 1 << 16  # entries of X that are worked on at a time, so that they stay in the cache
+_OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
+
+
+def rounds(
+    learner: LinearLearner,
+    target: ShardTarget,
+    rates: Rates,
+    watch: Callable[[float, float], bool] | None = None,
+    *,
+    sparse: bool = False,
+) -> Rounds:
+    """The step on one batch: see :class:`fires.core.sharding.LearnsInRounds`.
+
+    Parameters
+    ----------
+    learner : LinearLearner
+        Who learns.
+    target, rates, watch, sparse
+        As there.
+
+    Returns
+    -------
+    generator of Task
+    """
+    sparse = sparse or learner.in_sparse_terms
+    if sparse and watch is not None:
+        raise ValueError("With the gradient update, alarms need dense rows; use update='bayes'.")
+    driver: _Driver = (_Sparse if sparse else _Dense)(learner, target, rates)
+    opening = driver.opening()
+    if opening is not None:
+        driver.begin((yield opening))
+    while True:
+        sums = yield driver.task(watched=watch is not None)
+        doubts = driver.doubts(sums)
+        if doubts is not None and not driver.settle(sums, doubts, (yield doubts)):
+            sums = yield driver.task(watched=watch is not None)
+        if watch is None or not watch(*sums["surprise"].tolist()):
+            break
+        watch = None
+    driver.finish(sums, float(sums["batch weight"]))
+
+
+# --- what shards do -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Opening:
+    """What the first batch shows of its own scale, and of the shares of its classes."""
+
+    target: ShardTarget
+    learner_target: Any
+    x_scale: Any  # a scale that is to be taken from the batch; None if there is none
+    y_scale: Standard | None
+
+    def __call__(self, shard: CheckedBatch) -> Sums:
+        weight, y = _weight(shard), self.target(shard)
+        sums: Sums = {}
+        if isinstance(self.learner_target, ClassTarget):
+            sums["class weight"] = self.learner_target.per_class(y, weight)
+        if self.y_scale is not None:
+            sums["list y own"] = moments(y[:, None], weight)
+        if isinstance(self.x_scale, Standard):
+            own = {} if shard.scale == "standard" else {"list x own": moments(shard.X, weight)}
+            return sums | own
+        if isinstance(self.x_scale, MinMax):
+            return sums | ({} if shard.scale == "minmax" else _range(self.x_scale, shard, weight))
+        return sums if self.x_scale is None else sums | _column_sums(_touched(shard, weight))
+
+
+@dataclass(frozen=True, eq=False)
+class _StepTask:
+    """What a step asks of shards, whether they are dense or sparse."""
+
+    learner: LinearLearner  # without its scale
+    target: ShardTarget
+    rates: Rates
+    level: Floats
+    y_plan: ScalePlan | None
+
+    def _read(self, shard: CheckedBatch) -> tuple[BatchFacts, Sums]:
+        """What is known of the rows besides X, and what their target shows."""
+        weight, y, kind = _weight(shard), self.target(shard), self.learner.family.kind
+        sums: Sums = {"list mark": np.array([mark_of(y)])}
+        if kind == "classes":
+            rows = signed(y, self.learner.n_rows)
+            sums["class weight"] = self.learner.target.per_class(y, weight)
+        else:
+            rows = counts(y) if kind == "counts" else y[None, :]
+        if self.y_plan is not None:
+            scaled, shown = np.empty((shard.n_rows, 1)), self.y_plan.empty_shown()
+            self.y_plan.rescale(y[:, None], weight, scaled, shown)
+            rows = scaled.T if kind == "numbers" else rows
+            sums |= show(shown, "y")
+        is_weighted = shard.weight is not None
+        return BatchFacts(weight, is_weighted, 0.0, rows, self.level), sums
+
+
+@dataclass(frozen=True, eq=False)
+class _DenseSums(_StepTask):
+    """The sums over dense rows that a step is taken by."""
+
+    x_plan: Any  # a ScalePlan, a MinMax, or None
+    watched: bool
+
+    def __call__(self, shard: CheckedBatch) -> Sums:
+        (weight, is_weighted, _, target, level), sums = self._read(shard)
+        learner = self.learner
+        n_rows, n_features = learner.mu.shape
+        already = shard.scale is not None and shard.scale == learner.scale
+        plan = None if already else self.x_plan
+        shown = plan.empty_shown() if isinstance(plan, ScalePlan) else np.zeros(0)
+        p, q, more_p, more_q = np.zeros((4, n_rows, n_features))
+        own, surprise = np.zeros((2, n_rows)), np.zeros(2)
+        variance, shift = learner.sigma**2, np.zeros(n_features)
+        n_block = max(_BLOCK // n_features // 4 * 4, 16)
+        out = np.empty((min(n_block, shard.n_rows), n_features))
+        for start in range(0, shard.n_rows, n_block):
+            block = slice(start, start + n_block)
+            part = np.ascontiguousarray(target[:, block])
+            rows = BatchFacts(weight[block], is_weighted, 0.0, part, level)
+            Z = _scaled(plan, shard, block, rows.weight, out, shown)
+            a, v = np.empty((2, n_rows, len(Z)))
+            dense.project_rows(Z, learner.mu, variance, shift, a, v)
+            if self.watched:
+                surprise += learner.surprise_of(a, v, rows)
+            c, d = learner.pulls(a, v, rows, self.rates, _Norms(Z), n_rows)
+            dense.accumulate_rows(Z, c, d, shift, more_p, more_q)
+            p += more_p
+            q += more_q
+            own += c.sum(axis=1), d.sum(axis=1)
+        sums |= {"p": p, "q": q, "own": own}
+        if self.watched:
+            sums["surprise"] = surprise
+        if isinstance(plan, ScalePlan):
+            return sums | show(shown, "x")
+        return sums | (_range(plan, shard, weight) if isinstance(plan, MinMax) else {})
+
+
+@dataclass(frozen=True, eq=False)
+class _Doubts:
+    """Sampled rows, and own mean and spread, of the columns that may have moved."""
+
+    target: ShardTarget
+    rows: SampledRows
+    columns: dict[str, npt.NDArray[np.intp]]
+
+    def __call__(self, shard: CheckedBatch) -> Sums:
+        weight, y = _weight(shard), self.target(shard)
+        found: Sums = {}
+        for what, columns in self.columns.items():
+            if len(columns):
+                X = shard.X[:, columns] if what == "x" else np.asarray(y, np.float64)[:, None]
+                found |= self.rows.of(X, weight, mark_of(y), what)
+                found[f"list {what} own"] = moments(X, weight)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _SparseSums(_StepTask):
+    """The sums over sparse rows that a step is taken by, for the columns that they touch."""
+
+    scale: _SparseUnit
+    learns_scale: bool
+
+    def __call__(self, shard: CheckedBatch) -> Sums:
+        rows, sums = self._read(shard)
+        learner, touched = self.learner, _touched(shard, rows.weight)
+        with np.errstate(all="ignore"):  # overflow is found before anything is changed
+            terms = learner.sparse_terms(touched.columns, self.scale, first=False)
+            n = learner.n_rows
+            (c, d), of_columns, gaps = learner.sparse_sums(touched, terms, rows, self.rates, n)
+        missed = np.zeros_like(of_columns[0])
+        for row, slopes in zip(missed, gaps[1], strict=True):
+            np.add.at(row, gaps[0], slopes)
+        sums["own"] = np.stack([c.sum(axis=1), d.sum(axis=1)])
+        sums["list step"] = np.concatenate([*of_columns, missed]).T
+        if self.learns_scale:
+            return sums | _column_sums(touched)
+        return sums | {"list columns": touched.columns}
+
+
+@dataclass(frozen=True, eq=False)
+class _SparseUnit:
+    """What shards need of a scale of sparse rows; with the methods of such a scale."""
+
+    pace: float
+    gains: Floats
+    pulls: Floats
+
+    def gain(self, columns: Any) -> Floats:
+        return self.gains[columns]  # type: ignore[no-any-return]
+
+    def pull(self, columns: Any) -> Floats:
+        return self.pulls[columns]  # type: ignore[no-any-return]
+
+
+class _Norms:
+    """The squared length of every row."""
+
+    def __init__(self, Z: Any) -> None:
+        self.Z = Z
+
+    def __call__(self) -> Floats:
+        ones = np.ones((1, self.Z.shape[1]))
+        return project(self.Z, ones, ones)[1]
+
+
+def _weight(shard: CheckedBatch) -> Floats:
+    return np.ones(shard.n_rows) if shard.weight is None else shard.weight
+
+
+def _scaled(
+    plan: Any, shard: CheckedBatch, block: slice, weight: Floats, out: Floats, shown: Floats
+) -> Any:
+    """Some rows on their scale, in C order and read-only."""
+    X = np.ascontiguousarray(shard.X[block])
+    if isinstance(plan, ScalePlan):
+        Z = out[: len(X)]
+        plan.rescale(X, weight, Z, shown)
+    elif isinstance(plan, MinMax):
+        Z = rescale(plan.filled(X) if shard.n_missing else X, plan.shift, plan.gain)
+    else:
+        Z = np.nan_to_num(X) if shard.n_missing else X
+    return read_only(Z)[0]
+
+
+def _range(scale: MinMax, shard: CheckedBatch, weight: Floats) -> Sums:
+    """What a shard adds to the range of dense columns."""
+    low, high, count, total = scale.sums(shard.X, weight, shard.n_missing > 0)
+    return {"max x low": -low, "max x high": high, "x count": np.asarray(count), "x total": total}
+
+
+def _touched(shard: CheckedBatch, weight: Floats) -> Touched:
+    X = shard.X if sp.issparse(shard.X) else sp.csr_array(shard.X)
+    return Touched(X, weight, shard.n_missing > 0, np.zeros(X.shape[1], dtype=np.int32))
+
+
+def _column_sums(touched: Touched) -> Sums:
+    """What a shard adds to the scale of the columns that it touches."""
+    weight = touched.weight[None, :]
+    p, q = touched.accumulate(weight, weight)
+    absent = touched.absent() if touched.missing else np.zeros(len(touched.columns))
+    low, high = touched.extreme(np.minimum), touched.extreme(np.maximum)
+    return {
+        "list columns": touched.columns,
+        "list scale": np.stack([p[0], q[0], absent, low, high], axis=1),
+        "max missing": np.array(touched.missing),
+    }
+
+
+# --- what the driver does -------------------------------------------------------------------
+
+
+class _Driver:
+    """The target, and what both kinds of rows have in common."""
+
+    def __init__(self, learner: LinearLearner, target: ShardTarget, rates: Rates) -> None:
+        self.learner, self.target, self.rates = learner, target, rates
+        scale: Standard | None = getattr(learner.target, "scale", None)
+        self.y = None if scale is None else ShardedStandard(scale, "y")
+        self.level = np.zeros(learner.n_rows)
+        self.levelled: bool = getattr(learner.target, "levelled", False)
+        if not self.levelled:
+            return
+        if self.y is None and learner.target.class_weight.any():
+            self.level = learner.target.level_of(learner.target.class_weight.tolist())
+        elif scale is not None and scale.ready:
+            self.level = log_mean(scale.shift, scale.count)
+
+    def opening(self) -> Task | None:
+        """The task of the first batch, if this is one."""
+        x_scale = self._first_scale()
+        y_scale = None if self.y is None or self.y.scale.ready else self.y.scale
+        target = self.learner.target
+        shares = isinstance(target, ClassTarget) and self.levelled and not target.class_weight.any()
+        if x_scale is None and y_scale is None and not shares:
+            return None
+        return _Opening(self.target, target, x_scale, y_scale)
+
+    def begin(self, sums: Sums) -> None:
+        """Take scale and level of a first batch from itself."""
+        if self.y is not None and not self.y.scale.ready:
+            self.y.begin(sums)
+            if self.levelled and self.y.plan is not None:
+                self.level = log_mean(self.y.plan.origin, sums["batch weight"])
+        elif self.y is None and self.levelled and not self.learner.target.class_weight.any():
+            self.level = self.learner.target.level_of(sums["class weight"].tolist())
+        self._begin_scale(sums)
+
+    def doubts(self, sums: Sums) -> _Doubts | None:
+        """What to ask, if columns may have moved."""
+        columns = {one.what: one.doubtful(sums) for one in self._standards()}
+        if not any(map(len, columns.values())):
+            return None
+        return _Doubts(self.target, SampledRows(sums["list mark"]), columns)
+
+    def settle(self, sums: Sums, asked: _Doubts, found: Sums) -> bool:
+        """Whether the sums are good as they are, now that it is known which columns have moved."""
+        settled = [
+            one.settle(sums, asked.columns[one.what], asked.rows, found)
+            for one in self._standards()
+        ]
+        return all(settled)
+
+    def finish(self, sums: Sums, total: float) -> None:
+        """Take the step, and learn the scales."""
+        self._finish(sums, total)
+        if self.y is not None:
+            self.y.learn(sums, total)
+        elif isinstance(self.learner.target, ClassTarget):
+            self.learner.target.class_weight += sums["class weight"]
+
+    def _standards(self) -> list[ShardedStandard]:
+        return [] if self.y is None else [self.y]
+
+    def _step_task(self) -> tuple[LinearLearner, ShardTarget, Rates, Floats, ScalePlan | None]:
+        """What both kinds of rows need."""
+        bare: Any = copy.copy(self.learner)
+        bare.scaler = None
+        y_plan = None if self.y is None else self.y.plan
+        return bare, self.target, self.rates, self.level, y_plan
+
+    def task(self, *, watched: bool) -> Task:
+        raise NotImplementedError
+
+    def _first_scale(self) -> Any:
+        raise NotImplementedError
+
+    def _begin_scale(self, sums: Sums) -> None:
+        raise NotImplementedError
+
+    def _finish(self, sums: Sums, total: float) -> None:
+        raise NotImplementedError
+
+
+class _Dense(_Driver):
+    def __init__(self, learner: LinearLearner, target: ShardTarget, rates: Rates) -> None:
+        super().__init__(learner, target, rates)
+        half = learner.scaler.dense
+        self.x = ShardedStandard(half, "x") if isinstance(half, Standard) else None
+        self.range: MinMax | None = half if isinstance(half, MinMax) else None
+
+    def _standards(self) -> list[ShardedStandard]:
+        return super()._standards() + ([] if self.x is None else [self.x])
+
+    def _first_scale(self) -> Any:
+        half = self.learner.scaler.dense
+        return None if half.ready else half
+
+    def _begin_scale(self, sums: Sums) -> None:
+        if self.x is not None and not self.x.scale.ready:
+            self.x.begin(sums)
+        elif self.range is not None and not self.range.ready and "x total" in sums:
+            self.range = MinMax(self.learner.n_features)
+            _merge_range(self.range, sums)
+            refuse_overflow(self.range.shift)
+            refuse_overflow(self.range.gain)
+
+    def task(self, *, watched: bool) -> Task:
+        x_plan = self.range if self.x is None else self.x.plan
+        return _DenseSums(*self._step_task(), x_plan, watched)
+
+    def _finish(self, sums: Sums, total: float) -> None:
+        learner, own = self.learner, sums["own"]
+        moved = (np.array(sums["p"]), np.array(sums["q"]))
+        gain, pulls = np.ones(learner.n_features), (own[0][:, None].copy(), own[1][:, None].copy())
+        share = self.rates.shared(total)
+        least = learner.move(learner.mu, learner.sigma, moved, gain, pulls, share)
+        if least != least:
+            raise ValueError(_OVERFLOW)
+        learner.least_sigma = least
+        if self.x is not None:
+            self.x.learn(sums, total)
+        elif self.range is not None and "x total" in sums:
+            if self.range is learner.scaler.dense:
+                _merge_range(self.range, sums)
+            learner.scaler.dense = self.range
+
+
+class _Sparse(_Driver):
+    def __init__(self, learner: LinearLearner, target: ShardTarget, rates: Rates) -> None:
+        super().__init__(learner, target, rates)
+        self.half = learner.scaler.sparse
+        self.first = not self.half.ready
+        self.pulled = learner.pulled, learner.pull_squares
+
+    def _first_scale(self) -> Any:
+        return self.half if self.first else None
+
+    def _begin_scale(self, sums: Sums) -> None:
+        if not self.first:
+            return
+        merged = _Merged(sums)
+        self.half = SPARSE[self.learner.scale](self.learner.n_features)
+        self.half.begin(merged)
+        terms = self.learner.sparse_terms(merged.columns, self.half, first=True)
+        self.pulled = terms.pulled, terms.pull_squares
+
+    def task(self, *, watched: bool) -> Task:
+        step = self._step_task()
+        step[0].pulled, step[0].pull_squares = self.pulled
+        everything = np.arange(self.learner.n_features)
+        gains, pulls = self.half.gain(everything), self.half.pull(everything)
+        learns = not self.first and self.half.kind is not None
+        return _SparseSums(*step, _SparseUnit(self.half.pace, gains, pulls), learns)
+
+    def _finish(self, sums: Sums, total: float) -> None:
+        learner, merged, n = self.learner, _Merged(sums), self.learner.n_rows
+        step, own = merged.added(sums["list step"]), sums["own"]
+        p, q, missed = step[:n], step[n : 2 * n], step[2 * n :]
+        if self.half.kind == "standard" and not self.first:
+            # As in one process, the sums of the scale are checked with the others.
+            more_p, more_q = merged.accumulate(merged.weight, merged.weight)
+            p, q = np.concatenate([p, more_p]), np.concatenate([q, more_q])
+        terms = learner.sparse_terms(merged.columns, self.half, first=False)
+        terms = terms._replace(pulled=self.pulled[0], pull_squares=self.pulled[1])
+        pulls = own[0][:, None].copy(), own[1][:, None].copy()
+        gaps = np.arange(len(merged.columns)), missed
+        with np.errstate(all="ignore"):
+            learner.take_sparse(
+                merged, self.half, self.first, terms, pulls, (p, q), gaps, self.rates
+            )
+
+
+class _Merged(Touched):
+    """The columns that all shards touch together; with what a scale asks of :class:`Touched`."""
+
+    def __init__(self, sums: Sums) -> None:
+        self.columns, self._at = np.unique(sums["list columns"], return_inverse=True)
+        self.total = float(sums["batch weight"])
+        self.missing = bool(sums.get("max missing", False))
+        self.weight = np.zeros(0)
+        self._scale = sums.get("list scale")
+
+    def added(self, values: Floats) -> Floats:
+        """Values of the columns of each shard, added up: one row for each of their columns."""
+        sums = np.empty((values.shape[1], len(self.columns)))
+        for row, parts in zip(sums, values.T, strict=True):
+            row[:] = np.bincount(self._at, parts, len(self.columns))
+        return sums
+
+    def accumulate(self, c: Floats, d: Floats) -> tuple[Floats, Floats]:
+        """The weighted sums of the columns, and of their squares."""
+        assert self._scale is not None
+        p, q = self.added(self._scale[:, :2])
+        return p[None], q[None]
+
+    def absent(self) -> Floats:
+        """The weight of the missing entries of each column."""
+        assert self._scale is not None
+        absent: Floats = self.added(self._scale[:, 2:3])[0]
+        return absent
+
+    def extreme(self, pick: np.ufunc) -> Floats:
+        """The smallest or greatest entry of each column, or 0."""
+        assert self._scale is not None
+        extreme = np.zeros(len(self.columns))
+        pick.at(extreme, self._at, self._scale[:, 3 if pick is np.minimum else 4])
+        return extreme
+
+
+def _merge_range(scale: MinMax, sums: Sums) -> None:
+    scale.merge(-sums["max x low"], sums["max x high"], sums["x count"], sums["x total"])
