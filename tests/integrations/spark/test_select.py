@@ -15,7 +15,7 @@ from fires.integrations.spark import select_frame, select_stream
 from tests.integrations.spark.conftest import COLUMNS, write_files
 from tests.integrations.spark.killed import learn
 
-UPDATES = ["gradient"]
+UPDATES = ["gradient", "bayes"]
 
 
 def in_one_process(files, update: str) -> FIRES:

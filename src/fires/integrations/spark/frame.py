@@ -121,10 +121,33 @@ def select_frame(
     settings = {"target": target, "weight": weight, "top": selector.n_features_to_select}
     settings |= {"batch_rows": batch_rows, "file": df.inputFiles()[:1]}
     learning = SparkRun(selector, layout, path, overwrite=overwrite, settings=settings)
+    learn_frame(df, learning, batch_rows, on_step)
+    assert learning.run is not None
+    names = tuple(learning.layout.names)
+    return FrameSelection(learning.selector, names, learning.run.totals, learning.n_left_out)
+
+
+def learn_frame(
+    df: Any, learning: SparkRun, batch_rows: int, on_step: Callable[[Step], None] | None = None
+) -> None:
+    """Let a run learn from a frame, to its end.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        The rows.
+    learning : SparkRun
+        What learns. Whatever happens, it has ended afterwards.
+    batch_rows : int
+        About how many rows a micro-batch has.
+    on_step : callable, optional
+        Called with the record of every micro-batch.
+    """
     try:
         if learning.run is None:
             learning.layout = completed(df, learning.layout)
-        with _packed(df, learning.layout, batch_rows) as (packed, n_batches):
+        layout = learning.layout
+        with _packed(df, layout, batch_rows) as (packed, n_batches):
             for number in range(learning.last + 1, n_batches):
                 with MicroBatch.of_packed(packed.where(f"piece = {number}"), layout) as batch:
                     step = learning.take(batch)
@@ -138,8 +161,6 @@ def select_frame(
         learning.finish((str(error).splitlines() or [repr(error)])[0])
         raise
     learning.finish()
-    names = tuple(learning.layout.names)
-    return FrameSelection(learning.selector, names, learning.run.totals, learning.n_left_out)
 
 
 @contextmanager

@@ -51,13 +51,17 @@ class SparkRun:
         The folder of the run. One that holds a run already goes on with it.
     overwrite : bool
         Begin anew instead.
+    resume : bool, optional
+        Whether the folder must, or must not, hold a run.
     settings : mapping
         What ``run.json`` says of how the run was begun.
-    n_rounds : int
-        How often the rows of the last micro-batch were gone through.
+    options : str, optional
+        The text of ``run.toml``; by default, the settings.
 
     Attributes
     ----------
+    n_rounds : int
+        How often the rows of the last micro-batch were gone through.
     last : int
         The number of the last micro-batch that was learnt; -1 before the first.
     run : Run or None
@@ -71,7 +75,9 @@ class SparkRun:
         path: Path | None = None,
         *,
         overwrite: bool = False,
+        resume: bool | None = None,
         settings: Mapping[str, Any],
+        options: str | None = None,
     ) -> None:
         self.selector, self.layout = selector, layout.in_order(selector)
         self.last, self.n_rounds, self.n_left_out = -1, 0, 0
@@ -82,22 +88,23 @@ class SparkRun:
         self._began, self._seconds = time.perf_counter(), 0.0
         self._facts = _facts(settings)
         if path is not None:
-            self._open(path, overwrite)
+            self._open(path, overwrite, resume, options)
 
     @property
     def goes_on(self) -> bool:
         """Whether it has been here before, on Spark."""
         return self.last >= 0
 
-    def _open(self, path: Path, overwrite: bool) -> None:
-        there = (path / "run.toml").exists() and not overwrite
-        self.folder = RunFolder(path, overwrite=overwrite, resume=there)
+    def _open(self, path: Path, overwrite: bool, resume: bool | None, options: str | None) -> None:
+        if resume is None:
+            resume = (path / "run.toml").exists() and not overwrite
+        self.folder = RunFolder(path, overwrite=overwrite, resume=resume)
         try:
             saved = None
-            if there:
+            if resume:
                 saved, _ = self.folder.newest_checkpoint()
                 self._facts |= _facts_before(path)
-            self.folder.begin(_options(self._facts["settings"]), self._facts)
+            self.folder.begin(options or _options(self._facts["settings"]), self._facts)
             if saved is not None:
                 self._go_on(saved)
         except BaseException:
@@ -238,17 +245,29 @@ class SparkRun:
             if self.run is not None:
                 run, selector = self.run, self.selector
                 names = tuple(_names(selector))
-                facts = self._facts | self._known(reason)
+                facts = self.facts(reason)
                 folder.finish(run.pipeline.caught_up(), names, run.totals, facts)
         finally:
             folder.__exit__()
 
-    def _known(self, reason: str | None) -> dict[str, Any]:
+    def facts(self, reason: str | None = None) -> dict[str, Any]:
+        """What is known of the run at its end, for ``run.json``.
+
+        Parameters
+        ----------
+        reason : str, optional
+            What ended it early.
+
+        Returns
+        -------
+        dict
+            JSON values.
+        """
         assert self.run is not None
         selector = self.selector
         names = tuple(_names(selector))
         seconds = self._seconds + time.perf_counter() - self._began
-        return {
+        return self._facts | {
             "seconds": round(seconds, 3),
             "rejected_rows": self.n_left_out,
             "doubts": [],
