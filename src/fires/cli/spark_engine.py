@@ -111,8 +111,10 @@ def _run(
         out,
         overwrite=given["overwrite"],
         resume=resume,
-        settings=settings_facts(file=list(file))["settings"],
-        options=as_toml(click.get_current_context(), file=list(file)),
+        settings=settings_facts(file=list(file), batch_size=_batch_rows(given))["settings"],
+        options=as_toml(
+            click.get_current_context(), file=list(file), batch_size=_batch_rows(given)
+        ),
     )
 
 

@@ -9,10 +9,11 @@ import os
 import signal
 import sys
 
+from tests.integrations.spark.conftest import QUICK
+
 from fires import FIRES
 from fires.integrations.spark import select_stream, spark_session
 from fires.integrations.spark.running import SparkRun
-from tests.integrations.spark.conftest import QUICK
 
 MOMENTS = ("before the state is written", "after it, before Spark's commit", "between batches")
 

@@ -8,11 +8,11 @@ import signal
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tests.integrations.spark.conftest import COLUMNS, rows
 
 from fires.core.errors import InputError
 from fires.integrations.spark.engine import MicroBatch, NoRows, completed
 from fires.integrations.spark.layout import layout_of
-from tests.integrations.spark.conftest import COLUMNS, rows
 
 
 def sums_task():

@@ -9,9 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fires.core.state import read_state
 from tests.integrations.spark.conftest import write_files
 from tests.integrations.spark.killed import MOMENTS, learn
+
+from fires.core.state import read_state
 
 ROOT = Path(__file__).parents[3]
 

@@ -6,14 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
+from tests.integrations.spark.conftest import COLUMNS, write_files
+from tests.integrations.spark.killed import learn
 
 import fires
 from fires import FIRES
 from fires.core.errors import InputError
 from fires.evaluation.saved_run import SavedRun
 from fires.integrations.spark import select_frame, select_stream
-from tests.integrations.spark.conftest import COLUMNS, write_files
-from tests.integrations.spark.killed import learn
 
 UPDATES = ["gradient", "bayes"]
 

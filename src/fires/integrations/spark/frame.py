@@ -147,7 +147,16 @@ def learn_frame(
         if learning.run is None:
             learning.layout = completed(df, learning.layout)
         layout = learning.layout
-        with _packed(df, layout, batch_rows) as (packed, n_batches):
+        cut = _cut(df, batch_rows)
+        if learning.cut is None:
+            learning.cut = cut
+        elif learning.cut["partitions"] != cut["partitions"]:
+            raise InputError(
+                f"the frame has {cut['partitions']} partitions, and had "
+                f"{learning.cut['partitions']} when the run was saved: its rows cannot be found "
+                "again"
+            )
+        with _packed(df, layout, learning.cut) as (packed, n_batches):
             for number in range(learning.last + 1, n_batches):
                 with MicroBatch.of_packed(packed.where(f"piece = {number}"), layout) as batch:
                     step = learning.take(batch)
@@ -163,20 +172,25 @@ def learn_frame(
     learning.finish()
 
 
+def _cut(df: Any, batch_rows: int) -> dict[str, int]:
+    """How a frame is cut: its partitions, those they are made into, and the rows of a shard."""
+    there = df.rdd.getNumPartitions()
+    made = max(1, min(there, df.sparkSession.sparkContext.defaultParallelism))
+    return {"partitions": there, "made": made, "rows": max(1, batch_rows // made)}
+
+
 @contextmanager
-def _packed(df: Any, layout: Layout, batch_rows: int) -> Iterator[tuple[Any, int]]:
+def _packed(df: Any, layout: Layout, cut: dict[str, int]) -> Iterator[tuple[Any, int]]:
     """All shards of a frame, cached, and how many each partition has at most."""
     session = df.sparkSession
-    n_partitions = min(df.rdd.getNumPartitions(), session.sparkContext.defaultParallelism)
     sent = send(session.sparkContext, layout, None)
-    rows = max(1, batch_rows // max(n_partitions, 1))
     quoted = ["`" + column.replace("`", "``") + "`" for column in layout.columns]
-    frame = df.select(*quoted).coalesce(max(n_partitions, 1))
+    frame = df.select(*quoted).coalesce(cut["made"])
     before = session.conf.get(_CACHED_AT_ONCE)
     # One shard at a time, so that a micro-batch reads its own and skips all others.
     session.conf.set(_CACHED_AT_ONCE, "1")
     try:
-        packed = frame.mapInArrow(packer(sent, rows), PACKED).persist()
+        packed = frame.mapInArrow(packer(sent, cut["rows"]), PACKED).persist()
         pieces = packed.select("piece").collect()
     finally:
         session.conf.set(_CACHED_AT_ONCE, before)

@@ -64,6 +64,8 @@ class SparkRun:
         How often the rows of the last micro-batch were gone through.
     last : int
         The number of the last micro-batch that was learnt; -1 before the first.
+    cut : dict or None
+        How a bounded frame is cut into micro-batches: the same way when a run goes on.
     run : Run or None
         What has learnt; None before the first micro-batch.
     """
@@ -81,6 +83,7 @@ class SparkRun:
     ) -> None:
         self.selector, self.layout = selector, layout.in_order(selector)
         self.last, self.n_rounds, self.n_left_out = -1, 0, 0
+        self.cut: dict[str, int] | None = None
         self.run: Run | None = None
         self.error: Exception | None = None
         self.folder: RunFolder | None = None
@@ -118,7 +121,8 @@ class SparkRun:
         known = run.pipeline.selector
         _refuse_other_settings(self.selector, known, self.folder.path)
         if "spark batch" in bookmark:
-            self.last, self.n_left_out = int(bookmark["spark batch"]), int(facts["left_out"])
+            self.last, self.cut = int(bookmark["spark batch"]), bookmark["cut"]
+            self.n_left_out = int(facts["left_out"])
             self.layout = Layout.from_json(facts["layout"], self.layout, str(self.folder.path))
         else:
             self.layout = self.layout.in_order(known)
@@ -220,7 +224,7 @@ class SparkRun:
             return
         self.folder.checkpoint(
             self.run,
-            {"spark batch": self.last},
+            {"spark batch": self.last, "cut": self.cut},
             layout=self.layout.as_json(),
             left_out=self.n_left_out,
             seconds=self._seconds + time.perf_counter() - self._began,
