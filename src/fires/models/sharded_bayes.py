@@ -51,8 +51,8 @@ from fires.models.families import Family
 from fires.models.families.base import TINY
 from fires.models.sharded_gradient import (
     DenseDriver,
-    add_range,
-    block_rows,
+    range_sums,
+    rows_at_once,
     scaled_block,
     weight_of,
 )
@@ -67,8 +67,8 @@ if TYPE_CHECKING:
 MOST_ROUNDS = 12
 """Rounds of a batch, at most; those for its scale come on top."""
 
-_ENOUGH = 0.05  # what another step would gain in F, in nats, if a point is good enough
-_CLOSE = 2.0  # if so little is to gain, the next point may well be the last one
+_ENOUGH = 0.2  # what another step would gain in F, in nats, if a point is good enough
+_CLOSE = 10.0  # if so little is to gain, the next point may well be the last one
 _MEMORY = 12  # steps that L-BFGS remembers
 _OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
@@ -176,7 +176,7 @@ class _Sums:
         sums |= self._of_target(y, weight)
         if isinstance(plan, ScalePlan):
             return sums | show(shown, "x")
-        return sums | (add_range(plan, shard, weight) if isinstance(plan, MinMax) else {})
+        return sums | (range_sums(plan, shard, weight) if isinstance(plan, MinMax) else {})
 
     def _of_target(self, y: npt.NDArray[Any], weight: Floats) -> Sums:
         sums: Sums = {"list mark": np.array([mark_of(y)])}
@@ -200,7 +200,7 @@ def _blocks(
     plan: Any, shard: CheckedBatch, weight: Floats, shown: Floats
 ) -> Iterator[tuple[slice, Any]]:
     """The rows of a shard on their scale, a few at a time, so that they stay in the cache."""
-    n_block = block_rows(shard.X.shape[1])
+    n_block = rows_at_once(shard.X.shape[1])
     out = np.empty((min(n_block, shard.n_rows), shard.X.shape[1]))
     for start in range(0, shard.n_rows, n_block):
         block = slice(start, start + n_block)
@@ -392,7 +392,7 @@ class _Climb:
     def __init__(self, driver: _Driver, looked: Sums) -> None:
         learner, before = driver.bayes, driver.before
         self.driver, self.looked = driver, looked
-        self.total = float(looked["batch weight"])
+        self.total, self.evidence = float(looked["batch weight"]), learner.evidence_rows
         self.kept = learner.gamma**self.total  # the share of its evidence that the belief keeps
         self.share = learner.gamma ** (0.5 * self.total)  # what a row of the batch counts
         most = np.full(before.var.shape, learner.prior)
@@ -464,7 +464,8 @@ class _Climb:
     def _usual(self) -> Floats | None:
         """The usual increment in the middle of the batch, if there may be an alarm."""
         alarm = self.driver.bayes.alarm
-        if "more" not in self.looked or self.segments is not None or alarm.warms_up:
+        early = (alarm.rows < alarm.warm_up).all()
+        if "more" not in self.looked or self.segments is not None or early:
             return None
         return alarm.usual_after(self.looked["more"] / self.total, 0.5 * self.total)
 
@@ -505,10 +506,11 @@ class _Climb:
 
     def greatest(self) -> Floats | None:
         """The greatest sums of the alarm within the batch, if it is watched."""
-        alarm = self.driver.bayes.alarm
+        learner = self.driver.bayes
         if "more" not in self.looked:
             return None
-        return alarm.take(self.segments, self.looked["more"] / self.total, self.total)
+        mean = self.looked["more"] / self.total
+        return learner.alarm.take(self.segments, mean, self.total, self.evidence)
 
 
 _OF_POINT = ("fit", "slope", "bend", "information", "pull", "along", "error")
@@ -555,9 +557,8 @@ class _Search:
 
     def begin(self, slope: Floats) -> None:
         """The first step, by what the likelihood says at the start."""
-        ahead = self._uphill(np.where(self.free, self.share * slope, 0.0))
-        self.gain = float(self.share * (slope * self.free) @ ahead)
-        self.trial = self.start + ahead
+        self.slope = np.where(self.free, self.share * slope, 0.0)
+        self._plan()
 
     def stay(self) -> None:
         """Look at the best point again, if there is one."""
@@ -572,18 +573,27 @@ class _Search:
         if not (np.isfinite(value) and np.isfinite(slope).all()):
             self.trial = self.best_theta + (theta - self.best_theta) / 16.0
             return False
-        if np.isfinite(self.best):
-            step, change = theta - self.best_theta, self.slope - slope
-            along = float(step @ change)
-            if along > 0.0:
-                self.steps.append((step, change, along))
+        step, change = theta - self.best_theta, self.slope - slope
+        along = float(step @ change)
+        if along > 0.0:
+            self.steps.append((step, change, along))
         better = value >= self.best - 0.01 * _ENOUGH
         if better:
             self.best_theta, self.best, self.slope = theta, value, slope
+        self._plan()
+        return better
+
+    def _plan(self) -> None:
+        """Plan the next point, and what it should gain."""
         ahead = self._uphill(self.slope)
         self.gain = float(self.slope @ ahead)
         self.trial = self.best_theta + ahead
-        return better
+
+    def _solve(self, slope: Floats) -> Floats:
+        """The step by what is known of the bend of F from the start."""
+        ahead = slope / self.diagonal
+        ahead[self.places] = cho_solve(self.factor, slope[self.places])
+        return ahead
 
     def _uphill(self, slope: Floats) -> Floats:
         """The step that a slope calls for: L-BFGS in two loops."""
@@ -591,8 +601,10 @@ class _Search:
         for step, change, along in reversed(self.steps):
             shares.append(float(step @ slope) / along)
             slope -= shares[-1] * change
-        ahead = slope / self.diagonal
-        ahead[self.places] = cho_solve(self.factor, slope[self.places])
+        ahead = self._solve(slope)
+        if self.steps:  # columns with much in common bend F more than each of them for itself
+            _, change, along = self.steps[-1]
+            ahead *= min(along / float(change @ self._solve(change)), 1.0)
         for (step, change, along), part in zip(self.steps, reversed(shares), strict=True):
             ahead += (part - float(change @ ahead) / along) * step
         return ahead
