@@ -191,4 +191,6 @@ def segment(more: Floats, weight: Floats, usual: Floats) -> Floats:
     path = np.cumsum(weight * (more - np.maximum(usual, 0.0)[:, None]), axis=1)
     lowest = np.minimum(np.minimum.accumulate(path, axis=1), 0.0)
     highest = np.maximum(path.max(axis=1), 0.0)
-    return np.stack([path[:, -1], path[:, -1] - lowest[:, -1], highest, (path - lowest).max(axis=1)])
+    return np.stack(
+        [path[:, -1], path[:, -1] - lowest[:, -1], highest, (path - lowest).max(axis=1)]
+    )

@@ -48,7 +48,7 @@ from fires.kernels.compiling import compiled_with
 from fires.kernels.information import add_information
 from fires.models.base import Rates
 from fires.models.families import Family
-from fires.models.families.base import TINY
+from fires.models.families.base import TINY, LogMarginal
 from fires.models.sharded_gradient import (
     DenseDriver,
     range_sums,
@@ -264,7 +264,7 @@ def _of_watch(log_p: Floats, level: Floats | None, weight: Floats, usual: Floats
     return {"list segments": segment(more, weight, usual)[None]}
 
 
-Moments = Callable[[Floats, Floats, Floats], tuple[Floats, Floats, Floats]]
+Moments = Callable[[Floats, Floats, Floats], LogMarginal]
 
 
 @cache
@@ -276,7 +276,7 @@ def _moments_of(family: Family) -> Moments:
         _every_row, f"{type(family).__name__.lower()}_every_row", moments=family.moments
     )
 
-    def every_row(a: Floats, v: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+    def every_row(a: Floats, v: Floats, y: Floats) -> LogMarginal:
         log_z, slope, bend = np.empty((3, *a.shape))
         loop(a, np.ascontiguousarray(v), y, log_z, slope, bend)
         return log_z, slope, bend
@@ -290,7 +290,7 @@ def _every_row(a: Floats, v: Floats, y: Floats, log_z: Floats, slope: Floats, be
             log_z[k, b], slope[k, b], bend[k, b] = moments(a[k, b], v[k, b], y[k, b])
 
 
-def _plain_moments(family: Family, a: Floats, v: Floats, y: Floats) -> tuple[Floats, ...]:
+def _plain_moments(family: Family, a: Floats, v: Floats, y: Floats) -> LogMarginal:
     log_z, slope, slope_v = family.scores(a, v, y)
     return log_z, slope, np.maximum(slope * slope - 2.0 * slope_v, TINY)
 
@@ -349,20 +349,23 @@ class _Driver(DenseDriver):
     def can_watch(self) -> bool:
         """Whether there is a level to hold predictions against."""
         target = self.learner_target
-        known = getattr(target, "scale", None) if self.levelled else self
         if isinstance(target, ScoredTarget):
-            known = target.scores
-        ready = known is self or (known is not None and known.ready)
-        return self.bayes.watches and bool(ready)
+            return self.bayes.watches and target.scores is not None
+        return self.bayes.watches and (self.y is None or self.y.scale.ready)
 
     def sums(self, point: _Point, watch: _Watch | None, *, is_look: bool = False) -> Task:
         """The task of one round."""
         learner = self.bayes
-        x_plan = self.range if self.x is None else self.x.plan
-        y_plan = None if self.y is None else self.y.plan
         return _Sums(
-            *(self.target, learner.family, self.learner_target, learner.scale),
-            *(x_plan, y_plan, point, watch, is_look),
+            self.target,
+            learner.family,
+            self.learner_target,
+            learner.scale,
+            self.x_plan,
+            None if self.y is None else self.y.plan,
+            point,
+            watch,
+            is_look,
         )
 
     def learn(self, looked: Sums, climb: _Climb) -> None:
@@ -483,8 +486,8 @@ class _Climb:
     def belief(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Coefficients, variances and facts after the batch; the sums of the leading columns."""
         learner, kept, share = self.driver.bayes, self.kept, self.share
-        found = {name: np.array([self.found[k][name] for k, _ in self.numbered()]) for name in
-                 ("theta", *(n for n in _OF_POINT if n in self.found[0]))}
+        ends = [self.found[k] for k, _ in self.numbered()]
+        found = {name: np.array([end[name] for end in ends]) for name in ends[0]}
         facts = learner.facts.copy()
         facts[:, ROWS] += self.total
         facts[:, ALONG] = kept * facts[:, ALONG] + share * found["along"]
@@ -497,9 +500,7 @@ class _Climb:
             facts[:, NOISE_ROWS] = kept * facts[:, NOISE_ROWS] + share * self.total
             # What a row says is in units of the noise, which is known better now.
             scale = before * facts[:, NOISE_ROWS] / facts[:, NOISE]
-        var = np.array(
-            [s.variances(scale[k] * found["bend"][k]) for k, s in self.numbered()]
-        )
+        var = np.array([s.variances(scale[k] * found["bend"][k]) for k, s in self.numbered()])
         weight = share * scale
         information = weight[:, None, None] * found["information"]
         return found["theta"], var, facts, information, weight[:, None] * found["pull"]

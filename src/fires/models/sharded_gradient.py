@@ -105,7 +105,9 @@ class _Opening:
             own = {} if shard.scale == "standard" else {"list x own": moments(shard.X, weight)}
             return sums | own
         if isinstance(self.x_scale, MinMax):
-            return sums | ({} if shard.scale == "minmax" else range_sums(self.x_scale, shard, weight))
+            return sums | (
+                {} if shard.scale == "minmax" else range_sums(self.x_scale, shard, weight)
+            )
         return sums if self.x_scale is None else sums | _column_sums(_touched(shard, weight))
 
 
@@ -448,6 +450,8 @@ class _Driver:
 
 
 class DenseDriver(_Driver):
+    """The scale of dense columns and the target, through the rounds of one batch."""
+
     def __init__(self, learner: LinearLearner, target: ShardTarget, rates: Rates) -> None:
         super().__init__(learner, target, rates)
         half = learner.scaler.dense
@@ -471,8 +475,13 @@ class DenseDriver(_Driver):
             refuse_overflow(self.range.gain)
 
     def task(self, *, watched: bool) -> Task:
-        x_plan = self.range if self.x is None else self.x.plan
-        return _DenseSums(*self._step_task(), x_plan, watched)
+        """See :func:`rounds`."""
+        return _DenseSums(*self._step_task(), self.x_plan, watched)
+
+    @property
+    def x_plan(self) -> ScalePlan | MinMax | None:
+        """How shards scale their rows."""
+        return self.range if self.x is None else self.x.plan
 
     def _finish(self, sums: Sums, total: float) -> None:
         learner, own = self.learner, sums["own"]
