@@ -21,6 +21,7 @@ from fires.core.belief import Belief, Floats
 from fires.core.classes import Labels, class_rows
 from fires.core.declared import Array, Declared, collect, restore
 from fires.core.errors import StateError
+from fires.core.sharding import Rounds, ShardTarget
 from fires.core.state import Arrays, part_of, under
 from fires.drift.likelihood import LikelihoodAlarm
 from fires.kernels import read_only
@@ -301,14 +302,17 @@ class BayesLearner:
             own = self.own_mu if self.sparse is None else self.own_mu * self.sparse[0]
             others = said[:, 0] - mine - own[:, None]
         leading.add(rows, said, weight, others, gamma=self.gamma)
-        self._unclear = None
+        self._find_unclear()
+        if before is not None and leading.is_due:
+            leading.follow(self.scores(), self._means(), self._variances(), self.prior)
+
+    def _find_unclear(self) -> None:
+        leading, self._unclear = self.leading, None
         if self.scale == "standard" and self.sparse is None and self.fit_intercept:
             unclear = leading.unclear()
             if unclear is not None:
                 self._unclear = np.zeros(self.mu.shape, dtype=np.bool_)
                 self._unclear[:, leading.columns] = unclear
-        if before is not None and leading.is_due:
-            leading.follow(self.scores(), self._means(), self._variances(), self.prior)
 
     def _leading_rows(self, Z: Any) -> Floats:
         """The leading columns of a batch as a dense array."""
@@ -324,10 +328,48 @@ class BayesLearner:
         rows[row[leads], place[leads]] = Z.data[leads]
         return rows
 
+    # --- a batch in several shards ----------------------------------------------------------
+
+    def rounds(
+        self, target: ShardTarget, rates: Any = None, watch: Any = None, *, sparse: bool = False
+    ) -> Rounds:
+        """The step on a batch in several shards: :mod:`fires.models.sharded_bayes`.
+
+        Parameters
+        ----------
+        target, sparse
+            As in :class:`fires.core.sharding.LearnsInRounds`.
+        rates, watch
+            Not used: there is no learning rate, and the learner watches itself.
+
+        Returns
+        -------
+        generator of Task
+        """
+        from fires.models.sharded_bayes import rounds
+
+        return rounds(self, target, sparse=sparse)
+
+    def end_rounds(self, sums: Floats | None) -> None:
+        """Do what comes after the belief has moved, as :meth:`step` does.
+
+        Parameters
+        ----------
+        sums : ndarray (n_parameter_rows,) or None
+            The greatest sums of the alarm within the batch; None if nothing was watched.
+        """
+        self._find_unclear()
+        self._said, self.strengths = np.empty((self.n_rows, 4, 0)), []
+        self.touched = None
+        if sums is not None:
+            self._raise_alarms(sums)
+
     # --- change -----------------------------------------------------------------------------
 
     def _watch(self, log_p: Floats, log_level: Floats, weight: Floats) -> None:
-        sums = self.alarm.update(log_p, log_level, weight)
+        self._raise_alarms(self.alarm.update(log_p, log_level, weight))
+
+    def _raise_alarms(self, sums: Floats) -> None:
         if sums.max() <= self.alarm.limit:
             return
         for row in np.flatnonzero(sums > self.alarm.limit).tolist():
