@@ -82,11 +82,6 @@ class LikelihoodAlarm:
 
     # --- a batch in several shards ------------------------------------------------------------
 
-    @property
-    def warms_up(self) -> bool:
-        """Whether no alarm can be raised by the next batch, as it comes too early."""
-        return bool((self.rows < self.warm_up).all())
-
     def usual_after(self, mean: Floats, weight: float) -> Floats:
         """The usual increment after some rows, whatever their order.
 
@@ -104,11 +99,15 @@ class LikelihoodAlarm:
         pace = np.maximum(1.0 - (1.0 - SLOW) ** weight, weight / (self.rows + weight))
         return np.asarray(self.usual + (mean - self.usual) * pace)
 
-    def take(self, segments: Floats | None, mean: Floats, weight: float) -> Floats:
-        """Take in a batch that lay in several shards; as :meth:`update`, but for two things.
+    def take(
+        self, segments: Floats | None, mean: Floats, weight: float, evidence: Floats
+    ) -> Floats:
+        """Take in a batch that lay in several shards.
 
-        A batch counts as a whole or not at all: not, if it begins within the warm-up. And the
-        usual increment that is taken off is that of the middle of the batch.
+        It is as :meth:`update`, with the predictions of the belief before the batch. A belief that
+        has seen less than the warm-up does not say what is usual: it is left out. A batch counts
+        as a whole or not at all: not, if it begins within the warm-up. And the usual increment
+        that is taken off is that of the middle of the batch.
 
         Parameters
         ----------
@@ -119,20 +118,22 @@ class LikelihoodAlarm:
             The mean of the increments of the batch.
         weight : float
             Its weight.
+        evidence : ndarray (n_parameter_rows,)
+            The rows that the belief had seen before.
 
         Returns
         -------
         ndarray (n_parameter_rows,)
             The greatest sum within the batch; above ``limit`` it is an alarm.
         """
-        greatest = self.total.copy()
-        counts = self.rows >= self.warm_up
+        greatest, knows = self.total.copy(), evidence >= self.warm_up
+        counts = knows & (self.rows >= self.warm_up)
         for whole, end, highest, alone in () if segments is None else segments:
             greatest = np.where(counts, np.maximum(greatest, self.total + highest), greatest)
             greatest = np.where(counts, np.maximum(greatest, alone), greatest)
             self.total = np.where(counts, np.maximum(self.total + whole, end), self.total)
-        self.usual = self.usual_after(mean, weight)
-        self.rows = self.rows + weight
+        self.usual = np.where(knows, self.usual_after(mean, weight), self.usual)
+        self.rows = np.where(knows, self.rows + weight, self.rows)
         return greatest
 
     def restart(self, row: int) -> None:
@@ -190,4 +191,6 @@ def segment(more: Floats, weight: Floats, usual: Floats) -> Floats:
     path = np.cumsum(weight * (more - np.maximum(usual, 0.0)[:, None]), axis=1)
     lowest = np.minimum(np.minimum.accumulate(path, axis=1), 0.0)
     highest = np.maximum(path.max(axis=1), 0.0)
-    return np.stack([path[:, -1], path[:, -1] - lowest[:, -1], highest, (path - lowest).max(axis=1)])
+    return np.stack(
+        [path[:, -1], path[:, -1] - lowest[:, -1], highest, (path - lowest).max(axis=1)]
+    )

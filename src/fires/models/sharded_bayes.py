@@ -48,11 +48,11 @@ from fires.kernels.compiling import compiled_with
 from fires.kernels.information import add_information
 from fires.models.base import Rates
 from fires.models.families import Family
-from fires.models.families.base import TINY
+from fires.models.families.base import TINY, LogMarginal
 from fires.models.sharded_gradient import (
     DenseDriver,
-    add_range,
-    block_rows,
+    range_sums,
+    rows_at_once,
     scaled_block,
     weight_of,
 )
@@ -67,8 +67,8 @@ if TYPE_CHECKING:
 MOST_ROUNDS = 12
 """Rounds of a batch, at most; those for its scale come on top."""
 
-_ENOUGH = 0.05  # what another step would gain in F, in nats, if a point is good enough
-_CLOSE = 2.0  # if so little is to gain, the next point may well be the last one
+_ENOUGH = 0.2  # what another step would gain in F, in nats, if a point is good enough
+_CLOSE = 10.0  # if so little is to gain, the next point may well be the last one
 _MEMORY = 12  # steps that L-BFGS remembers
 _OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
@@ -176,7 +176,7 @@ class _Sums:
         sums |= self._of_target(y, weight)
         if isinstance(plan, ScalePlan):
             return sums | show(shown, "x")
-        return sums | (add_range(plan, shard, weight) if isinstance(plan, MinMax) else {})
+        return sums | (range_sums(plan, shard, weight) if isinstance(plan, MinMax) else {})
 
     def _of_target(self, y: npt.NDArray[Any], weight: Floats) -> Sums:
         sums: Sums = {"list mark": np.array([mark_of(y)])}
@@ -200,7 +200,7 @@ def _blocks(
     plan: Any, shard: CheckedBatch, weight: Floats, shown: Floats
 ) -> Iterator[tuple[slice, Any]]:
     """The rows of a shard on their scale, a few at a time, so that they stay in the cache."""
-    n_block = block_rows(shard.X.shape[1])
+    n_block = rows_at_once(shard.X.shape[1])
     out = np.empty((min(n_block, shard.n_rows), shard.X.shape[1]))
     for start in range(0, shard.n_rows, n_block):
         block = slice(start, start + n_block)
@@ -264,7 +264,7 @@ def _of_watch(log_p: Floats, level: Floats | None, weight: Floats, usual: Floats
     return {"list segments": segment(more, weight, usual)[None]}
 
 
-Moments = Callable[[Floats, Floats, Floats], tuple[Floats, Floats, Floats]]
+Moments = Callable[[Floats, Floats, Floats], LogMarginal]
 
 
 @cache
@@ -276,7 +276,7 @@ def _moments_of(family: Family) -> Moments:
         _every_row, f"{type(family).__name__.lower()}_every_row", moments=family.moments
     )
 
-    def every_row(a: Floats, v: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+    def every_row(a: Floats, v: Floats, y: Floats) -> LogMarginal:
         log_z, slope, bend = np.empty((3, *a.shape))
         loop(a, np.ascontiguousarray(v), y, log_z, slope, bend)
         return log_z, slope, bend
@@ -290,7 +290,7 @@ def _every_row(a: Floats, v: Floats, y: Floats, log_z: Floats, slope: Floats, be
             log_z[k, b], slope[k, b], bend[k, b] = moments(a[k, b], v[k, b], y[k, b])
 
 
-def _plain_moments(family: Family, a: Floats, v: Floats, y: Floats) -> tuple[Floats, ...]:
+def _plain_moments(family: Family, a: Floats, v: Floats, y: Floats) -> LogMarginal:
     log_z, slope, slope_v = family.scores(a, v, y)
     return log_z, slope, np.maximum(slope * slope - 2.0 * slope_v, TINY)
 
@@ -349,20 +349,23 @@ class _Driver(DenseDriver):
     def can_watch(self) -> bool:
         """Whether there is a level to hold predictions against."""
         target = self.learner_target
-        known = getattr(target, "scale", None) if self.levelled else self
         if isinstance(target, ScoredTarget):
-            known = target.scores
-        ready = known is self or (known is not None and known.ready)
-        return self.bayes.watches and bool(ready)
+            return self.bayes.watches and target.scores is not None
+        return self.bayes.watches and (self.y is None or self.y.scale.ready)
 
     def sums(self, point: _Point, watch: _Watch | None, *, is_look: bool = False) -> Task:
         """The task of one round."""
         learner = self.bayes
-        x_plan = self.range if self.x is None else self.x.plan
-        y_plan = None if self.y is None else self.y.plan
         return _Sums(
-            *(self.target, learner.family, self.learner_target, learner.scale),
-            *(x_plan, y_plan, point, watch, is_look),
+            self.target,
+            learner.family,
+            self.learner_target,
+            learner.scale,
+            self.x_plan,
+            None if self.y is None else self.y.plan,
+            point,
+            watch,
+            is_look,
         )
 
     def learn(self, looked: Sums, climb: _Climb) -> None:
@@ -392,7 +395,7 @@ class _Climb:
     def __init__(self, driver: _Driver, looked: Sums) -> None:
         learner, before = driver.bayes, driver.before
         self.driver, self.looked = driver, looked
-        self.total = float(looked["batch weight"])
+        self.total, self.evidence = float(looked["batch weight"]), learner.evidence_rows
         self.kept = learner.gamma**self.total  # the share of its evidence that the belief keeps
         self.share = learner.gamma ** (0.5 * self.total)  # what a row of the batch counts
         most = np.full(before.var.shape, learner.prior)
@@ -464,7 +467,8 @@ class _Climb:
     def _usual(self) -> Floats | None:
         """The usual increment in the middle of the batch, if there may be an alarm."""
         alarm = self.driver.bayes.alarm
-        if "more" not in self.looked or self.segments is not None or alarm.warms_up:
+        early = (alarm.rows < alarm.warm_up).all()
+        if "more" not in self.looked or self.segments is not None or early:
             return None
         return alarm.usual_after(self.looked["more"] / self.total, 0.5 * self.total)
 
@@ -482,8 +486,8 @@ class _Climb:
     def belief(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Coefficients, variances and facts after the batch; the sums of the leading columns."""
         learner, kept, share = self.driver.bayes, self.kept, self.share
-        found = {name: np.array([self.found[k][name] for k, _ in self.numbered()]) for name in
-                 ("theta", *(n for n in _OF_POINT if n in self.found[0]))}
+        ends = [self.found[k] for k, _ in self.numbered()]
+        found = {name: np.array([end[name] for end in ends]) for name in ends[0]}
         facts = learner.facts.copy()
         facts[:, ROWS] += self.total
         facts[:, ALONG] = kept * facts[:, ALONG] + share * found["along"]
@@ -496,19 +500,18 @@ class _Climb:
             facts[:, NOISE_ROWS] = kept * facts[:, NOISE_ROWS] + share * self.total
             # What a row says is in units of the noise, which is known better now.
             scale = before * facts[:, NOISE_ROWS] / facts[:, NOISE]
-        var = np.array(
-            [s.variances(scale[k] * found["bend"][k]) for k, s in self.numbered()]
-        )
+        var = np.array([s.variances(scale[k] * found["bend"][k]) for k, s in self.numbered()])
         weight = share * scale
         information = weight[:, None, None] * found["information"]
         return found["theta"], var, facts, information, weight[:, None] * found["pull"]
 
     def greatest(self) -> Floats | None:
         """The greatest sums of the alarm within the batch, if it is watched."""
-        alarm = self.driver.bayes.alarm
+        learner = self.driver.bayes
         if "more" not in self.looked:
             return None
-        return alarm.take(self.segments, self.looked["more"] / self.total, self.total)
+        mean = self.looked["more"] / self.total
+        return learner.alarm.take(self.segments, mean, self.total, self.evidence)
 
 
 _OF_POINT = ("fit", "slope", "bend", "information", "pull", "along", "error")
@@ -555,9 +558,8 @@ class _Search:
 
     def begin(self, slope: Floats) -> None:
         """The first step, by what the likelihood says at the start."""
-        ahead = self._uphill(np.where(self.free, self.share * slope, 0.0))
-        self.gain = float(self.share * (slope * self.free) @ ahead)
-        self.trial = self.start + ahead
+        self.slope = np.where(self.free, self.share * slope, 0.0)
+        self._plan()
 
     def stay(self) -> None:
         """Look at the best point again, if there is one."""
@@ -572,18 +574,27 @@ class _Search:
         if not (np.isfinite(value) and np.isfinite(slope).all()):
             self.trial = self.best_theta + (theta - self.best_theta) / 16.0
             return False
-        if np.isfinite(self.best):
-            step, change = theta - self.best_theta, self.slope - slope
-            along = float(step @ change)
-            if along > 0.0:
-                self.steps.append((step, change, along))
+        step, change = theta - self.best_theta, self.slope - slope
+        along = float(step @ change)
+        if along > 0.0:
+            self.steps.append((step, change, along))
         better = value >= self.best - 0.01 * _ENOUGH
         if better:
             self.best_theta, self.best, self.slope = theta, value, slope
+        self._plan()
+        return better
+
+    def _plan(self) -> None:
+        """Plan the next point, and what it should gain."""
         ahead = self._uphill(self.slope)
         self.gain = float(self.slope @ ahead)
         self.trial = self.best_theta + ahead
-        return better
+
+    def _solve(self, slope: Floats) -> Floats:
+        """The step by what is known of the bend of F from the start."""
+        ahead = slope / self.diagonal
+        ahead[self.places] = cho_solve(self.factor, slope[self.places])
+        return ahead
 
     def _uphill(self, slope: Floats) -> Floats:
         """The step that a slope calls for: L-BFGS in two loops."""
@@ -591,8 +602,10 @@ class _Search:
         for step, change, along in reversed(self.steps):
             shares.append(float(step @ slope) / along)
             slope -= shares[-1] * change
-        ahead = slope / self.diagonal
-        ahead[self.places] = cho_solve(self.factor, slope[self.places])
+        ahead = self._solve(slope)
+        if self.steps:  # columns with much in common bend F more than each of them for itself
+            _, change, along = self.steps[-1]
+            ahead *= min(along / float(change @ self._solve(change)), 1.0)
         for (step, change, along), part in zip(self.steps, reversed(shares), strict=True):
             ahead += (part - float(change @ ahead) / along) * step
         return ahead

@@ -39,7 +39,7 @@ from fires.scaling.scaler import refuse_overflow
 from fires.scaling.sharded import SampledRows, ScalePlan, ShardedStandard, mark_of, moments, show
 from fires.scaling.sparse import SPARSE, Touched
 
-_BLOCK = 1 << 16  # entries of X that are worked on at a time, so that they stay in the cache
+_BLOCK = 1 << 18  # entries of X that are worked on at a time, so that they stay in the cache
 _OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
 
@@ -67,7 +67,7 @@ def rounds(
     sparse = sparse or learner.in_sparse_terms
     if sparse and watch is not None:
         raise ValueError("With the gradient update, alarms need dense rows; use update='bayes'.")
-    driver: _Driver = (_Sparse if sparse else _Dense)(learner, target, rates)
+    driver: _Driver = (_Sparse if sparse else DenseDriver)(learner, target, rates)
     opening = driver.opening()
     if opening is not None:
         driver.begin((yield opening))
@@ -95,7 +95,7 @@ class _Opening:
     y_scale: Standard | None
 
     def __call__(self, shard: CheckedBatch) -> Sums:
-        weight, y = _weight(shard), self.target(shard)
+        weight, y = weight_of(shard), self.target(shard)
         sums: Sums = {}
         if isinstance(self.learner_target, ClassTarget):
             sums["class weight"] = self.learner_target.per_class(y, weight)
@@ -105,7 +105,9 @@ class _Opening:
             own = {} if shard.scale == "standard" else {"list x own": moments(shard.X, weight)}
             return sums | own
         if isinstance(self.x_scale, MinMax):
-            return sums | ({} if shard.scale == "minmax" else _range(self.x_scale, shard, weight))
+            return sums | (
+                {} if shard.scale == "minmax" else range_sums(self.x_scale, shard, weight)
+            )
         return sums if self.x_scale is None else sums | _column_sums(_touched(shard, weight))
 
 
@@ -121,7 +123,7 @@ class _StepTask:
 
     def _read(self, shard: CheckedBatch) -> tuple[BatchFacts, Sums]:
         """What is known of the rows besides X, and what their target shows."""
-        weight, y, kind = _weight(shard), self.target(shard), self.learner.family.kind
+        weight, y, kind = weight_of(shard), self.target(shard), self.learner.family.kind
         sums: Sums = {"list mark": np.array([mark_of(y)])}
         if kind == "classes":
             rows = signed(y, self.learner.n_rows)
@@ -154,13 +156,13 @@ class _DenseSums(_StepTask):
         p, q, more_p, more_q = np.zeros((4, n_rows, n_features))
         own, surprise = np.zeros((2, n_rows)), np.zeros(2)
         variance, shift = learner.sigma**2, np.zeros(n_features)
-        n_block = max(_BLOCK // n_features // 4 * 4, 16)
+        n_block = rows_at_once(n_features)
         out = np.empty((min(n_block, shard.n_rows), n_features))
         for start in range(0, shard.n_rows, n_block):
             block = slice(start, start + n_block)
             part = np.ascontiguousarray(target[:, block])
             rows = BatchFacts(weight[block], is_weighted, 0.0, part, level)
-            Z = _scaled(plan, shard, block, rows.weight, out, shown)
+            Z = scaled_block(plan, shard, block, rows.weight, out, shown)
             a, v = np.empty((2, n_rows, len(Z)))
             dense.project_rows(Z, learner.mu, variance, shift, a, v)
             if self.watched:
@@ -175,7 +177,7 @@ class _DenseSums(_StepTask):
             sums["surprise"] = surprise
         if isinstance(plan, ScalePlan):
             return sums | show(shown, "x")
-        return sums | (_range(plan, shard, weight) if isinstance(plan, MinMax) else {})
+        return sums | (range_sums(plan, shard, weight) if isinstance(plan, MinMax) else {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +189,7 @@ class _Doubts:
     columns: dict[str, npt.NDArray[np.intp]]
 
     def __call__(self, shard: CheckedBatch) -> Sums:
-        weight, y = _weight(shard), self.target(shard)
+        weight, y = weight_of(shard), self.target(shard)
         found: Sums = {}
         for what, columns in self.columns.items():
             if len(columns):
@@ -247,14 +249,60 @@ class _Norms:
         return project(self.Z, ones, ones)[1]
 
 
-def _weight(shard: CheckedBatch) -> Floats:
+def rows_at_once(n_features: int) -> int:
+    """How many dense rows are worked on at a time.
+
+    Parameters
+    ----------
+    n_features : int
+        Their columns.
+
+    Returns
+    -------
+    int
+    """
+    return max(_BLOCK // n_features // 4 * 4, 16)
+
+
+def weight_of(shard: CheckedBatch) -> Floats:
+    """How often each row of a shard counts.
+
+    Parameters
+    ----------
+    shard : CheckedBatch
+        The rows.
+
+    Returns
+    -------
+    ndarray (n_rows,)
+    """
     return np.ones(shard.n_rows) if shard.weight is None else shard.weight
 
 
-def _scaled(
+def scaled_block(
     plan: Any, shard: CheckedBatch, block: slice, weight: Floats, out: Floats, shown: Floats
 ) -> Any:
-    """Some rows on their scale, in C order and read-only."""
+    """Some rows on their scale, in C order and read-only.
+
+    Parameters
+    ----------
+    plan : ScalePlan, MinMax or None
+        Their scale.
+    shard : CheckedBatch
+        All rows.
+    block : slice
+        Which of them.
+    weight : ndarray
+        How often each of these counts.
+    out : ndarray
+        Space for so many rows.
+    shown : ndarray
+        What all rows so far have shown of the columns: :meth:`ScalePlan.empty_shown`.
+
+    Returns
+    -------
+    ndarray
+    """
     X = np.ascontiguousarray(shard.X[block])
     if isinstance(plan, ScalePlan):
         Z = out[: len(X)]
@@ -266,8 +314,22 @@ def _scaled(
     return read_only(Z)[0]
 
 
-def _range(scale: MinMax, shard: CheckedBatch, weight: Floats) -> Sums:
-    """What a shard adds to the range of dense columns."""
+def range_sums(scale: MinMax, shard: CheckedBatch, weight: Floats) -> Sums:
+    """What a shard adds to the range of dense columns.
+
+    Parameters
+    ----------
+    scale : MinMax
+        The range so far.
+    shard : CheckedBatch
+        The rows.
+    weight : ndarray (n_rows,)
+        How often each of them counts.
+
+    Returns
+    -------
+    dict of str to ndarray
+    """
     low, high, count, total = scale.sums(shard.X, weight, shard.n_missing > 0)
     return {"max x low": -low, "max x high": high, "x count": np.asarray(count), "x total": total}
 
@@ -347,6 +409,18 @@ class _Driver:
     def finish(self, sums: Sums, total: float) -> None:
         """Take the step, and learn the scales."""
         self._finish(sums, total)
+        self.learn_target(sums, total)
+
+    def learn_target(self, sums: Sums, total: float) -> None:
+        """Learn the level of the target.
+
+        Parameters
+        ----------
+        sums : dict of str to ndarray
+            Of the round in which shards showed it.
+        total : float
+            The weight of the batch.
+        """
         if self.y is not None:
             self.y.learn(sums, total)
         elif isinstance(self.learner.target, ClassTarget):
@@ -375,7 +449,9 @@ class _Driver:
         raise NotImplementedError
 
 
-class _Dense(_Driver):
+class DenseDriver(_Driver):
+    """The scale of dense columns and the target, through the rounds of one batch."""
+
     def __init__(self, learner: LinearLearner, target: ShardTarget, rates: Rates) -> None:
         super().__init__(learner, target, rates)
         half = learner.scaler.dense
@@ -399,8 +475,13 @@ class _Dense(_Driver):
             refuse_overflow(self.range.gain)
 
     def task(self, *, watched: bool) -> Task:
-        x_plan = self.range if self.x is None else self.x.plan
-        return _DenseSums(*self._step_task(), x_plan, watched)
+        """See :func:`rounds`."""
+        return _DenseSums(*self._step_task(), self.x_plan, watched)
+
+    @property
+    def x_plan(self) -> ScalePlan | MinMax | None:
+        """How shards scale their rows."""
+        return self.range if self.x is None else self.x.plan
 
     def _finish(self, sums: Sums, total: float) -> None:
         learner, own = self.learner, sums["own"]
@@ -411,12 +492,24 @@ class _Dense(_Driver):
         if least != least:
             raise ValueError(_OVERFLOW)
         learner.least_sigma = least
+        self.learn_scale(sums, total)
+
+    def learn_scale(self, sums: Sums, total: float) -> None:
+        """Learn the scale of the columns.
+
+        Parameters
+        ----------
+        sums : dict of str to ndarray
+            Of the round in which shards showed it.
+        total : float
+            The weight of the batch.
+        """
         if self.x is not None:
             self.x.learn(sums, total)
         elif self.range is not None and "x total" in sums:
-            if self.range is learner.scaler.dense:
+            if self.range is self.learner.scaler.dense:
                 _merge_range(self.range, sums)
-            learner.scaler.dense = self.range
+            self.learner.scaler.dense = self.range
 
 
 class _Sparse(_Driver):
