@@ -27,7 +27,7 @@ def main(files: str, run: str, moment: str, number: int) -> None:
 
 def learn(spark, files, run, selector=None):
     """Learn from all files, two to a micro-batch: each of them is a partition."""
-    selector = FIRES(2, update="gradient") if selector is None else selector
+    selector = FIRES(2) if selector is None else selector
     schema = spark.read.parquet(files).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 2).parquet(files)
     query = select_stream(stream, selector, target="label", run=run, trigger={"availableNow": True})

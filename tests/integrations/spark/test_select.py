@@ -11,21 +11,33 @@ from tests.integrations.spark.killed import learn
 
 import fires
 from fires import FIRES
+from fires.core.batch import CheckedBatch
 from fires.core.errors import InputError
+from fires.core.sharding import Shards
 from fires.evaluation.saved_run import SavedRun
 from fires.integrations.spark import select_frame, select_stream
+from fires.selectors.sharded import partial_fit_sharded
 
 UPDATES = ["gradient", "bayes"]
 
 
 def in_one_process(files, update: str) -> FIRES:
-    """The same micro-batches: two files each."""
+    """The same micro-batches, two files each; by Bayes' rule, with the update for shards."""
     selector = FIRES(2, update=update)
     paths = sorted(files.iterdir())
     for place in range(0, len(paths), 2):
-        frame = pl.concat([pl.read_parquet(path) for path in paths[place : place + 2]])
-        selector.partial_fit(frame.select(COLUMNS), frame["label"].to_numpy())
+        take(selector, paths[place : place + 2])
     return selector
+
+
+def take(selector: FIRES, paths) -> None:
+    frame = pl.concat([pl.read_parquet(path) for path in paths])
+    X, y = frame.select(COLUMNS), frame["label"].to_numpy()
+    if selector.update == "gradient":
+        selector.partial_fit(X, y)
+    else:
+        whole = Shards([CheckedBatch(X.to_numpy(order="c"), y.astype(str))])
+        partial_fit_sharded(selector, whole.evaluate, n_features=8, names=COLUMNS)
 
 
 @pytest.mark.parametrize("update", UPDATES)
@@ -45,8 +57,7 @@ def test_a_stream_is_learnt_as_in_one_process(spark, tmp_path, update):
     query = learn(spark, str(files), run, selector=FIRES(2, update=update))
     alone = in_one_process(files, update)
     assert_allclose(query.selector.importances_, alone.importances_, **tight)
-    later = pl.concat([pl.read_parquet(path) for path in sorted(files.iterdir())[4:]])
-    moved.partial_fit(later.select(COLUMNS), later["label"].to_numpy())
+    take(moved.selector, sorted(files.iterdir())[4:])
     assert_allclose(moved.selector.importances_, alone.importances_, **tight)
 
     saved = SavedRun(run)
@@ -83,6 +94,6 @@ def test_what_cannot_be_done_is_one_line(spark, tmp_path):
     with pytest.raises(InputError, match="no rows that can be learnt from"):
         select_frame(frame.where("f0 > 1e9"), FIRES(2), target="label", run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+    known = FIRES(2).partial_fit(pl.DataFrame(np.eye(8), schema=COLUMNS), [0, 1] * 4)
     with pytest.raises(InputError, match='has learnt from "f0", and the frame has none'):
-        known = FIRES(2).partial_fit(pl.DataFrame(np.eye(8), schema=COLUMNS), [0, 1] * 4)
         select_frame(frame.drop("f0"), known, target="label")
