@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from numpy.testing import assert_allclose
 from tests.integrations.spark.conftest import COLUMNS, write_files
 from tests.integrations.spark.killed import learn
 
 import fires
 from fires import FIRES
+from fires.cli import main
 from fires.core.batch import CheckedBatch
 from fires.core.errors import InputError
 from fires.core.sharding import Shards
@@ -97,3 +99,25 @@ def test_what_cannot_be_done_is_one_line(spark, tmp_path):
     known = FIRES(2).partial_fit(pl.DataFrame(np.eye(8), schema=COLUMNS), [0, 1] * 4)
     with pytest.raises(InputError, match='has learnt from "f0", and the frame has none'):
         select_frame(frame.drop("f0"), known, target="label")
+
+
+def test_a_run_moves_from_one_machine_to_spark(spark, tmp_path):
+    files, run = tmp_path / "files", tmp_path / "run"
+    write_files(files, 4)
+    parts = sorted(map(str, files.iterdir()))
+    command = ["select", *parts[:2], "--target", "label", "--top", "2", "--out", str(run), "-q"]
+    done = CliRunner().invoke(main, [*command, "--batch-size", "150"])
+    assert done.exit_code == 0, done.output
+    before = fires.load(run / "state.safetensors")
+
+    frame = spark.read.parquet(*parts[2:])
+    selector = FIRES(2, batch_size=150, random_state=0)
+    found = select_frame(frame, selector, target="label", run=run, batch_rows=300)
+    assert found.totals.n_rows == found.selector.n_samples_seen_ == 600
+    assert SavedRun(run).facts["batches"] == 3
+    # The scale came along: it is that of all rows, not of the last.
+    after = fires.load(run / "state.safetensors")
+    assert_allclose(after.selector.importances_, before.selector.importances_, atol=0.5)
+    assert after.selector.get_support(indices=True).tolist() == [3, 5]
+    again = CliRunner().invoke(main, ["select", "--resume", str(run)])
+    assert "has learnt on Spark" in again.stderr

@@ -124,8 +124,10 @@ class SparkRun:
             self.last, self.cut = int(bookmark["spark batch"]), bookmark["cut"]
             self.n_left_out = int(facts["left_out"])
             self.layout = Layout.from_json(facts["layout"], self.layout, str(self.folder.path))
-        else:
+        else:  # it comes from one machine
             self.layout = self.layout.in_order(known)
+            run = Run(OnlinePipeline(run.pipeline.handed_over(), None, None), known.n_features_in_)
+            run.totals = saved.run.totals
         self.run, self.selector = run, known
         self._seconds = float(facts["seconds"])
         self._latencies.restore(facts["latencies"])
