@@ -30,6 +30,7 @@ QUICK = {
     "spark_ui_enabled": "false",
     "spark_ui_showConsoleProgress": "false",
     "spark_sql_shuffle_partitions": "2",
+    "spark_sql_files_maxPartitionBytes": "100000",  # each file is a partition, on any machine
 }
 
 

@@ -19,7 +19,7 @@ MOMENTS = ("before the state is written", "after it, before Spark's commit", "be
 
 
 def main(files: str, run: str, moment: str, number: int) -> None:
-    spark = spark_session("local[2,4]", **QUICK)
+    spark = spark_session("local[1,4]", **QUICK)
     spark.sparkContext.setLogLevel("OFF")
     kill_at(moment, number)
     learn(spark, files, run)

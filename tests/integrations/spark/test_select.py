@@ -121,3 +121,16 @@ def test_a_run_moves_from_one_machine_to_spark(spark, tmp_path):
     assert after.selector.get_support(indices=True).tolist() == [3, 5]
     again = CliRunner().invoke(main, ["select", "--resume", str(run)])
     assert "has learnt on Spark" in again.stderr
+
+
+def test_a_run_is_kept_where_hadoop_reaches(spark, tmp_path):
+    files, far = tmp_path / "files", tmp_path / "far"
+    write_files(files, 2)
+    for n_files in (2, 4):  # begun, and gone on with
+        write_files(files, n_files)
+        query = learn(spark, str(files), far.as_uri())
+        assert query.selector.n_samples_seen_ == 150 * n_files
+    assert SavedRun(far).facts["batches"] == 2
+    assert fires.load(far / "state.safetensors").selector.n_samples_seen_ == 600
+    assert len(list((far / "checkpoints").glob("*.safetensors"))) == 2
+    assert len((far / "steps.jsonl").read_text().splitlines()) == 2
