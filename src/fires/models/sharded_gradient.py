@@ -6,8 +6,8 @@ It takes **one round** per batch, and more only where something has to be known 
 
 =================================================  =============================================
 the first batch                                    one round more, for its own scale and shares
-a column has entries beyond 1.5 times its reach    one round more, for the sampled rows
-and it has moved indeed                            one round more, to add up by the new scale
+sampled entries are beyond 1.5 times the reach     one round more, for the sampled rows
+and a column has moved indeed                      one round more, to add up by the new scale
 the batch is a surprise that raises an alarm       one round more, after forgetting
 =================================================  =============================================
 
@@ -139,7 +139,7 @@ class _StepTask:
             scaled, shown = np.empty((shard.n_rows, 1)), self.y_plan.empty_shown()
             self.y_plan.rescale(y[:, None], weight, scaled, shown)
             rows = scaled.T if kind == "numbers" else rows
-            sums |= show(shown, "y")
+            sums |= show(self.y_plan, shown, y[:, None], "y")
         is_weighted = shard.weight is not None
         return BatchFacts(weight, is_weighted, 0.0, rows, self.level), sums
 
@@ -181,7 +181,7 @@ class _DenseSums(_StepTask):
         if self.watched:
             sums["surprise"] = surprise
         if isinstance(plan, ScalePlan):
-            return sums | show(shown, "x")
+            return sums | show(plan, shown, shard.X, "x")
         return sums | (range_sums(plan, shard, weight) if isinstance(plan, MinMax) else {})
 
 
