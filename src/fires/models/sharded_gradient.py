@@ -39,7 +39,7 @@ from fires.scaling.scaler import refuse_overflow
 from fires.scaling.sharded import SampledRows, ScalePlan, ShardedStandard, mark_of, moments, show
 from fires.scaling.sparse import SPARSE, Touched
 
-_BLOCK = 1 << 16  # entries of X that are worked on at a time, so that they stay in the cache
+_BLOCK = 1 << 18  # entries of X that are worked on at a time, so that they stay in the cache
 _OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
 
