@@ -161,7 +161,7 @@ class BayesLearner:
         log_level = self.target.log_level(target)
         on_the_way = self._scales_on_the_way(batch)
         Z, learn_scale = (batch.X, _nothing) if on_the_way else self._scaled(batch, weight)
-        before = None if self.leading.holds_all else self._means(self.leading.columns)
+        before = None if self.leading.holds_all else self.means(self.leading.columns)
         if level is not None and self.fit_intercept and not self.evidence_rows[0]:
             self.own_mu = level
         said = np.empty((self.n_rows, 4, len(weight)))
@@ -278,13 +278,33 @@ class BayesLearner:
             self.own_mu *= unit
             unit[:] = 1.0
 
-    def _means(self, columns: Any = slice(None)) -> Floats:
-        """The mean of the coefficients of some columns."""
+    def means(self, columns: Any = slice(None)) -> Floats:
+        """The mean of the coefficients of some columns, by row of parameters.
+
+        Parameters
+        ----------
+        columns : ndarray of int, optional
+            Which features; all of them by default.
+
+        Returns
+        -------
+        ndarray (n_parameter_rows, n_columns)
+        """
         mu: Floats = self.mu[:, columns]
         return mu if self.sparse is None else mu * self.sparse[0][:, None]
 
-    def _variances(self, columns: Any = slice(None)) -> Floats:
-        """The variance of the coefficients of some columns, forgetting included."""
+    def variances_by_class(self, columns: Any = slice(None)) -> Floats:
+        """The variance of the coefficients of some columns, forgetting included.
+
+        Parameters
+        ----------
+        columns : ndarray of int, optional
+            Which features; all of them by default.
+
+        Returns
+        -------
+        ndarray (n_parameter_rows, n_columns)
+        """
         var: Floats = self.var[:, columns]
         if self.sparse is None:
             return var
@@ -297,14 +317,14 @@ class BayesLearner:
         leading, others = self.leading, None
         if before is not None:
             # In the middle of a batch, a coefficient was between its values before and after.
-            after = self._means(leading.columns)
+            after = self.means(leading.columns)
             mine = 0.5 * (before + after) @ rows.T
             own = self.own_mu if self.sparse is None else self.own_mu * self.sparse[0]
             others = said[:, 0] - mine - own[:, None]
         leading.add(rows, said, weight, others, gamma=self.gamma)
         self._find_unclear()
         if before is not None and leading.is_due:
-            leading.follow(self.scores(), self._means(), self._variances(), self.prior)
+            leading.follow(self.scores(), self.means(), self.variances_by_class(), self.prior)
 
     def _find_unclear(self) -> None:
         leading, self._unclear = self.leading, None
@@ -320,12 +340,7 @@ class BayesLearner:
         if self.sparse is None:
             rows: Floats = Z if self.leading.holds_all else Z[:, columns]
             return rows
-        rows = np.zeros((len(Z.full), len(columns)))
-        place, leads = _places(columns, Z.columns)
-        rows[:, place[leads]] = Z.full[:, leads]
-        place, leads = _places(columns, Z.indices)
-        row = np.repeat(np.arange(len(rows)), np.diff(Z.indptr))
-        rows[row[leads], place[leads]] = Z.data[leads]
+        rows = Z.some(columns)
         return rows
 
     # --- a batch in several shards ----------------------------------------------------------
@@ -350,17 +365,36 @@ class BayesLearner:
 
         return rounds(self, target, sparse=sparse)
 
-    def end_rounds(self, sums: Floats | None) -> None:
+    def renew(self, theta: Floats, var: Floats, weight: float) -> None:
+        """Take another belief.
+
+        Parameters
+        ----------
+        theta, var : ndarray (n_parameter_rows, n_features + 1)
+            Means and variances; those of the intercept come last.
+        weight : float
+            The weight of the rows that it comes from.
+        """
+        self.mu, self.var = theta[:, :-1].copy(), var[:, :-1].copy()
+        if self.fit_intercept:
+            self.own_mu, self.own_var = theta[:, -1].copy(), var[:, -1].copy()
+        if self.sparse is not None:
+            now = self.sparse[1] + weight
+            self.sparse = np.ones(self.n_rows), now, np.full(self.mu.shape, now)
+
+    def end_rounds(self, sums: Floats | None, touched: Any) -> None:
         """Do what comes after the belief has moved, as :meth:`step` does.
 
         Parameters
         ----------
         sums : ndarray (n_parameter_rows,) or None
             The greatest sums of the alarm within the batch; None if nothing was watched.
+        touched : ndarray of int or None
+            The columns that the batch has moved; None for all.
         """
         self._find_unclear()
         self._said, self.strengths = np.empty((self.n_rows, 4, 0)), []
-        self.touched = None
+        self.touched = touched
         if sums is not None:
             self._raise_alarms(sums)
 
@@ -402,7 +436,7 @@ class BayesLearner:
             The row of parameters; all of them by default.
         """
         if self.sparse is not None:
-            self.var[:], self.sparse[2][:] = self._variances(), self.sparse[1]
+            self.var[:], self.sparse[2][:] = self.variances_by_class(), self.sparse[1]
         var = 1.0 / (keep / self.var[row] + (1.0 - keep) / self.prior)
         self.mu[row] *= var * keep / self.var[row]
         self.var[row] = var
@@ -488,7 +522,7 @@ class BayesLearner:
         -------
         ndarray
         """
-        mu = np.abs(self._means(columns))
+        mu = np.abs(self.means(columns))
         if self._unclear is not None:
             mu = np.where(self._unclear[:, columns], 0.0, mu)
         if self.n_rows == 1:
@@ -498,7 +532,7 @@ class BayesLearner:
 
     def _spread(self, columns: Any = slice(None)) -> Floats:
         """The standard deviation of the means over other streams of the same kind."""
-        var = self._variances(columns)
+        var = self.variances_by_class(columns)
         return np.sqrt(var * np.maximum(1.0 - var / self.prior, 0.0))
 
     def variances(self, columns: Any = slice(None)) -> Floats:
@@ -513,7 +547,7 @@ class BayesLearner:
         -------
         ndarray
         """
-        var = self._variances(columns)
+        var = self.variances_by_class(columns)
         if self._unclear is not None:
             var = np.where(self._unclear[:, columns], self.prior, var)
         return _pick(var, self._leader(columns))
@@ -525,7 +559,7 @@ class BayesLearner:
         -------
         mu, sigma : ndarray (n_parameter_rows, n_features)
         """
-        return self._means(), np.maximum(self._spread(), 1e-12)
+        return self.means(), np.maximum(self._spread(), 1e-12)
 
     def features(self) -> Belief:
         """Posterior mean and standard deviation. See :class:`fires.models.base.Learner`.
@@ -538,7 +572,7 @@ class BayesLearner:
 
     def by_class(self) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation of every row of parameters."""
-        mu, sigma = self._means().copy(), np.sqrt(self._variances())
+        mu, sigma = self.means().copy(), np.sqrt(self.variances_by_class())
         known = self.leading.columns
         mean, sigma[:, known] = self.leading.estimate()
         # What a row said was read off at the prediction of its time, which was off by chance, with
@@ -562,7 +596,7 @@ class BayesLearner:
         """The row of parameters that each feature matters most for."""
         if self.n_rows == 1:
             return None
-        sure = np.abs(self._means(columns)) - self._spread(columns)
+        sure = np.abs(self.means(columns)) - self._spread(columns)
         leader: npt.NDArray[np.intp] = sure.argmax(axis=0)
         return leader
 
@@ -598,12 +632,6 @@ class BayesLearner:
             self.sparse = found.unit, found.now, found.seen_at
             self.mixed = Mixed(self.n_features)
             self.mixed.restore(part_of("mixed", arrays))
-
-
-def _places(columns: Any, wanted: Any) -> tuple[Any, Any]:
-    """Where each wanted column is among sorted columns, and whether it is there."""
-    place = np.searchsorted(columns, wanted).clip(max=len(columns) - 1)
-    return place, columns[place] == wanted
 
 
 def _pick(rows: Floats, leader: npt.NDArray[np.intp] | None) -> Floats:
