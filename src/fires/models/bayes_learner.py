@@ -161,7 +161,7 @@ class BayesLearner:
         log_level = self.target.log_level(target)
         on_the_way = self._scales_on_the_way(batch)
         Z, learn_scale = (batch.X, _nothing) if on_the_way else self._scaled(batch, weight)
-        before = None if self.leading.holds_all else self.means(self.leading.columns)
+        before = None if self.leading.holds_all else self._means(self.leading.columns)
         if level is not None and self.fit_intercept and not self.evidence_rows[0]:
             self.own_mu = level
         said = np.empty((self.n_rows, 4, len(weight)))
@@ -278,33 +278,13 @@ class BayesLearner:
             self.own_mu *= unit
             unit[:] = 1.0
 
-    def means(self, columns: Any = slice(None)) -> Floats:
-        """The mean of the coefficients of some columns, by row of parameters.
-
-        Parameters
-        ----------
-        columns : ndarray of int, optional
-            Which features; all of them by default.
-
-        Returns
-        -------
-        ndarray (n_parameter_rows, n_columns)
-        """
+    def _means(self, columns: Any = slice(None)) -> Floats:
+        """The mean of the coefficients of some columns."""
         mu: Floats = self.mu[:, columns]
         return mu if self.sparse is None else mu * self.sparse[0][:, None]
 
-    def variances_by_class(self, columns: Any = slice(None)) -> Floats:
-        """The variance of the coefficients of some columns, forgetting included.
-
-        Parameters
-        ----------
-        columns : ndarray of int, optional
-            Which features; all of them by default.
-
-        Returns
-        -------
-        ndarray (n_parameter_rows, n_columns)
-        """
+    def _variances(self, columns: Any = slice(None)) -> Floats:
+        """The variance of the coefficients of some columns, forgetting included."""
         var: Floats = self.var[:, columns]
         if self.sparse is None:
             return var
@@ -317,14 +297,14 @@ class BayesLearner:
         leading, others = self.leading, None
         if before is not None:
             # In the middle of a batch, a coefficient was between its values before and after.
-            after = self.means(leading.columns)
+            after = self._means(leading.columns)
             mine = 0.5 * (before + after) @ rows.T
             own = self.own_mu if self.sparse is None else self.own_mu * self.sparse[0]
             others = said[:, 0] - mine - own[:, None]
         leading.add(rows, said, weight, others, gamma=self.gamma)
         self._find_unclear()
         if before is not None and leading.is_due:
-            leading.follow(self.scores(), self.means(), self.variances_by_class(), self.prior)
+            leading.follow(self.scores(), self._means(), self._variances(), self.prior)
 
     def _find_unclear(self) -> None:
         leading, self._unclear = self.leading, None
@@ -340,8 +320,8 @@ class BayesLearner:
         if self.sparse is None:
             rows: Floats = Z if self.leading.holds_all else Z[:, columns]
             return rows
-        rows = Z.some(columns)
-        return rows
+        leading: Floats = Z.some(columns)
+        return leading
 
     # --- a batch in several shards ----------------------------------------------------------
 
@@ -365,8 +345,22 @@ class BayesLearner:
 
         return rounds(self, target, sparse=sparse)
 
+    def coefficients(self) -> tuple[Floats, Floats]:
+        """Means and variances of all coefficients, forgetting included.
+
+        Returns
+        -------
+        theta, var : ndarray (n_parameter_rows, n_features + 1)
+            Those of the intercept come last.
+        """
+        own = self.own_mu if self.sparse is None else self.own_mu * self.sparse[0]
+        return (
+            np.column_stack([self._means(), own]),
+            np.column_stack([self._variances(), self.own_var]),
+        )
+
     def renew(self, theta: Floats, var: Floats, weight: float) -> None:
-        """Take another belief.
+        """Take another belief: see :meth:`coefficients`.
 
         Parameters
         ----------
@@ -436,7 +430,7 @@ class BayesLearner:
             The row of parameters; all of them by default.
         """
         if self.sparse is not None:
-            self.var[:], self.sparse[2][:] = self.variances_by_class(), self.sparse[1]
+            self.var[:], self.sparse[2][:] = self._variances(), self.sparse[1]
         var = 1.0 / (keep / self.var[row] + (1.0 - keep) / self.prior)
         self.mu[row] *= var * keep / self.var[row]
         self.var[row] = var
@@ -522,7 +516,7 @@ class BayesLearner:
         -------
         ndarray
         """
-        mu = np.abs(self.means(columns))
+        mu = np.abs(self._means(columns))
         if self._unclear is not None:
             mu = np.where(self._unclear[:, columns], 0.0, mu)
         if self.n_rows == 1:
@@ -532,7 +526,7 @@ class BayesLearner:
 
     def _spread(self, columns: Any = slice(None)) -> Floats:
         """The standard deviation of the means over other streams of the same kind."""
-        var = self.variances_by_class(columns)
+        var = self._variances(columns)
         return np.sqrt(var * np.maximum(1.0 - var / self.prior, 0.0))
 
     def variances(self, columns: Any = slice(None)) -> Floats:
@@ -547,7 +541,7 @@ class BayesLearner:
         -------
         ndarray
         """
-        var = self.variances_by_class(columns)
+        var = self._variances(columns)
         if self._unclear is not None:
             var = np.where(self._unclear[:, columns], self.prior, var)
         return _pick(var, self._leader(columns))
@@ -559,7 +553,7 @@ class BayesLearner:
         -------
         mu, sigma : ndarray (n_parameter_rows, n_features)
         """
-        return self.means(), np.maximum(self._spread(), 1e-12)
+        return self._means(), np.maximum(self._spread(), 1e-12)
 
     def features(self) -> Belief:
         """Posterior mean and standard deviation. See :class:`fires.models.base.Learner`.
@@ -572,7 +566,7 @@ class BayesLearner:
 
     def by_class(self) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation of every row of parameters."""
-        mu, sigma = self.means().copy(), np.sqrt(self.variances_by_class())
+        mu, sigma = self._means().copy(), np.sqrt(self._variances())
         known = self.leading.columns
         mean, sigma[:, known] = self.leading.estimate()
         # What a row said was read off at the prediction of its time, which was off by chance, with
@@ -596,7 +590,7 @@ class BayesLearner:
         """The row of parameters that each feature matters most for."""
         if self.n_rows == 1:
             return None
-        sure = np.abs(self.means(columns)) - self._spread(columns)
+        sure = np.abs(self._means(columns)) - self._spread(columns)
         leader: npt.NDArray[np.intp] = sure.argmax(axis=0)
         return leader
 

@@ -335,15 +335,15 @@ class _Driver(DenseDriver):
         super().__init__(learner, target, Rates(0.0, 0.0))  # type: ignore[arg-type]
         self.bayes = learner
         self.is_fresh = not learner.evidence_rows.any()
-        own, unit = learner.own_mu, 1.0 if learner.sparse is None else learner.sparse[0]
+        theta, var = learner.coefficients()
         if self.levelled and learner.fit_intercept and not learner.evidence_rows[0]:
-            own = self.level
+            theta[:, -1] = self.level
         facts = learner.facts
         noise = facts[:, NOISE] / facts[:, NOISE_ROWS] if learner.family.noise else facts[:, NOISE]
         self.before = _Point(
             np.arange(learner.n_rows),
-            np.column_stack([learner.means(), own * unit]),
-            np.column_stack([learner.variances_by_class(), learner.own_var]),
+            theta,
+            var,
             noise,
             None,
         )

@@ -189,6 +189,7 @@ class Doubts:
     columns: dict[str, npt.NDArray[np.intp]]
 
     def __call__(self, shard: CheckedBatch) -> Sums:
+        """See :class:`fires.core.sharding.Task`."""
         weight, y = weight_of(shard), self.target(shard)
         found: Sums = {}
         for what, columns in self.columns.items():
