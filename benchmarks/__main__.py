@@ -27,6 +27,7 @@ PARTS = (
     "live",
     "report",
     "sharded_answer",
+    "sharding",
 )
 
 

@@ -190,7 +190,7 @@ class _Sums:
             return sums
         sums |= self._of_target(y, weight) | of_scale
         if isinstance(plan, ScalePlan):
-            return sums | show(shown, "x")
+            return sums | show(plan, shown, shard.X, "x")
         return sums | (range_sums(plan, shard, weight) if isinstance(plan, MinMax) else {})
 
     def _of_target(self, y: npt.NDArray[Any], weight: Floats) -> Sums:
@@ -202,7 +202,7 @@ class _Sums:
         if self.y_plan is not None:
             scaled, shown = np.empty((len(y), 1)), self.y_plan.empty_shown()
             self.y_plan.rescale(y[:, None], weight, scaled, shown)
-            sums |= show(shown, "y")
+            sums |= show(self.y_plan, shown, y[:, None], "y")
         return sums
 
 

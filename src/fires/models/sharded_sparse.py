@@ -140,7 +140,7 @@ def sparse_rows(plan: Any, shard: CheckedBatch, weight: Floats) -> tuple[SparseR
     if not plan.is_shown:
         return SparseRows(rows), {}
     sums = _shown(mixed, X, weight, shard.n_missing > 0)
-    return SparseRows(rows), sums if plan.full is None else sums | show(shown(), "x")
+    return SparseRows(rows), sums | shown()
 
 
 class _Planned:
@@ -151,10 +151,10 @@ class _Planned:
 
     def scaled(self, block: Floats, weight: Floats) -> tuple[Floats, Any]:
         if self.plan is None:
-            return block, lambda: None
-        out, shown = np.empty(block.shape), self.plan.empty_shown()
-        self.plan.rescale(block, weight, out, shown)
-        return out, lambda: shown
+            return block, dict
+        plan, out, shown = self.plan, np.empty(block.shape), self.plan.empty_shown()
+        plan.rescale(block, weight, out, shown)
+        return out, lambda: show(plan, shown, block, "x")
 
 
 def _shown(mixed: Mixed, X: Any, weight: Floats, missing: bool) -> Sums:
