@@ -27,6 +27,7 @@ PARTS = (
     "live",
     "report",
     "spark",
+    "sharded_answer",
     "sharding",
 )
 

@@ -186,7 +186,7 @@ class _DenseSums(_StepTask):
 
 
 @dataclass(frozen=True, eq=False)
-class _Doubts:
+class Doubts:
     """Sampled rows, and own mean and spread, of the columns that may have moved."""
 
     target: ShardTarget
@@ -194,6 +194,7 @@ class _Doubts:
     columns: dict[str, npt.NDArray[np.intp]]
 
     def __call__(self, shard: CheckedBatch) -> Sums:
+        """See :class:`fires.core.sharding.Task`."""
         weight, y = weight_of(shard), self.target(shard)
         found: Sums = {}
         for what, columns in self.columns.items():
@@ -394,14 +395,14 @@ class _Driver:
             self.level = self.learner.target.level_of(sums["class weight"].tolist())
         self._begin_scale(sums)
 
-    def doubts(self, sums: Sums) -> _Doubts | None:
+    def doubts(self, sums: Sums) -> Doubts | None:
         """What to ask, if columns may have moved."""
         columns = {one.what: one.doubtful(sums) for one in self._standards()}
         if not any(map(len, columns.values())):
             return None
-        return _Doubts(self.target, SampledRows(sums["list mark"]), columns)
+        return Doubts(self.target, SampledRows(sums["list mark"]), columns)
 
-    def settle(self, sums: Sums, asked: _Doubts, found: Sums) -> bool:
+    def settle(self, sums: Sums, asked: Doubts, found: Sums) -> bool:
         """Whether the sums are good as they are, now that it is known which columns have moved."""
         settled = [
             one.settle(sums, asked.columns[one.what], asked.rows, found)

@@ -269,11 +269,13 @@ def moments(X: Any, weight: Floats) -> Floats:
     ndarray (1, 3, n_columns)
         A list of one, see :func:`fires.core.sharding.add_up`.
     """
-    own = np.empty((1, 3, X.shape[1]))
+    own = np.empty((4, X.shape[1]))
     rows = np.ascontiguousarray(X).view()
     rows.flags.writeable = False
-    own_moments(rows, weight, 0, X.shape[1], own[0])
-    return own
+    own_moments(rows, weight, 0, X.shape[1], own)
+    count, mean, square, rest = own
+    more = np.divide(rest, count, out=np.zeros_like(rest), where=count > 0.0)
+    return np.stack([count, mean + more, np.maximum(square - rest * more, 0.0)])[None]
 
 
 def _merged(own: Floats) -> tuple[Floats, Floats]:
