@@ -26,6 +26,9 @@ PARTS = (
     "durable",
     "live",
     "report",
+    "spark",
+    "sharded_answer",
+    "sharding",
 )
 
 

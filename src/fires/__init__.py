@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from fires.selectors.rows.second_order import AROW as AROW
     from fires.selectors.rows.second_order import SCW as SCW
     from fires.selectors.screening import Screening as Screening
+    from fires.selectors.sharded import Sharded as Sharded
     from fires.selectors.windows.incremental_permutation import (
         IncrementalPermutation as IncrementalPermutation,
     )
@@ -48,6 +49,7 @@ _HOME = {
     "load": "fires.loading",
     "stability": "fires.metrics.stability",
     "OnlinePipeline": "fires.pipeline",
+    "Sharded": "fires.selectors.sharded",
 } | dict.fromkeys(_SELECTORS, "fires.selectors")
 
 _PARTS = (

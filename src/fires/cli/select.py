@@ -115,6 +115,14 @@ _MAY_CHANGE = {
     metavar="SECONDS",
     help="Learn from fewer rows than a batch has if no more come for so long.",
 )
+@options.choice("--engine", ("fires", "spark"), "What reads and learns: this program, or Spark.")
+@click.option(
+    "--master",
+    metavar="WHERE",
+    default="local[*]",
+    show_default=True,
+    help="With --engine spark: where Spark runs, such as local[2] or spark://HOST:7077.",
+)
 @options.sources
 @options.service
 @options.showing
@@ -137,6 +145,8 @@ def command(
     transform: bool,
     max_bad: int | float | None,
     max_wait: float | None,
+    engine: str,
+    master: str,
     rate: float | None,
     emit: str | None,
     emit_every: str,
@@ -171,8 +181,12 @@ def command(
     if as_published and model not in ("auto", "probit"):
         raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
     reading, out = Reading(**how), resume or out
-    if out is None:
-        _refuse_what_needs_a_folder(transform=transform, report=report, live=live)
+    _refuse_what_needs_a_folder(out, transform=transform, report=report, live=live)
+    if engine == "spark":
+        from fires.cli.spark_engine import select_on_spark
+
+        select_on_spark(reading.file, master, resume, click.get_current_context().params)
+        return
     if resume is not None:
         _refuse_what_is_settled(resume, reading)
     with quick_imports():
@@ -326,9 +340,9 @@ def _report(out: Path, shape: str | None, quiet: bool, *, to_stderr: bool) -> bo
     return True
 
 
-def _refuse_what_needs_a_folder(**wanted: bool) -> None:
+def _refuse_what_needs_a_folder(out: Path | None, **wanted: bool) -> None:
     for option, is_wanted in wanted.items():
-        if is_wanted:
+        if is_wanted and out is None:
             raise click.UsageError(f"--{option} needs a folder to write to: give --out.")
 
 
@@ -370,6 +384,11 @@ def _newest(folder: RunFolder, quiet: bool) -> Checkpoint | None:
         raise InputError(
             f"{folder.path} was learnt from what cannot be read again from the middle",
             hint="what it had learnt can be used all the same; of a query, give --position COL",
+        )
+    if saved is not None and "spark batch" in saved.facts["bookmark"]:
+        raise InputError(
+            f"{folder.path} has learnt on Spark, and its files cannot be read on from there here",
+            hint="go on with --engine spark; or fires.load its state.safetensors, and learn on",
         )
     if not quiet:
         rows = 0 if saved is None else saved.run.totals.n_rows

@@ -20,7 +20,7 @@ import numpy as np
 
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
-from fires.kernels.change import add_up
+from fires.kernels.change import MOST, SHARE, SLOW, add_up
 
 LIMIT = 14.0
 
@@ -80,6 +80,62 @@ class LikelihoodAlarm:
         )
         return greatest
 
+    # --- a batch in several shards ------------------------------------------------------------
+
+    def usual_after(self, mean: Floats, weight: float) -> Floats:
+        """The usual increment after some rows, whatever their order.
+
+        Parameters
+        ----------
+        mean : ndarray (n_parameter_rows,)
+            The mean of their increments.
+        weight : float
+            Their weight.
+
+        Returns
+        -------
+        ndarray (n_parameter_rows,)
+        """
+        pace = np.maximum(1.0 - (1.0 - SLOW) ** weight, weight / (self.rows + weight))
+        return np.asarray(self.usual + (mean - self.usual) * pace)
+
+    def take(
+        self, segments: Floats | None, mean: Floats, weight: float, evidence: Floats
+    ) -> Floats:
+        """Take in a batch that lay in several shards.
+
+        It is as :meth:`update`, with the predictions of the belief before the batch. A belief that
+        has seen less than the warm-up does not say what is usual: it is left out. A batch counts
+        as a whole or not at all: not, if it begins within the warm-up. And the usual increment
+        that is taken off is that of the middle of the batch.
+
+        Parameters
+        ----------
+        segments : ndarray (n_shards, 4, n_parameter_rows) or None
+            The :func:`segment` of every shard, in order, by ``usual_after(mean, weight / 2)``.
+            None during the warm-up.
+        mean : ndarray (n_parameter_rows,)
+            The mean of the increments of the batch.
+        weight : float
+            Its weight.
+        evidence : ndarray (n_parameter_rows,)
+            The rows that the belief had seen before.
+
+        Returns
+        -------
+        ndarray (n_parameter_rows,)
+            The greatest sum within the batch; above ``limit`` it is an alarm.
+        """
+        greatest, knows = self.total.copy(), evidence >= self.warm_up
+        counts = knows & (self.rows >= self.warm_up)
+        for whole, end, highest, alone in () if segments is None else segments:
+            greatest = np.where(counts, np.maximum(greatest, self.total + highest), greatest)
+            greatest = np.where(counts, np.maximum(greatest, alone), greatest)
+            self.total = np.where(counts, np.maximum(self.total + whole, end), self.total)
+        self.usual = np.where(knows, self.usual_after(mean, weight), self.usual)
+        self.rows = np.where(knows, self.rows + weight, self.rows)
+        return greatest
+
     def restart(self, row: int) -> None:
         """Start again for one row of parameters, after an alarm.
 
@@ -89,3 +145,52 @@ class LikelihoodAlarm:
             Which one.
         """
         self.total[row] = self.usual[row] = self.rows[row] = 0.0
+
+
+def increments(log_p: Floats, log_level: Floats) -> Floats:
+    """What each row adds to the sum, before the usual increment is taken off.
+
+    Parameters
+    ----------
+    log_p, log_level : ndarray (n_parameter_rows, n_rows)
+        As in :meth:`LikelihoodAlarm.update`.
+
+    Returns
+    -------
+    ndarray (n_parameter_rows, n_rows)
+    """
+    odds = np.exp(np.minimum(log_level - log_p, 50.0))
+    return np.asarray(np.minimum(np.log(1.0 - SHARE + SHARE * odds), MOST))
+
+
+def segment(more: Floats, weight: Floats, usual: Floats) -> Floats:
+    """What some rows in order do to a sum T that is never below zero.
+
+    After them it is max(T + whole, end), and within them at most max(T + highest, alone). So
+    segments of rows combine exactly, one after the other.
+
+    Parameters
+    ----------
+    more : ndarray (n_parameter_rows, n_rows)
+        The :func:`increments` of the rows.
+    weight : ndarray (n_rows,)
+        How often each row counts.
+    usual : ndarray (n_parameter_rows,)
+        The usual increment, which is taken off if it is above zero.
+
+    Returns
+    -------
+    ndarray (4, n_parameter_rows)
+        whole, end, highest, alone.
+
+    Examples
+    --------
+    >>> segment(np.array([[-1.0, 3.0, -2.0]]), np.ones(3), np.zeros(1)).ravel()
+    array([0., 1., 2., 3.])
+    """
+    path = np.cumsum(weight * (more - np.maximum(usual, 0.0)[:, None]), axis=1)
+    lowest = np.minimum(np.minimum.accumulate(path, axis=1), 0.0)
+    highest = np.maximum(path.max(axis=1), 0.0)
+    return np.stack(
+        [path[:, -1], path[:, -1] - lowest[:, -1], highest, (path - lowest).max(axis=1)]
+    )

@@ -23,7 +23,8 @@ class Run:
     Parameters
     ----------
     pipeline : OnlinePipeline
-        With a built-in predictor: a ``Perceptron`` for classes, or a ``LinearRegressor``.
+        With a built-in predictor: a ``Perceptron`` for classes, or a ``LinearRegressor``. Without
+        one, there are no scores.
     n_features : int
         Features of the stream.
 
@@ -59,6 +60,8 @@ class Run:
         self.latest: Batch | None = None
         self.is_between_batches = True
         self.totals = RunTotals(n_features)
+        if pipeline.predictor is None:
+            return
         self.totals.whole = Scores(scores)
         self.totals.baselines = usual_baselines(pipeline.predictor, scores)
 

@@ -35,7 +35,8 @@ from fires.kernels.running import look_at, rescale_rows
 ALONG, ROWS, NOISE, NOISE_ROWS = range(4)
 N_FACTS = 4
 
-_LEAST = 1e-9  # the share of its variance that a parameter keeps, whatever a row says
+LEAST = 1e-9
+"""The share of its variance that a parameter keeps, whatever a row says."""
 _STRETCH = 0.8, 1.25  # the least and the greatest stretch
 
 moments: Any = None  # the family's log Z, slope and bend; filled in by assimilations
@@ -107,7 +108,7 @@ def _look(
         facts[NOISE] = facts[NOISE] * gamma + weight * max(error - v, 0.0)
         facts[NOISE_ROWS] = facts[NOISE_ROWS] * gamma + weight
     distance = g / bend
-    precision = bend / max(1.0 - v * bend, _LEAST)
+    precision = bend / max(1.0 - v * bend, LEAST)
     if weight != 1.0:
         precision *= weight
         bend = precision / (1.0 + v * precision)
@@ -154,14 +155,14 @@ def _dense(
                 z = z0[j]
                 s = width[j]
                 m = mean[j] * stretch + s * z * g
-                s = min(s * max(1.0 - s * z * z * bend, _LEAST) * fade, prior)
+                s = min(s * max(1.0 - s * z * z * bend, LEAST) * fade, prior)
                 mean[j], width[j] = m, s
                 z = z1[j]
                 a += m * z
                 v += s * z * z
             s = own_var[k]
             own_mu[k] = own_mu[k] * stretch + s * g
-            own_var[k] = min(s * max(1.0 - s * bend, _LEAST) * fade, own_prior)
+            own_var[k] = min(s * max(1.0 - s * bend, LEAST) * fade, own_prior)
             if last:
                 break
             a, v, before = a + own_mu[k], v + own_var[k], b
@@ -278,15 +279,15 @@ def _sparse(
             scale *= stretch
             pull = g / scale
             own_mu[k] += own_var[k] * pull
-            own_var[k] *= max(1.0 - own_var[k] * bend, _LEAST)
+            own_var[k] *= max(1.0 - own_var[k] * bend, LEAST)
             for i in range(n_full):
                 z, j = full[b, i], full_columns[i]
                 mean[j] += width[j] * z * pull
-                width[j] *= max(1.0 - width[j] * z * z * bend, _LEAST)
+                width[j] *= max(1.0 - width[j] * z * z * bend, LEAST)
             for i in range(indptr[b], indptr[b + 1]):
                 z, j = data[i], indices[i]
                 mean[j] += width[j] * z * pull
-                width[j] *= max(1.0 - width[j] * z * z * bend, _LEAST)
+                width[j] *= max(1.0 - width[j] * z * z * bend, LEAST)
         unit[k] = scale
 
 
@@ -352,7 +353,7 @@ def assimilate_plain(
                 error = min((g * reach) ** 2, 25.0 * reach)
                 fact[NOISE] = fact[NOISE] / fade + w * max(error - v, 0.0)
                 fact[NOISE_ROWS] = fact[NOISE_ROWS] / fade + w
-            distance, precision = g / bend, bend / max(1.0 - v * bend, _LEAST)
+            distance, precision = g / bend, bend / max(1.0 - v * bend, LEAST)
             if w != 1.0:
                 precision *= w
                 bend = precision / (1.0 + v * precision)
@@ -365,5 +366,5 @@ def assimilate_plain(
             said[k, :, b] = a, log_z, precision, distance
             mu[k] = mu[k] * stretch + var[k] * z * g
             own_mu[k] = own_mu[k] * stretch + own_var[k] * g
-            var[k] *= np.maximum(1.0 - var[k] * z * z * bend, _LEAST)
-            own_var[k] *= max(1.0 - own_var[k] * bend, _LEAST)
+            var[k] *= np.maximum(1.0 - var[k] * z * z * bend, LEAST)
+            own_var[k] *= max(1.0 - own_var[k] * bend, LEAST)

@@ -7,9 +7,9 @@ import math
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
 
-_SHARE = 0.75  # of the model without features in the mixture that is held against the model
-_MOST = 3.0  # that one row adds
-_SLOW = 1e-3  # how fast the usual increment follows
+SHARE = 0.75  # of the model without features in the mixture that is held against the model
+MOST = 3.0  # that one row adds
+SLOW = 1e-3  # how fast the usual increment follows
 
 
 @compiled
@@ -31,9 +31,9 @@ def add_up(
             if w == 0.0:
                 continue
             odds = math.exp(min(log_level[k, b] - log_p[k, b], 50.0))
-            more = min(math.log(1.0 - _SHARE + _SHARE * odds), _MOST)
+            more = min(math.log(1.0 - SHARE + SHARE * odds), MOST)
             rows[k] += w
-            usual[k] += (more - usual[k]) * min(max(_SLOW, 1.0 / rows[k]) * w, 1.0)
+            usual[k] += (more - usual[k]) * min(max(SLOW, 1.0 / rows[k]) * w, 1.0)
             if rows[k] > warm_up:
                 total[k] = max(total[k] + w * (more - max(usual[k], 0.0)), 0.0)
                 greatest[k] = max(greatest[k], total[k])

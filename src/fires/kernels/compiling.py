@@ -51,7 +51,7 @@ def released(function: Callable[..., T]) -> Callable[..., T]:
 def _compiled(function: Callable[..., T], **options: Any) -> Callable[..., T]:
     # Nobody calls these loops from C, and they hold no expressions of whole arrays. Without the
     # C wrapper and the search for such expressions, compiling takes a sixth less time.
-    options |= {"fastmath": _FREEDOMS, "no_cfunc_wrapper": True, "no_rewrites": True}
+    options |= {"nogil": True, "fastmath": _FREEDOMS, "no_cfunc_wrapper": True, "no_rewrites": True}
     try:
         machine: Callable[..., T] = numba.njit(function, cache=True, **options)
     except RuntimeError:  # no writable folder for the cache: compile in every process

@@ -44,11 +44,13 @@ ROUNDING = (10.0 * np.finfo(np.float64).eps) ** 2
 
 _SAMPLES = 16  # rows that are looked at for a column that has moved
 _RUN = 8.0  # a column has moved when so many sampled entries in a row are beyond its reach
-_BEYOND = 1.5  # so many times the reach
+EDGE = 1.5 / PROPORTION
+"""The share of the limit beyond which entries may show that a column has moved."""
 _AGE = 2.0  # a column can move only after so many times its patience
 _LONGEST = 12_800.0  # patience
 _NARROW = 0.2**2  # the share of the variance below which a batch is narrow
 _AT_MOST = 20.0  # rows of one batch that count as narrow: it takes ten batches
+_EPSILON = float(np.finfo(np.float64).eps)
 _LOST = 1e-13  # of a sum of squares: variances below this have lost their digits
 _BLOCK = 8192  # columns at a time, whose sums stay in the fastest memory
 CLIP = 5.0
@@ -62,24 +64,40 @@ def gain_of(variance: float, mean: float) -> float:
 
 
 @compiled
-def _own_scale(X: Dense, weight: Floats, lo: int, hi: int, mean: Floats, gain: Floats) -> None:
-    """The batch's own mean and gain of some columns, in two passes."""
-    count, square = np.zeros(hi - lo), np.zeros(hi - lo)
-    mean[lo:hi] = 0.0
+def own_moments(X: Dense, weight: Floats, lo: int, hi: int, own: Floats) -> None:
+    """Weight, mean, squares about it, and the rest: what is left of the sum about it, of columns.
+
+    A mean of many rows has lost digits, so the rest is not quite 0.
+    """
+    own[:] = 0.0
+    count, mean, square, rest = own[0], own[1], own[2], own[3]
     for b in range(X.shape[0]):
         for j in range(lo, hi):
             there = X[b, j] == X[b, j]
             count[j - lo] += weight[b] if there else 0.0
-            mean[j] += weight[b] * X[b, j] if there else 0.0
-    for j in range(lo, hi):
-        mean[j] = mean[j] / count[j - lo] if count[j - lo] > 0.0 else 0.0
+            mean[j - lo] += weight[b] * X[b, j] if there else 0.0
+    for j in range(hi - lo):
+        mean[j] = mean[j] / count[j] if count[j] > 0.0 else 0.0
     for b in range(X.shape[0]):
         for j in range(lo, hi):
-            t = X[b, j] - mean[j]
+            t = X[b, j] - mean[j - lo]
             square[j - lo] += weight[b] * t * t if t == t else 0.0
+            rest[j - lo] += weight[b] * t if t == t else 0.0
+
+
+@compiled
+def _own_scale(X: Dense, weight: Floats, lo: int, hi: int, mean: Floats, gain: Floats) -> None:
+    """The batch's own mean and gain of some columns, in two passes."""
+    own = np.empty((4, hi - lo))
+    own_moments(X, weight, lo, hi, own)
     for j in range(lo, hi):
-        n = count[j - lo]
-        gain[j] = gain_of(square[j - lo] / n, mean[j]) if n > 0.0 else 0.0
+        n, mean[j] = own[0, j - lo], own[1, j - lo]
+        square, rest = own[2, j - lo], own[3, j - lo]
+        more = rest / n if n > 0.0 else 0.0
+        # In a column that does not vary, the rest is all that there is.
+        varies = n > 0.0 and gain_of((square - rest * more) / n, mean[j]) > 0.0
+        gain[j] = gain_of(square / n, mean[j]) if varies else 0.0
+        mean[j] += 0.0 if varies else more
 
 
 @compiled
@@ -98,29 +116,86 @@ def _find_moved(
 ) -> None:
     """Mark the columns whose scale starts anew in ``beyond``, and give them the batch's own."""
     n_rows = X.shape[0]
-    for b in range(0, n_rows, (n_rows + _SAMPLES - 1) // _SAMPLES):
+    for b in range(0, n_rows, sample_step(n_rows)):
         if weight[b] > 0.0:
-            x = X[b]
-            for j in range(len(gain)):
-                value, edge = abs(x[j] - origin[j]), limit[j] * (_BEYOND / PROPORTION)
-                run = beyond[j] if value != value else 0.0
-                beyond[j] = beyond[j] + 1.0 if value > edge else run
+            _count_beyond(X[b], origin, limit, beyond)
     for j in range(len(gain)):
         if beyond[j] >= _RUN or narrow[j] >= patience[j]:
             shift = origin[j]
             _own_scale(X, weight, j, j + 1, origin, scale)
-            narrower = scale[j] * scale[j] * _NARROW > gain[j] * gain[j]
-            moved = narrower
-            if beyond[j] >= _RUN:
-                # A jump to a value that hardly varies is no new scale: it may jump back. And a
-                # column that moves again and again needs a scale for all the places it goes to.
-                varies = n_rows < _RUN or (scale[j] > 0.0 and not narrower)
-                moved = varies and count[j] >= _AGE * patience[j]
-                common[j] = True
-            if moved:
-                beyond[j], limit[j] = MOVED, np.inf
-            else:
-                beyond[j], origin[j], scale[j] = 0.0, shift, gain[j]
+            _judge(j, n_rows, shift, gain, patience, count, beyond, origin, scale, limit, common)
+
+
+@compiled
+def sample_step(n_rows: int) -> int:
+    """Every so manieth row of a batch is looked at for columns that have moved."""
+    return (n_rows + _SAMPLES - 1) // _SAMPLES
+
+
+@compiled
+def _count_beyond(x: Dense, origin: Floats, limit: Floats, beyond: Floats) -> None:
+    """Count the entries in a row beyond the reach, for one more sampled row."""
+    for j in range(len(origin)):
+        value, edge = abs(x[j] - origin[j]), limit[j] * EDGE
+        run = beyond[j] if value != value else 0.0
+        beyond[j] = beyond[j] + 1.0 if value > edge else run
+
+
+@compiled
+def _judge(
+    j: int,
+    n_rows: int,
+    shift: float,
+    gain: Floats,
+    patience: Floats,
+    count: Floats,
+    beyond: Floats,
+    origin: Floats,
+    scale: Floats,
+    limit: Floats,
+    common: npt.NDArray[np.bool_],
+) -> None:
+    """Whether a column has moved. ``origin`` and ``scale`` hold the batch's own mean and gain."""
+    narrower = scale[j] * scale[j] * _NARROW > gain[j] * gain[j]
+    moved = narrower
+    if beyond[j] >= _RUN:
+        # A jump to a value that hardly varies is no new scale: it may jump back. And a
+        # column that moves again and again needs a scale for all the places it goes to.
+        varies = n_rows < _RUN or (scale[j] > 0.0 and not narrower)
+        moved = varies and count[j] >= _AGE * patience[j]
+        common[j] = True
+    if moved:
+        beyond[j], limit[j] = MOVED, np.inf
+    else:
+        beyond[j], origin[j], scale[j] = 0.0, shift, gain[j]
+
+
+@compiled
+def find_moved_among(
+    samples: Floats,
+    own_mean: Floats,
+    own_gain: Floats,
+    n_rows: int,
+    gain: Floats,
+    narrow: Floats,
+    patience: Floats,
+    count: Floats,
+    beyond: Floats,
+    origin: Floats,
+    scale: Floats,
+    limit: Floats,
+    common: npt.NDArray[np.bool_],
+) -> None:
+    """As :func:`_find_moved`, where the sampled rows and the batch's own scale are known.
+
+    A sampled row of weight 0 is all NaN.
+    """
+    for b in range(samples.shape[0]):
+        _count_beyond(samples[b], origin, limit, beyond)
+    for j in range(len(gain)):
+        if beyond[j] >= _RUN or narrow[j] >= patience[j]:
+            shift, origin[j], scale[j] = origin[j], own_mean[j], own_gain[j]
+            _judge(j, n_rows, shift, gain, patience, count, beyond, origin, scale, limit, common)
 
 
 @compiled
@@ -297,7 +372,8 @@ def learn(
         # Has the column hardly varied, and about the same value as before?
         per_row = 1.0 / w if w > 0.0 else 0.0
         mean, own = shift[j] + p * per_row, q - p * p * per_row
-        varied = own > _LOST * q and before > 0.0  # else it was constant in this batch
+        lost = max(_LOST, 2.0 * _EPSILON * w)  # sums of many rows lose more
+        varied = own > lost * q and before > 0.0  # else it was constant in this batch
         is_narrow = own * before < _NARROW * spread[j] * w
         away = mean - settled[j]
         starts = narrow[j] == 0.0 or away * away * w > own

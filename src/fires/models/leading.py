@@ -104,6 +104,19 @@ class Leading:
             add_information(rows, *told, self.information[k], self.pull[k])
         self.waited += float(len(weight))
 
+    def add_sums(self, information: Floats, pull: Floats, keep: float) -> None:
+        """Take in what the rows of a batch said, as sums: see :meth:`add`.
+
+        Parameters
+        ----------
+        information, pull : ndarray
+            The sums, in the shapes of the attributes.
+        keep : float
+            The share of its evidence that a belief keeps through the batch.
+        """
+        self.information = keep * self.information + information
+        self.pull = keep * self.pull + pull
+
     @property
     def is_due(self) -> bool:
         """Whether enough rows have come since the last look at who leads."""

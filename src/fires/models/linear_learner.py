@@ -22,9 +22,11 @@ from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief, Floats
 from fires.core.classes import Labels, class_rows
 from fires.core.declared import Array, Declared, collect, restore
+from fires.core.sharding import Rounds, ShardTarget
 from fires.core.state import Arrays, part_of, under
 from fires.kernels import oriented, project, read_only
-from fires.kernels.features import fold, move
+from fires.kernels.features import fold
+from fires.kernels.features import move as move_in_place
 from fires.kernels.steps import TOO_LONG
 from fires.models.base import Rates
 from fires.models.families import FAMILIES
@@ -32,7 +34,7 @@ from fires.models.linear import over_classes
 from fires.models.surprise import surprise_of_classes, surprise_of_numbers
 from fires.models.target import start, target_of
 from fires.scaling import Scaler
-from fires.scaling.sparse import SPARSE
+from fires.scaling.sparse import SPARSE, Touched
 
 # The share of itself that sigma may lose or gain in one step; usual steps change a thousandth.
 _CAPPED = (-0.5, 1.0)
@@ -40,7 +42,7 @@ _AS_PUBLISHED = (-1.0, np.inf)  # the paper clips sigma at 0 and nowhere else
 _OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
 
-class _BatchFacts(NamedTuple):
+class BatchFacts(NamedTuple):
     """What a step knows of the rows besides X."""
 
     weight: Floats
@@ -48,6 +50,21 @@ class _BatchFacts(NamedTuple):
     total: float
     target: Floats  # one row per row of parameters
     level: Floats  # where predictions start from, per row of parameters
+
+
+class SparseTerms(NamedTuple):
+    """What a step knows of the columns that sparse rows touch; names are those of the docstring."""
+
+    pace: float
+    gain: Floats
+    pull: Floats
+    kept: Floats  # u
+    sigma: Floats
+    pulled: Floats
+    pull_squares: float
+
+
+Gaps = tuple[npt.NDArray[np.intp], Floats]
 
 
 class LinearLearner:
@@ -153,15 +170,15 @@ class LinearLearner:
             self._step_dense(batch, rows, rates)
         self.target.count(y, rows.weight)
 
-    def _look(self, batch: CheckedBatch, y: npt.NDArray[Any]) -> _BatchFacts:
+    def _look(self, batch: CheckedBatch, y: npt.NDArray[Any]) -> BatchFacts:
         n, is_weighted = batch.n_rows, batch.weight is not None
         weight = _ones(n) if batch.weight is None else batch.weight
         total = float(weight.sum()) if is_weighted else float(n)
         target, level = self.target.look(y, weight)
         level = _zeros(self.n_rows) if level is None else level
-        return _BatchFacts(weight, is_weighted, total, target, level)
+        return BatchFacts(weight, is_weighted, total, target, level)
 
-    def _step_dense(self, batch: CheckedBatch, rows: _BatchFacts, rates: Rates) -> None:
+    def _step_dense(self, batch: CheckedBatch, rows: BatchFacts, rates: Rates) -> None:
         scaled, learn_scale = batch.X, _nothing
         if batch.scale is None or batch.scale != self.scale:
             scaled, learn_scale = self.scaler.scaled(batch.X, rows.weight, batch.n_missing > 0)
@@ -174,9 +191,7 @@ class LinearLearner:
         self.least_sigma = least
         learn_scale()
 
-    def _whole_step(
-        self, X: Floats, rows: _BatchFacts, rates: Rates, p: Floats, q: Floats
-    ) -> float:
+    def _whole_step(self, X: Floats, rows: BatchFacts, rates: Rates, p: Floats, q: Floats) -> float:
         """The step in one compiled call, if the family has one and the step needs no cap."""
         step = self.family.whole_step
         if step is None or not X.flags.c_contiguous:
@@ -193,7 +208,7 @@ class LinearLearner:
         )
 
     def _step_by_step(
-        self, X: Floats, rows: _BatchFacts, rates: Rates, p: Floats, q: Floats
+        self, X: Floats, rows: BatchFacts, rates: Rates, p: Floats, q: Floats
     ) -> float:
         """The step part by part: works for every family and every memory order."""
         n_rows, n, n_features = self.n_rows, len(rows.weight), self.n_features
@@ -208,11 +223,11 @@ class LinearLearner:
         def norms() -> Floats:
             return project(X, gain[None, :], gain[None, :], shift)[1]
 
-        c, d = self._pulls(a, v, rows, rates, norms, n_rows)
+        c, d = self.pulls(a, v, rows, rates, norms, n_rows)
         accumulate_into(view, c, d, shift, p, q)
-        return self._move(self.mu, self.sigma, (p, q), gain, (c, d), rates.shared(rows.total))
+        return self.move(self.mu, self.sigma, (p, q), gain, (c, d), rates.shared(rows.total))
 
-    def _step_sparse(self, batch: CheckedBatch, rows: _BatchFacts, rates: Rates) -> None:
+    def _step_sparse(self, batch: CheckedBatch, rows: BatchFacts, rates: Rates) -> None:
         X = batch.X if sp.issparse(batch.X) else sp.csr_array(batch.X)
         touched = self.scaler.touched(X, rows.weight, batch.n_missing > 0)
         half = self.scaler.sparse
@@ -220,50 +235,126 @@ class LinearLearner:
         if first:
             half = SPARSE[self.scale](self.n_features)
             half.begin(touched)
-        columns, n_rows = touched.columns, self.n_rows
+        terms = self.sparse_terms(touched.columns, half, first)
+        n_sums = self.n_rows + (half.kind == "standard" and not first)
+        (c, d), sums, gaps = self.sparse_sums(touched, terms, rows, rates, n_sums)
+        self.take_sparse(touched, half, first, terms, (c, d), sums, gaps, rates)
+
+    def sparse_terms(self, columns: Any, half: Any, first: bool) -> SparseTerms:
+        """What a step on sparse rows needs to know of the columns they touch.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            The touched columns.
+        half : object
+            The scale of sparse rows.
+        first : bool
+            Whether the scale comes from these rows themselves.
+
+        Returns
+        -------
+        SparseTerms
+        """
         gain, pull = half.gain(columns), half.pull(columns)
         kept, sigma = self.mu[:, columns], self.sigma[:, columns]
         pulled, pull_squares = self.pulled, self.pull_squares
         if first:
             pulled, pull_squares = kept @ pull, float(pull @ pull)
+        return SparseTerms(half.pace, gain, pull, kept, sigma, pulled, pull_squares)
+
+    def sparse_sums(
+        self, touched: Touched, terms: SparseTerms, rows: BatchFacts, rates: Rates, n_sums: int
+    ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats], Gaps]:
+        """The sums over sparse rows that a step is taken by. Nothing is changed.
+
+        Parameters
+        ----------
+        touched : Touched
+            The rows.
+        terms : SparseTerms
+            Of the columns they touch.
+        rows : BatchFacts
+            What is known of them besides X.
+        rates : Rates
+            The learning rates.
+        n_sums : int
+            Rows of parameters, or one more for the sums of the scale.
+
+        Returns
+        -------
+        c, d : ndarray (n_sums, n_rows)
+            The slopes of every row.
+        p, q : ndarray (n_sums, n_touched)
+            Their sums over the entries of the columns.
+        gaps : tuple
+            The touched columns of missing entries, and the slopes of their rows.
+        """
+        pace, gain, pull, kept, sigma, pulled, pull_squares = terms
         mu = kept - pull * self.drift[:, None]
         a, v = touched.project(mu * gain, (sigma * gain) ** 2)
-        a -= half.pace * (pulled - self.drift * pull_squares)[:, None]
+        a -= pace * (pulled - self.drift * pull_squares)[:, None]
         # A missing entry counts as the centre of its column, so its centring is undone.
         gap_rows, gaps = touched.gaps()
-        centre = half.pace * pull[gaps]
-        _add_at(a, gap_rows, mu[:, gaps] * centre)
+        _add_at(a, gap_rows, mu[:, gaps] * (pace * pull[gaps]))
 
         def norms() -> Floats:
             square = (gain**2)[None, :]
             return touched.project(square, square)[1]
 
-        n_sums = n_rows + (half.kind == "standard" and not first)
-        c, d = self._pulls(a, v, rows, rates, norms, n_sums)
-        p, q = touched.accumulate(c, d)
-        share = rates.shared(touched.total)
-        drift = self.drift + share[0] * half.pace * c[:n_rows].sum(axis=1)
+        c, d = self.pulls(a, v, rows, rates, norms, n_sums)
+        return (c, d), touched.accumulate(c, d), (gaps, c[: self.n_rows, gap_rows])
+
+    def take_sparse(
+        self,
+        touched: Touched,
+        half: Any,
+        first: bool,
+        terms: SparseTerms,
+        pulls: tuple[Floats, Floats],
+        sums: tuple[Floats, Floats],
+        gaps: Gaps,
+        rates: Rates,
+    ) -> None:
+        """Take the step that sums over sparse rows call for, and learn the scale.
+
+        Parameters
+        ----------
+        touched : Touched
+            The rows, for the scale.
+        half : object
+            The scale of sparse rows.
+        first : bool
+            Whether the scale comes from these rows themselves.
+        terms, pulls, sums, gaps
+            As in :meth:`sparse_sums`.
+        rates : Rates
+            The learning rates.
+        """
+        pace, gain, pull, kept, sigma, pulled, pull_squares = terms
+        columns, share = touched.columns, rates.shared(touched.total)
+        drift = self.drift + share[0] * pace * pulls[0][: self.n_rows].sum(axis=1)
         mu = kept - pull * drift[:, None]
-        _add_at(mu, gaps, share[0] * c[:n_rows, gap_rows] * centre)
-        least = self._move(mu, sigma, (p, q), gain, (c, d), share)
+        _add_at(mu, gaps[0], share[0] * gaps[1] * (pace * pull[gaps[0]]))
+        least = self.move(mu, sigma, sums, gain, pulls, share)
         if least != least:
             raise ValueError(_OVERFLOW)
         self.drift, self.least_sigma = drift, min(least, self.least_sigma)
         if first:
             self.scaler.sparse = half
         else:
-            half.absorb(touched, p[-1], q[-1])
+            half.absorb(touched, sums[0][-1], sums[1][-1])
         new_pull = half.pull(columns)
         mu += new_pull * drift[:, None]
         self.mu[:, columns], self.sigma[:, columns] = mu, sigma
         self.pulled = pulled + mu @ new_pull - kept @ pull
         self.pull_squares = pull_squares + float(new_pull @ new_pull - pull @ pull)
 
-    def _pulls(
+    def pulls(
         self,
         a: Floats,
         v: Floats,
-        rows: _BatchFacts,
+        rows: BatchFacts,
         rates: Rates,
         norms: Callable[[], Floats],
         n_sums: int,
@@ -271,6 +362,23 @@ class LinearLearner:
         """Each row's weighted slopes in a and v, shortened by the step cap.
 
         If there is one more row of sums, for the scale, it gets the weights.
+
+        Parameters
+        ----------
+        a, v : ndarray (n_rows_of_parameters, n_rows)
+            Mean and variance from the features.
+        rows : BatchFacts
+            What is known of the rows besides X.
+        rates : Rates
+            The learning rates.
+        norms : callable () -> ndarray
+            The squared length of every row.
+        n_sums : int
+            Rows of sums.
+
+        Returns
+        -------
+        c, d : ndarray (n_sums, n_rows)
         """
         family, bend, n_rows = self.family, np.empty_like(a), self.n_rows
         c, d = pulls = np.empty((2, n_sums, a.shape[1]))
@@ -290,7 +398,7 @@ class LinearLearner:
             pulls[:, :n_rows] *= factor
         return c, d
 
-    def _move(
+    def move(
         self,
         mu: Floats,
         sigma: Floats,
@@ -299,14 +407,54 @@ class LinearLearner:
         pulls: tuple[Floats, Floats],
         share: tuple[float, float],
     ) -> float:
-        """Take the step. Return the smallest sigma after it, or NaN if nothing was changed."""
+        """Take the step that sums over rows call for.
+
+        Parameters
+        ----------
+        mu, sigma : ndarray (n_rows_of_parameters, n_columns)
+            What moves, in place.
+        sums, gain
+            As in :func:`fires.kernels.features.move`.
+        pulls : tuple of ndarray
+            The slopes of every row, or their sums over rows as one column.
+        share : tuple of float
+            The rates divided by the total weight.
+
+        Returns
+        -------
+        float
+            The smallest sigma after it, or NaN if nothing was changed.
+        """
         own = self.intercept.mu, self.intercept.sigma, self.fit_intercept
-        least = move(mu, sigma, *sums, gain, *pulls, *own, *share, *self._sigma_change)
+        least = move_in_place(mu, sigma, *sums, gain, *pulls, *own, *share, *self._sigma_change)
         if self.noise and least == least:
             # The logarithm moves, so that the noise stays positive, by at most a factor e.
             growth = share[0] * self.noise * float(pulls[1][: self.n_rows].sum())
             self.noise *= math.exp(min(max(growth, -1.0), 1.0))
         return least
+
+    def rounds(
+        self,
+        target: ShardTarget,
+        rates: Rates,
+        watch: Callable[[float, float], bool] | None = None,
+        *,
+        sparse: bool = False,
+    ) -> Rounds:
+        """The step on a batch in several shards: :mod:`fires.models.sharded_gradient`.
+
+        Parameters
+        ----------
+        target, rates, watch, sparse
+            As in :class:`fires.core.sharding.LearnsInRounds`.
+
+        Returns
+        -------
+        generator of Task
+        """
+        from fires.models.sharded_gradient import rounds
+
+        return rounds(self, target, rates, watch, sparse=sparse)
 
     # --- classes ----------------------------------------------------------------------------
 
@@ -380,8 +528,23 @@ class LinearLearner:
         rows, Z = self._look(batch, y), batch.X
         if batch.scale is None or batch.scale != self.scale:
             Z, _ = self.scaler.scaled(batch.X, rows.weight, batch.n_missing > 0)
-        a, v = project(Z, self.mu, self.sigma**2)
-        v += self.noise
+        return self.surprise_of(*project(Z, self.mu, self.sigma**2), rows)
+
+    def surprise_of(self, a: Floats, v: Floats, rows: BatchFacts) -> tuple[float, float]:
+        """How much worse rows are predicted than expected.
+
+        Parameters
+        ----------
+        a, v : ndarray (n_rows_of_parameters, n_rows)
+            Mean and variance from the features.
+        rows : BatchFacts
+            What is known of the rows besides X.
+
+        Returns
+        -------
+        surprise, variance : float
+        """
+        v = v + self.noise
         if self.fit_intercept:
             a, v = a + self.intercept.mu[:, None], v + self.intercept.sigma[:, None] ** 2
         a = a + start(self.family.start_width, rows.level[:, None], v)[0]

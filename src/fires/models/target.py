@@ -59,8 +59,20 @@ class ClassTarget:
     def _level(self, y: Values, weight: Floats) -> Floats:
         """The level that predictions start from, by the shares of the classes."""
         seen = self.class_weight.tolist()
-        if not any(seen):
-            seen = self._per_class(y, weight).tolist()
+        return self.level_of(seen if any(seen) else self.per_class(y, weight).tolist())
+
+    def level_of(self, seen: list[float]) -> Floats:
+        """The level that predictions start from, by the weight of the rows of every class.
+
+        Parameters
+        ----------
+        seen : list of float
+            Negatives and positives, or one number per class.
+
+        Returns
+        -------
+        ndarray (n_rows_of_parameters,)
+        """
         if self.n_rows == 1:
             return np.array([self.family.level_of_share(*seen)])
         total = sum(seen)
@@ -94,7 +106,7 @@ class ClassTarget:
         y, weight
             As in :meth:`look`.
         """
-        self.class_weight += self._per_class(y, weight)
+        self.class_weight += self.per_class(y, weight)
 
     def with_rows(self, sources: list[tuple[int, float] | None]) -> ClassTarget:
         """A copy for other rows of parameters.
@@ -140,7 +152,18 @@ class ClassTarget:
         """
         restore(self, {"class_weight": Array(max(self.n_rows, 2), low=0.0)}, {}, arrays, {})
 
-    def _per_class(self, y: Values, weight: Floats) -> Floats:
+    def per_class(self, y: Values, weight: Floats) -> Floats:
+        """The weight of the rows of every class.
+
+        Parameters
+        ----------
+        y, weight
+            As in :meth:`look`.
+
+        Returns
+        -------
+        ndarray (n_classes,)
+        """
         return np.bincount(y, weight, minlength=len(self.class_weight)).astype(np.float64)
 
 
@@ -206,21 +229,19 @@ class CountTarget(NumberTarget):
 
     def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
         """See :class:`ClassTarget`; ValueError if a count is negative."""
-        target, scale = _row(y), self.scale
-        if (target < 0.0).any():
-            raise TargetError("{y} must not be negative: it is taken for counts.")
+        target, scale = counts(y), self.scale
         if scale is None or not self.levelled:
             return target, None
         if not scale.ready:
             scale = copy.deepcopy(scale)
             scale.scaled(target.T, weight)[1]()
-        return target, _log_mean(scale)
+        return target, log_mean(scale.shift, scale.count)
 
     def log_level(self, target: Floats) -> Floats | None:
         """The log likelihood of each row if only the mean is known. See :class:`ClassTarget`."""
         if self.scale is None or not self.scale.ready:
             return None
-        level = float(_log_mean(self.scale)[0])
+        level = float(log_mean(self.scale.shift, self.scale.count)[0])
         likelihood: Floats = target * level - math.exp(level) - gammaln(target + 1.0)
         return likelihood
 
@@ -306,9 +327,39 @@ def target_of(family: Family, n_rows: int, *, scaled: bool, levelled: bool) -> A
     return NumberTarget(scaled=scaled)
 
 
-def _log_mean(scale: Standard) -> Floats:
-    """The logarithm of the mean count, as if half a count more had been seen at least."""
-    return np.log(np.maximum(scale.shift, 0.5 / scale.count))
+def log_mean(mean: Floats, n: Floats) -> Floats:
+    """The logarithm of the mean count, as if half a count more had been seen at least.
+
+    Parameters
+    ----------
+    mean : ndarray (1,)
+        The mean.
+    n : ndarray (1,)
+        The weight of the rows.
+
+    Returns
+    -------
+    ndarray (1,)
+    """
+    return np.log(np.maximum(mean, 0.5 / n))
+
+
+def counts(y: Values) -> Floats:
+    """Counts as an array with one row.
+
+    Parameters
+    ----------
+    y : ndarray (n_rows,)
+        Numbers; ValueError if one is negative.
+
+    Returns
+    -------
+    ndarray (1, n_rows)
+    """
+    target = _row(y)
+    if (target < 0.0).any():
+        raise TargetError("{y} must not be negative: it is taken for counts.")
+    return target
 
 
 def _row(y: Values) -> Floats:

@@ -269,10 +269,43 @@ class MinMax:
 
     def absorb(self, X: Any, p: Floats, q: Floats, weight: Floats, missing: bool) -> None:
         """Widen the range by a batch; rows of weight 0 are left out. See :class:`Standard`."""
-        self.low, self.high = widen(X, weight, self.low, self.high)
-        self.count = self.count + _count(X, weight, missing)
+        self.merge(*self.sums(X, weight, missing))
+
+    def sums(self, X: Any, weight: Floats, missing: bool) -> tuple[Floats, Floats, Any, Floats]:
+        """What a batch adds to the scale.
+
+        Parameters
+        ----------
+        X : ndarray (n_rows, n_features)
+            The rows.
+        weight : ndarray (n_rows,)
+            How often each row counts.
+        missing : bool
+            Whether entries are missing.
+
+        Returns
+        -------
+        low, high : ndarray (n_features,)
+            The range after the batch.
+        count : float or ndarray (n_features,)
+            The weight of the entries of the batch.
+        total : ndarray (n_features,)
+            Their sum about the mean so far.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             total, _ = accumulate(X, weight, weight, self.mean)
+        return *widen(X, weight, self.low, self.high), _count(X, weight, missing), total
+
+    def merge(self, low: Floats, high: Floats, count: Any, total: Floats) -> None:
+        """Learn from what :meth:`sums` gave, for one batch or for its parts together.
+
+        Parameters
+        ----------
+        low, high, count, total
+            What :meth:`sums` returns.
+        """
+        self.low, self.high, self.count = low, high, self.count + count
+        with np.errstate(over="ignore", invalid="ignore"):
             mean = self.mean + total / np.maximum(self.count, _TINY)
         # Sums of huge values overflow; the mean stays within the range all the same.
         seen = np.isfinite(self.low)

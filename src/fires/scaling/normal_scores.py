@@ -17,7 +17,8 @@ from scipy.special import ndtri
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
 
-_KEPT = 2000  # numbers, of the last seen
+KEPT = 2000
+"""The last numbers seen, by which others become scores."""
 
 
 class NormalScores:
@@ -70,7 +71,7 @@ class NormalScores:
         upto = np.searchsorted(known, y, side="right")
         share = (below + upto + 1.0) / (2.0 * (n + 1.0))
         # A first batch may be greater than all that is kept later; its ends are not farther out.
-        edge = 0.5 / (min(n, _KEPT) + 1.0)
+        edge = 0.5 / (min(n, KEPT) + 1.0)
         scores: Floats = ndtri(np.clip(share, edge, 1.0 - edge))
         return scores
 
@@ -82,7 +83,7 @@ class NormalScores:
         y : ndarray (n,)
             Numbers.
         """
-        self.sample = np.concatenate([self.sample, y])[-_KEPT:]
+        self.sample = np.concatenate([self.sample, y])[-KEPT:]
         self.n_fresh += len(y)
         if 10.0 * self.n_fresh > len(self.known):
             self.known, self.n_fresh = np.sort(self.sample), 0.0

@@ -94,8 +94,8 @@ class Scaler:
             return _rescaled(X, half), lambda: half.absorb(X, w, w, w, missing)
         half = MinMax(self.n_features)
         half.begin(X, w, missing)
-        _refuse_overflow(half.shift)
-        _refuse_overflow(half.gain)
+        refuse_overflow(half.shift)
+        refuse_overflow(half.gain)
         return _rescaled(X, half), lambda: setattr(self, "dense", half)
 
     def _sparse(self, X: Any, w: Floats, missing: bool) -> tuple[Any, Callable[[], None]]:
@@ -236,7 +236,14 @@ def _scaled(batch: Touched, half: Any) -> Any:
     return batch.scaled(half.gain(batch.columns), half.fill(batch.columns))
 
 
-def _refuse_overflow(sums: Floats) -> None:
+def refuse_overflow(sums: Floats) -> None:
+    """Raise if a range is not finite.
+
+    Parameters
+    ----------
+    sums : ndarray
+        Shifts or gains.
+    """
     if not math.isfinite(np.add.reduce(sums)):
         raise ValueError("X holds values so large that sums overflow; rescale them.")
 

@@ -181,7 +181,13 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
     def _take_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         self._take(self._admit_target(X, y, classes, sample_weight))
 
-    def _take_all(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _take_all(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        take: Callable[[CheckedBatch], None] | None = None,
+    ) -> None:
         for name in list(vars(self)):
             if name.endswith("_"):
                 delattr(self, name)
@@ -191,7 +197,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         if self._supervised:
             self._foresee(batch)
         for start in range(0, batch.n_rows, int(self.batch_size)):
-            self._take(batch.part(slice(start, start + int(self.batch_size))))
+            (take or self._take)(batch.part(slice(start, start + int(self.batch_size))))
 
     def _admit_target(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> CheckedBatch:
         if y is None and self._supervised:

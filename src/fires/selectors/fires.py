@@ -35,7 +35,7 @@ from fires.models.model_learner import ModelLearner
 from fires.models.monte_carlo import MonteCarlo
 from fires.models.neural import NeuralNet
 from fires.models.soft_tree import SoftTree
-from fires.scaling import SCALES
+from fires.scaling import SCALES, Scaler
 from fires.selectors.base import OnlineSelector
 from fires.selectors.groups import Groups
 from fires.selectors.membership import Membership
@@ -427,14 +427,19 @@ class FIRES(OnlineSelector):
     def _learn(self, batch: CheckedBatch) -> None:
         target = self._target(batch)
         self._learner_ = self._learner_.ready_for(batch.X)
-        sigma_rate = self.learning_rate_sigma
-        rates = Rates(self.learning_rate, self.learning_rate if sigma_rate is None else sigma_rate)
         self._count_batch()
-        if not isinstance(self._learner_, BayesLearner):
-            self._watch_surprise(batch, target)
-        self._learner_.step(batch, target, rates)
+        if self._watches_surprise():
+            watched: Any = self._learner_
+            surprise, variance = watched.surprise(batch, target)
+            self._hear_surprise(surprise, variance, batch.n_rows)
+        self._learner_.step(batch, target, self._rates())
         if isinstance(self._learner_, BayesLearner):
-            self._renew(self._learner_, batch)
+            n_rows = batch.n_rows
+            self._renew(n_rows, float(n_rows if batch.weight is None else batch.weight.sum()))
+
+    def _rates(self) -> Rates:
+        sigma_rate = self.learning_rate_sigma
+        return Rates(self.learning_rate, self.learning_rate if sigma_rate is None else sigma_rate)
 
     def _count_batch(self) -> None:
         if not hasattr(self, "_n_batches_"):
@@ -445,33 +450,38 @@ class FIRES(OnlineSelector):
             self._detector_ = None if _is_plain(self.drift) else copy.deepcopy(self.drift)
         self._n_batches_ += 1
 
-    def _raise_alarm(self, batch: CheckedBatch, strength: float, feature: int | None) -> None:
-        row = getattr(self, "n_samples_seen_", 0) + batch.n_rows
+    def _raise_alarm(self, n_rows: int, strength: float, feature: int | None) -> None:
+        row = getattr(self, "n_samples_seen_", 0) + n_rows
         alarm = Alarm(row, self._n_batches_ - 1, feature, strength)
         self._alarms_ = [*self._alarms_, alarm]
 
-    def _watch_surprise(self, batch: CheckedBatch, target: npt.NDArray[Any]) -> None:
-        """For models that learn by gradient: forget before the batch if it is a surprise."""
+    def _watches_surprise(self) -> bool:
+        """Whether a model that learns by gradient is watched."""
         if self.drift is None or (isinstance(self.drift, str) and self.drift == "auto"):
-            return
+            return False
+        return not isinstance(self._learner_, BayesLearner)
+
+    def _hear_surprise(self, surprise: float, variance: float, n_rows: int) -> bool:
+        """For models that learn by gradient: forget before a batch if it is a surprise."""
         learner: Any = self._learner_
-        surprise, variance = learner.surprise(batch, target)
         if self._detector_ is None:
             strength = self._surprise_.update(surprise, variance)
             found = strength > self._surprise_.limit
         else:
-            strength = surprise / batch.n_rows
+            strength = surprise / n_rows
             found = _detects(self._detector_, [strength])
         if found:
             learner.forget(KEPT_ROWS / max(self._rows_since_alarm_, 2.0 * KEPT_ROWS))
-            self._raise_alarm(batch, strength, None)
+            self._raise_alarm(n_rows, strength, None)
             self._surprise_.restart()
             self._rows_since_alarm_ = 0.0
-        self._rows_since_alarm_ += batch.n_rows
+        self._rows_since_alarm_ += n_rows
+        return found
 
-    def _renew(self, learner: BayesLearner, batch: CheckedBatch) -> None:
-        """Take note of alarms, and choose the members."""
-        n_rows = float(batch.n_rows if batch.weight is None else batch.weight.sum())
+    def _renew(self, n_rows: int, weight: float) -> None:
+        """After a Bayesian step on so many rows: take note of alarms, and choose the members."""
+        learner = self._learner_
+        assert isinstance(learner, BayesLearner)
         if not hasattr(self, "_members_"):
             self._members_ = Membership(self._n_candidates())
         strengths = learner.strengths
@@ -479,23 +489,23 @@ class FIRES(OnlineSelector):
             learner.forget_most()
             strengths = [float(learner.losses.mean())]
         for strength in strengths:
-            self._raise_alarm(batch, strength, None)
+            self._raise_alarm(n_rows, strength, None)
         if strengths:
             self._members_.restart()
             self._feature_alarms_.restart()
-        elif self.drift is not None and self._feature_alarms_.is_due(n_rows):
+        elif self.drift is not None and self._feature_alarms_.is_due(weight):
             # Class by class: which class a feature matters most for may change without any drift.
             moved = self._feature_alarms_.update(*learner.by_class(), learner.prior_deviations())
             for feature, strength in moved.items():
-                self._raise_alarm(batch, strength, feature)
+                self._raise_alarm(n_rows, strength, feature)
         k, groups = self._resolve_k(), self._grouping()
         if groups is None:
             scores, variances, touched = learner.scores, learner.variances, learner.touched
-            self._members_.renew(scores, variances, learner.prior, k, n_rows, touched)
+            self._members_.renew(scores, variances, learner.prior, k, weight, touched)
             return
         belief = groups.belief(*learner.scored())
         mu, var = np.abs(belief.mu), belief.sigma**2
-        self._members_.renew(mu.__getitem__, var.__getitem__, learner.prior, k, n_rows)
+        self._members_.renew(mu.__getitem__, var.__getitem__, learner.prior, k, weight)
 
     def _n_candidates(self) -> int:
         """How many features, or groups of them, there are to select from."""
@@ -533,6 +543,17 @@ class FIRES(OnlineSelector):
         np.float64(0.0)
         """
         return super().restart_features(columns)
+
+    def take_scale(self, scaler: Scaler) -> None:
+        """Go on with the scale that a pipeline has learnt, for rows that it does not scale.
+
+        Parameters
+        ----------
+        scaler : Scaler
+            Of the same ``scale``.
+        """
+        learner: Any = self._learner_
+        learner.scaler.restore(scaler.state())
 
     def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
         self._learner_.restart_features(columns)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
+from importlib import import_module
 from typing import Literal
 
 import numpy as np
@@ -96,6 +97,10 @@ class Family(ABC):
         moments = self.moments
         return None if moments is None else assimilations(type(self).__name__.lower(), moments)
 
+    def __reduce__(self) -> tuple[Callable[[str], Family], tuple[str]]:
+        # By name: its compiled loops would be compiled again in the process that unpickles them.
+        return _family_of, (type(self).__module__,)
+
     def level_of_share(self, rest: float, positive: float) -> float:
         """The inverse link of the share of positives; it changes sign if the sides are exchanged.
 
@@ -110,6 +115,11 @@ class Family(ABC):
             Where predictions start from; 0 if the target has no classes.
         """
         return 0.0
+
+
+def _family_of(module: str) -> Family:
+    family: Family = import_module(module).FAMILY
+    return family
 
 
 def by_rows(

@@ -1,0 +1,161 @@
+"""``fires select --engine spark``: the same command, on a cluster."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from fires.cli.config import as_toml
+from fires.cli.progress import one_bar
+from fires.cli.report import write_report
+from fires.cli.run_facts import settings_facts
+from fires.cli.selection import print_selection
+from fires.core.errors import InputError
+
+if TYPE_CHECKING:
+    from fires.evaluation.records import Step
+    from fires.integrations.spark.running import SparkRun
+
+_TAKEN = {
+    *("file", "target", "top", "batch_size", "model", "as_published", "seed", "exclude", "sep"),
+    *("no_header", "out", "overwrite", "resume", "report", "as_json", "quiet", "debug", "config"),
+    *("engine", "master"),
+}
+_BATCH_ROWS = 20_000
+_FORMATS = {
+    **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
+    **dict.fromkeys((".parquet", ".pq", ""), "parquet"),
+    ".orc": "orc",
+    **dict.fromkeys((".svm", ".libsvm", ".svmlight"), "libsvm"),
+}
+
+
+def select_on_spark(
+    file: tuple[str, ...], master: str, resume: Path | None, given: dict[str, Any]
+) -> None:
+    """Rank the features of what Spark reads, and print them.
+
+    Parameters
+    ----------
+    file : tuple of str
+        Files, folders or addresses that Spark reads, all of one form.
+    master : str
+        Where Spark runs.
+    resume : Path or None
+        The folder of a run that goes on.
+    given : dict
+        The other options of ``fires select``.
+    """
+    _refuse_others()
+    from fires.evaluation.run_folder import feature_rows
+    from fires.integrations.spark import spark_session
+    from fires.integrations.spark.frame import learn_frame
+
+    out: Path | None = resume or given["out"]
+    if given["target"] is None:
+        raise click.UsageError("--engine spark needs --target.")
+    session = spark_session(master, spark_ui_showConsoleProgress="false")
+    session.sparkContext.setLogLevel("ERROR")
+    frame = _read(session, file, given)
+    run = _run(frame, file, out, resume is not None, given)
+    with one_bar("0 rows", "{task.fields[now]}", total=None, hidden=given["quiet"]) as show:
+        learn_frame(frame, run, _batch_rows(given), lambda step: show(partial(_seen, step)))
+    assert run.run is not None
+    totals, facts, names = run.run.totals, run.facts(), tuple(run.layout.names)
+    chosen = feature_rows(run.selector, names, totals, run.selector.get_support(indices=True))
+    if given["as_json"]:
+        click.echo(json.dumps({"features": chosen} | facts | totals.as_dict(), ensure_ascii=False))
+    else:
+        _print(chosen, run, facts)
+        if out is not None and not given["quiet"]:
+            click.echo(f"written to {out}: features.csv, state.safetensors, run.json, and more")
+    if given["report"] and out is not None:
+        line = write_report((out,))
+        if not (given["quiet"] or given["as_json"]):
+            click.echo(line)
+
+
+def _print(chosen: list[dict[str, Any]], run: SparkRun, facts: dict[str, Any]) -> None:
+    from fires.streams.table_stream import Rejected
+
+    assert run.run is not None
+    left_out = Rejected(run.n_left_out, (), "row")
+    print_selection(chosen, run.run.totals, facts, left_out, live=False)
+
+
+def _run(
+    frame: Any, file: tuple[str, ...], out: Path | None, resume: bool, given: dict[str, Any]
+) -> SparkRun:
+    from fires.integrations.spark.layout import layout_of
+    from fires.integrations.spark.running import SparkRun
+    from fires.selectors.fires import FIRES
+
+    top, seed = given["top"], {"random_state": given["seed"]}
+    selector = FIRES(top, model=given["model"], **seed)
+    if given["as_published"]:
+        selector = FIRES.as_published(top, **seed)
+    excluded = {name for names in given["exclude"] for name in names.split(",")}
+    if unknown := excluded - set(frame.columns):
+        raise InputError(f'there is no column "{min(unknown)}" to exclude')
+    features = [name for name in frame.columns if name not in excluded | {given["target"]}]
+    layout = layout_of(frame.schema, given["target"], features=features)
+    return SparkRun(
+        selector,
+        layout,
+        out,
+        overwrite=given["overwrite"],
+        resume=resume,
+        settings=settings_facts(file=list(file), batch_size=_batch_rows(given))["settings"],
+        options=as_toml(
+            click.get_current_context(), file=list(file), batch_size=_batch_rows(given)
+        ),
+    )
+
+
+def _read(session: Any, file: tuple[str, ...], given: dict[str, Any]) -> Any:
+    """A frame of what Spark reads, by the ending of the name."""
+    endings = {Path(name.rstrip("/").removesuffix(".gz")).suffix.lower() for name in file}
+    forms = {_FORMATS.get(ending) for ending in endings}
+    if len(forms) > 1:
+        raise InputError("Spark reads files of one form together", hint="give those of one form")
+    form = forms.pop()
+    if form is None or any(name.split("://")[0] in ("kafka", "redis", "-") for name in file):
+        raise InputError(
+            f"{file[0]}: fires select --engine spark reads CSV, JSON, Parquet, ORC and libsvm",
+            hint="of other sources make a DataFrame, and call fires.integrations.spark",
+        )
+    reader = session.read.format(form)
+    if form == "csv":
+        sep = given["sep"] or ("\t" if endings == {".tsv"} else ",")
+        reader = reader.option("header", not given["no_header"]).option("inferSchema", True)
+        reader = reader.option("sep", sep)
+    try:
+        return reader.load(list(file))
+    except Exception as error:  # an AnalysisException of Spark, with pages of a plan
+        raise InputError(f"Spark cannot read {file[0]}: {str(error).splitlines()[0]}") from error
+
+
+def _batch_rows(given: dict[str, Any]) -> int:
+    source = click.get_current_context().get_parameter_source("batch_size")
+    return _BATCH_ROWS if source is ParameterSource.DEFAULT else int(given["batch_size"])
+
+
+def _seen(step: Step) -> dict[str, Any]:
+    rows = step.position.rows
+    now = f"{step.n_rows / max(step.seconds_select, 1e-9):,.0f} rows/s"
+    return {"description": f"{rows:,} rows", "completed": rows, "now": now}
+
+
+def _refuse_others() -> None:
+    """Raise an error for options that make no sense on Spark, rather than not to heed them."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        source = context.get_parameter_source(str(option.name))
+        if source is ParameterSource.COMMANDLINE and option.name not in _TAKEN:
+            raise click.UsageError(f"{option.opts[0]} does not go with --engine spark.")

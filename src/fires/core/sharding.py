@@ -1,0 +1,262 @@
+"""A batch in several shards: learning from it in rounds of sums.
+
+A batch may lie in several *shards*: the partitions of an engine, or slices for several processes.
+A step of learning is then a few *rounds*. In each, the driver sends a task to all shards. A task is
+a pure function of one shard that can be pickled, and what it returns for all shards adds up. Only
+sums travel, about as many numbers as there are features, never rows.
+
+A learner gives its rounds as a generator: it yields tasks and is sent their sums. So the learner
+does not know where its shards are, and one function, ``evaluate``, is all that an engine has to
+give:
+
+>>> import numpy as np
+>>> from fires.core.batch import CheckedBatch
+>>> def count(shard):
+...     return {"rows": np.array(float(shard.n_rows)), "max value": shard.X.max(axis=0)}
+>>> def rounds():
+...     sums = yield count
+...     print(sums["rows"], sums["max value"])
+>>> shards = Shards([CheckedBatch(np.ones((2, 1))), CheckedBatch(np.full((3, 1), 7.0))])
+>>> go_through(rounds(), shards.evaluate)
+5.0 [7.]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.batch import CheckedBatch
+from fires.core.classes import Labels, encode, merge_classes
+from fires.core.validation import as_numbers
+
+Sums = dict[str, npt.NDArray[Any]]
+"""What a task returns, by name; :func:`add_up` says how the parts of several shards combine."""
+
+
+class Task(Protocol):
+    """What is computed for every shard: pure, and it can be pickled.
+
+    It holds what the shards need: the belief, the scale, the known labels. An engine sends it out
+    once for all shards of a round.
+    """
+
+    def __call__(self, shard: CheckedBatch) -> Sums:
+        """The sums of one shard.
+
+        Parameters
+        ----------
+        shard : CheckedBatch
+            Rows as the gate of a selector leaves them: dense float64 with NaN for missing entries,
+            or CSR in canonical form. Either all shards of a batch are dense or all are sparse. A
+            shard may have no rows.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
+
+
+Rounds = Generator[Task, Sums, None]
+"""Yields the task of a round, is sent the sums over all shards, and so on until it ends."""
+Evaluate = Callable[[Task], Sums]
+"""Calls a task for every shard and adds up, in shard order: :func:`add_up`."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShardTarget:
+    """How a shard reads its target: as class codes, or as numbers.
+
+    Parameters
+    ----------
+    labels : ndarray or None
+        The known labels, sorted; None for a target of numbers.
+    model : str
+        What errors call the model.
+
+    Examples
+    --------
+    >>> read = ShardTarget(np.array(["ham", "spam"]), "probit")
+    >>> read(CheckedBatch(np.zeros((2, 1)), np.array(["spam", "ham"])))
+    array([1, 0])
+    """
+
+    labels: Labels | None
+    model: str
+
+    def __call__(self, shard: CheckedBatch) -> npt.NDArray[Any]:
+        """The target of a shard in the form that a learner takes.
+
+        Parameters
+        ----------
+        shard : CheckedBatch
+            Its labels must be known.
+
+        Returns
+        -------
+        ndarray (n_rows,)
+            Class codes, or numbers. While only one class is known, it is the positive one, as in
+            :class:`fires.FIRES`.
+        """
+        assert shard.y is not None
+        if self.labels is None:
+            return as_numbers(shard.y, self.model)
+        codes = encode(shard.y, self.labels)
+        assert codes is not None
+        return codes + 1 if len(self.labels) == 1 else codes
+
+
+class LearnsInRounds(Protocol):
+    """A learner whose step can be taken in rounds.
+
+    :func:`fires.selectors.sharded.partial_fit_sharded` runs them. Around each task it puts a count
+    of the rows, so the sums of every round also have these names:
+
+    ==================  =================================================
+    "batch rows"        how many rows the shards have together
+    "batch weight"      their weight
+    "batch missing"     their missing entries
+    "list batch rows"   the rows of each shard, in shard order
+    ==================  =================================================
+
+    A task never sees a shard without rows, nor one with labels that the learner does not know: if
+    there are any, the learner is made to know them, and its rounds begin again.
+    """
+
+    def rounds(
+        self,
+        target: ShardTarget,
+        rates: Any,
+        watch: Callable[[float, float], bool] | None = None,
+        *,
+        sparse: bool = False,
+    ) -> Rounds:
+        """The step on one batch, as :meth:`fires.models.base.Learner.step` takes it.
+
+        The learner changes after the last round only; so on an error, nothing has changed.
+
+        Parameters
+        ----------
+        target : ShardTarget
+            How a shard reads its target. It can be pickled, and tasks hold it.
+        rates : Rates
+            The learning rates.
+        watch : callable (surprise, variance) -> bool, optional
+            For learners by gradient: it is told how much the batch surprises before anything is
+            learnt from it. If it returns True, the learner has forgotten: the sums are asked for
+            again.
+        sparse : bool
+            Whether the shards hold CSR matrices. The learner is ready for them, see
+            :meth:`fires.models.base.Learner.ready_for`.
+
+        Returns
+        -------
+        generator of Task
+        """
+
+
+def add_up(parts: Iterable[Sums]) -> Sums:
+    """Combine what the shards returned, in shard order.
+
+    Parameters
+    ----------
+    parts : iterable of dict of str to ndarray
+        By the first word of a name, values are combined by their maximum ("max"), as the sorted
+        union of labels ("set"), or one after the other along the first axis ("list"). All others
+        are added. A name that a shard does not return says nothing of that shard.
+
+    Returns
+    -------
+    dict of str to ndarray
+
+    Examples
+    --------
+    >>> one = {"n": np.array(2), "set labels": np.array(["b"]), "list rows": np.array([2])}
+    >>> two = {"n": np.array(3), "set labels": np.array(["a"]), "list rows": np.array([3])}
+    >>> for name, value in add_up([one, two]).items():
+    ...     print(name, value)
+    n 5
+    set labels ['a' 'b']
+    list rows [2 3]
+    """
+    total: Sums = {}
+    lists: dict[str, list[npt.NDArray[Any]]] = {}
+    for part in parts:
+        for name, value in part.items():
+            if name.startswith("list "):
+                lists.setdefault(name, []).append(value)
+            elif name.startswith("set "):
+                total[name] = merge_classes(total.get(name), value)
+            elif name not in total:
+                total[name] = value
+            elif name.startswith("max "):
+                total[name] = np.maximum(total[name], value)
+            else:
+                total[name] = total[name] + value
+    return total | {name: np.concatenate(values) for name, values in lists.items()}
+
+
+def go_through(rounds: Rounds, evaluate: Evaluate) -> None:
+    """Run the rounds to their end.
+
+    Parameters
+    ----------
+    rounds : generator of Task
+        What a learner's ``rounds`` gave.
+    evaluate : callable (Task) -> Sums
+        Calls the task for every shard and adds up.
+    """
+    try:
+        task = next(rounds)
+        while True:
+            task = rounds.send(evaluate(task))
+    except StopIteration:
+        pass
+
+
+class Shards(list[CheckedBatch]):
+    """The shards of a batch in this process.
+
+    Examples
+    --------
+    >>> batch = CheckedBatch(np.arange(5.0)[:, None])
+    >>> [len(shard.X) for shard in Shards.cut(batch, 2)]
+    [3, 2]
+    """
+
+    @classmethod
+    def cut(cls, batch: CheckedBatch, n: int) -> Shards:
+        """Cut a batch into slices of about the same number of rows.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            The rows.
+        n : int
+            How many shards; if there are fewer rows, some are empty.
+
+        Returns
+        -------
+        Shards
+        """
+        edges = [-(-batch.n_rows * i // n) for i in range(n + 1)]
+        return cls(batch.part(slice(*edge)) for edge in pairwise(edges))
+
+    def evaluate(self, task: Task) -> Sums:
+        """Call a task for every shard, one after the other, and add up.
+
+        Parameters
+        ----------
+        task : Task
+            What to compute.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
+        return add_up(map(task, self))

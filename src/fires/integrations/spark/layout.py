@@ -1,0 +1,245 @@
+"""Which columns of a Spark frame are features, target and weight, and how rows are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from fires.core.errors import InputError
+from fires.core.wording import enumeration
+
+Kind = Literal["number", "vector", "array", "entries"]
+
+_NUMBERS = {"boolean", "byte", "short", "integer", "long", "float", "double", "decimal"}
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some features: a column of numbers, or one of vectors.
+
+    Parameters
+    ----------
+    kind : {"number", "vector", "array", "entries"}
+        A number; a ``Vector`` of Spark ML, dense or sparse; an array of numbers; or two arrays,
+        with the places of the entries that are not zero, and with their values.
+    columns : tuple of str
+        One column; two for ``"entries"``.
+    width : int
+        How many features they are; 0 as long as that is not known.
+    """
+
+    kind: Kind
+    columns: tuple[str, ...]
+    width: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        """What the features are called."""
+        if self.kind == "number":
+            return [self.columns[0]]
+        return [f"{self.columns[-1]}[{place}]" for place in range(self.width)]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a partition of a frame becomes rows to learn from.
+
+    Parameters
+    ----------
+    parts : tuple of Part
+        The features, in order.
+    target : str
+        The column of labels or numbers.
+    weight : str, optional
+        The column that says how often a row counts.
+    is_sparse : bool
+        Whether rows are stored as CSR; the same for all batches of a run.
+    missing : {"ignore", "error"}
+        Whether missing entries are refused.
+    """
+
+    parts: tuple[Part, ...]
+    target: str
+    weight: str | None = None
+    is_sparse: bool = False
+    missing: str = "ignore"
+
+    @property
+    def names(self) -> list[str]:
+        """What the features are called."""
+        return [name for part in self.parts for name in part.names]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the number of features is known."""
+        return all(part.width for part in self.parts)
+
+    @property
+    def n_features(self) -> int:
+        """How many features there are."""
+        return sum(part.width for part in self.parts)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the frame that are needed."""
+        found = [column for part in self.parts for column in part.columns]
+        return [*found, self.target, *([self.weight] if self.weight else [])]
+
+    def in_order(self, selector: Any) -> Layout:
+        """The columns in the order that a selector has learnt them in; others are left out.
+
+        Parameters
+        ----------
+        selector : FIRES
+            One that has learnt nothing takes them as they come.
+
+        Returns
+        -------
+        Layout
+
+        Raises
+        ------
+        InputError
+            If it has learnt from a column that is not there.
+        """
+        names = getattr(selector, "feature_names_in_", None)
+        if names is None or any(part.kind != "number" for part in self.parts):
+            return self
+        there = {part.columns[0]: part for part in self.parts}
+        for name in names:
+            if name not in there:
+                raise InputError(f'the selector has learnt from "{name}", and the frame has none')
+        return replace(self, parts=tuple(there[name] for name in names))
+
+    def as_json(self) -> dict[str, Any]:
+        """What a checkpoint keeps of it.
+
+        Returns
+        -------
+        dict
+            JSON values.
+        """
+        parts = [[part.kind, list(part.columns), part.width] for part in self.parts]
+        return {"parts": parts, "is_sparse": self.is_sparse}
+
+    @classmethod
+    def from_json(cls, saved: dict[str, Any], now: Layout, where: str) -> Layout:
+        """The layout of a run that goes on; columns may have come into another order.
+
+        Parameters
+        ----------
+        saved : dict
+            What :meth:`as_json` gave.
+        now : Layout
+            What the frame has now.
+        where : str
+            The run, for error messages.
+
+        Returns
+        -------
+        Layout
+
+        Raises
+        ------
+        InputError
+            If the frame lacks a column, or has it in another form.
+        """
+        parts = tuple(Part(kind, tuple(columns), width) for kind, columns, width in saved["parts"])
+        there = {part.columns: part.kind for part in now.parts}
+        for part in parts:
+            if there.get(part.columns) != part.kind:
+                raise InputError(
+                    f'{where} was learnt with the column "{part.columns[0]}" ({part.kind}), and '
+                    "the frame has none"
+                )
+        return replace(now, parts=parts, is_sparse=saved["is_sparse"])
+
+
+def layout_of(
+    schema: Any,
+    target: str,
+    *,
+    weight: str | None = None,
+    features: str | Sequence[str] | None = None,
+    entries: tuple[str, str] | None = None,
+    n_features: int | None = None,
+    missing: str = "ignore",
+) -> Layout:
+    """What the columns of a frame are.
+
+    Parameters
+    ----------
+    schema : pyspark.sql.types.StructType
+        That of the frame.
+    target : str
+        The column of labels or numbers.
+    weight : str, optional
+        The column that says how often a row counts.
+    features : str or sequence of str, optional
+        The columns of features; all others by default.
+    entries : tuple of two str, optional
+        Two columns of arrays: places and values of what is not zero. Needs ``n_features``.
+    n_features : int, optional
+        The length of the one column of vectors; the first rows tell it by default.
+    missing : {"ignore", "error"}
+        Whether missing entries are refused.
+
+    Returns
+    -------
+    Layout
+
+    Raises
+    ------
+    InputError
+        If a column is not there, or is none of numbers.
+    """
+    fields = {column.name: column.dataType for column in schema.fields}
+    if entries is not None:
+        chosen: list[str] = []
+        if n_features is None:
+            raise InputError(
+                f'the columns "{entries[0]}" and "{entries[1]}" do not say how many features there '
+                "are",
+                hint="give n_features",
+            )
+    elif features is None:
+        chosen = [name for name in fields if name not in (target, weight)]
+    else:
+        chosen = [features] if isinstance(features, str) else list(features)
+    wanted = [*chosen, *(entries or ()), target, *([weight] if weight else [])]
+    for name in wanted:
+        if name not in fields:
+            there = f"it has {_some(list(fields))}"
+            raise InputError(f'the frame has no column "{name}"', hint=there)
+    parts = [_part(name, fields[name]) for name in chosen]
+    if entries is not None:
+        parts.append(Part("entries", entries, n_features or 0))
+    if not parts:
+        raise InputError("the frame has no column of features besides its target")
+    unknown = [part for part in parts if not part.width]
+    if n_features is not None and len(unknown) == 1:
+        known = sum(part.width for part in parts)
+        parts = [part if part.width else replace(part, width=n_features - known) for part in parts]
+    return Layout(tuple(parts), target, weight, entries is not None, missing)
+
+
+def _some(names: list[str]) -> str:
+    more = [f"{len(names) - _SHOWN:,} more"] if len(names) > _SHOWN else []
+    return enumeration([*names[:_SHOWN], *more])
+
+
+def _part(name: str, kind: Any) -> Part:
+    said = kind.typeName() if hasattr(kind, "typeName") else ""
+    if said in _NUMBERS:
+        return Part("number", (name,), 1)
+    if type(kind).__name__ == "VectorUDT":
+        return Part("vector", (name,))
+    if said == "array" and kind.elementType.typeName() in _NUMBERS:
+        return Part("array", (name,))
+    raise InputError(
+        f'the column "{name}" holds {kind.simpleString()}, and on Spark features are numbers, '
+        "vectors or arrays of numbers",
+        hint="turn it into numbers (StringIndexer, OneHotEncoder), or name the others in features",
+    )

@@ -1,0 +1,351 @@
+"""A run whose rows are on a cluster: what learns on the driver, and what is written down of it."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import numpy as np
+
+from fires.core.errors import InputError
+from fires.core.version import __version__
+from fires.evaluation.latency import Latencies
+from fires.evaluation.records import Step
+from fires.evaluation.run import Run
+from fires.evaluation.run_folder import RunFolder, alarm_rows
+from fires.integrations.spark.engine import MicroBatch, NoRows, completed
+from fires.integrations.spark.layout import Layout
+from fires.integrations.spark.store import Store
+from fires.pipeline import OnlinePipeline
+from fires.selectors.fires import FIRES
+from fires.selectors.sharded import partial_fit_sharded
+from fires.streams.base import Position
+
+if TYPE_CHECKING:
+    from fires.evaluation.run_folder import Checkpoint
+
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pyspark", "pyarrow")
+_KEPT = ("id", "started")
+
+
+class SparkRun:
+    """A selector that learns from micro-batches on a cluster, with the folder of its run.
+
+    What was learnt and the number of the micro-batch are one file, which is there whole or not at
+    all: a checkpoint of the run folder, written after every micro-batch. A micro-batch that comes
+    again is known by its number, and skipped. So each one counts once, whenever the driver dies.
+
+    Parameters
+    ----------
+    selector : FIRES
+        What learns. A run that goes on has its own.
+    layout : Layout
+        What the columns of the frames are.
+    path : path, optional
+        The folder of the run. One that holds a run already goes on with it.
+    overwrite : bool
+        Begin anew instead.
+    resume : bool, optional
+        Whether the folder must, or must not, hold a run.
+    settings : mapping
+        What ``run.json`` says of how the run was begun.
+    options : str, optional
+        The text of ``run.toml``; by default, the settings.
+    store : Store, optional
+        What carries the folder to another file system.
+
+    Attributes
+    ----------
+    n_rounds : int
+        How often the rows of the last micro-batch were gone through.
+    last : int
+        The number of the last micro-batch that was learnt; -1 before the first.
+    cut : dict or None
+        How a bounded frame is cut into micro-batches: the same way when a run goes on.
+    run : Run or None
+        What has learnt; None before the first micro-batch.
+    """
+
+    def __init__(
+        self,
+        selector: FIRES,
+        layout: Layout,
+        path: Path | None = None,
+        *,
+        overwrite: bool = False,
+        resume: bool | None = None,
+        settings: Mapping[str, Any],
+        options: str | None = None,
+        store: Store | None = None,
+    ) -> None:
+        self.selector, self.layout = selector, layout.in_order(selector)
+        self._store = store
+        self.last, self.n_rounds, self.n_left_out = -1, 0, 0
+        self.cut: dict[str, int] | None = None
+        self.run: Run | None = None
+        self.error: Exception | None = None
+        self.folder: RunFolder | None = None
+        self._latencies = Latencies()
+        self._began, self._seconds = time.perf_counter(), 0.0
+        self._facts = _facts(settings)
+        if path is not None:
+            self._open(path, overwrite, resume, options)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it has been here before, on Spark."""
+        return self.last >= 0
+
+    def _open(self, path: Path, overwrite: bool, resume: bool | None, options: str | None) -> None:
+        if resume is None:
+            resume = (path / "run.toml").exists() and not overwrite
+        self.folder = RunFolder(path, overwrite=overwrite, resume=resume)
+        try:
+            saved = None
+            if resume:
+                saved, _ = self.folder.newest_checkpoint()
+                self._facts |= _facts_before(path)
+            self.folder.begin(options or _options(self._facts["settings"]), self._facts)
+            if saved is not None:
+                self._go_on(saved)
+        except BaseException:
+            self.folder.__exit__()
+            raise
+
+    def _go_on(self, saved: Checkpoint) -> None:
+        assert self.folder is not None
+        facts, run = saved.facts, saved.run
+        bookmark = facts["bookmark"] or {}
+        known = run.pipeline.selector
+        _refuse_other_settings(self.selector, known, self.folder.path)
+        if "spark batch" in bookmark:
+            self.last, self.cut = int(bookmark["spark batch"]), bookmark["cut"]
+            self.n_left_out = int(facts["left_out"])
+            self.layout = Layout.from_json(facts["layout"], self.layout, str(self.folder.path))
+        else:  # it comes from one machine
+            self.layout = self.layout.in_order(known)
+            run = Run(OnlinePipeline(run.pipeline.handed_over(), None, None), known.n_features_in_)
+            run.totals = saved.run.totals
+        self.run, self.selector = run, known
+        self._seconds = float(facts["seconds"])
+        self._latencies.restore(facts["latencies"])
+        self.folder.go_on(saved, _names(known))
+
+    # --- learning ---------------------------------------------------------------------------
+
+    def learn(self, frame: Any, number: int) -> Step | None:
+        """Learn from a micro-batch, unless that was done before, and save.
+
+        Parameters
+        ----------
+        frame : pyspark.sql.DataFrame
+            Its rows.
+        number : int
+            Its number: the id that Spark gives a micro-batch, which stays the same if it comes
+            again.
+
+        Returns
+        -------
+        Step or None
+            None if there was nothing to learn.
+        """
+        if number <= self.last:
+            return None
+        if not self.layout.is_known or self.run is None:
+            self.layout = completed(frame, self.layout)
+        if not self.layout.is_known:  # no rows yet
+            return None
+        with MicroBatch(frame, self.layout) as batch:
+            step = self.take(batch)
+        self.last = number
+        self.save()
+        return step
+
+    def take(self, batch: MicroBatch) -> Step | None:
+        """Learn from the rows of a micro-batch.
+
+        Parameters
+        ----------
+        batch : MicroBatch
+            The rows.
+
+        Returns
+        -------
+        Step or None
+            None if there are none that can be learnt from.
+        """
+        began, layout = time.perf_counter(), self.layout
+        fitted = hasattr(self.selector, "n_samples_seen_")
+        n_alarms = len(self.selector.alarms_) if fitted else 0
+        try:
+            partial_fit_sharded(
+                self.selector,
+                batch.evaluate,
+                n_features=layout.n_features,
+                names=None if fitted else layout.names,
+                sparse=layout.is_sparse,
+            )
+        except NoRows:
+            self.n_left_out += batch.n_left_out
+            return None
+        self.n_rounds = batch.n_rounds
+        self.n_left_out += batch.n_left_out
+        if not hasattr(self.selector, "model_"):  # all rows had weight 0
+            return None
+        seconds = time.perf_counter() - began
+        self._latencies.add(seconds)
+        return self._record(batch.n_rows, seconds, n_alarms)
+
+    def _record(self, n_rows: int, seconds: float, n_alarms: int) -> Step:
+        if self.run is None:
+            pipeline = OnlinePipeline(self.selector, None, None).caught_up()
+            self.run = Run(pipeline, self.selector.n_features_in_)
+            if self.folder is not None:
+                self.folder.start(_names(self.selector))
+        totals, pipeline = self.run.totals, self.run.pipeline.caught_up()
+        selected = self.selector.get_support(indices=True)
+        step = Step(
+            index=totals.n_batches,
+            position=Position(rows=totals.n_rows + n_rows, offset=totals.n_rows + n_rows),
+            n_rows=n_rows,
+            scores={},
+            selected=selected,
+            stability=totals.window.update(selected),
+            seconds_select=seconds,
+            seconds_train=0.0,
+            alarms=tuple(self.selector.alarms_[n_alarms:]),
+        )
+        totals.add(step)
+        if self.folder is not None:
+            self.folder.records.add(step, pipeline)
+        return step
+
+    def save(self) -> None:
+        """Write down what was learnt and the number of the micro-batch, in one step."""
+        if self.folder is None or self.run is None:
+            return
+        self.folder.checkpoint(
+            self.run,
+            {"spark batch": self.last, "cut": self.cut},
+            layout=self.layout.as_json(),
+            left_out=self.n_left_out,
+            seconds=self._seconds + time.perf_counter() - self._began,
+            latencies=self._latencies.state(),
+            emitted=None,
+        )
+        if self._store is not None:
+            self._store.publish(self.folder.path)
+
+    # --- ending -----------------------------------------------------------------------------
+
+    def finish(self, reason: str | None = None) -> None:
+        """Write the result, and let go of the folder. Once is enough; more does nothing.
+
+        Parameters
+        ----------
+        reason : str, optional
+            What ended the run early.
+        """
+        if self.folder is None:
+            return
+        folder, self.folder = self.folder, None
+        try:
+            if self.run is not None:
+                run, selector = self.run, self.selector
+                names = tuple(_names(selector))
+                facts = self.facts(reason)
+                folder.finish(run.pipeline.caught_up(), names, run.totals, facts)
+                if self._store is not None:
+                    self._store.publish(folder.path)
+        finally:
+            folder.__exit__()
+            if self._store is not None:  # it is kept elsewhere
+                shutil.rmtree(folder.path, ignore_errors=True)
+
+    def facts(self, reason: str | None = None) -> dict[str, Any]:
+        """What is known of the run at its end, for ``run.json``.
+
+        Parameters
+        ----------
+        reason : str, optional
+            What ended it early.
+
+        Returns
+        -------
+        dict
+            JSON values.
+        """
+        assert self.run is not None
+        selector = self.selector
+        names = tuple(_names(selector))
+        seconds = self._seconds + time.perf_counter() - self._began
+        return self._facts | {
+            "seconds": round(seconds, 3),
+            "rejected_rows": self.n_left_out,
+            "doubts": [],
+            "rejected_examples": [],
+            "ended_early": reason,
+            "model": selector.model_,
+            "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
+            "n_features": selector.n_features_in_,
+            "missing_values": selector.n_missing_,
+            "target": None,
+            "latency": self._latencies.as_dict(),
+            "alarms": alarm_rows(selector, names, self.run.totals),
+        }
+
+
+def _names(selector: FIRES) -> list[str]:
+    """What the features of a selector are called."""
+    named = getattr(selector, "feature_names_in_", None)
+    if named is None:
+        return [f"x{place}" for place in range(selector.n_features_in_)]
+    return [str(name) for name in named]
+
+
+def _facts(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """With what settings and versions a run is begun, and when."""
+    return {
+        "fires": __version__,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version()}
+        | {library: version(library) for library in _LIBRARIES},
+        "settings": {"engine": "spark", **settings},
+        "id": uuid4().hex[:12],
+    }
+
+
+def _facts_before(path: Path) -> dict[str, Any]:
+    """What a run that goes on is called, and when it was begun."""
+    try:
+        known = json.loads((path / "run.json").read_bytes())
+        return {name: known[name] for name in _KEPT}
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}
+
+
+def _options(settings: Mapping[str, Any]) -> str:
+    """The text of ``run.toml``."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in given.items()]
+    return "\n".join(["# A run on Spark.", *lines]) + "\n"
+
+
+def _refuse_other_settings(given: FIRES, known: FIRES, path: Path) -> None:
+    """Raise an error if a run is to go on with a selector of other settings."""
+    before, now = known.get_params(), given.get_params()
+    for name, value in before.items():
+        same = value is now[name] or np.array_equal(np.asarray(value), np.asarray(now[name]))
+        if not same and isinstance(value, str | int | float | bool | None):
+            raise InputError(
+                f"{path} holds a run with {name}={value!r}, and {name}={now[name]!r} is asked for",
+                hint="give the same selector, another folder, or overwrite=True",
+            )

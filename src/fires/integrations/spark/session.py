@@ -1,0 +1,64 @@
+"""A session of Spark, or one line that says what it lacks."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from typing import Any
+
+from fires.core.errors import InputError
+from fires.core.optional import require
+
+_LEAST_JAVA = 17
+_HINT = f"install Java {_LEAST_JAVA} or later, or let JAVA_HOME say where it is"
+
+
+def spark_session(master: str = "local[*]", **settings: Any) -> Any:
+    """The session of Spark, which is made if there is none.
+
+    Parameters
+    ----------
+    master : str
+        Where to run: ``local[2]`` on two cores here, or the address of a cluster. In
+        ``local[2,4]`` a task may fail three times before the query does.
+    **settings
+        Of Spark, with ``_`` for each dot: ``spark_driver_memory="4g"``.
+
+    Returns
+    -------
+    pyspark.sql.SparkSession
+
+    Raises
+    ------
+    InputError
+        If there is no Java that Spark runs on.
+    MissingExtra
+        If pyspark is not installed.
+    """
+    for library in ("pyspark", "pyarrow"):
+        require(library, "fires on Spark", extra="spark")
+    sql = require("pyspark.sql", "fires on Spark", extra="spark")
+    running = sql.SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    check_java()
+    builder = sql.SparkSession.builder.master(master).appName("fires")
+    for name, value in settings.items():
+        builder = builder.config(name.replace("_", "."), value)
+    return builder.getOrCreate()
+
+
+def check_java() -> None:
+    """Raise an error of one line unless there is a Java that Spark runs on."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
+    if java is None:
+        where = f" in JAVA_HOME ({home})" if home else ""
+        raise InputError(f"Spark needs Java, and there is none{where}", hint=_HINT)
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    if found is None or int(found[1]) < _LEAST_JAVA:
+        which = f"{java} is {found[1]}" if found else f"{java} does not say its version"
+        raise InputError(f"Spark needs Java {_LEAST_JAVA} or later, and {which}", hint=_HINT)

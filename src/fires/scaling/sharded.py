@@ -1,0 +1,495 @@
+"""The running scale of dense columns, for a batch in several shards.
+
+:class:`fires.scaling.dense.Standard` plans a batch from a look at all of it: which columns have
+moved, and with that origin, gain and limit of each. Then it only adds. Here the plan is made
+without the rows: no column has moved. That is right unless a column shows entries beyond 1.5 times
+its reach, or has been narrow for too long. Shards tell where such entries are, as long as they are
+few. If there are some in the sampled rows, another round asks for these rows and for the batch's
+own mean and spread, of these columns only. If a column has moved indeed, the batch is added up
+again with the new plan.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.belief import Floats
+from fires.core.sharding import Sums
+from fires.kernels.running import (
+    BEYOND,
+    EDGE,
+    FARTHEST,
+    MOVED,
+    ORIGIN,
+    REFUSED,
+    SQUARES,
+    find_moved_among,
+    gain_of,
+    look_at,
+    own_moments,
+    rescale_rows,
+    sample_step,
+)
+from fires.scaling.dense import Standard
+
+_OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
+_TOO_MANY = -1
+Columns = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class ScalePlan:
+    """What shards need to scale their rows.
+
+    Parameters
+    ----------
+    origin, gain, limit : ndarray (n_columns,)
+        Entries become ``(x - origin) * gain``, or 0 beyond the limit.
+    common : ndarray of bool (n_columns,)
+        Where entries beyond the limit count all the same.
+    beyond : ndarray (n_columns,)
+        How many sampled entries in a row are beyond the reach after this batch.
+    """
+
+    origin: Floats
+    gain: Floats
+    limit: Floats
+    common: npt.NDArray[np.bool_]
+    beyond: Floats
+
+    @classmethod
+    def of(cls, scale: Standard) -> ScalePlan:
+        """The plan if no column has moved.
+
+        Parameters
+        ----------
+        scale : Standard
+            The scale so far.
+
+        Returns
+        -------
+        ScalePlan
+        """
+        n = len(scale.shift)
+        shown, gain, limit = scale.empty_shown(), np.empty(n), np.empty(n)
+        common = np.empty(n, dtype=np.bool_)
+        look_at(
+            *(np.empty((0, n)), np.empty(0), *(False, *scale.running()[1:])),
+            *(shown, gain, limit, common),
+        )
+        return cls(shown[ORIGIN], gain, limit, common, shown[BEYOND])
+
+    @classmethod
+    def first(cls, scale: Standard, own: Floats) -> ScalePlan:
+        """The plan of a first batch, which is scaled by its own values.
+
+        Parameters
+        ----------
+        scale : Standard
+            A scale that has learnt nothing.
+        own : ndarray (n_shards, 3, n_columns)
+            What :func:`moments` gave for every shard.
+
+        Returns
+        -------
+        ScalePlan
+        """
+        mean, gain = _merged(own)
+        beyond = np.full(len(mean), MOVED)
+        return replace(cls.of(scale), origin=mean, gain=gain, beyond=beyond)
+
+    def rescale(self, X: Any, weight: Floats, out: Floats, shown: Floats) -> None:
+        """Scale rows, and add what they show to an array from :meth:`empty_shown`.
+
+        Parameters
+        ----------
+        X : ndarray (n_rows, n_columns)
+            The rows, in C order.
+        weight : ndarray (n_rows,)
+            How often each row counts.
+        out : ndarray (n_rows, n_columns)
+            Gets the scaled rows.
+        shown : ndarray
+            What all rows so far have shown.
+        """
+        rows = X.view()
+        rows.flags.writeable = False
+        rescale_rows(rows, weight, self.gain, self.limit, self.common, out, shown)
+
+    def empty_shown(self) -> Floats:
+        """Space for what the rows of a shard show.
+
+        Returns
+        -------
+        ndarray
+        """
+        shown = np.zeros((ORIGIN + 1, len(self.origin)))
+        shown[ORIGIN] = self.origin
+        return shown
+
+    def shown(self, sums: Sums, what: str) -> Floats:
+        """What the whole batch has shown, for :meth:`fires.scaling.dense.Standard.learn`.
+
+        Parameters
+        ----------
+        sums : dict of str to ndarray
+            With what :func:`show` gave for the shards.
+        what : str
+            The name given to :func:`show`.
+
+        Returns
+        -------
+        ndarray
+        """
+        far = sums[f"max {what} far"]
+        return np.vstack([sums[f"{what} shown"], far, self.beyond, self.origin])
+
+    def doubtful(self, shown: Floats, scale: Standard) -> Columns:
+        """The columns that may have moved.
+
+        Parameters
+        ----------
+        shown : ndarray
+            What the batch has shown.
+        scale : Standard
+            The scale before the batch.
+
+        Returns
+        -------
+        ndarray of int
+            ValueError if sums overflow.
+        """
+        if not np.isfinite(shown[SQUARES]).all() or not np.isfinite(shown[ORIGIN]).all():
+            raise ValueError(_OVERFLOW)
+        if not scale.ready:
+            return np.zeros(0, dtype=np.intp)
+        beyond = (shown[FARTHEST] > EDGE * self.limit) | (shown[REFUSED] > 0.0)
+        return np.flatnonzero(beyond | (self.beyond > 0.0) | (scale.narrow >= scale.patience))
+
+    def judged(
+        self, scale: Standard, columns: Columns, samples: Floats, own: Floats, n_rows: int
+    ) -> ScalePlan:
+        """The plan after a look at doubtful columns.
+
+        Parameters
+        ----------
+        scale : Standard
+            The scale before the batch.
+        columns : ndarray of int
+            Which columns.
+        samples : ndarray (n_samples, n_columns)
+            Their entries in the sampled rows of the batch; NaN in rows of weight 0.
+        own : ndarray (n_shards, 3, n_columns)
+            What :func:`moments` gave for every shard.
+        n_rows : int
+            The rows of the batch.
+
+        Returns
+        -------
+        ScalePlan
+        """
+        arrays = [getattr(scale, name)[columns] for name in ("gain", "narrow", "patience", "count")]
+        before = ScalePlan.of(scale)
+        changed = [before.beyond, before.origin, before.gain, before.limit, before.common]
+        some = [array[columns] for array in changed]
+        find_moved_among(samples, *_merged(own), n_rows, *arrays, *some)
+        for array, values in zip(changed, some, strict=True):
+            array[columns] = values
+        return before
+
+    def same_sums(self, other: ScalePlan, shown: Floats) -> bool:
+        """Whether another plan gives the same sums.
+
+        Parameters
+        ----------
+        other : ScalePlan
+            The other plan.
+        shown : ndarray
+            What the batch has shown by this plan.
+
+        Returns
+        -------
+        bool
+        """
+        counted = (self.common != other.common) & (shown[REFUSED] > 0.0)
+        return not counted.any() and np.array_equal(self.beyond == MOVED, other.beyond == MOVED)
+
+
+def show(plan: ScalePlan, shown: Floats, X: Any, what: str) -> Sums:
+    """What the rows of a shard have shown, in the form that adds up.
+
+    Parameters
+    ----------
+    plan : ScalePlan
+        How they were scaled.
+    shown : ndarray
+        What :meth:`ScalePlan.rescale` has filled.
+    X : ndarray (n_rows, n_columns)
+        The rows. Where entries are beyond 1.5 times the reach, it is also told where they are, if
+        they are few: mostly that shows that no column has moved.
+    what : str
+        Tells the columns of X and the target apart.
+
+    Returns
+    -------
+    dict of str to ndarray
+    """
+    sums = {f"{what} shown": shown[:FARTHEST], f"max {what} far": shown[FARTHEST]}
+    edge = EDGE * plan.limit
+    columns = np.flatnonzero((shown[FARTHEST] > edge) | (shown[REFUSED] > 0.0))
+    n_found = 0
+    if len(columns):
+        n_found = _TOO_MANY
+        if len(columns) * len(X) <= max(X.size // 4, 1 << 12):
+            there, which = np.nonzero(np.abs(X[:, columns] - plan.origin[columns]) > edge[columns])
+            if len(there) <= 1 << 12:
+                n_found = len(there)
+                places = np.stack([there, columns[which]], axis=1)
+                sums[f"list {what} beyond"] = places
+    return sums | {f"list {what} n beyond": np.array([n_found])}
+
+
+def moments(X: Any, weight: Floats) -> Floats:
+    """Weight, mean and sum of squares of every column of a shard.
+
+    Parameters
+    ----------
+    X : ndarray (n_rows, n_columns)
+        The rows, with NaN for missing entries.
+    weight : ndarray (n_rows,)
+        How often each row counts.
+
+    Returns
+    -------
+    ndarray (1, 3, n_columns)
+        A list of one, see :func:`fires.core.sharding.add_up`.
+    """
+    own = np.empty((4, X.shape[1]))
+    rows = np.ascontiguousarray(X).view()
+    rows.flags.writeable = False
+    own_moments(rows, weight, 0, X.shape[1], own)
+    count, mean, square, rest = own
+    more = np.divide(rest, count, out=np.zeros_like(rest), where=count > 0.0)
+    return np.stack([count, mean + more, np.maximum(square - rest * more, 0.0)])[None]
+
+
+def _merged(own: Floats) -> tuple[Floats, Floats]:
+    """Mean and gain of every column over all shards."""
+    count, mean, square = own[0]
+    with np.errstate(all="ignore"):  # overflow is found when sums are checked
+        for more, middle, spread in own[1:]:
+            both = count + more
+            share = np.divide(more, both, out=np.zeros_like(both), where=both > 0.0)
+            away = middle - mean
+            mean = mean + share * away
+            square = square + spread + away * away * count * share
+            count = both
+        variance = np.divide(square, count, out=np.zeros_like(count), where=count > 0.0)
+    gain = [gain_of(*pair) for pair in zip(variance.tolist(), mean.tolist(), strict=True)]
+    return mean, np.array(gain)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledRows:
+    """The rows of a batch that are looked at for columns that have moved.
+
+    A task is the same for all shards and does not know which shard it gets. So a shard is known by
+    its mark, and where several have the same, each gives the rows that any of them should give.
+
+    Parameters
+    ----------
+    marks : ndarray of int (n_shards,)
+        The mark of every shard with rows, in order; see :func:`mark_of`.
+    """
+
+    marks: npt.NDArray[np.int64]
+
+    @property
+    def n_rows(self) -> int:
+        """The rows of the batch."""
+        return int((self.marks >> 32).sum())
+
+    def _places(self, shard: int) -> npt.NDArray[np.int64]:
+        """The sampled rows of a shard, counted from its first."""
+        sizes = self.marks >> 32
+        start, step = int(sizes[:shard].sum()), sample_step(self.n_rows)
+        return np.arange(-start % step, sizes[shard], step)
+
+    def of(self, X: Any, weight: Floats, mark: int, what: str) -> Sums:
+        """The sampled rows of a shard.
+
+        Parameters
+        ----------
+        X : ndarray (n_rows, n_columns)
+            Some columns of the shard.
+        weight : ndarray (n_rows,)
+            How often each row counts.
+        mark : int
+            The mark of the shard.
+        what : str
+            Tells the columns of X and the target apart.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
+        found: Sums = {}
+        for shard in np.flatnonzero(self.marks == mark).tolist():
+            places = self._places(shard)
+            counts = weight[places, None] > 0.0
+            found[f"list {what} sample {shard}"] = np.where(counts, X[places], np.nan)
+        return found
+
+    def are_sampled(
+        self, places: npt.NDArray[np.intp], n_found: npt.NDArray[np.intp]
+    ) -> npt.NDArray[np.bool_]:
+        """Whether rows are among the sampled ones.
+
+        Parameters
+        ----------
+        places : ndarray of int
+            Rows, each counted from the first one of its shard; shard by shard.
+        n_found : ndarray of int (n_shards,)
+            How many of them each shard has.
+
+        Returns
+        -------
+        ndarray of bool
+        """
+        sizes = self.marks >> 32
+        starts = np.repeat(np.cumsum(sizes) - sizes, n_found)
+        sampled: npt.NDArray[np.bool_] = (starts + places) % sample_step(self.n_rows) == 0
+        return sampled
+
+    def joined(self, sums: Sums, what: str) -> Floats:
+        """The sampled rows of the whole batch, in order.
+
+        Parameters
+        ----------
+        sums : dict of str to ndarray
+            With what :meth:`of` gave for all shards.
+        what : str
+            As in :meth:`of`.
+
+        Returns
+        -------
+        ndarray (n_samples, n_columns)
+        """
+        parts = []
+        for shard, mark in enumerate(self.marks):
+            n = len(self._places(shard))
+            before = int((self.marks[:shard] == mark).sum())
+            parts.append(sums[f"list {what} sample {shard}"][before * n : (before + 1) * n])
+        return np.ascontiguousarray(np.concatenate(parts))
+
+
+def mark_of(y: npt.NDArray[Any]) -> int:
+    """A number that tells shards apart: how many rows they have, and a digest of their targets.
+
+    Parameters
+    ----------
+    y : ndarray (n_rows,)
+        Class codes, or numbers.
+
+    Returns
+    -------
+    int
+    """
+    return (len(y) << 32) + zlib.crc32(np.ascontiguousarray(y).tobytes())
+
+
+class ShardedStandard:
+    """The scale of some columns on the driver, through the rounds of one batch.
+
+    Parameters
+    ----------
+    scale : Standard
+        What was learnt so far.
+    what : str
+        Tells the columns of X and the target apart, in the names of sums.
+    """
+
+    def __init__(self, scale: Standard, what: str) -> None:
+        self.scale, self.what = scale, what
+        self.plan: ScalePlan | None = ScalePlan.of(scale) if scale.ready else None
+
+    def begin(self, sums: Sums) -> None:
+        """Take the scale of a first batch from itself.
+
+        Parameters
+        ----------
+        sums : dict of str to ndarray
+            With the :func:`moments` of all shards, if they are not scaled already.
+        """
+        own = sums.get(f"list {self.what} own")
+        self.plan = None if own is None else ScalePlan.first(self.scale, own)
+
+    def doubtful(self, sums: Sums) -> Columns:
+        """The columns that may have moved.
+
+        Parameters
+        ----------
+        sums : dict of str to ndarray
+            With what :func:`show` gave for all shards.
+
+        Returns
+        -------
+        ndarray of int
+            ValueError if sums overflow.
+        """
+        if self.plan is None or f"{self.what} shown" not in sums:
+            return np.zeros(0, dtype=np.intp)
+        columns = self.plan.doubtful(self.plan.shown(sums, self.what), self.scale)
+        n_found = sums[f"list {self.what} n beyond"]
+        if not len(columns) or (n_found == _TOO_MANY).any():
+            return columns
+        # A column whose sampled entries are all within its reach has not moved.
+        places = sums.get(f"list {self.what} beyond", np.zeros((0, 2), dtype=np.intp))
+        sampled = SampledRows(sums["list mark"]).are_sampled(places[:, 0], n_found)
+        found = np.isin(columns, places[sampled, 1])
+        narrow = self.scale.narrow >= self.scale.patience
+        return columns[found | (self.plan.beyond[columns] > 0.0) | narrow[columns]]
+
+    def settle(self, sums: Sums, columns: Columns, rows: SampledRows, found: Sums) -> bool:
+        """Decide about the columns that may have moved.
+
+        Parameters
+        ----------
+        sums : dict of str to ndarray
+            What led to the doubts.
+        columns : ndarray of int
+            Which columns.
+        rows : SampledRows
+            Which rows were looked at.
+        found : dict of str to ndarray
+            Their entries, and the :func:`moments` of the columns.
+
+        Returns
+        -------
+        bool
+            Whether the sums are good as they are.
+        """
+        if not len(columns) or self.plan is None:
+            return True
+        samples, own = rows.joined(found, self.what), found[f"list {self.what} own"]
+        before, shown = self.plan, self.plan.shown(sums, self.what)
+        self.plan = before.judged(self.scale, columns, samples, own, rows.n_rows)
+        return before.same_sums(self.plan, shown)
+
+    def learn(self, sums: Sums, total: float) -> None:
+        """Learn from the batch, unless it was scaled already.
+
+        Parameters
+        ----------
+        sums : dict of str to ndarray
+            With what :func:`show` gave for all shards.
+        total : float
+            The weight of the batch.
+        """
+        if self.plan is not None and f"{self.what} shown" in sums:
+            self.scale.learn(self.plan.shown(sums, self.what), np.array([total]))

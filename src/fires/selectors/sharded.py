@@ -1,0 +1,369 @@
+"""FIRES on a batch in several shards, and on several cores."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import get_tags
+
+from fires.core import validation
+from fires.core.batch import CheckedBatch
+from fires.core.classes import encode, has_fractions, merge_classes
+from fires.core.errors import InputError
+from fires.core.sharding import (
+    Evaluate,
+    Rounds,
+    Shards,
+    ShardTarget,
+    Sums,
+    Task,
+    add_up,
+    go_through,
+)
+from fires.models.bayes_learner import BayesLearner
+from fires.selectors.fires import FIRES
+
+
+def partial_fit_sharded(
+    selector: FIRES,
+    evaluate: Evaluate,
+    *,
+    n_features: int,
+    names: Any = None,
+    classes: Any = None,
+    sparse: bool = False,
+) -> FIRES:
+    """Learn from one batch that lies in several shards, wherever these are.
+
+    The selector is the same as after ``partial_fit`` with all rows, up to rounding, and its state
+    is an ordinary one. On an error nothing has changed. A batch without rows says nothing.
+
+    A batch takes the rounds of its learner. The first one takes a round more, to see what the
+    target is; a batch with new labels does too, and then begins again.
+
+    Parameters
+    ----------
+    selector : FIRES
+        With a linear model.
+    evaluate : callable (Task) -> Sums
+        Calls a task for every shard, and adds up in shard order: see :mod:`fires.core.sharding`.
+        Shards have passed the gate: numbers only, in the order of ``names``, none infinite.
+    n_features : int
+        The columns of a shard.
+    names : sequence of str, optional
+        What they are called.
+    classes : sequence, optional
+        All labels there will ever be.
+    sparse : bool
+        Whether the shards hold CSR matrices.
+
+    Returns
+    -------
+    FIRES
+        The selector.
+
+    Examples
+    --------
+    >>> from fires.core.sharding import Shards
+    >>> rng = np.random.default_rng(0)
+    >>> selector = FIRES(1, update="gradient")
+    >>> for _ in range(20):
+    ...     X = rng.normal(size=(100, 3))
+    ...     shards = Shards.cut(CheckedBatch(X, (X[:, 1] > 0).astype(int)), 4)
+    ...     selector = partial_fit_sharded(selector, shards.evaluate, n_features=3)
+    >>> selector.get_support(indices=True)
+    array([1])
+    """
+    selector._all_or_nothing(_take, selector, evaluate, n_features, names, classes, sparse)
+    return selector
+
+
+class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """FIRES on several cores: each batch is cut into shards, which are added up at the same time.
+
+    With the gradient update it learns what the selector alone learns, up to rounding. The Bayesian
+    update takes the form for shards, see :mod:`fires.models.sharded_bayes`.
+
+    It pays for large batches: a million entries or more. Small ones cost a few tenths of a
+    millisecond more than the selector's own ``partial_fit``.
+
+    Parameters
+    ----------
+    selector : FIRES
+        With a linear model. It learns itself, as the steps of a pipeline do. All that it has learnt
+        and all its methods are also those of this object, and its file is an ordinary one: load it
+        with :func:`fires.load`, and wrap it again.
+    n_jobs : int, default=-1
+        How many shards are worked on at a time; -1: one per core. joblib runs them as threads,
+        which share the rows; the compiled loops let other threads run. (Processes were measured to
+        be slower by far: all rows have to be copied to them.)
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3))
+    >>> sharded = Sharded(FIRES(1, update="gradient"), n_jobs=2).partial_fit(X, X[:, 2] > 0)
+    >>> sharded.get_support(indices=True), sharded.n_samples_seen_
+    (array([2]), 1000)
+    """
+
+    def __init__(self, selector: FIRES, n_jobs: int = -1) -> None:
+        self.selector = selector
+        self.n_jobs = n_jobs
+
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn from one batch of the stream, on several cores.
+
+        Parameters
+        ----------
+        X, y, classes, sample_weight
+            As in :meth:`fires.FIRES.partial_fit`.
+
+        Returns
+        -------
+        self
+        """
+        selector = self._checked_selector()
+        selector._all_or_nothing(self._take, X, y, classes, sample_weight)
+        return self
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Forget everything, then learn from X in batches of the selector's ``batch_size``.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fires.FIRES.fit`.
+
+        Returns
+        -------
+        self
+        """
+        selector = self._checked_selector()
+        selector._all_or_nothing(selector._take_all, X, y, sample_weight, self._take_checked)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """X reduced to the selected columns.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
+            As in :meth:`fires.FIRES.transform`.
+
+        Returns
+        -------
+        array or CSR matrix (n_samples, n_selected)
+        """
+        return self.selector.transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """The names of the selected features.
+
+        Parameters
+        ----------
+        input_features : array of str, optional
+            Names of all features, where X had none.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        return self.selector.get_feature_names_out(input_features)
+
+    def __getattr__(self, name: str) -> Any:
+        # All that the selector has learnt, and can do, is this object's too.
+        if name.startswith("_") or "selector" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.selector, name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self.selector, "n_samples_seen_")
+
+    def __sklearn_tags__(self) -> Any:
+        return get_tags(self.selector)
+
+    def _checked_selector(self) -> FIRES:
+        if not isinstance(self.selector, FIRES):
+            kind = type(self.selector).__name__
+            raise InputError(f"{kind} cannot learn from shards", hint="only FIRES can.")
+        return self.selector
+
+    def _take(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        self._take_checked(self.selector._admit_target(X, y, classes, sample_weight))
+
+    def _take_checked(self, batch: CheckedBatch) -> None:
+        n_features, sparse = batch.X.shape[1], sp.issparse(batch.X)
+        n_entries = batch.X.nnz if sparse else batch.X.size
+        n_shards = min(effective_n_jobs(self.n_jobs), max(n_entries // _LEAST, 1))
+        shards = Shards.cut(batch, n_shards) if n_shards > 1 else Shards([batch])
+        with Parallel(n_shards, prefer="threads") as parallel:
+
+            def at_once(task: Task) -> Sums:
+                return add_up(parallel(delayed(task)(shard) for shard in shards))
+
+            evaluate = shards.evaluate if n_shards == 1 else at_once
+            _take(self.selector, evaluate, n_features, None, batch.announced, sparse)
+
+
+_LEAST = 1 << 18  # entries that are worth a thread
+
+
+def _take(
+    selector: FIRES, evaluate: Evaluate, n_features: int, names: Any, classes: Any, sparse: bool
+) -> None:
+    batch = _Batch(selector, classes, sparse)
+    if "n_features_in_" not in selector.__dict__:
+        selector.n_features_in_ = n_features
+        if names is not None and not hasattr(selector, "feature_names_in_"):
+            selector.name_features(names)
+    known = getattr(selector, "feature_names_in_", None) if names is not None else None
+    own = np.asarray(names, dtype=object) if known is not None else None
+    order = validation.match_columns(own, n_features, known, selector.n_features_in_, "FIRES")
+    if order is not None:
+        raise InputError("the columns of the shards are in another order than those learnt from")
+    selector._resolve_k()
+    selector._check_settings()
+    # Steps change arrays in place. So the learner that learns is a copy, which counts only once
+    # nothing can fail any more.
+    for name in ("_learner_", "_surprise_", "_detector_", "_feature_alarms_", "_members_"):
+        if name in selector.__dict__:
+            setattr(selector, name, copy.deepcopy(getattr(selector, name)))
+    go_through(batch.rounds(), evaluate)
+    if batch.n_rows:
+        selector.n_samples_seen_ = getattr(selector, "n_samples_seen_", 0) + batch.n_rows
+        selector.n_missing_ = getattr(selector, "n_missing_", 0) + batch.n_missing
+        selector._seen_ = {}
+
+
+class _Batch:
+    """One batch on the driver: what FIRES does around the step of its learner."""
+
+    def __init__(self, selector: FIRES, classes: Any, sparse: bool) -> None:
+        self.selector, self.classes, self.sparse = selector, classes, sparse
+        self.n_rows, self.n_missing, self.weight, self.counted = 0, 0, 0.0, False
+
+    def rounds(self) -> Rounds:
+        selector = self.selector
+        if not hasattr(selector, "_learner_"):
+            looked = yield _Counted(_Labels(), None)
+            self._count(looked)
+            if not self.weight > 0.0:
+                return
+            self._meet(looked)
+        elif selector._kind_ == "classes":
+            self._meet({"set labels": selector.classes_})
+        else:
+            self._meet({"set labels": np.zeros(1)})
+        selector._learner_ = selector._learner_.ready_for(self._stand_in)
+        while True:
+            found = yield from self._step()
+            if not found:
+                break
+            self._meet(found)
+        if self.weight > 0.0 and isinstance(selector._learner_, BayesLearner):
+            selector._renew(self.n_rows, self.weight)
+
+    def _step(self) -> Generator[Task, Sums, Sums]:
+        """The rounds of the learner. If there are new labels, they end there and return these."""
+        selector = self.selector
+        learner: Any = selector._learner_
+        if not hasattr(learner, "rounds"):
+            raise InputError(
+                f"the model {selector._model_name()} cannot learn from shards",
+                hint="use a linear one, such as 'probit' or 'gaussian'.",
+            )
+        labels = selector.classes_ if selector._kind_ == "classes" else None
+        target = ShardTarget(labels, selector._model_name())
+        watch = self._hear if selector._watches_surprise() else None
+        rounds = learner.rounds(target, selector._rates(), watch, sparse=self.sparse)
+        sums: Sums | None = None
+        while True:
+            try:
+                task = next(rounds) if sums is None else rounds.send(sums)
+            except StopIteration:
+                return {}
+            sums = yield _Counted(task, target)
+            self._count(sums)
+            found = {name: sums[name] for name in _FOUND if name in sums}
+            if found or not self.weight > 0.0:
+                return found
+            if not self.counted:
+                selector._count_batch()
+                self.counted = True
+
+    def _hear(self, surprise: float, variance: float) -> bool:
+        return self.selector._hear_surprise(surprise, variance, self.n_rows)
+
+    def _count(self, sums: Sums) -> None:
+        self.n_rows = int(sums["batch rows"])
+        self.n_missing = int(sums["batch missing"])
+        self.weight = float(sums["batch weight"])
+        if self.n_missing and self.selector.missing == "error":
+            raise ValueError(
+                f"Input X contains NaN ({self.n_missing} entries); FIRES refuses missing values "
+                "unless missing='ignore'."
+            )
+
+    def _meet(self, found: Sums) -> None:
+        """Get to know a target: the model, its kind, labels. Starts the learner, or adds classes.
+
+        FIRES looks at a target for that, so it is shown one with the same values.
+        """
+        values = [found[name] for name in _FOUND if name in found]
+        y = np.concatenate(values) if len(values) > 1 else values[0]
+        shown = CheckedBatch(self._stand_in, np.resize(y, max(self.n_rows, len(y))))
+        shown.announced = self.classes
+        self.selector._target(shown)
+
+    @property
+    def _stand_in(self) -> Any:
+        """No rows, stored like those of the shards."""
+        empty = np.zeros((0, self.selector.n_features_in_))
+        return sp.csr_array(empty) if self.sparse else empty
+
+
+_FOUND = ("set labels", "list fractions")
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """A task of a learner, for shards with rows and known labels; and what there is of them all."""
+
+    task: Task
+    target: ShardTarget | None
+
+    def __call__(self, shard: CheckedBatch) -> Sums:
+        weight = float(shard.n_rows if shard.weight is None else shard.weight.sum())
+        counted = {
+            "batch rows": np.array(shard.n_rows),
+            "batch weight": np.array(weight),
+            "batch missing": np.array(shard.n_missing),
+            "list batch rows": np.array([shard.n_rows]),
+        }
+        if not shard.n_rows:
+            return counted
+        labels = None if self.target is None else self.target.labels
+        if labels is not None and encode(shard.y, labels) is None:  # type: ignore[arg-type]
+            return counted | _Labels()(shard)
+        return counted | self.task(shard)
+
+
+class _Labels:
+    """The values of the target, or one that is not whole."""
+
+    def __call__(self, shard: CheckedBatch) -> Sums:
+        y = shard.y
+        assert y is not None
+        if has_fractions(y):
+            return {"list fractions": y[y != np.floor(y)][:1]}
+        return {"set labels": merge_classes(None, y)}

@@ -1,0 +1,66 @@
+"""Sums over shards do not depend on where the rows lie."""
+
+import numpy as np
+import pytest
+
+from fires.core.batch import CheckedBatch
+from fires.core.errors import TargetError
+from fires.core.sharding import Shards, ShardTarget, add_up, go_through
+
+
+def test_parts_are_combined_by_the_first_word_of_their_name():
+    one = {
+        "sum": np.array([1.0, 2.0]),
+        "max far": np.array([1.0, 5.0]),
+        "set labels": np.array(["b", "a"]),
+        "list rows": np.array([4]),
+    }
+    two = {
+        "sum": np.array([10.0, 20.0]),
+        "max far": np.array([3.0, 4.0]),
+        "set labels": np.array(["c", "a"]),
+        "list rows": np.array([0, 2]),
+    }
+    total = add_up([one, {}, two])
+    assert total["sum"].tolist() == [11.0, 22.0]
+    assert total["max far"].tolist() == [3.0, 5.0]
+    assert total["set labels"].tolist() == ["a", "b", "c"]
+    assert total["list rows"].tolist() == [4, 0, 2]
+    assert one["sum"].tolist() == [1.0, 2.0]
+
+
+def test_labels_that_have_no_order_are_refused():
+    with pytest.raises(TargetError, match="cannot be put in order"):
+        add_up([{"set labels": np.array(["a"])}, {"set labels": np.array([1])}])
+
+
+def test_rounds_get_the_sums_of_the_task_that_they_yielded():
+    shards, told = Shards.cut(CheckedBatch(np.arange(7.0)[:, None]), 3), []
+
+    def rounds():
+        for power in (1, 2):
+            sums = yield lambda shard, power=power: {"sum": (shard.X**power).sum()}
+            told.append(float(sums["sum"]))
+
+    go_through(rounds(), shards.evaluate)
+    assert told == [21.0, 91.0]
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 5, 8])
+def test_a_batch_is_cut_in_order_and_nothing_is_lost(n_rows):
+    batch = CheckedBatch(np.arange(float(n_rows))[:, None], np.arange(n_rows))
+    shards = Shards.cut(batch, 8)
+    assert len(shards) == 8
+    assert np.concatenate([shard.y for shard in shards]).tolist() == list(range(n_rows))
+
+
+def test_a_shard_reads_labels_as_codes_and_numbers_as_numbers():
+    X = np.zeros((2, 1))
+    assert ShardTarget(np.array([3, 5]), "probit")(CheckedBatch(X, np.array([5, 3]))).tolist() == [
+        1,
+        0,
+    ]
+    only = ShardTarget(np.array([3]), "probit")
+    assert only(CheckedBatch(X, np.array([3, 3]))).tolist() == [1, 1]
+    numbers = ShardTarget(None, "gaussian")(CheckedBatch(X, np.array([1, 2])))
+    assert numbers.dtype == np.float64
