@@ -282,7 +282,8 @@ class _Batch:
                 f"the model {selector._model_name()} cannot learn from shards",
                 hint="use a linear one, such as 'probit' or 'gaussian'.",
             )
-        if selector._detector_ is not None and isinstance(learner, BayesLearner):
+        is_told = not (selector.drift is None or isinstance(selector.drift, str))
+        if is_told and isinstance(learner, BayesLearner):
             raise InputError(
                 "a detector of drift is told the loss of every row, and these stay in their shards",
                 hint="use drift='auto' or None.",
