@@ -259,3 +259,19 @@ def test_it_is_saved_as_its_selector_and_fits_in_batches(tmp_path):
     with pytest.raises(ValueError, match="features"):
         many.partial_fit(X[:, :3], X[:, 1] > 0)
     np.testing.assert_array_equal(many.importances_, before)
+
+
+def test_the_bayesian_update_does_not_depend_on_the_number_of_cores():
+    rng = np.random.default_rng(15)
+    one, two = Sharded(FIRES(2), 1), Sharded(FIRES(2), 2)
+    for number in range(6):
+        X = rng.normal(size=(3_000, 200))
+        y = X[:, 0] - X[:, 5] > 0 if number < 4 else X[:, 7] > 0
+        one.partial_fit(X, y)
+        two.partial_fit(X, y)
+    assert one.alarms_
+    assert [alarm.row for alarm in one.alarms_] == [alarm.row for alarm in two.alarms_]
+    np.testing.assert_allclose(two.importances_, one.importances_, atol=1e-8)
+    np.testing.assert_allclose(two.uncertainties_, one.uncertainties_, rtol=1e-8)
+    np.testing.assert_array_equal(two.get_support(), one.get_support())
+    assert 7 in one.get_support(indices=True)

@@ -21,6 +21,8 @@ _FREEDOMS = {"reassoc", "contract", "nsz"}
 def compiled(function: Callable[..., T]) -> Callable[..., T]:
     """Compile a loop with numba. The machine code is cached if a folder is writable.
 
+    While it runs, other threads of Python run, too.
+
     Parameters
     ----------
     function : function
@@ -34,7 +36,7 @@ def compiled(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def released(function: Callable[..., T]) -> Callable[..., T]:
-    """Compile a loop that lets other threads run; a division by zero gives infinity.
+    """Compile a loop in which a division by zero gives infinity.
 
     Parameters
     ----------
@@ -45,7 +47,7 @@ def released(function: Callable[..., T]) -> Callable[..., T]:
     -------
     callable
     """
-    return _compiled(function, nogil=True, error_model="numpy")
+    return _compiled(function, error_model="numpy")
 
 
 def _compiled(function: Callable[..., T], **options: Any) -> Callable[..., T]:
