@@ -213,8 +213,10 @@ def sparse_rows(rng, n_rows, n_features):
 
 
 @pytest.mark.parametrize("model", ["probit", "gaussian", "poisson", "three classes"])
-@pytest.mark.parametrize("facts", [{}, {"gaps": True}, {"weighted": True}, {"scale": None}])
-@pytest.mark.parametrize("n_features", [30, 130])
+@pytest.mark.parametrize(
+    ("n_features", "facts"),
+    [(30, {}), (130, {}), (30, {"gaps": True}), (30, {"weighted": True}), (30, {"scale": None})],
+)
 def test_sparse_rows_do_not_depend_on_the_cut(model, facts, n_features):
     facts = dict(facts)
     weighted, gaps = facts.pop("weighted", False), facts.pop("gaps", False)
@@ -263,3 +265,16 @@ def test_sparse_rows_after_dense_ones_are_refused_in_one_line():
     assert "\n" not in str(refused.value)
     with pytest.raises(InputError, match="0, 1"):
         learn(FIRES(2, scale="minmax"), sp.csr_array(X), y, 2)
+
+
+def test_a_detector_that_wants_every_loss_is_refused_in_one_line():
+    class Detector:
+        drift_detected = False
+
+        def update(self, x):
+            pass
+
+    rng = np.random.default_rng(0)
+    X = rows(rng, 100, 5)
+    with pytest.raises(InputError, match="detector"):
+        learn(FIRES(2, drift=Detector()), X, target(rng, X, "probit"), 2)

@@ -17,8 +17,9 @@ they are cut. The rows of a batch count as if all of them stood in its middle.
 **Rounds.** One looks at the belief so far. The others climb F by L-BFGS, which starts from the
 correlations of the leading features that are known from earlier batches. A point is good enough if
 another step would move it by a small part of its own uncertainty. The last point also gives the
-sums of :mod:`fires.models.leading`. Two to five rounds are usual, twelve are the most; a first
-batch has one more for its scale.
+sums of :mod:`fires.models.leading`. Two or three rounds are usual for up to 100 features, which
+all lead; for more of them, four to eight where they are correlated. Twelve are the most. A first
+batch has one more for its scale, and so has a batch with a column that may have moved.
 
 **Alarm.** The sum of :mod:`fires.drift.likelihood` goes through the rows in order, by what the
 belief before the batch says of them.

@@ -286,6 +286,12 @@ class _Batch:
                 f"the model {selector._model_name()} cannot learn from shards",
                 hint="use a linear one, such as 'probit' or 'gaussian'.",
             )
+        is_told = not (selector.drift is None or isinstance(selector.drift, str))
+        if is_told and isinstance(learner, BayesLearner):
+            raise InputError(
+                "a detector of drift is told the loss of every row, and these stay in their shards",
+                hint="use drift='auto' or None.",
+            )
         labels = selector.classes_ if selector._kind_ == "classes" else None
         target = ShardTarget(labels, selector._model_name())
         watch = self._hear if selector._watches_surprise() else None
