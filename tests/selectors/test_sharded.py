@@ -236,7 +236,7 @@ def test_several_cores_learn_what_one_learns(n_jobs, sparse):
     rng = np.random.default_rng(13)
     one, many = gradient(), Sharded(gradient(), n_jobs)
     for _ in range(3):
-        X = rng.normal(size=(4_000, 200))
+        X = rng.normal(size=(5_300, 600))  # three times a million entries
         y = X[:, 0] - X[:, 5] > 0
         stored = sp.csr_array(X) if sparse else X
         one.partial_fit(stored, y)
@@ -244,8 +244,8 @@ def test_several_cores_learn_what_one_learns(n_jobs, sparse):
     assert_same(one, many.selector)
     np.testing.assert_array_equal(many.get_support(), one.get_support())
     np.testing.assert_allclose(many.weights_, one.weights_, rtol=1e-10)
-    assert many.transform(X).shape == (4_000, 2)
-    assert many.n_samples_seen_ == 12_000
+    assert many.transform(X).shape == (5_300, 2)
+    assert many.n_samples_seen_ == 15_900
 
 
 def test_it_is_saved_as_its_selector_and_fits_in_batches(tmp_path):
@@ -265,7 +265,7 @@ def test_the_bayesian_update_does_not_depend_on_the_number_of_cores():
     rng = np.random.default_rng(15)
     one, two = Sharded(FIRES(2), 1), Sharded(FIRES(2), 2)
     for number in range(6):
-        X = rng.normal(size=(3_000, 200))
+        X = rng.normal(size=(3_000, 700))
         y = X[:, 0] - X[:, 5] > 0 if number < 4 else X[:, 7] > 0
         one.partial_fit(X, y)
         two.partial_fit(X, y)

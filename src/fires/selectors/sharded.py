@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
+from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import get_tags
 
@@ -91,8 +92,9 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     With the gradient update it learns what the selector alone learns, up to rounding. The Bayesian
     update takes the form for shards, see :mod:`fires.models.sharded_bayes`.
 
-    It pays for large batches: a million entries or more. Small ones cost a few tenths of a
-    millisecond more than the selector's own ``partial_fit``.
+    It pays for large batches, of several million entries. Below a million, it is slower than the
+    selector's own ``partial_fit``, by a few tenths of a millisecond; and the Bayesian update, which
+    goes through the rows several times here, gains only where cores are free.
 
     Parameters
     ----------
@@ -101,9 +103,9 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         and all its methods are also those of this object, and its file is an ordinary one: load it
         with :func:`fires.load`, and wrap it again.
     n_jobs : int, default=-1
-        How many shards are worked on at a time; -1: one per core. joblib runs them as threads,
-        which share the rows; the compiled loops let other threads run. (Processes were measured to
-        be slower by far: all rows have to be copied to them.)
+        How many shards are worked on at a time, in threads; -1: one per core. Threads share the
+        rows, and the compiled loops let each other run. Processes of joblib were ten times slower:
+        all rows have to be copied to them.
 
     Examples
     --------
@@ -206,16 +208,18 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n_entries = batch.X.nnz if sparse else batch.X.size
         n_shards = min(effective_n_jobs(self.n_jobs), max(n_entries // _LEAST, 1))
         shards = Shards.cut(batch, n_shards) if n_shards > 1 else Shards([batch])
-        with Parallel(n_shards, prefer="threads") as parallel:
+        if n_shards == 1:
+            _take(self.selector, shards.evaluate, n_features, None, batch.announced, sparse)
+            return
+        with ThreadPoolExecutor(n_shards) as threads:
 
-            def at_once(task: Task) -> Sums:
-                return add_up(parallel(delayed(task)(shard) for shard in shards))
+            def evaluate(task: Task) -> Sums:
+                return add_up(threads.map(task, shards))
 
-            evaluate = shards.evaluate if n_shards == 1 else at_once
             _take(self.selector, evaluate, n_features, None, batch.announced, sparse)
 
 
-_LEAST = 1 << 18  # entries that are worth a thread
+_LEAST = 1 << 20  # entries that are worth a thread
 
 
 def _take(
