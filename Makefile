@@ -3,9 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 COMMAND := .venv/.command
 READY := .venv/.ready
+SPARK := .venv-spark/bin
+JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: setup demo test test-slow check bench clean
+.PHONY: setup demo test test-slow test-spark check bench clean
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -24,9 +26,25 @@ demo: $(COMMAND)  ## stream an embedded example with a drift in it, print the ra
 
 test: setup  ## every test but those marked slow
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	@$(MAKE) --no-print-directory test-spark
 
 test-slow: setup  ## every test
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-spark:  ## the tests on a local Spark, where there is Java 17 or later
+	@if $(JAVA) -version 2>&1 | grep -qE 'version "(1[7-9]|[2-9][0-9])'; \
+	then $(MAKE) --no-print-directory .venv-spark/.tested; \
+	else echo "no Java 17 or later: the tests on Spark are left out"; fi
+
+.PHONY: .venv-spark/.tested
+.venv-spark/.tested: .venv-spark/.ready
+	$(SPARK)/python -m pytest tests/integrations/spark
+
+# Of its own: pyspark wants pandas 2, and everything else is tested with pandas 3.
+.venv-spark/.ready: pyproject.toml constraints.txt Makefile
+	$(PYTHON) -m venv .venv-spark
+	$(SPARK)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark]' pytest hypothesis
+	touch $@
 
 check: setup  ## style, types, architecture
 	$(BIN)/ruff check .
@@ -38,4 +56,4 @@ bench: setup  ## speed, as ratios inside one run on one thread
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-spark build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -26,6 +26,7 @@ PARTS = (
     "durable",
     "live",
     "report",
+    "spark",
 )
 
 

@@ -19,7 +19,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, KnowsClasses
 from fires.core.declared import Declared, Value, restore
-from fires.core.errors import StateError
+from fires.core.errors import InputError, StateError
 from fires.core.settings import check_choice
 from fires.core.state import Arrays, State, part_of, under, write_state
 from fires.core.version import __version__
@@ -300,6 +300,30 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             self._scaler_ = Scaler(self.preprocess, self.n_features_in_)
         self.n_missing_ = self.selector.n_missing_
         return self
+
+    def handed_over(self) -> Any:
+        """The selector, which scales for itself from here on, as this pipeline has done.
+
+        Where rows are on a cluster, nothing but sums travels: a Perceptron cannot learn there, and
+        the selector scales. This pipeline is of no use afterwards.
+
+        Returns
+        -------
+        FIRES
+
+        Raises
+        ------
+        InputError
+            If the two scale in different ways, or rows were sparse.
+        """
+        if self.preprocess is not None:
+            if self.preprocess != self.selector.scale or not self._scaler_.dense.ready:
+                raise InputError(
+                    "the scale of this run cannot go over to Spark: it is "
+                    f"{self.preprocess!r} before {self.selector.scale!r}, or of sparse rows"
+                )
+            self.selector.take_scale(self._scaler_)
+        return self.selector
 
     def check(self, batch: CheckedBatch) -> None:
         """Raise an error if the predictor would refuse the batch, before the selector learns.

@@ -385,6 +385,11 @@ def _newest(folder: RunFolder, quiet: bool) -> Checkpoint | None:
             f"{folder.path} was learnt from what cannot be read again from the middle",
             hint="what it had learnt can be used all the same; of a query, give --position COL",
         )
+    if saved is not None and "spark batch" in saved.facts["bookmark"]:
+        raise InputError(
+            f"{folder.path} has learnt on Spark, and its files cannot be read on from there here",
+            hint="go on with --engine spark; or fires.load its state.safetensors, and learn on",
+        )
     if not quiet:
         rows = 0 if saved is None else saved.run.totals.n_rows
         where = f"after {rows:,} rows" if rows else "with the first row: it has no checkpoint yet"

@@ -35,7 +35,7 @@ from fires.models.model_learner import ModelLearner
 from fires.models.monte_carlo import MonteCarlo
 from fires.models.neural import NeuralNet
 from fires.models.soft_tree import SoftTree
-from fires.scaling import SCALES
+from fires.scaling import SCALES, Scaler
 from fires.selectors.base import OnlineSelector
 from fires.selectors.groups import Groups
 from fires.selectors.membership import Membership
@@ -543,6 +543,17 @@ class FIRES(OnlineSelector):
         np.float64(0.0)
         """
         return super().restart_features(columns)
+
+    def take_scale(self, scaler: Scaler) -> None:
+        """Go on with the scale that a pipeline has learnt, for rows that it does not scale.
+
+        Parameters
+        ----------
+        scaler : Scaler
+            Of the same ``scale``.
+        """
+        learner: Any = self._learner_
+        learner.scaler.restore(scaler.state())
 
     def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
         self._learner_.restart_features(columns)

@@ -19,7 +19,7 @@ MOMENTS = ("before the state is written", "after it, before Spark's commit", "be
 
 
 def main(files: str, run: str, moment: str, number: int) -> None:
-    spark = spark_session("local[2,4]", **QUICK)
+    spark = spark_session("local[1,4]", **QUICK)
     spark.sparkContext.setLogLevel("OFF")
     kill_at(moment, number)
     learn(spark, files, run)
@@ -27,7 +27,7 @@ def main(files: str, run: str, moment: str, number: int) -> None:
 
 def learn(spark, files, run, selector=None):
     """Learn from all files, two to a micro-batch: each of them is a partition."""
-    selector = FIRES(2, update="gradient") if selector is None else selector
+    selector = FIRES(2) if selector is None else selector
     schema = spark.read.parquet(files).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 2).parquet(files)
     query = select_stream(stream, selector, target="label", run=run, trigger={"availableNow": True})

@@ -63,8 +63,8 @@ def test_without_java_one_line_says_so(tmp_path):
     )
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        "Error: Spark needs Java, and there is none; install Java 17 or later, or let JAVA_HOME say "
-        "where it is"
+        "Error: Spark needs Java, and there is none; install Java 17 or later, or let JAVA_HOME "
+        "say where it is"
     ]
 
 
@@ -74,5 +74,5 @@ def test_an_old_java_is_named(tmp_path, monkeypatch):
     java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(InputError, match="needs Java 17 or later, and .*java is 8"):
+    with pytest.raises(InputError, match=r"needs Java 17 or later, and .*java is 8"):
         check_java()

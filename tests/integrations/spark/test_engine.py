@@ -99,9 +99,9 @@ def test_an_error_that_a_user_can_cause_is_one_line(spark):
         pytest.raises(ValueError, match=r"infinity.*\(first in row 7, column 'f2'\)"),
     ):
         batch.evaluate(sums_task())
-    with MicroBatch(frame.where("f0 > 1e9"), layout_of(frame.schema, "label")) as batch:
-        with pytest.raises(NoRows):
-            batch.evaluate(sums_task())
+    nothing = frame.where("f0 > 1e9")
+    with MicroBatch(nothing, layout_of(frame.schema, "label")) as batch, pytest.raises(NoRows):
+        batch.evaluate(sums_task())
 
 
 def test_columns_that_are_no_numbers_are_refused(spark):

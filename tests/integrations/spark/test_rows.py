@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
-pa = pytest.importorskip("pyarrow", reason="needs fires[spark]: make test-spark")
-
-from fires.core.errors import InputError  # noqa: E402
-from fires.integrations.spark.layout import Layout, Part  # noqa: E402
-from fires.integrations.spark.rows import in_pieces, shard_of, widths_of  # noqa: E402
+from fires.core.errors import InputError
+from fires.integrations.spark.layout import Layout, Part
+from fires.integrations.spark.rows import in_pieces, shard_of, widths_of
 
 NUMBERS = Layout((Part("number", ("a",), 1), Part("number", ("b",), 1)), "y")
 
@@ -115,5 +114,5 @@ def test_pieces_do_not_depend_on_how_rows_come(cuts):
     for cut in cuts:
         parts.append(whole.slice(start, cut))
         start += cut
-    pieces = [sum((part["a"].to_pylist() for part in one), []) for one in in_pieces(parts, 4)]
+    pieces = [pa.Table.from_batches(one)["a"].to_pylist() for one in in_pieces(parts, 4)]
     assert pieces == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]

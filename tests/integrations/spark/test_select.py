@@ -5,27 +5,41 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from numpy.testing import assert_allclose
 from tests.integrations.spark.conftest import COLUMNS, write_files
 from tests.integrations.spark.killed import learn
 
 import fires
 from fires import FIRES
+from fires.cli import main
+from fires.core.batch import CheckedBatch
 from fires.core.errors import InputError
+from fires.core.sharding import Shards
 from fires.evaluation.saved_run import SavedRun
 from fires.integrations.spark import select_frame, select_stream
+from fires.selectors.sharded import partial_fit_sharded
 
 UPDATES = ["gradient", "bayes"]
 
 
 def in_one_process(files, update: str) -> FIRES:
-    """The same micro-batches: two files each."""
+    """The same micro-batches, two files each; by Bayes' rule, with the update for shards."""
     selector = FIRES(2, update=update)
     paths = sorted(files.iterdir())
     for place in range(0, len(paths), 2):
-        frame = pl.concat([pl.read_parquet(path) for path in paths[place : place + 2]])
-        selector.partial_fit(frame.select(COLUMNS), frame["label"].to_numpy())
+        take(selector, paths[place : place + 2])
     return selector
+
+
+def take(selector: FIRES, paths) -> None:
+    frame = pl.concat([pl.read_parquet(path) for path in paths])
+    X, y = frame.select(COLUMNS), frame["label"].to_numpy()
+    if selector.update == "gradient":
+        selector.partial_fit(X, y)
+    else:
+        whole = Shards([CheckedBatch(X.to_numpy(order="c"), y.astype(str))])
+        partial_fit_sharded(selector, whole.evaluate, n_features=8, names=COLUMNS)
 
 
 @pytest.mark.parametrize("update", UPDATES)
@@ -45,8 +59,7 @@ def test_a_stream_is_learnt_as_in_one_process(spark, tmp_path, update):
     query = learn(spark, str(files), run, selector=FIRES(2, update=update))
     alone = in_one_process(files, update)
     assert_allclose(query.selector.importances_, alone.importances_, **tight)
-    later = pl.concat([pl.read_parquet(path) for path in sorted(files.iterdir())[4:]])
-    moved.partial_fit(later.select(COLUMNS), later["label"].to_numpy())
+    take(moved.selector, sorted(files.iterdir())[4:])
     assert_allclose(moved.selector.importances_, alone.importances_, **tight)
 
     saved = SavedRun(run)
@@ -83,6 +96,41 @@ def test_what_cannot_be_done_is_one_line(spark, tmp_path):
     with pytest.raises(InputError, match="no rows that can be learnt from"):
         select_frame(frame.where("f0 > 1e9"), FIRES(2), target="label", run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+    known = FIRES(2).partial_fit(pl.DataFrame(np.eye(8), schema=COLUMNS), [0, 1] * 4)
     with pytest.raises(InputError, match='has learnt from "f0", and the frame has none'):
-        known = FIRES(2).partial_fit(pl.DataFrame(np.eye(8), schema=COLUMNS), [0, 1] * 4)
         select_frame(frame.drop("f0"), known, target="label")
+
+
+def test_a_run_moves_from_one_machine_to_spark(spark, tmp_path):
+    files, run = tmp_path / "files", tmp_path / "run"
+    write_files(files, 4)
+    parts = sorted(map(str, files.iterdir()))
+    command = ["select", *parts[:2], "--target", "label", "--top", "2", "--out", str(run), "-q"]
+    done = CliRunner().invoke(main, [*command, "--batch-size", "150"])
+    assert done.exit_code == 0, done.output
+    before = fires.load(run / "state.safetensors")
+
+    frame = spark.read.parquet(*parts[2:])
+    selector = FIRES(2, batch_size=150, random_state=0)
+    found = select_frame(frame, selector, target="label", run=run, batch_rows=300)
+    assert found.totals.n_rows == found.selector.n_samples_seen_ == 600
+    assert SavedRun(run).facts["batches"] == 3
+    # The scale came along: it is that of all rows, not of the last.
+    after = fires.load(run / "state.safetensors")
+    assert_allclose(after.selector.importances_, before.selector.importances_, atol=0.5)
+    assert after.selector.get_support(indices=True).tolist() == [3, 5]
+    again = CliRunner().invoke(main, ["select", "--resume", str(run)])
+    assert "has learnt on Spark" in again.stderr
+
+
+def test_a_run_is_kept_where_hadoop_reaches(spark, tmp_path):
+    files, far = tmp_path / "files", tmp_path / "far"
+    write_files(files, 2)
+    for n_files in (2, 4):  # begun, and gone on with
+        write_files(files, n_files)
+        query = learn(spark, str(files), far.as_uri())
+        assert query.selector.n_samples_seen_ == 150 * n_files
+    assert SavedRun(far).facts["batches"] == 2
+    assert fires.load(far / "state.safetensors").selector.n_samples_seen_ == 600
+    assert len(list((far / "checkpoints").glob("*.safetensors"))) == 2
+    assert len((far / "steps.jsonl").read_text().splitlines()) == 2

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from fires.core.errors import InputError
@@ -17,6 +16,7 @@ from fires.evaluation.totals import RunTotals
 from fires.integrations.spark.engine import PACKED, MicroBatch, completed, packer, send
 from fires.integrations.spark.layout import Layout, layout_of
 from fires.integrations.spark.running import SparkRun
+from fires.integrations.spark.store import store_for
 from fires.selectors.fires import FIRES
 
 _CACHED_AT_ONCE = "spark.sql.inMemoryColumnarStorage.batchSize"
@@ -117,10 +117,12 @@ def select_frame(
         n_features=n_features,
         missing=selector.missing,
     )
-    path = None if run is None else Path(run)
+    path, store = None, None
+    if run is not None:
+        path, store = store_for(os.fspath(run), df.sparkSession, overwrite=overwrite)
     settings = {"target": target, "weight": weight, "top": selector.n_features_to_select}
     settings |= {"batch_rows": batch_rows, "file": df.inputFiles()[:1]}
-    learning = SparkRun(selector, layout, path, overwrite=overwrite, settings=settings)
+    learning = SparkRun(selector, layout, path, overwrite=overwrite, settings=settings, store=store)
     learn_frame(df, learning, batch_rows, on_step)
     assert learning.run is not None
     names = tuple(learning.layout.names)

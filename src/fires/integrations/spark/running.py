@@ -22,6 +22,7 @@ from fires.evaluation.run import Run
 from fires.evaluation.run_folder import RunFolder, alarm_rows
 from fires.integrations.spark.engine import MicroBatch, NoRows, completed
 from fires.integrations.spark.layout import Layout
+from fires.integrations.spark.store import Store
 from fires.pipeline import OnlinePipeline
 from fires.selectors.fires import FIRES
 from fires.selectors.sharded import partial_fit_sharded
@@ -57,6 +58,8 @@ class SparkRun:
         What ``run.json`` says of how the run was begun.
     options : str, optional
         The text of ``run.toml``; by default, the settings.
+    store : Store, optional
+        What carries the folder to another file system.
 
     Attributes
     ----------
@@ -80,8 +83,10 @@ class SparkRun:
         resume: bool | None = None,
         settings: Mapping[str, Any],
         options: str | None = None,
+        store: Store | None = None,
     ) -> None:
         self.selector, self.layout = selector, layout.in_order(selector)
+        self._store = store
         self.last, self.n_rounds, self.n_left_out = -1, 0, 0
         self.cut: dict[str, int] | None = None
         self.run: Run | None = None
@@ -124,8 +129,10 @@ class SparkRun:
             self.last, self.cut = int(bookmark["spark batch"]), bookmark["cut"]
             self.n_left_out = int(facts["left_out"])
             self.layout = Layout.from_json(facts["layout"], self.layout, str(self.folder.path))
-        else:
+        else:  # it comes from one machine
             self.layout = self.layout.in_order(known)
+            run = Run(OnlinePipeline(run.pipeline.handed_over(), None, None), known.n_features_in_)
+            run.totals = saved.run.totals
         self.run, self.selector = run, known
         self._seconds = float(facts["seconds"])
         self._latencies.restore(facts["latencies"])
@@ -231,6 +238,8 @@ class SparkRun:
             latencies=self._latencies.state(),
             emitted=None,
         )
+        if self._store is not None:
+            self._store.publish(self.folder.path)
 
     # --- ending -----------------------------------------------------------------------------
 
@@ -251,6 +260,8 @@ class SparkRun:
                 names = tuple(_names(selector))
                 facts = self.facts(reason)
                 folder.finish(run.pipeline.caught_up(), names, run.totals, facts)
+                if self._store is not None:
+                    self._store.publish(folder.path)
         finally:
             folder.__exit__()
 

@@ -13,6 +13,7 @@ from fires.evaluation.records import Step
 from fires.integrations.spark.layout import layout_of
 from fires.integrations.spark.query import selection_query
 from fires.integrations.spark.running import SparkRun
+from fires.integrations.spark.store import store_for
 from fires.selectors.fires import FIRES
 
 OFFSETS = "spark"
@@ -50,7 +51,9 @@ def select_stream(
     target : str
         The column of labels or numbers. Rows without one are left out, and counted.
     run : path
-        The folder of the run, which ``fires serve``, ``fires report`` and ``fires.load`` read.
+        The folder of the run, which ``fires serve``, ``fires report`` and ``fires.load`` read; or
+        an address that Hadoop reaches, such as ``hdfs://host/run``: see
+        :mod:`fires.integrations.spark.store`.
     weight : str, optional
         The column that says how often a row counts.
     features : str or sequence of str, optional
@@ -90,15 +93,17 @@ def select_stream(
         n_features=n_features,
         missing=selector.missing,
     )
-    path = Path(run)
+    path, store = store_for(os.fspath(run), df.sparkSession, overwrite=overwrite)
     fresh = overwrite or not (path / "run.toml").exists()
     top = selector.n_features_to_select
     settings = {"target": target, "weight": weight, "top": top, "file": ["a stream of Spark"]}
-    learning = SparkRun(selector, layout, path, overwrite=overwrite, settings=settings)
+    learning = SparkRun(selector, layout, path, overwrite=overwrite, settings=settings, store=store)
     try:
-        if fresh:
-            shutil.rmtree(path / OFFSETS, ignore_errors=True)
-        _refuse_gaps(path, learning)
+        offsets = f"{os.fspath(run).rstrip('/')}/{OFFSETS}"
+        if store is None:
+            if fresh:
+                shutil.rmtree(offsets, ignore_errors=True)
+            _refuse_gaps(path, learning)
 
         def take(frame: Any, number: int) -> None:
             try:
@@ -110,7 +115,7 @@ def select_stream(
                 on_step(step)
 
         writer = df.writeStream.foreachBatch(take)
-        writer = writer.option("checkpointLocation", str(path / OFFSETS))
+        writer = writer.option("checkpointLocation", offsets)
         query = writer.trigger(**trigger).start() if trigger else writer.start()
     except BaseException:
         learning.finish("it could not be started")

@@ -1,0 +1,146 @@
+"""Run folders on other file systems: the one seam.
+
+A run is written in a local folder. A :class:`Store` carries it: :meth:`Store.fetch` brings what is
+there before the run begins, and :meth:`Store.publish` takes what is new after every checkpoint. A
+path needs none. An address such as ``hdfs://host/run`` gets a :class:`HadoopStore`, which uses the
+file systems that Spark itself knows: what Hadoop reaches, with its settings.
+
+What keeps every row from counting twice is the order: records first, the checkpoint last, and each
+file in one step. A driver that dies in between leaves the checkpoint before, and records beyond
+it, which are cut off when the run goes on. There is no lock on the far side: one driver at a time.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any, Protocol
+
+_LEFT_HERE = (".lock", ".replaced", "spark")
+_CHECKPOINTS = "checkpoints"
+
+
+class Store(Protocol):
+    """Carries the folder of a run to where it is kept."""
+
+    def fetch(self, folder: Path) -> None:
+        """Bring what is there.
+
+        Parameters
+        ----------
+        folder : Path
+            An empty local folder.
+        """
+
+    def publish(self, folder: Path) -> None:
+        """Take what is new or gone, the checkpoints last; each file in one step.
+
+        Parameters
+        ----------
+        folder : Path
+            The local folder of the run.
+        """
+
+
+def store_for(run: str, session: Any, *, overwrite: bool = False) -> tuple[Path, Store | None]:
+    """Where a run is written, and what carries it.
+
+    Parameters
+    ----------
+    run : str
+        A path, or an address with ``://`` that Hadoop knows.
+    session : pyspark.sql.SparkSession
+        Whose file systems are used.
+    overwrite : bool
+        Remove what is at the address.
+
+    Returns
+    -------
+    folder : Path
+        The path itself; a folder for the time being if it is an address.
+    store : Store or None
+        None for a path.
+    """
+    if "://" not in run:
+        return Path(run), None
+    folder = Path(tempfile.mkdtemp(prefix="fires-run-"))
+    store = HadoopStore(run, session)
+    if overwrite:
+        store.remove()
+    store.fetch(folder)
+    return folder, store
+
+
+class HadoopStore:
+    """A folder on any file system that Hadoop reaches.
+
+    Files that grow, such as ``steps.jsonl``, are written whole each time.
+
+    Parameters
+    ----------
+    address : str
+        Such as ``hdfs://host/run`` or ``s3a://bucket/run``.
+    session : pyspark.sql.SparkSession
+        Whose settings are used.
+    """
+
+    def __init__(self, address: str, session: Any) -> None:
+        self._jvm = session.sparkContext._jvm
+        self._gateway = session.sparkContext._gateway
+        hadoop = self._jvm.org.apache.hadoop
+        settings = session.sparkContext._jsc.hadoopConfiguration()
+        self._root = hadoop.fs.Path(address)
+        self._files = self._root.getFileSystem(settings)
+        self._context = hadoop.fs.FileContext.getFileContext(self._root.toUri(), settings)
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def remove(self) -> None:
+        """Leave nothing there, nor how far Spark has read."""
+        self._files.delete(self._root, True)
+
+    def fetch(self, folder: Path) -> None:
+        """See :class:`Store`."""
+        if not self._files.exists(self._root):
+            return
+        for status in self._files.listStatus(self._root):
+            name = status.getPath().getName()
+            if name not in _LEFT_HERE:
+                local = self._jvm.org.apache.hadoop.fs.Path((folder / name).as_uri())
+                self._files.copyToLocalFile(False, status.getPath(), local, True)
+        self._known = _files_in(folder)
+
+    def publish(self, folder: Path) -> None:
+        """See :class:`Store`."""
+        now = _files_in(folder)
+        fresh = [name for name, facts in now.items() if self._known.get(name) != facts]
+        for name in sorted(fresh, key=lambda name: name.startswith(_CHECKPOINTS)):
+            self._put(folder / name, name)
+        for name in self._known.keys() - now.keys():
+            self._files.delete(self._path(name), False)
+        self._known = now
+
+    def _put(self, local: Path, name: str) -> None:
+        """Write a file under another name, and then replace the old one in one step."""
+        hadoop = self._jvm.org.apache.hadoop.fs
+        target = self._path(name)
+        draft = hadoop.Path(target.getParent(), f".fires-{target.getName()}.tmp")
+        self._files.mkdirs(target.getParent())
+        self._files.copyFromLocalFile(False, True, hadoop.Path(local.as_uri()), draft)
+        rename = self._jvm.java.lang.Class.forName("org.apache.hadoop.fs.Options$Rename")
+        how = self._gateway.new_array(getattr(hadoop, "Options$Rename"), 1)
+        how[0] = rename.getField("OVERWRITE").get(None)
+        self._context.rename(draft, target, how)
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self._root, name)
+
+
+def _files_in(folder: Path) -> dict[str, tuple[int, int]]:
+    """The files of a run, and when they changed last."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if path.is_file() and name.parts[0] not in _LEFT_HERE and path.suffix != ".tmp":
+            facts = path.stat()
+            found[name.as_posix()] = facts.st_mtime_ns, facts.st_size
+    return found
