@@ -27,6 +27,7 @@ PARTS = (
     "live",
     "report",
     "spark",
+    "spark_keys",
 )
 
 

@@ -116,7 +116,7 @@ def test_each_key_of_a_stream_learns_what_one_process_learns(spark, tmp_path):
 def test_an_error_names_the_key(spark):
     rows = [("a", 1.0, "up"), ("b", float("inf"), "down")]
     df = spark.createDataFrame(rows, ["tenant", "x", "label"])
-    with pytest.raises(Exception, match="the key tenant='b': .*infinit"):
+    with pytest.raises(Exception, match=r"the key tenant='b': .*infinit"):
         select_by_key(df, FIRES(1), key="tenant", target="label").collect()
 
 
@@ -124,8 +124,8 @@ def test_columns_that_cannot_be_used_are_one_line(spark):
     df = spark.createDataFrame([("a", 1.0, "up")], ["tenant", "x", "label"])
     with pytest.raises(InputError, match='no column "machine"'):
         select_by_key(df, FIRES(1), key="machine", target="label")
+    renamed = df.withColumnRenamed("tenant", "rank")
     with pytest.raises(InputError, match='key is a column "rank", and so is a result'):
-        renamed = df.withColumnRenamed("tenant", "rank")
         select_by_key(renamed, FIRES(1), key="rank", target="label")
     with pytest.raises(InputError, match="is no streaming one; use select_by_key"):
         select_stream_by_key(df, FIRES(1), key="tenant", target="label")
