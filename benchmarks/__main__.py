@@ -29,6 +29,7 @@ PARTS = (
     "spark",
     "sharded_answer",
     "sharding",
+    "spark_keys",
 )
 
 

@@ -24,7 +24,7 @@ from benchmarks.answer.streams import coefficients, columns, limits, n_found, so
 from fires import FIRES
 from fires.core.batch import CheckedBatch
 from fires.core.sharding import Shards, Sums, Task
-from fires.evaluation.prequential import prequential
+from fires.evaluation.loop import prequential
 from fires.selectors.sharded import partial_fit_sharded
 
 NAMES = ("Spambase", "Dota", "KDD", "MNIST")

@@ -7,7 +7,7 @@ from typing import Any
 
 from fires import selectors
 from fires.core.errors import StateError
-from fires.core.state import read_state
+from fires.core.state import Arrays, read_state, state_from_bytes, state_to_bytes
 from fires.pipeline import OnlinePipeline
 from fires.predictors import as_predictor
 
@@ -54,7 +54,61 @@ def load(path: str | os.PathLike[str], model: Any = None, predictor: Any = None)
     True
     """
     header, arrays = read_state(path)
-    where = repr(os.fspath(path))
+    return _restored(header, arrays, model, predictor, repr(os.fspath(path)))
+
+
+def selector_to_bytes(selector: Any) -> bytes:
+    """What ``save`` writes to a file, as bytes, for a store that holds bytes.
+
+    Parameters
+    ----------
+    selector : selector
+        One that has learnt.
+
+    Returns
+    -------
+    bytes
+        Numbers and text, and no code; with a checksum.
+
+    Examples
+    --------
+    >>> import numpy as np, fires
+    >>> selector = fires.FIRES(1).partial_fit(np.array([[0.0, 1.0], [1.0, 0.0]]), [0, 1])
+    >>> again = selector_from_bytes(selector_to_bytes(selector))
+    >>> bool((again.weights_ == selector.weights_).all())
+    True
+    """
+    return state_to_bytes(*selector.saved())
+
+
+def selector_from_bytes(content: bytes, model: Any = None, where: str = "This state") -> Any:
+    """The selector that :func:`selector_to_bytes` was given. It goes on learning, bit for bit.
+
+    Parameters
+    ----------
+    content : bytes
+        What :func:`selector_to_bytes` returned, or all of a saved file.
+    model : object, optional
+        As in :func:`load`.
+    where : str
+        What error messages call it.
+
+    Returns
+    -------
+    selector
+
+    Raises
+    ------
+    fires.core.errors.StateError
+        If it is damaged, is no state, or does not fit.
+    """
+    return _restored(*state_from_bytes(content, where), model, None, where)
+
+
+def _restored(
+    header: dict[str, Any], arrays: Arrays, model: Any, predictor: Any, where: str
+) -> Any:
+    """The object of a state, after all of it has been checked."""
     kind = header.get("class")
     predictor = None if predictor is None else as_predictor(predictor)
     try:

@@ -11,16 +11,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import io
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors.numpy import load, save
 
 from fires.core.errors import StateError
 
@@ -68,11 +69,26 @@ def write_state(
     ...     read_state(path)
     ({'names': ['age', 'höhe']}, {'mu': array([ 0.5, -1. ])})
     """
+    replace_file(path, state_to_bytes(header, arrays))
+
+
+def state_to_bytes(header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike]) -> bytes:
+    """The content of a state file, for a place that holds bytes.
+
+    Parameters
+    ----------
+    header, arrays : mapping
+        As in :func:`write_state`.
+
+    Returns
+    -------
+    bytes
+    """
     tensors = {name: _storable(name, value) for name, value in arrays.items()}
     tensors[_HEADER] = np.frombuffer(_encode(header), dtype=np.uint8)
     checksum = _checksum(tensors, _VERSION)
     metadata = {"format": _FORMAT, "version": str(_VERSION), "checksum": checksum}
-    replace_file(path, save(tensors, metadata))
+    return save(tensors, metadata)
 
 
 def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
@@ -106,13 +122,54 @@ def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     """
     try:
         with open(path, "rb") as file:
-            return _read(file, path)
+            return _read(file, lambda: _tensors_of_file(path))
     except StateError as error:
         raise StateError(f"{os.fspath(path)!r} {error}") from None
 
 
-def _read(file: BinaryIO, path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
-    """Decode an open state file; the caller adds the path to error messages."""
+def state_from_bytes(content: bytes, where: str = "This state") -> tuple[dict[str, Any], Arrays]:
+    """Read what :func:`state_to_bytes` gave, or the content of a state file; with all its checks.
+
+    Parameters
+    ----------
+    content : bytes
+        All of it.
+    where : str
+        What error messages call it.
+
+    Returns
+    -------
+    header, arrays : dict
+        As in :func:`read_state`.
+
+    Raises
+    ------
+    StateError
+        If it is not a state, was truncated or altered, or is of a newer format.
+
+    Examples
+    --------
+    >>> state_from_bytes(state_to_bytes({"rows": 3}, {"mu": np.array([0.5])}))
+    ({'rows': 3}, {'mu': array([0.5])})
+    >>> state_from_bytes(b"")
+    Traceback (most recent call last):
+    ...
+    fires.core.errors.StateError: This state is not a fires state file.
+    """
+    try:
+        return _read(io.BytesIO(content), lambda: load(content))
+    except StateError as error:
+        raise StateError(f"{where} {error}") from None
+
+
+def _tensors_of_file(path: str | os.PathLike[str]) -> Arrays:
+    with safe_open(path, "np") as opened:
+        names: list[str] = opened.keys()
+        return {name: opened.get_tensor(name) for name in names}
+
+
+def _read(file: BinaryIO, tensors_of: Callable[[], Arrays]) -> tuple[dict[str, Any], Arrays]:
+    """Decode an open state file; the caller says where it is in error messages."""
     start = file.read(8)
     length = int.from_bytes(start, "little")
     # Another file may be larger than the memory: read only this much until it is known as ours.
@@ -134,9 +191,7 @@ def _read(file: BinaryIO, path: str | os.PathLike[str]) -> tuple[dict[str, Any],
             f"this one reads format {_VERSION}: upgrade fires."
         )
     try:
-        with safe_open(path, "np") as opened:
-            names: list[str] = opened.keys()
-            tensors: Arrays = {name: opened.get_tensor(name) for name in names}
+        tensors = tensors_of()
         intact = version >= 1 and metadata["checksum"] == _checksum(tensors, version)
         header = json.loads(tensors.pop(_HEADER).tobytes())
     except (SafetensorError, KeyError, ValueError, RecursionError):

@@ -19,12 +19,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fires.integrations.spark.frame import select_frame
+    from fires.integrations.spark.keyed import select_by_key, select_stream_by_key
     from fires.integrations.spark.session import spark_session
     from fires.integrations.spark.stream import select_stream
 
-__all__ = ["select_frame", "select_stream", "spark_session"]
+__all__ = [
+    "select_by_key",
+    "select_frame",
+    "select_stream",
+    "select_stream_by_key",
+    "spark_session",
+]
 
-_WHERE = {"select_frame": "frame", "select_stream": "stream", "spark_session": "session"}
+_WHERE = {
+    "select_by_key": "keyed",
+    "select_frame": "frame",
+    "select_stream": "stream",
+    "select_stream_by_key": "keyed",
+    "spark_session": "session",
+}
 
 # Otherwise workers run whatever is called python3, without us.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

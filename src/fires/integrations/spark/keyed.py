@@ -1,0 +1,338 @@
+"""One selector for each key: for each tenant, each machine.
+
+Here a selector is small and there are many. So the rows of a key come together on one worker, and
+its selector learns there as it would in one process. Between micro-batches, Spark keeps what was
+learnt as bytes in its own state store: those of a saved file, with its checksum and without code.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fires.core.errors import InputError
+from fires.core.optional import require
+from fires.core.settings import check_count
+from fires.evaluation.run_folder import feature_rows
+from fires.evaluation.totals import RunTotals
+from fires.integrations.spark.engine import completed
+from fires.integrations.spark.layout import Layout, layout_of
+from fires.integrations.spark.rows import in_pieces, shard_of
+from fires.loading import selector_from_bytes, selector_to_bytes
+from fires.selectors.fires import FIRES
+
+_FOUND = {
+    "feature": "string",
+    "rank": "integer",
+    "importance": "double",
+    "low": "double",
+    "high": "double",
+    "selected": "boolean",
+    "rows": "long",
+}
+_STATE = "state"
+
+
+def select_by_key(
+    df: Any,
+    selector: FIRES,
+    *,
+    key: str | Sequence[str],
+    target: str,
+    weight: str | None = None,
+    features: str | Sequence[str] | None = None,
+    entries: tuple[str, str] | None = None,
+    n_features: int | None = None,
+    order: str | None = None,
+    batch_rows: int | None = None,
+    state: bool = False,
+) -> Any:
+    """Select features for each key of a frame that is not a stream.
+
+    The rows of a key must fit into the memory of one worker.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        The rows.
+    selector : FIRES
+        Each key begins with a copy of it.
+    key : str or sequence of str
+        The columns that say whose row it is.
+    target : str
+        The column of labels or numbers. Rows without one are left out.
+    weight, features, entries, n_features
+        As in :func:`fires.integrations.spark.select_stream`. By default, all columns are features
+        that nothing else is said about.
+    order : str, optional
+        The column by which the rows of a key are sorted, such as a time. Without it, Spark hands
+        them over in an order that may differ from run to run.
+    batch_rows : int, optional
+        A key learns from so many rows at a time; by default, ``selector.batch_size``.
+    state : bool
+        Whether to give what was learnt: see the column ``state``.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        One row for each key and selected feature: the key, ``feature``, ``rank``, ``importance``,
+        ``low``, ``high`` (as in ``features.csv``), ``selected``, and ``rows``, from which the key
+        has learnt. If asked for, ``state`` holds in the first row of a key what
+        :func:`fires.loading.selector_from_bytes` takes, and null in the others. Spark computes the
+        frame when it is used.
+
+    Raises
+    ------
+    InputError
+        If columns cannot be used. What is wrong with the rows of a key is said when they are
+        computed: the error of Spark names the key.
+    """
+    if df.isStreaming:
+        raise InputError("this DataFrame is a streaming one", hint="use select_stream_by_key")
+    rows_at_once = selector.batch_size if batch_rows is None else batch_rows
+    check_count("batch_rows", rows_at_once)
+    keys = _columns(key)
+    given = (weight, features, entries, n_features)
+    layout = completed(df, _layout(df.schema, selector, keys, target, order, *given))
+    learning = _ByKey(selector, _known(layout), keys, order, state)
+    schema = _schema(df.schema, learning)
+    chosen = df.select(*map(_quoted, learning.columns)).groupBy(*map(_quoted, keys))
+    return chosen.applyInArrow(_table_learner(learning, rows_at_once, schema), schema)
+
+
+def select_stream_by_key(
+    df: Any,
+    selector: FIRES,
+    *,
+    key: str | Sequence[str],
+    target: str,
+    weight: str | None = None,
+    features: str | Sequence[str] | None = None,
+    entries: tuple[str, str] | None = None,
+    n_features: int | None = None,
+    order: str | None = None,
+    state: bool = False,
+) -> Any:
+    """Select features for each key while a streaming DataFrame flows.
+
+    The rows that a micro-batch has of a key are one batch for its selector. Spark keeps what was
+    learnt in its state store, together with how far it has read: each row counts exactly once.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        A streaming one.
+    selector, key, target, weight, features, entries, n_features, order, state
+        As in :func:`select_by_key`. Where features are vectors or arrays, ``n_features`` has to be
+        given. ``order`` sorts the rows within a micro-batch.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        A streaming one, with the columns of :func:`select_by_key`: all rows of each key that had
+        rows in the micro-batch. Write it with ``writeStream`` and ``outputMode("update")``; its
+        ``checkpointLocation`` is where it goes on after an end.
+
+    Raises
+    ------
+    InputError
+        If columns cannot be used. What is wrong with the rows of a key ends the query: its error
+        names the key.
+    """
+    if not df.isStreaming:
+        raise InputError("this DataFrame is no streaming one", hint="use select_by_key")
+    keys = _columns(key)
+    given = (weight, features, entries, n_features)
+    layout = _known(_layout(df.schema, selector, keys, target, order, *given))
+    df, layout = _without_vectors(df, layout)
+    learning = _ByKey(selector, layout, keys, order, state)
+    schema = _schema(df.schema, learning)
+    chosen = df.select(*map(_quoted, learning.columns))
+    arrow = require("pyspark.sql.pandas.types", "fires on Spark", extra="spark")
+    learn = _frame_learner(learning, arrow.to_arrow_schema(chosen.schema), schema.names)
+    groups = chosen.groupBy(*map(_quoted, keys))
+    return groups.applyInPandasWithState(learn, schema, f"{_STATE} binary", "update", "NoTimeout")
+
+
+@dataclass(frozen=True, eq=False)
+class _ByKey:
+    """What a worker needs for any key."""
+
+    selector: FIRES
+    layout: Layout
+    keys: list[str]
+    order: str | None
+    with_state: bool
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the frame that are needed."""
+        wanted = [*self.keys, *self.layout.columns, *([self.order] if self.order else [])]
+        return list(dict.fromkeys(wanted))
+
+    def before(self, saved: bytes | None) -> FIRES:
+        """The selector of a key, from what was saved of it."""
+        if saved is not None:
+            model = self.selector.model
+            return selector_from_bytes(saved, None if isinstance(model, str) else model)
+        selector = copy.deepcopy(self.selector)
+        if not hasattr(selector, "n_features_in_"):
+            selector.name_features(self.layout.names)
+        return selector
+
+    def learn(self, selector: FIRES, table: Any, n_rows: int | None = None) -> FIRES:
+        """Let the selector of a key learn from its rows, so many at a time."""
+        if self.order is not None:
+            table = table.sort_by(self.order)
+        for piece in in_pieces(table.to_batches(), n_rows or max(1, table.num_rows)):
+            shard, _ = shard_of(piece, self.layout)
+            if shard.n_rows:
+                selector.learn(shard)
+        return selector
+
+    def found(self, key: Sequence[Any], selector: FIRES, saved: bytes | None) -> dict[str, Any]:
+        """The columns of the rows that a key gets."""
+        names = tuple(map(str, selector.feature_names_in_))
+        totals = RunTotals(selector.n_features_in_)
+        rows = feature_rows(selector, names, totals, selector.get_support(indices=True))
+        columns: dict[str, Any] = {
+            name: [value] * len(rows) for name, value in zip(self.keys, key, strict=True)
+        }
+        for name in _FOUND:
+            columns[name] = [row.get(name, selector.n_samples_seen_) for row in rows]
+        if self.with_state:
+            columns[_STATE] = [saved, *[None] * (len(rows) - 1)]
+        return columns
+
+    def at(self, key: Sequence[Any]) -> str:
+        """What errors call a key."""
+        said = (f"{name}={value!r}" for name, value in zip(self.keys, key, strict=True))
+        return "the key " + ", ".join(said)
+
+
+def _table_learner(
+    learning: _ByKey, n_rows: int, schema: Any
+) -> Callable[[tuple[Any, ...], Any], Any]:
+    """For ``applyInArrow``: all rows of a key, once."""
+    arrow = require("pyspark.sql.pandas.types", "fires on Spark", extra="spark")
+    wanted = arrow.to_arrow_schema(schema)
+
+    def learn(key: tuple[Any, ...], table: Any) -> Any:
+        pa = require("pyarrow", "fires on Spark", extra="spark")
+        values = [value.as_py() for value in key]
+        try:
+            selector = learning.learn(learning.before(None), table, n_rows)
+        except ValueError as error:
+            raise InputError(str(error), learning.at(values)) from None
+        if not hasattr(selector, "n_samples_seen_"):
+            return wanted.empty_table()
+        saved = selector_to_bytes(selector) if learning.with_state else None
+        return pa.Table.from_pydict(learning.found(values, selector, saved), schema=wanted)
+
+    return learn
+
+
+def _frame_learner(
+    learning: _ByKey, arrow_schema: Any, names: list[str]
+) -> Callable[[tuple[Any, ...], Iterable[Any], Any], Iterator[Any]]:
+    """For ``applyInPandasWithState``: the rows that a micro-batch has of a key."""
+
+    def learn(key: tuple[Any, ...], frames: Iterable[Any], state: Any) -> Iterator[Any]:
+        pa = require("pyarrow", "fires on Spark", extra="spark")
+        pd = require("pandas", "fires on Spark", extra="spark")
+        values = [getattr(value, "item", lambda value=value: value)() for value in key]
+        tables = [pa.Table.from_pandas(frame, arrow_schema) for frame in frames]
+        saved = state.get[0] if state.exists else None
+        try:
+            selector = learning.before(saved)
+            learning.learn(selector, pa.concat_tables(tables))
+        except ValueError as error:
+            raise InputError(str(error), learning.at(values)) from None
+        if hasattr(selector, "n_samples_seen_"):
+            saved = selector_to_bytes(selector)
+            state.update((saved,))
+            yield pd.DataFrame(learning.found(values, selector, saved), columns=names)
+
+    return learn
+
+
+def _layout(
+    schema: Any,
+    selector: FIRES,
+    keys: list[str],
+    target: str,
+    order: str | None,
+    weight: str | None,
+    features: str | Sequence[str] | None,
+    entries: tuple[str, str] | None,
+    n_features: int | None,
+) -> Layout:
+    there = schema.names
+    for name in [*keys, *([order] if order else [])]:
+        if name not in there:
+            raise InputError(f'the frame has no column "{name}"')
+    if features is None and entries is None:
+        features = [name for name in there if name not in (*keys, target, weight, order)]
+    layout = layout_of(
+        schema,
+        target,
+        weight=weight,
+        features=features,
+        entries=entries,
+        n_features=n_features,
+        missing=selector.missing,
+    )
+    return layout.in_order(selector)
+
+
+def _known(layout: Layout) -> Layout:
+    for part in layout.parts:
+        if not part.width:
+            raise InputError(
+                f'how long the vectors in "{part.columns[0]}" are is not known',
+                hint="give n_features",
+            )
+    return layout
+
+
+def _without_vectors(df: Any, layout: Layout) -> tuple[Any, Layout]:
+    """The frame with arrays for vectors: pandas would make an object of each vector."""
+    parts = []
+    for part in layout.parts:
+        if part.kind == "vector":
+            ml = require("pyspark.ml.functions", "fires on Spark", extra="spark")
+            column = part.columns[0]
+            df = df.withColumn(column, ml.vector_to_array(df[_quoted(column)]))
+            part = replace(part, kind="array")
+        parts.append(part)
+    return df, replace(layout, parts=tuple(parts))
+
+
+def _schema(schema: Any, learning: _ByKey) -> Any:
+    """The columns of the result: the key as it was, and what is found."""
+    found = _FOUND | ({_STATE: "binary"} if learning.with_state else {})
+    for name in learning.keys:
+        if name in found:
+            raise InputError(
+                f'the key is a column "{name}", and so is a result', hint="rename that of the key"
+            )
+    result = require("pyspark.sql.types", "fires on Spark", extra="spark").StructType()
+    for name in learning.keys:
+        result = result.add(name, schema[name].dataType)
+    for name, kind in found.items():
+        result = result.add(name, kind)
+    return result
+
+
+def _columns(key: str | Sequence[str]) -> list[str]:
+    keys = [key] if isinstance(key, str) else list(key)
+    if not keys:
+        raise InputError("there is no key", hint="name the column that says whose row it is")
+    return keys
+
+
+def _quoted(column: str) -> str:
+    """A name as Spark takes it where it may hold dots."""
+    return "`" + column.replace("`", "``") + "`"
