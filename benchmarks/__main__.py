@@ -28,6 +28,8 @@ PARTS = (
     "report",
     "spark",
     "spark_keys",
+    "sharded_answer",
+    "sharding",
 )
 
 

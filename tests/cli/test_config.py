@@ -55,6 +55,8 @@ def test_a_run_writes_down_its_options(first, csv_file):
         "emit-every": "change",
         "follow": False,
         "until-end": False,
+        "engine": "fires",
+        "master": "local[*]",
     }
     assert text.startswith("# fires select --config FILE, with this file, runs this again.")
     assert '\n# sep = ""\n' in text

@@ -131,3 +131,17 @@ def test_columns_and_targets_that_move_get_the_same_new_scale(family):
     one, _, n_rounds = both(batches, 3, rng, model=family)
     assert one.saved()[1]["dense.shift"][1] > 900.0  # it has moved
     assert max(n_rounds[1:]) == 3
+
+
+@pytest.mark.parametrize("value", [0.1, 1e9 + 0.1, -3.7e-5])
+def test_a_column_that_does_not_vary_says_nothing_however_many_rows_there_are(value):
+    rng = np.random.default_rng(3)
+    batches = []
+    for number in range(4):
+        X = rng.normal(size=(20_000, 3))
+        X[:, 1] = value  # their sum has lost digits
+        X[:, 2] = 0.0 if number else rng.random(20_000) < 0.01
+        batches.append((X, (X[:, 0] > 0).astype(int), None))
+    one, _, _ = both(batches, 3, rng)
+    assert one.importances_[1] == 0.0
+    assert not one.saved()[1]["dense.narrow"].any()

@@ -50,6 +50,7 @@ _AGE = 2.0  # a column can move only after so many times its patience
 _LONGEST = 12_800.0  # patience
 _NARROW = 0.2**2  # the share of the variance below which a batch is narrow
 _AT_MOST = 20.0  # rows of one batch that count as narrow: it takes ten batches
+_EPSILON = float(np.finfo(np.float64).eps)
 _LOST = 1e-13  # of a sum of squares: variances below this have lost their digits
 _BLOCK = 8192  # columns at a time, whose sums stay in the fastest memory
 CLIP = 5.0
@@ -64,9 +65,12 @@ def gain_of(variance: float, mean: float) -> float:
 
 @compiled
 def own_moments(X: Dense, weight: Floats, lo: int, hi: int, own: Floats) -> None:
-    """Weight, mean and sum of squares about it of some columns: the rows of ``own``."""
+    """Weight, mean, squares about it, and the rest: what is left of the sum about it, of columns.
+
+    A mean of many rows has lost digits, so the rest is not quite 0.
+    """
     own[:] = 0.0
-    count, mean, square = own[0], own[1], own[2]
+    count, mean, square, rest = own[0], own[1], own[2], own[3]
     for b in range(X.shape[0]):
         for j in range(lo, hi):
             there = X[b, j] == X[b, j]
@@ -78,16 +82,22 @@ def own_moments(X: Dense, weight: Floats, lo: int, hi: int, own: Floats) -> None
         for j in range(lo, hi):
             t = X[b, j] - mean[j - lo]
             square[j - lo] += weight[b] * t * t if t == t else 0.0
+            rest[j - lo] += weight[b] * t if t == t else 0.0
 
 
 @compiled
 def _own_scale(X: Dense, weight: Floats, lo: int, hi: int, mean: Floats, gain: Floats) -> None:
     """The batch's own mean and gain of some columns, in two passes."""
-    own = np.empty((3, hi - lo))
+    own = np.empty((4, hi - lo))
     own_moments(X, weight, lo, hi, own)
     for j in range(lo, hi):
         n, mean[j] = own[0, j - lo], own[1, j - lo]
-        gain[j] = gain_of(own[2, j - lo] / n, mean[j]) if n > 0.0 else 0.0
+        square, rest = own[2, j - lo], own[3, j - lo]
+        more = rest / n if n > 0.0 else 0.0
+        # In a column that does not vary, the rest is all that there is.
+        varies = n > 0.0 and gain_of((square - rest * more) / n, mean[j]) > 0.0
+        gain[j] = gain_of(square / n, mean[j]) if varies else 0.0
+        mean[j] += 0.0 if varies else more
 
 
 @compiled
@@ -362,7 +372,8 @@ def learn(
         # Has the column hardly varied, and about the same value as before?
         per_row = 1.0 / w if w > 0.0 else 0.0
         mean, own = shift[j] + p * per_row, q - p * p * per_row
-        varied = own > _LOST * q and before > 0.0  # else it was constant in this batch
+        lost = max(_LOST, 2.0 * _EPSILON * w)  # sums of many rows lose more
+        varied = own > lost * q and before > 0.0  # else it was constant in this batch
         is_narrow = own * before < _NARROW * spread[j] * w
         away = mean - settled[j]
         starts = narrow[j] == 0.0 or away * away * w > own

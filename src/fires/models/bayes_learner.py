@@ -320,13 +320,8 @@ class BayesLearner:
         if self.sparse is None:
             rows: Floats = Z if self.leading.holds_all else Z[:, columns]
             return rows
-        rows = np.zeros((len(Z.full), len(columns)))
-        place, leads = _places(columns, Z.columns)
-        rows[:, place[leads]] = Z.full[:, leads]
-        place, leads = _places(columns, Z.indices)
-        row = np.repeat(np.arange(len(rows)), np.diff(Z.indptr))
-        rows[row[leads], place[leads]] = Z.data[leads]
-        return rows
+        leading: Floats = Z.some(columns)
+        return leading
 
     # --- a batch in several shards ----------------------------------------------------------
 
@@ -350,17 +345,50 @@ class BayesLearner:
 
         return rounds(self, target, sparse=sparse)
 
-    def end_rounds(self, sums: Floats | None) -> None:
+    def coefficients(self) -> tuple[Floats, Floats]:
+        """Means and variances of all coefficients, forgetting included.
+
+        Returns
+        -------
+        theta, var : ndarray (n_parameter_rows, n_features + 1)
+            Those of the intercept come last.
+        """
+        own = self.own_mu if self.sparse is None else self.own_mu * self.sparse[0]
+        return (
+            np.column_stack([self._means(), own]),
+            np.column_stack([self._variances(), self.own_var]),
+        )
+
+    def renew(self, theta: Floats, var: Floats, weight: float) -> None:
+        """Take another belief: see :meth:`coefficients`.
+
+        Parameters
+        ----------
+        theta, var : ndarray (n_parameter_rows, n_features + 1)
+            Means and variances; those of the intercept come last.
+        weight : float
+            The weight of the rows that it comes from.
+        """
+        self.mu, self.var = theta[:, :-1].copy(), var[:, :-1].copy()
+        if self.fit_intercept:
+            self.own_mu, self.own_var = theta[:, -1].copy(), var[:, -1].copy()
+        if self.sparse is not None:
+            now = self.sparse[1] + weight
+            self.sparse = np.ones(self.n_rows), now, np.full(self.mu.shape, now)
+
+    def end_rounds(self, sums: Floats | None, touched: Any) -> None:
         """Do what comes after the belief has moved, as :meth:`step` does.
 
         Parameters
         ----------
         sums : ndarray (n_parameter_rows,) or None
             The greatest sums of the alarm within the batch; None if nothing was watched.
+        touched : ndarray of int or None
+            The columns that the batch has moved; None for all.
         """
         self._find_unclear()
         self._said, self.strengths = np.empty((self.n_rows, 4, 0)), []
-        self.touched = None
+        self.touched = touched
         if sums is not None:
             self._raise_alarms(sums)
 
@@ -598,12 +626,6 @@ class BayesLearner:
             self.sparse = found.unit, found.now, found.seen_at
             self.mixed = Mixed(self.n_features)
             self.mixed.restore(part_of("mixed", arrays))
-
-
-def _places(columns: Any, wanted: Any) -> tuple[Any, Any]:
-    """Where each wanted column is among sorted columns, and whether it is there."""
-    place = np.searchsorted(columns, wanted).clip(max=len(columns) - 1)
-    return place, columns[place] == wanted
 
 
 def _pick(rows: Floats, leader: npt.NDArray[np.intp] | None) -> Floats:

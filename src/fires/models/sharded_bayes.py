@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
 from fires.core.batch import CheckedBatch
@@ -56,6 +57,7 @@ from fires.models.sharded_gradient import (
     scaled_block,
     weight_of,
 )
+from fires.models.sharded_sparse import MixedPlan, MixedScale, sparse_rows
 from fires.models.target import ClassTarget, ScoredTarget
 from fires.scaling.dense import MinMax
 from fires.scaling.normal_scores import KEPT
@@ -91,22 +93,27 @@ def rounds(learner: BayesLearner, target: ShardTarget, *, sparse: bool = False) 
     -------
     generator of Task
     """
-    if sparse or learner.sparse is not None:
+    if sparse and learner.sparse is None:
         raise InputError(
-            "the Bayesian update cannot learn from sparse rows in shards",
-            hint="use dense rows, or update='gradient'.",
+            "these rows are sparse, and those learnt from so far were dense",
+            hint="make them dense, or begin anew.",
         )
-    driver = _Driver(learner, target)
+    if learner.sparse is not None and learner.scale == "minmax":
+        raise InputError(
+            "the Bayesian update cannot bring sparse rows in shards to [0, 1]",
+            hint="use scale='standard' or None, or update='gradient'.",
+        )
+    driver = _Driver(learner, target) if learner.sparse is None else _SparseDriver(learner, target)
     opening = driver.opening()
     if opening is not None:
         driver.begin((yield opening))
-    looked = yield driver.look()
+    looked = driver.gathered((yield driver.look()))
     doubts = driver.doubts(looked)
     if doubts is not None and not driver.settle(looked, doubts, (yield doubts)):
-        looked = yield driver.look()
+        looked = driver.gathered((yield driver.look()))
     climb = _Climb(driver, looked)
     while not climb.is_over:
-        climb.take((yield climb.task()))
+        climb.take(driver.gathered((yield climb.task())))
     driver.learn(looked, climb)
 
 
@@ -134,11 +141,13 @@ class _Watch(NamedTuple):
 class _Tail:
     """The task of a first batch of numbers: their last ones, too, by which they become scores."""
 
-    task: Task
+    task: Task | None
     target: ShardTarget
 
     def __call__(self, shard: CheckedBatch) -> Sums:
-        return self.task(shard) | _tail(self.target(shard), weight_of(shard))
+        return ({} if self.task is None else self.task(shard)) | _tail(
+            self.target(shard), weight_of(shard)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,9 +169,15 @@ class _Sums:
         rows = self.learner_target.look(y, weight)[0]
         already = shard.scale is not None and shard.scale == self.scale
         plan = None if already else self.x_plan
+        sparse = isinstance(plan, MixedPlan) or sp.issparse(shard.X)
         shown = plan.empty_shown() if isinstance(plan, ScalePlan) else np.zeros(0)
+        of_scale: Sums = {}
+        blocks = _blocks(plan, shard, weight, shown)
+        if sparse:
+            whole, of_scale = sparse_rows(plan, shard, weight)
+            blocks = iter([(slice(None), whole)])
         parts, log_p = [], []
-        for block, Z in _blocks(plan, shard, weight, shown):
+        for block, Z in blocks:
             now = Z, np.ascontiguousarray(rows[:, block]), weight[block]
             parts.append(_of_point(self.family, self.point, *now))
             if self.watch is not None:
@@ -173,9 +188,9 @@ class _Sums:
             sums |= _of_watch(np.concatenate(log_p, axis=1), level, weight, self.watch.usual)
         if not self.is_look:
             return sums
-        sums |= self._of_target(y, weight)
+        sums |= self._of_target(y, weight) | of_scale
         if isinstance(plan, ScalePlan):
-            return sums | show(shown, "x")
+            return sums | show(plan, shown, shard.X, "x")
         return sums | (range_sums(plan, shard, weight) if isinstance(plan, MinMax) else {})
 
     def _of_target(self, y: npt.NDArray[Any], weight: Floats) -> Sums:
@@ -187,7 +202,7 @@ class _Sums:
         if self.y_plan is not None:
             scaled, shown = np.empty((len(y), 1)), self.y_plan.empty_shown()
             self.y_plan.rescale(y[:, None], weight, scaled, shown)
-            sums |= show(shown, "y")
+            sums |= show(self.y_plan, shown, y[:, None], "y")
         return sums
 
 
@@ -204,18 +219,39 @@ def _blocks(
     out = np.empty((min(n_block, shard.n_rows), shard.X.shape[1]))
     for start in range(0, shard.n_rows, n_block):
         block = slice(start, start + n_block)
-        yield block, scaled_block(plan, shard, block, weight[block], out, shown)
+        yield block, _DenseRows(scaled_block(plan, shard, block, weight[block], out, shown))
 
 
-def _predicted(point: _Point, Z: Floats) -> tuple[Floats, Floats]:
+class _DenseRows(NamedTuple):
+    """Scaled rows; :class:`fires.models.sharded_sparse.SparseRows` has the same methods."""
+
+    Z: Any
+
+    def project(self, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
+        a, v = np.empty((2, len(mu), len(self.Z)))
+        dense.project_rows(self.Z, mu, var, np.zeros(self.Z.shape[1]), a, v)
+        return a, v
+
+    def sums(self, c: Floats, d: Floats) -> Sums:
+        p, q = np.empty((2, len(c), self.Z.shape[1]))
+        dense.accumulate_rows(self.Z, c, d, np.zeros(self.Z.shape[1]), p, q)
+        return {
+            "slope": np.column_stack([p, c.sum(axis=1)]),
+            "bend": np.column_stack([q, d.sum(axis=1)]),
+        }
+
+    def leading(self, columns: Columns) -> Floats:
+        return np.ascontiguousarray(self.Z[:, columns])
+
+
+def _predicted(point: _Point, Z: Any) -> tuple[Floats, Floats]:
     """Mean and variance of the predictions of a point."""
-    a, v = np.empty((2, len(point.theta), len(Z)))
     mu, var = np.ascontiguousarray(point.theta[:, :-1]), np.ascontiguousarray(point.var[:, :-1])
-    dense.project_rows(Z, mu, var, np.zeros(Z.shape[1]), a, v)
+    a, v = Z.project(mu, var)
     return a + point.theta[:, -1:], v + point.var[:, -1:]
 
 
-def _of_point(family: Family, point: _Point, Z: Floats, y: Floats, weight: Floats) -> Sums:
+def _of_point(family: Family, point: _Point, Z: Any, y: Floats, weight: Floats) -> Sums:
     """What some rows say at a point."""
     a, v = _predicted(point, Z)
     y, noisy = y[point.rows], family.noise > 0.0
@@ -224,16 +260,10 @@ def _of_point(family: Family, point: _Point, Z: Floats, y: Floats, weight: Float
     log_z, slope, bend = _moments_of(family)(a, reach, y)
     tau = bend if noisy else bend / np.maximum(1.0 - v * bend, LEAST)
     c, d = weight * slope, weight * tau
-    p, q = np.empty((2, len(a), Z.shape[1]))
-    dense.accumulate_rows(Z, c, d, np.zeros(Z.shape[1]), p, q)
-    sums: Sums = {
-        "fit": (weight * log_z).sum(axis=1),
-        "slope": np.column_stack([p, c.sum(axis=1)]),
-        "bend": np.column_stack([q, d.sum(axis=1)]),
-    }
+    sums: Sums = {"fit": (weight * log_z).sum(axis=1)} | Z.sums(c, d)
     if point.columns is None:
         return sums
-    leading = np.ascontiguousarray(Z[:, point.columns])
+    leading = Z.leading(point.columns)
     # What a row says of the leading columns, all others being where they are at this point.
     value = point.theta[:, point.columns] @ leading.T + point.theta[:, -1:] + slope / bend
     size = len(point.columns) + 1
@@ -247,7 +277,7 @@ def _of_point(family: Family, point: _Point, Z: Floats, y: Floats, weight: Float
     return sums
 
 
-def _log_p(family: Family, point: _Point, Z: Floats, y: Floats, weight: Floats) -> Floats:
+def _log_p(family: Family, point: _Point, Z: Any, y: Floats, weight: Floats) -> Floats:
     """The log likelihood of some rows by a belief."""
     a, v = _predicted(point, Z)
     log_p: Floats = _moments_of(family)(a, v + point.noise[:, None], y)[0]
@@ -305,26 +335,31 @@ class _Driver(DenseDriver):
         super().__init__(learner, target, Rates(0.0, 0.0))  # type: ignore[arg-type]
         self.bayes = learner
         self.is_fresh = not learner.evidence_rows.any()
-        own = learner.own_mu
+        theta, var = learner.coefficients()
         if self.levelled and learner.fit_intercept and not learner.evidence_rows[0]:
-            own = self.level
+            theta[:, -1] = self.level
         facts = learner.facts
         noise = facts[:, NOISE] / facts[:, NOISE_ROWS] if learner.family.noise else facts[:, NOISE]
         self.before = _Point(
             np.arange(learner.n_rows),
-            np.column_stack([learner.mu, own]),
-            np.column_stack([learner.var, learner.own_var]),
+            theta,
+            var,
             noise,
             None,
         )
         self.learner_target = copy.copy(learner.target)
+
+    touched: Columns | None = None  # the columns that the batch has moved; None for all
+
+    def gathered(self, sums: Sums) -> Sums:
+        """The sums, with slope and bend of all columns."""
+        return sums
 
     def opening(self) -> Task | None:
         """The task of the first batch, if this is one."""
         task, numbers = super().opening(), self.learner_target
         if not isinstance(numbers, ScoredTarget) or numbers.scores is None or numbers.scores.ready:
             return task
-        assert task is not None  # its columns have no scale yet
         return _Tail(task, self.target)
 
     def begin(self, sums: Sums) -> None:
@@ -375,9 +410,7 @@ class _Driver(DenseDriver):
         if not all(np.isfinite(part).all() for part in belief):
             raise ValueError(_OVERFLOW)
         theta, var, facts, information, pull = belief
-        learner.mu, learner.var = theta[:, :-1].copy(), var[:, :-1].copy()
-        if learner.fit_intercept:
-            learner.own_mu, learner.own_var = theta[:, -1].copy(), var[:, -1].copy()
+        learner.renew(theta, var, total)
         learner.facts = facts
         learner.evidence_rows = learner.evidence_rows + total
         self.learn_scale(looked, total)
@@ -386,7 +419,54 @@ class _Driver(DenseDriver):
         self.learn_target(looked, total)
         learner.leading = climb.leading
         learner.leading.add_sums(information, pull, climb.kept)
-        learner.end_rounds(climb.greatest())
+        learner.end_rounds(climb.greatest(), self.touched)
+
+
+class _SparseDriver(_Driver):
+    """The same for sparse rows, whose sums are about the columns that they touch."""
+
+    def __init__(self, learner: BayesLearner, target: ShardTarget) -> None:
+        super().__init__(learner, target)
+        self.mixed = MixedScale(learner.mixed, is_used=learner.scale is not None)
+        self.x = self.mixed.full()
+
+    def opening(self) -> Task | None:
+        """The task of the first batch, if this is one."""
+        task = super().opening()
+        return self.mixed.opening(task)
+
+    def _first_scale(self) -> Any:
+        return None  # the opening of the sparse scale asks for it
+
+    def _begin_scale(self, sums: Sums) -> None:
+        self.mixed.begin(sums)
+        self.x = self.mixed.full()
+
+    @property
+    def x_plan(self) -> Any:
+        """How shards scale their rows."""
+        return self.mixed.plan(self.x)
+
+    def doubts(self, sums: Sums) -> Any:
+        """What to ask, if columns may have moved."""
+        return self.mixed.doubts(super().doubts(sums))
+
+    def learn_scale(self, sums: Sums, total: float) -> None:
+        """Learn the scale of the columns."""
+        super().learn_scale(sums, total)
+        self.mixed.learn(sums)
+        self.bayes.mixed = self.mixed.mixed
+
+    def gathered(self, sums: Sums) -> Sums:
+        """The sums, with slope and bend of all columns."""
+        n_lines = len(sums["own slope"])
+        columns, place = np.unique(sums["list columns"], return_inverse=True)
+        parts = np.zeros((2 * n_lines, self.bayes.n_features + 1))
+        for line, values in zip(parts, sums["list parts"].T, strict=True):
+            line[columns] = np.bincount(place, values, len(columns))
+        parts[:, -1] = np.concatenate([sums["own slope"], sums["own bend"]])
+        self.touched = columns
+        return sums | {"slope": parts[:n_lines], "bend": parts[n_lines:]}
 
 
 class _Climb:
@@ -480,8 +560,9 @@ class _Climb:
             return
         after = copy.copy(learner)
         after.mu = np.array([search.trial[:-1] for search in self.searches])
-        after.var, after._unclear = self.point.var[:, :-1], None
-        leading.follow(after.scores(), learner.mu, learner.var, learner.prior)
+        after.var, after.sparse, after._unclear = self.point.var[:, :-1], None, None
+        before = self.driver.before
+        leading.follow(after.scores(), before.theta[:, :-1], before.var[:, :-1], learner.prior)
 
     def belief(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Coefficients, variances and facts after the batch; the sums of the leading columns."""

@@ -6,13 +6,13 @@ It takes **one round** per batch, and more only where something has to be known 
 
 =================================================  =============================================
 the first batch                                    one round more, for its own scale and shares
-a column has entries beyond 1.5 times its reach    one round more, for the sampled rows
-and it has moved indeed                            one round more, to add up by the new scale
+sampled entries are beyond 1.5 times the reach     one round more, for the sampled rows
+and a column has moved indeed                      one round more, to add up by the new scale
 the batch is a surprise that raises an alarm       one round more, after forgetting
 =================================================  =============================================
 
 Of dense rows, a shard returns ``2 R + 5`` numbers per feature, with R rows of parameters; of sparse
-rows, ``3 R + 5`` at most, and only for the columns that its entries touch.
+rows ``2 R + 3``, and only for the columns that its entries touch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fires.core.sharding import Rounds, ShardTarget, Sums, Task
 from fires.kernels import dense, project, read_only
 from fires.kernels.scaled import rescale
 from fires.models.base import Rates
-from fires.models.linear_learner import BatchFacts, LinearLearner
+from fires.models.linear_learner import BatchFacts, Gaps, LinearLearner
 from fires.models.target import ClassTarget, counts, log_mean, signed
 from fires.scaling.dense import MinMax, Standard
 from fires.scaling.scaler import refuse_overflow
@@ -108,7 +108,12 @@ class _Opening:
             return sums | (
                 {} if shard.scale == "minmax" else range_sums(self.x_scale, shard, weight)
             )
-        return sums if self.x_scale is None else sums | _column_sums(_touched(shard, weight))
+        if self.x_scale is None:
+            return sums
+        touched = _touched(shard, weight)
+        p, q = touched.accumulate(weight[None, :], weight[None, :])
+        gaps = touched.gaps()[1], np.zeros((0, 0))
+        return sums | _column_sums(touched, p, q, gaps, self.x_scale.kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +139,7 @@ class _StepTask:
             scaled, shown = np.empty((shard.n_rows, 1)), self.y_plan.empty_shown()
             self.y_plan.rescale(y[:, None], weight, scaled, shown)
             rows = scaled.T if kind == "numbers" else rows
-            sums |= show(shown, "y")
+            sums |= show(self.y_plan, shown, y[:, None], "y")
         is_weighted = shard.weight is not None
         return BatchFacts(weight, is_weighted, 0.0, rows, self.level), sums
 
@@ -176,12 +181,12 @@ class _DenseSums(_StepTask):
         if self.watched:
             sums["surprise"] = surprise
         if isinstance(plan, ScalePlan):
-            return sums | show(shown, "x")
+            return sums | show(plan, shown, shard.X, "x")
         return sums | (range_sums(plan, shard, weight) if isinstance(plan, MinMax) else {})
 
 
 @dataclass(frozen=True, eq=False)
-class _Doubts:
+class Doubts:
     """Sampled rows, and own mean and spread, of the columns that may have moved."""
 
     target: ShardTarget
@@ -189,6 +194,7 @@ class _Doubts:
     columns: dict[str, npt.NDArray[np.intp]]
 
     def __call__(self, shard: CheckedBatch) -> Sums:
+        """See :class:`fires.core.sharding.Task`."""
         weight, y = weight_of(shard), self.target(shard)
         found: Sums = {}
         for what, columns in self.columns.items():
@@ -204,29 +210,23 @@ class _SparseSums(_StepTask):
     """The sums over sparse rows that a step is taken by, for the columns that they touch."""
 
     scale: _SparseUnit
-    learns_scale: bool
+    n_sums: int  # rows of parameters, and one more if the scale learns
 
     def __call__(self, shard: CheckedBatch) -> Sums:
         rows, sums = self._read(shard)
         learner, touched = self.learner, _touched(shard, rows.weight)
         with np.errstate(all="ignore"):  # overflow is found before anything is changed
             terms = learner.sparse_terms(touched.columns, self.scale, first=False)
-            n = learner.n_rows
-            (c, d), of_columns, gaps = learner.sparse_sums(touched, terms, rows, self.rates, n)
-        missed = np.zeros_like(of_columns[0])
-        for row, slopes in zip(missed, gaps[1], strict=True):
-            np.add.at(row, gaps[0], slopes)
-        sums["own"] = np.stack([c.sum(axis=1), d.sum(axis=1)])
-        sums["list step"] = np.concatenate([*of_columns, missed]).T
-        if self.learns_scale:
-            return sums | _column_sums(touched)
-        return sums | {"list columns": touched.columns}
+            pulls, (p, q), gaps = learner.sparse_sums(touched, terms, rows, self.rates, self.n_sums)
+        sums["own"] = np.stack([one[: learner.n_rows].sum(axis=1) for one in pulls])
+        return sums | _column_sums(touched, p, q, gaps, self.scale.kind)
 
 
 @dataclass(frozen=True, eq=False)
 class _SparseUnit:
     """What shards need of a scale of sparse rows; with the methods of such a scale."""
 
+    kind: str | None
     pace: float
     gains: Floats
     pulls: Floats
@@ -339,17 +339,21 @@ def _touched(shard: CheckedBatch, weight: Floats) -> Touched:
     return Touched(X, weight, shard.n_missing > 0, np.zeros(X.shape[1], dtype=np.int32))
 
 
-def _column_sums(touched: Touched) -> Sums:
-    """What a shard adds to the scale of the columns that it touches."""
-    weight = touched.weight[None, :]
-    p, q = touched.accumulate(weight, weight)
-    absent = touched.absent() if touched.missing else np.zeros(len(touched.columns))
-    low, high = touched.extreme(np.minimum), touched.extreme(np.maximum)
-    return {
-        "list columns": touched.columns,
-        "list scale": np.stack([p[0], q[0], absent, low, high], axis=1),
-        "max missing": np.array(touched.missing),
-    }
+def _column_sums(touched: Touched, p: Floats, q: Floats, gaps: Gaps, kind: str | None) -> Sums:
+    """What a shard says of the columns that it touches: a list for each row of sums."""
+    sums: Sums = {"list columns": touched.columns}
+    sums |= {f"list p {row}": values for row, values in enumerate(p)}
+    sums |= {f"list q {row}": values for row, values in enumerate(q)}
+    if kind == "minmax":
+        sums["list low"] = touched.extreme(np.minimum)
+        sums["list high"] = touched.extreme(np.maximum)
+    if touched.missing:
+        here, at = np.unique(gaps[0], return_inverse=True)
+        sums["list gaps"] = touched.columns[here]
+        sums["list absent"] = touched.absent()[here]
+        for row, slopes in enumerate(gaps[1]):
+            sums[f"list gap {row}"] = np.bincount(at, slopes, len(here))
+    return sums
 
 
 # --- what the driver does -------------------------------------------------------------------
@@ -391,14 +395,14 @@ class _Driver:
             self.level = self.learner.target.level_of(sums["class weight"].tolist())
         self._begin_scale(sums)
 
-    def doubts(self, sums: Sums) -> _Doubts | None:
+    def doubts(self, sums: Sums) -> Doubts | None:
         """What to ask, if columns may have moved."""
         columns = {one.what: one.doubtful(sums) for one in self._standards()}
         if not any(map(len, columns.values())):
             return None
-        return _Doubts(self.target, SampledRows(sums["list mark"]), columns)
+        return Doubts(self.target, SampledRows(sums["list mark"]), columns)
 
-    def settle(self, sums: Sums, asked: _Doubts, found: Sums) -> bool:
+    def settle(self, sums: Sums, asked: Doubts, found: Sums) -> bool:
         """Whether the sums are good as they are, now that it is known which columns have moved."""
         settled = [
             one.settle(sums, asked.columns[one.what], asked.rows, found)
@@ -536,61 +540,67 @@ class _Sparse(_Driver):
         step[0].pulled, step[0].pull_squares = self.pulled
         everything = np.arange(self.learner.n_features)
         gains, pulls = self.half.gain(everything), self.half.pull(everything)
+        unit = _SparseUnit(self.half.kind, self.half.pace, gains, pulls)
         learns = not self.first and self.half.kind is not None
-        return _SparseSums(*step, _SparseUnit(self.half.pace, gains, pulls), learns)
+        return _SparseSums(*step, unit, self.learner.n_rows + learns)
 
     def _finish(self, sums: Sums, total: float) -> None:
         learner, merged, n = self.learner, _Merged(sums), self.learner.n_rows
-        step, own = merged.added(sums["list step"]), sums["own"]
-        p, q, missed = step[:n], step[n : 2 * n], step[2 * n :]
-        if self.half.kind == "standard" and not self.first:
-            # As in one process, the sums of the scale are checked with the others.
-            more_p, more_q = merged.accumulate(merged.weight, merged.weight)
-            p, q = np.concatenate([p, more_p]), np.concatenate([q, more_q])
+        # As in one process: where rows are standardised, the sums of the scale are checked, too.
+        n_sums = n + (self.half.kind == "standard" and not self.first)
         terms = learner.sparse_terms(merged.columns, self.half, first=False)
         terms = terms._replace(pulled=self.pulled[0], pull_squares=self.pulled[1])
+        own = sums["own"]
         pulls = own[0][:, None].copy(), own[1][:, None].copy()
-        gaps = np.arange(len(merged.columns)), missed
+        step, half, first = merged.sums(n_sums), self.half, self.first
         with np.errstate(all="ignore"):
             learner.take_sparse(
-                merged, self.half, self.first, terms, pulls, (p, q), gaps, self.rates
+                merged, half, first, terms, pulls, step, merged.missed(n), self.rates
             )
 
 
 class _Merged(Touched):
-    """The columns that all shards touch together; with what a scale asks of :class:`Touched`."""
+    """The columns that all shards touch together; with what a step and a scale ask of them."""
 
     def __init__(self, sums: Sums) -> None:
         self.columns, self._at = np.unique(sums["list columns"], return_inverse=True)
         self.total = float(sums["batch weight"])
-        self.missing = bool(sums.get("max missing", False))
+        self.missing = "list gaps" in sums
         self.weight = np.zeros(0)
-        self._scale = sums.get("list scale")
+        self._sums = sums
 
-    def added(self, values: Floats) -> Floats:
-        """Values of the columns of each shard, added up: one row for each of their columns."""
-        sums = np.empty((values.shape[1], len(self.columns)))
-        for row, parts in zip(sums, values.T, strict=True):
-            row[:] = np.bincount(self._at, parts, len(self.columns))
-        return sums
+    def sums(self, n: int) -> tuple[Floats, Floats]:
+        """The first n rows of sums."""
+        p, q = np.empty((2, n, len(self.columns)))
+        for row in range(n):
+            p[row] = np.bincount(self._at, self._sums[f"list p {row}"], len(self.columns))
+            q[row] = np.bincount(self._at, self._sums[f"list q {row}"], len(self.columns))
+        return p, q
+
+    def missed(self, n: int) -> Gaps:
+        """The columns of missing entries, and the sums of the slopes of their rows."""
+        if not self.missing:
+            return np.zeros(0, dtype=np.intp), np.zeros((n, 0))
+        slopes = [self._sums[f"list gap {row}"] for row in range(n)]
+        return self._gaps(), np.array(slopes)
+
+    def _gaps(self) -> npt.NDArray[np.intp]:
+        return np.searchsorted(self.columns, self._sums["list gaps"])
 
     def accumulate(self, c: Floats, d: Floats) -> tuple[Floats, Floats]:
-        """The weighted sums of the columns, and of their squares."""
-        assert self._scale is not None
-        p, q = self.added(self._scale[:, :2])
-        return p[None], q[None]
+        """The weighted sums of the columns, and of their squares: the last row of all."""
+        p, q = self.sums(sum(name.startswith("list p ") for name in self._sums))
+        return p[-1:], q[-1:]
 
     def absent(self) -> Floats:
         """The weight of the missing entries of each column."""
-        assert self._scale is not None
-        absent: Floats = self.added(self._scale[:, 2:3])[0]
-        return absent
+        absent = np.bincount(self._gaps(), self._sums["list absent"], len(self.columns))
+        return absent.astype(np.float64)
 
     def extreme(self, pick: np.ufunc) -> Floats:
         """The smallest or greatest entry of each column, or 0."""
-        assert self._scale is not None
         extreme = np.zeros(len(self.columns))
-        pick.at(extreme, self._at, self._scale[:, 3 if pick is np.minimum else 4])
+        pick.at(extreme, self._at, self._sums["list low" if pick is np.minimum else "list high"])
         return extreme
 
 

@@ -37,6 +37,26 @@ class MixedRows(NamedTuple):
     indices: npt.NDArray[Any]
     indptr: npt.NDArray[Any]
 
+    def some(self, columns: Columns) -> Floats:
+        """Some columns as a dense array.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which columns, ascending.
+
+        Returns
+        -------
+        ndarray (n_rows, n_columns)
+        """
+        rows = np.zeros((len(self.full), len(columns)))
+        place, asked = _places(columns, self.columns)
+        rows[:, place[asked]] = self.full[:, asked]
+        place, asked = _places(columns, self.indices)
+        row = np.repeat(np.arange(len(rows)), np.diff(self.indptr))
+        rows[row[asked], place[asked]] = self.data[asked]
+        return rows
+
 
 class Mixed:
     """Scale sparse rows, the full columns as dense ones.
@@ -89,22 +109,34 @@ class Mixed:
             Call it to learn from the batch.
         """
         batch = Touched(X, weight, missing, self._slot)
-        shown = self._show(batch, X, weight)
+        shown = self.show(batch, X, weight)
         if not np.isfinite(shown[1]).all():
             raise ValueError("X holds values so large that sums overflow; rescale them.")
         if not self.ready:
-            self._learn(batch, shown)
-            return self._rows(X, weight)[0], _nothing
-        rows, learn_full = self._rows(X, weight)
+            self.learn(batch, shown)
+            return self.rows(X, weight)[0], _nothing
+        rows, learn_full = self.rows(X, weight)
 
         def learn() -> None:
             learn_full()
-            self._learn(batch, shown)
+            self.learn(batch, shown)
 
         return rows, learn
 
-    def _show(self, batch: Touched, X: Any, weight: Floats) -> Floats:
-        """Sums, sums of squares, weights of all entries and of missing ones, by touched column."""
+    def show(self, batch: Touched, X: Any, weight: Floats) -> Floats:
+        """Sums, sums of squares, weights of all entries and of missing ones, by touched column.
+
+        Parameters
+        ----------
+        batch : Touched
+            The rows, reduced to the columns that they touch.
+        X, weight
+            As in :meth:`scaled`.
+
+        Returns
+        -------
+        ndarray (4, n_touched)
+        """
         one = weight[None, :]
         with np.errstate(over="ignore"):
             p, q = batch.accumulate(one, one)
@@ -112,7 +144,20 @@ class Mixed:
         absent = batch.absent() if batch.missing else np.zeros(len(p[0]))
         return np.array([p[0], q[0], entries, absent])
 
-    def _rows(self, X: Any, weight: Floats) -> tuple[MixedRows, Callable[[], None]]:
+    def rows(self, X: Any, weight: Floats) -> tuple[MixedRows, Callable[[], Any]]:
+        """Rows on the scale that is known.
+
+        Parameters
+        ----------
+        X, weight
+            As in :meth:`scaled`.
+
+        Returns
+        -------
+        rows : MixedRows
+        learn : callable
+            What the scale of the full columns gave besides their rows.
+        """
         place = self._place[X.indices]
         is_full = place >= 0
         block = np.zeros((X.shape[0], len(self.columns)))
@@ -144,7 +189,16 @@ class Mixed:
         gain: Floats = np.where(seen, 1.0 / np.sqrt(np.where(seen, variance, 1.0)), 0.0)
         return gain
 
-    def _learn(self, batch: Touched, shown: Floats) -> None:
+    def learn(self, batch: Touched, shown: Floats) -> None:
+        """Learn from what a batch has shown; the full columns learn for themselves.
+
+        Parameters
+        ----------
+        batch : Touched
+            Its columns and its weight.
+        shown : ndarray (4, n_touched)
+            What :meth:`show` gave.
+        """
         columns = batch.columns
         self.count += batch.total
         self.sums[columns] += shown[0]
@@ -211,3 +265,9 @@ class Mixed:
 
 def _nothing() -> None:
     """The first batch has been learnt already."""
+
+
+def _places(columns: Any, wanted: Any) -> tuple[Any, Any]:
+    """Where each wanted column is among sorted columns, and whether it is there."""
+    place = np.searchsorted(columns, wanted).clip(max=len(columns) - 1)
+    return place, columns[place] == wanted

@@ -3,9 +3,10 @@
 :class:`fires.scaling.dense.Standard` plans a batch from a look at all of it: which columns have
 moved, and with that origin, gain and limit of each. Then it only adds. Here the plan is made
 without the rows: no column has moved. That is right unless a column shows entries beyond 1.5 times
-its reach, or has been narrow for too long. Where that is so, and only for these columns, another
-round asks for the sampled rows and the batch's own mean and spread. If a column has moved indeed,
-the batch is added up again with the new plan.
+its reach, or has been narrow for too long. Shards tell where such entries are, as long as they are
+few. If there are some in the sampled rows, another round asks for these rows and for the batch's
+own mean and spread, of these columns only. If a column has moved indeed, the batch is added up
+again with the new plan.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from fires.kernels.running import (
 from fires.scaling.dense import Standard
 
 _OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
+_TOO_MANY = -1
 Columns = npt.NDArray[np.intp]
 
 
@@ -218,13 +220,18 @@ class ScalePlan:
         return not counted.any() and np.array_equal(self.beyond == MOVED, other.beyond == MOVED)
 
 
-def show(shown: Floats, what: str) -> Sums:
+def show(plan: ScalePlan, shown: Floats, X: Any, what: str) -> Sums:
     """What the rows of a shard have shown, in the form that adds up.
 
     Parameters
     ----------
+    plan : ScalePlan
+        How they were scaled.
     shown : ndarray
         What :meth:`ScalePlan.rescale` has filled.
+    X : ndarray (n_rows, n_columns)
+        The rows. Where entries are beyond 1.5 times the reach, it is also told where they are, if
+        they are few: mostly that shows that no column has moved.
     what : str
         Tells the columns of X and the target apart.
 
@@ -232,7 +239,19 @@ def show(shown: Floats, what: str) -> Sums:
     -------
     dict of str to ndarray
     """
-    return {f"{what} shown": shown[:FARTHEST], f"max {what} far": shown[FARTHEST]}
+    sums = {f"{what} shown": shown[:FARTHEST], f"max {what} far": shown[FARTHEST]}
+    edge = EDGE * plan.limit
+    columns = np.flatnonzero((shown[FARTHEST] > edge) | (shown[REFUSED] > 0.0))
+    n_found = 0
+    if len(columns):
+        n_found = _TOO_MANY
+        if len(columns) * len(X) <= max(X.size // 4, 1 << 12):
+            there, which = np.nonzero(np.abs(X[:, columns] - plan.origin[columns]) > edge[columns])
+            if len(there) <= 1 << 12:
+                n_found = len(there)
+                places = np.stack([there, columns[which]], axis=1)
+                sums[f"list {what} beyond"] = places
+    return sums | {f"list {what} n beyond": np.array([n_found])}
 
 
 def moments(X: Any, weight: Floats) -> Floats:
@@ -250,11 +269,13 @@ def moments(X: Any, weight: Floats) -> Floats:
     ndarray (1, 3, n_columns)
         A list of one, see :func:`fires.core.sharding.add_up`.
     """
-    own = np.empty((1, 3, X.shape[1]))
+    own = np.empty((4, X.shape[1]))
     rows = np.ascontiguousarray(X).view()
     rows.flags.writeable = False
-    own_moments(rows, weight, 0, X.shape[1], own[0])
-    return own
+    own_moments(rows, weight, 0, X.shape[1], own)
+    count, mean, square, rest = own
+    more = np.divide(rest, count, out=np.zeros_like(rest), where=count > 0.0)
+    return np.stack([count, mean + more, np.maximum(square - rest * more, 0.0)])[None]
 
 
 def _merged(own: Floats) -> tuple[Floats, Floats]:
@@ -323,6 +344,27 @@ class SampledRows:
             counts = weight[places, None] > 0.0
             found[f"list {what} sample {shard}"] = np.where(counts, X[places], np.nan)
         return found
+
+    def are_sampled(
+        self, places: npt.NDArray[np.intp], n_found: npt.NDArray[np.intp]
+    ) -> npt.NDArray[np.bool_]:
+        """Whether rows are among the sampled ones.
+
+        Parameters
+        ----------
+        places : ndarray of int
+            Rows, each counted from the first one of its shard; shard by shard.
+        n_found : ndarray of int (n_shards,)
+            How many of them each shard has.
+
+        Returns
+        -------
+        ndarray of bool
+        """
+        sizes = self.marks >> 32
+        starts = np.repeat(np.cumsum(sizes) - sizes, n_found)
+        sampled: npt.NDArray[np.bool_] = (starts + places) % sample_step(self.n_rows) == 0
+        return sampled
 
     def joined(self, sums: Sums, what: str) -> Floats:
         """The sampled rows of the whole batch, in order.
@@ -402,7 +444,16 @@ class ShardedStandard:
         """
         if self.plan is None or f"{self.what} shown" not in sums:
             return np.zeros(0, dtype=np.intp)
-        return self.plan.doubtful(self.plan.shown(sums, self.what), self.scale)
+        columns = self.plan.doubtful(self.plan.shown(sums, self.what), self.scale)
+        n_found = sums[f"list {self.what} n beyond"]
+        if not len(columns) or (n_found == _TOO_MANY).any():
+            return columns
+        # A column whose sampled entries are all within its reach has not moved.
+        places = sums.get(f"list {self.what} beyond", np.zeros((0, 2), dtype=np.intp))
+        sampled = SampledRows(sums["list mark"]).are_sampled(places[:, 0], n_found)
+        found = np.isin(columns, places[sampled, 1])
+        narrow = self.scale.narrow >= self.scale.patience
+        return columns[found | (self.plan.beyond[columns] > 0.0) | narrow[columns]]
 
     def settle(self, sums: Sums, columns: Columns, rows: SampledRows, found: Sums) -> bool:
         """Decide about the columns that may have moved.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import shutil
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -197,6 +198,8 @@ class SparkRun:
             return None
         self.n_rounds = batch.n_rounds
         self.n_left_out += batch.n_left_out
+        if not hasattr(self.selector, "model_"):  # all rows had weight 0
+            return None
         seconds = time.perf_counter() - began
         self._latencies.add(seconds)
         return self._record(batch.n_rows, seconds, n_alarms)
@@ -264,6 +267,8 @@ class SparkRun:
                     self._store.publish(folder.path)
         finally:
             folder.__exit__()
+            if self._store is not None:  # it is kept elsewhere
+                shutil.rmtree(folder.path, ignore_errors=True)
 
     def facts(self, reason: str | None = None) -> dict[str, Any]:
         """What is known of the run at its end, for ``run.json``.

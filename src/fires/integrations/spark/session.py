@@ -37,8 +37,9 @@ def spark_session(master: str = "local[*]", **settings: Any) -> Any:
     MissingExtra
         If pyspark is not installed.
     """
+    for library in ("pyspark", "pyarrow"):
+        require(library, "fires on Spark", extra="spark")
     sql = require("pyspark.sql", "fires on Spark", extra="spark")
-    require("pyarrow", "fires on Spark", extra="spark")
     running = sql.SparkSession.getActiveSession()
     if running is not None:
         return running

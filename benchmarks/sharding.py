@@ -1,0 +1,98 @@
+"""What shards cost: the sums of one shard against a step of one process, and several cores.
+
+First, on one core: the partial sums that a shard returns against the whole step of the learner on
+the same rows, in rows per second. They work on a few rows at a time, which stay in the cache, so
+they may well be faster than the step, which writes all scaled rows to memory first.
+
+Then, by the clock on the wall and so depending on what else the machine does: a batch by
+:class:`fires.Sharded` on one core and on two against the selector's own ``partial_fit``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.timing import Ratio, Row, show, shown, take_turns
+from fires import FIRES, Sharded
+from fires.core.batch import CheckedBatch
+from fires.core.sharding import Shards, ShardTarget
+from fires.models.base import Rates
+
+RATES, SHARE, ROUNDS = Rates(0.01, 0.01), 0.8, 12
+Batch = tuple[Any, Any]
+
+
+def batch(n_rows: int, n_features: int, model: str = "probit", density: float = 1.0) -> Batch:
+    rng = np.random.default_rng(0)
+    if density < 1.0:
+        X: Any = sp.random_array((n_rows, n_features), density=density, format="csr", rng=rng)
+        return X, rng.integers(0, 2, n_rows)
+    X = rng.standard_normal((n_rows, n_features))
+    score = X[:, 0] - X[:, 1] + 0.5 * rng.standard_normal(n_rows)
+    return X, score if model == "gaussian" else (score > 0.0).astype(int)
+
+
+def sums(n_rows: int, n_features: int, model: str, n_shards: int, density: float = 1.0) -> Row:
+    """The step on shards in this process, less the step itself, against one process."""
+    X, y = batch(n_rows, n_features, model, density)
+    learner: Any = FIRES(10, update="gradient", model=model).partial_fit(X, y)._learner_
+    whole = CheckedBatch(X, y)
+    shards = Shards.cut(whole, n_shards)
+    target = ShardTarget(None if model == "gaussian" else np.array([0, 1]), model)
+    things: dict[str, Callable[[int], object]] = {
+        "one process": lambda i: learner.step(whole, y, RATES),
+        "shards": lambda i: shards.evaluate(
+            next(learner.rounds(target, RATES, sparse=density < 1.0))
+        ),
+    }
+    one, many = take_turns(things, ROUNDS).values()
+    ratio = Ratio.of(one, many)
+    stored = f", {density:.1%} filled" if density < 1.0 else ""
+    size = f"{n_rows:,} x {n_features:,}{stored}, {n_shards} shards"
+    judged = n_rows == 20_000 and density == 1.0
+    asked = (f">= {SHARE:.0%} of the rows/s", ratio.value >= SHARE) if judged else ()
+    what = f"{model}: {n_rows / many.min():,.0f} rows/s, one process {n_rows / one.min():,.0f}"
+    return Row(what, size, shown(many), ratio, *asked)
+
+
+def cores(n_rows: int, n_features: int, update: str, rounds: int) -> list[Row]:
+    X, y = batch(n_rows, n_features)
+    selectors: dict[str, Any] = {
+        "partial_fit": FIRES(10, update=update),
+        "Sharded(n_jobs=1)": Sharded(FIRES(10, update=update), 1),
+        "Sharded(n_jobs=2)": Sharded(FIRES(10, update=update), 2),
+    }
+    for selector in selectors.values():
+        selector.partial_fit(X, y)
+    things = {
+        name: (lambda i, selector=selector: selector.partial_fit(X, y))
+        for name, selector in selectors.items()
+    }
+    seconds = take_turns(things, rounds, clock=time.perf_counter)
+    size = f"{n_rows:,} x {n_features:,}, {update}"
+    alone = seconds["partial_fit"]
+    return [Row(name, size, shown(own), Ratio.of(alone, own)) for name, own in seconds.items()]
+
+
+def main() -> list[Row]:
+    rows = [
+        sums(20_000, 500, model, n_shards)
+        for model in ("probit", "logistic", "gaussian")
+        for n_shards in (1, 8)
+    ]
+    rows += [sums(2_000, 50_000, "probit", n) for n in (1, 8)]
+    rows += [sums(20_000, 50_000, "probit", n, density=0.001) for n in (1, 8)]
+    show("sharding: time of one process over that of the partial sums, on one core", rows)
+    several = [
+        row
+        for update in ("gradient", "bayes")
+        for size in ((20_000, 500, 8), (2_000, 50_000, 4), (1_000, 50, 50))
+        for row in cores(*size[:2], update, size[2])
+    ]
+    show("sharding: time of partial_fit over that of Sharded, by the clock on the wall", several)
+    return rows + several

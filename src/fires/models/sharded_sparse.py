@@ -1,0 +1,309 @@
+"""Sparse rows in shards, for the Bayesian update: their scale, and sums over what they touch.
+
+:class:`fires.scaling.mixed.Mixed` scales full columns as dense ones, and rarer columns by their
+standard deviation. A shard returns sums for the columns that it touches, and for the full ones.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fires.core.batch import CheckedBatch
+from fires.core.belief import Floats
+from fires.core.sharding import Sums, Task
+from fires.kernels import read_only, sparse
+from fires.models.sharded_gradient import Doubts, weight_of
+from fires.scaling.mixed import Columns, Mixed, MixedRows
+from fires.scaling.sharded import ScalePlan, ShardedStandard, show
+from fires.scaling.sparse import Touched
+
+
+@dataclass(frozen=True, eq=False)
+class MixedPlan:
+    """What shards need to scale sparse rows.
+
+    Parameters
+    ----------
+    mixed : Mixed
+        The scale so far.
+    full : ScalePlan or None
+        That of the full columns; None if there are none.
+    is_shown : bool
+        Whether the scale learns from the batch.
+    """
+
+    mixed: Mixed
+    full: ScalePlan | None
+    is_shown: bool
+
+
+class SparseRows:
+    """Scaled sparse rows, with what a round asks of them.
+
+    Parameters
+    ----------
+    rows : MixedRows
+        The rows.
+    """
+
+    def __init__(self, rows: MixedRows) -> None:
+        self.rows = rows
+        self.entries = read_only(rows.data, rows.indices, rows.indptr)
+
+    def project(self, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance of predictions, without an intercept.
+
+        Parameters
+        ----------
+        mu, var : ndarray (n_parameter_rows, n_features)
+            The belief.
+
+        Returns
+        -------
+        a, v : ndarray (n_parameter_rows, n_rows)
+        """
+        a, v = np.empty((2, len(mu), len(self.rows.full)))
+        sparse.project_csr(*self.entries, mu, var, a, v)
+        full, columns = self.rows.full, self.rows.columns
+        return a + mu[:, columns] @ full.T, v + var[:, columns] @ (full * full).T
+
+    def sums(self, c: Floats, d: Floats) -> Sums:
+        """The sums of rows times c, and of squared rows times d.
+
+        Parameters
+        ----------
+        c, d : ndarray (n_parameter_rows, n_rows)
+            A number for each row.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
+        full, n = self.rows.full, len(c)
+        columns, local = np.unique(self.rows.indices, return_inverse=True)
+        data, _, indptr = self.entries
+        p, q = np.zeros((2, n, len(columns)))
+        sparse.accumulate_csr(data, *read_only(local.astype(indptr.dtype)), indptr, c, d, p, q)
+        rare, dense = np.concatenate([p, q]), np.concatenate([c @ full, d @ (full * full)])
+        return {
+            "own slope": c.sum(axis=1),
+            "own bend": d.sum(axis=1),
+            "list columns": np.concatenate([columns, self.rows.columns]),
+            "list parts": np.concatenate([rare, dense], axis=1).T,
+        }
+
+    def leading(self, columns: Columns) -> Floats:
+        """Some columns as a dense array.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which columns, sorted.
+
+        Returns
+        -------
+        ndarray (n_rows, n_columns)
+        """
+        return self.rows.some(columns)
+
+
+def sparse_rows(plan: Any, shard: CheckedBatch, weight: Floats) -> tuple[SparseRows, Sums]:
+    """The rows of a sparse shard on their scale, and what they show of it.
+
+    Parameters
+    ----------
+    plan : MixedPlan or None
+        Their scale; None if they stay as they are.
+    shard : CheckedBatch
+        The rows.
+    weight : ndarray (n_rows,)
+        How often each of them counts.
+
+    Returns
+    -------
+    rows : SparseRows
+    sums : dict of str to ndarray
+    """
+    X = shard.X if sp.issparse(shard.X) else sp.csr_array(shard.X)
+    if plan is None:
+        nothing = np.empty((X.shape[0], 0)), np.empty(0, dtype=np.int64)
+        return SparseRows(MixedRows(*nothing, np.nan_to_num(X.data), X.indices, X.indptr)), {}
+    mixed: Any = copy.copy(plan.mixed)
+    mixed.full = _Planned(plan.full)
+    rows, shown = mixed.rows(X, weight)
+    if not plan.is_shown:
+        return SparseRows(rows), {}
+    sums = _shown(mixed, X, weight, shard.n_missing > 0)
+    return SparseRows(rows), sums | shown()
+
+
+class _Planned:
+    """The scale of the full columns in a shard: a plan, in place of a scale that learns."""
+
+    def __init__(self, plan: ScalePlan | None) -> None:
+        self.plan = plan
+
+    def scaled(self, block: Floats, weight: Floats) -> tuple[Floats, Any]:
+        if self.plan is None:
+            return block, dict
+        plan, out, shown = self.plan, np.empty(block.shape), self.plan.empty_shown()
+        plan.rescale(block, weight, out, shown)
+        return out, lambda: show(plan, shown, block, "x")
+
+
+def _shown(mixed: Mixed, X: Any, weight: Floats, missing: bool) -> Sums:
+    """What a shard shows of the columns that it touches."""
+    batch = Touched(X, weight, missing, np.zeros(X.shape[1], dtype=np.int32))
+    return {
+        "list scale columns": batch.columns,
+        "list scale": mixed.show(batch, X, weight).T,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Opening:
+    """What a first sparse batch shows of its own scale, besides what another task asks."""
+
+    task: Task | None
+    mixed: Mixed
+
+    def __call__(self, shard: CheckedBatch) -> Sums:
+        X = shard.X if sp.issparse(shard.X) else sp.csr_array(shard.X)
+        sums = {} if self.task is None else self.task(shard)
+        if shard.scale == "standard":
+            return sums
+        return sums | _shown(self.mixed, X, weight_of(shard), shard.n_missing > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class _FullDoubts:
+    """As :class:`fires.models.sharded_gradient.Doubts`, about full columns of sparse rows."""
+
+    asked: Doubts
+    full: Columns
+
+    @property
+    def columns(self) -> Any:
+        return self.asked.columns
+
+    @property
+    def rows(self) -> Any:
+        return self.asked.rows
+
+    def __call__(self, shard: CheckedBatch) -> Sums:
+        asked = self.full[self.asked.columns["x"]]
+        few = np.zeros((shard.n_rows, len(self.full)))
+        few[:, self.asked.columns["x"]] = sp.csr_array(shard.X)[:, asked].toarray()
+        return self.asked(shard.with_rows(few))
+
+
+class MixedScale:
+    """The scale of sparse rows on the driver, through the rounds of one batch.
+
+    Parameters
+    ----------
+    mixed : Mixed
+        What was learnt so far.
+    is_used : bool
+        Whether rows are scaled.
+    """
+
+    def __init__(self, mixed: Mixed, *, is_used: bool) -> None:
+        self.mixed, self.is_used = copy.deepcopy(mixed), is_used
+        self.is_first = is_used and not mixed.ready
+
+    def full(self) -> ShardedStandard | None:
+        """The scale of the full columns, if there are any.
+
+        Returns
+        -------
+        ShardedStandard or None
+        """
+        ready = self.is_used and len(self.mixed.columns) > 0
+        return ShardedStandard(self.mixed.full, "x") if ready else None
+
+    def opening(self, task: Task | None) -> Task | None:
+        """The task of a first batch.
+
+        Parameters
+        ----------
+        task : Task or None
+            What else is asked of it.
+
+        Returns
+        -------
+        Task or None
+        """
+        return _Opening(task, self.mixed) if self.is_first else task
+
+    def begin(self, sums: Sums) -> None:
+        """Take the scale of a first batch from itself.
+
+        Parameters
+        ----------
+        sums : dict of str to ndarray
+            Of the opening.
+        """
+        if self.is_first:
+            self._learn(sums)
+
+    def plan(self, full: ShardedStandard | None) -> MixedPlan | None:
+        """How shards scale their rows.
+
+        Parameters
+        ----------
+        full : ShardedStandard or None
+            The scale of the full columns.
+
+        Returns
+        -------
+        MixedPlan or None
+        """
+        if not self.is_used:
+            return None
+        return MixedPlan(self.mixed, None if full is None else full.plan, not self.is_first)
+
+    def doubts(self, asked: Doubts | None) -> Any:
+        """What to ask of columns that may have moved.
+
+        Parameters
+        ----------
+        asked : Doubts or None
+            What would be asked of dense columns.
+
+        Returns
+        -------
+        Task or None
+        """
+        if asked is None or not len(asked.columns.get("x", ())):
+            return asked
+        return _FullDoubts(asked, self.mixed.columns)
+
+    def learn(self, sums: Sums) -> None:
+        """Learn from a batch; a first one has been learnt from already.
+
+        Parameters
+        ----------
+        sums : dict of str to ndarray
+            With what all shards have shown.
+        """
+        if not self.is_first:
+            self._learn(sums)
+
+    def _learn(self, sums: Sums) -> None:
+        if "list scale" not in sums:
+            return
+        columns, place = np.unique(sums["list scale columns"], return_inverse=True)
+        parts = np.zeros((sums["list scale"].shape[1], len(columns)))
+        for line, values in zip(parts, sums["list scale"].T, strict=True):
+            line[:] = np.bincount(place, values, len(columns))
+        if not np.isfinite(parts[1]).all():
+            raise ValueError("X holds values so large that sums overflow; rescale them.")
+        batch: Any = SimpleNamespace(columns=columns, total=float(sums["batch weight"]))
+        self.mixed.learn(batch, parts)
