@@ -176,7 +176,8 @@ class _ByKey:
         """The selector of a key, from what was saved of it."""
         if saved is not None:
             model = self.selector.model
-            return selector_from_bytes(saved, None if isinstance(model, str) else model)
+            known: FIRES = selector_from_bytes(saved, None if isinstance(model, str) else model)
+            return known
         selector = copy.deepcopy(self.selector)
         if not hasattr(selector, "n_features_in_"):
             selector.name_features(self.layout.names)
