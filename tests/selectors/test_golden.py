@@ -147,6 +147,10 @@ def test_the_paper_has_no_intercept_no_scale_and_rates_of_one_hundredth():
     params = FIRES.as_published(7).get_params()
     assert params == {
         "n_features_to_select": 7,
+        "columns": "fixed",
+        "absent": "missing",
+        "forget_after": None,
+        "redundancy": "ignore",
         "model": "probit",
         "update": "gradient",
         "groups": None,

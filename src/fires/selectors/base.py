@@ -47,7 +47,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
     # For methods that do not have this setting.
     batch_size: int = 100
 
-    n_features_to_select: int | float
+    n_features_to_select: int | float | str
     n_samples_seen_: int
 
     # --- what a subclass writes -------------------------------------------------------------

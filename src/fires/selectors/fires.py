@@ -18,7 +18,7 @@ from fires.core.classes import are_numbers, has_fractions
 from fires.core.declared import Array, Declared, Random, Value, collect, restore
 from fires.core.errors import StateError
 from fires.core.randomness import check_seed, generator, generator_state
-from fires.core.settings import check_choice, check_number, plain
+from fires.core.settings import check_choice, check_count, check_number, plain
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.validation import as_numbers
 from fires.drift.alarms import Alarm, alarms_from_array, alarms_to_array
@@ -77,8 +77,20 @@ class FIRES(OnlineSelector):
 
     Parameters
     ----------
-    n_features_to_select : int or float, default=10
-        How many features to select: a number (all, if there are fewer) or a fraction in (0, 1).
+    n_features_to_select : int, float or "auto", default=10
+        How many features to select: a number (all, if there are fewer), a fraction in (0, 1), or
+        ``"auto"``: as many as are there with confidence.
+    columns : {"fixed", "open"}, default="fixed"
+        Whether all batches have the same columns. ``"open"``: columns are known by their names, in
+        frames and dicts. New ones join, absent ones rest, none is lost.
+    absent : {"missing", "zero"}, default="missing"
+        With open columns: what it means that a row has no value for a column. Words that a text
+        does not have are zeros.
+    forget_after : int, optional
+        With open columns: a column that was absent for so many rows is forgotten. By default none
+        is.
+    redundancy : {"ignore", "drop"}, default="ignore"
+        ``"drop"``: of features that say the same, one is selected.
     model : str or model object, default="auto"
         ``"probit"`` (the paper's linear model) or ``"logistic"`` for classes, ``"gaussian"`` for
         numbers, ``"poisson"`` for counts, or any :class:`fires.models.base.BaseModel`. ``"auto"``
@@ -191,8 +203,12 @@ class FIRES(OnlineSelector):
 
     def __init__(
         self,
-        n_features_to_select: int | float = 10,
+        n_features_to_select: int | float | str = 10,
         *,
+        columns: str = "fixed",
+        absent: str = "missing",
+        forget_after: int | None = None,
+        redundancy: str = "ignore",
         model: str | BaseModel = "auto",
         update: str = "bayes",
         memory: float = 10_000.0,
@@ -212,6 +228,10 @@ class FIRES(OnlineSelector):
         random_state: Any = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
+        self.columns = columns
+        self.absent = absent
+        self.forget_after = forget_after
+        self.redundancy = redundancy
         self.model = model
         self.update = update
         self.memory = memory
@@ -647,6 +667,11 @@ class FIRES(OnlineSelector):
         if hasattr(self, "_learner_"):
             return
         check_choice("update", self.update, ("bayes", "gradient"), "'bayes' or 'gradient'")
+        check_choice("redundancy", self.redundancy, ("ignore", "drop"), "'ignore' or 'drop'")
+        check_choice("columns", self.columns, ("fixed", "open"), "'fixed' or 'open'")
+        check_choice("absent", self.absent, ("missing", "zero"), "'missing' or 'zero'")
+        if self.forget_after is not None:
+            check_count("forget_after", self.forget_after)
         if _is_plain(self.drift):
             known = "'auto', 'alarm', None or a detector"
             check_choice("drift", self.drift, ("auto", "alarm", None), known)

@@ -12,7 +12,9 @@ member only if
    :math:`\sqrt{1 - s / s_0}`, which is 0 while nothing is known; or
 3. the score of the member is 0, as that of a constant is: it tells nothing at all.
 
-With sparse rows, only the columns that a batch touches can enter with it.
+With sparse rows, only the columns that a batch touches can enter with it. A feature whose column is
+not there any more rests: any other that is there takes its place. The score of a new one is its
+first, not a mean with the time before it came.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ _LEAST = 1e-300  # nothing, nearly: its logarithm is finite
 _ROWS = 1000.0  # that the mean of the scores reaches back
 
 Columns = npt.NDArray[np.intp]
+_NONE: Columns = np.empty(0, dtype=np.intp)
 
 
 class Membership:
@@ -74,7 +77,7 @@ class Membership:
         self.since: Floats = np.empty(0)
         self.last: Floats = np.empty(0)
         self._inside = np.zeros(n_features, dtype=np.bool_)
-        self._limit = math.sqrt(2.0 * math.log(max(n_features, 2)))
+        self._limit = _limit(n_features)
 
     def restart(self) -> None:
         """Forget the scores so far; the members stay until others are better."""
@@ -99,6 +102,8 @@ class Membership:
         k: int,
         n_rows: float,
         touched: Columns | None = None,
+        resting: npt.NDArray[np.bool_] | None = None,
+        arrived: Columns = _NONE,
     ) -> None:
         """Take in the scores after a batch, and let newcomers in.
 
@@ -114,6 +119,11 @@ class Membership:
             The rows of the batch.
         touched : ndarray of int, optional
             The only columns whose scores have changed, sorted. Others are not looked at.
+        resting : ndarray of bool, optional
+            The features whose columns are not there. They are selected only if there are too few
+            others. None if all are there.
+        arrived : ndarray of int
+            The features that came with this batch.
         """
         self.rows += n_rows
         share = min(n_rows / min(self.rows, _ROWS), 1.0)
@@ -125,13 +135,21 @@ class Membership:
             columns = np.union1d(touched, self.columns)
         now = scores(columns)
         score = self._caught_up(columns)
+        if len(arrived):
+            score[arrived] = now[arrived]
         self.kept += math.log(max(1.0 - share, _LEAST))
         if len(self.columns) != k:
             self._note(columns, score + share * (now - score), now)
-            self._enter(top_k(self.score, k))
+            self._enter(top_k(_of_those_there(self.score, resting), k))
             return
-        inside = self._inside[columns]
-        came = renew(score, now, variances(columns), prior, share, self._limit, inside)
+        inside, limit = self._inside[columns], self._limit
+        if resting is None:
+            came = renew(score, now, variances(columns), prior, share, limit, inside)
+        else:
+            limit = _limit(len(resting) - np.count_nonzero(resting))
+            there = [_of_those_there(values, resting) for values in (score, now)]
+            came = renew(*there, variances(columns), prior, share, limit, inside)
+            score = score + share * (now - score)
         self._note(columns, score, now)
         if came:
             self._inside[columns] = inside
@@ -172,3 +190,13 @@ class Membership:
         if len(self.last) != len(self.since):
             raise StateError("last and since are not of one length")
         self._enter(np.unique(self.columns))
+
+
+def _limit(n_features: int) -> float:
+    """How many standard deviations the greatest of so many means of nothing would go."""
+    return math.sqrt(2.0 * math.log(max(n_features, 2)))
+
+
+def _of_those_there(scores: Floats, resting: npt.NDArray[np.bool_] | None) -> Floats:
+    """Scores, with those of resting features below all others."""
+    return scores if resting is None else np.where(resting, -1.0, scores)

@@ -72,6 +72,9 @@ class Batch:
         What the rows were encoded with.
     waited : bool
         The batch has fewer rows than it should, since no more came for a while.
+    names : sequence of str, optional
+        What the columns of X are called, where they may be others from batch to batch. Without it,
+        they are those of the schema.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Batch:
     restarted: tuple[int, ...] = ()
     columns: Any = None
     waited: bool = False
+    names: Any = None
 
     @property
     def n_rows(self) -> int:

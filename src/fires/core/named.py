@@ -1,0 +1,100 @@
+"""Columns that are known by their names: rows with names, and the book of the names seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+
+
+class NamedRows(NamedTuple):
+    """Rows whose columns have names: what an open selector and a pipeline take beside frames.
+
+    Parameters
+    ----------
+    matrix : ndarray or CSR matrix (n_rows, n_columns)
+        The values. NaN is a missing entry.
+    names : sequence of str
+        What each column is called. A :class:`Names` that only grows is looked up once.
+    """
+
+    matrix: Any
+    names: Sequence[str]
+
+
+class Names(Sequence[str]):
+    """Names in the order of their arrival, each once; and the place of each.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The first ones.
+
+    Examples
+    --------
+    >>> names = Names(["age", "size"])
+    >>> names.add(["size", "town"])
+    array([1, 2])
+    >>> list(names), names.places(["town", "street"])
+    (['age', 'size', 'town'], array([ 2, -1]))
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+        self._names = list(self._places)
+
+    def add(self, names: Iterable[str]) -> npt.NDArray[np.intp]:
+        """Take names in; those that are new come last.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Some names.
+
+        Returns
+        -------
+        ndarray of int
+            The place of each.
+        """
+        places, known = self._places, self._names
+        found = []
+        for name in names:
+            place = places.get(name)
+            if place is None:
+                place = places[name] = len(known)
+                known.append(name)
+            found.append(place)
+        return np.array(found, dtype=np.intp)
+
+    def places(self, names: Iterable[str]) -> npt.NDArray[np.intp]:
+        """The place of each name; -1 for one that is not known.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Some names.
+
+        Returns
+        -------
+        ndarray of int
+        """
+        get = self._places.get
+        return np.array([get(name, -1) for name in names], dtype=np.intp)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        return self._names[place]
