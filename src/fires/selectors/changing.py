@@ -76,7 +76,7 @@ class ChangingColumns(OnlineSelector):
                 names = np.array(self._open_.known, dtype=object)
                 self.__dict__.setdefault("_seen_", {})["names"] = names
             return names
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return object.__getattribute__(self, name)  # for its own error
 
     def _check_columns(self) -> None:
         """Raise if one of the settings for columns makes no sense."""
