@@ -87,6 +87,11 @@ def _cost(n_columns: int) -> list[Row]:
     )
     size = f"{N_ROWS} x {n_columns}"
     return [
-        Row(f"partial_fit, {what}", size, shown(seconds[what]), Ratio.of(seconds[what], seconds["array"]))
+        Row(
+            f"partial_fit, {what}",
+            size,
+            shown(seconds[what]),
+            Ratio.of(seconds[what], seconds["array"]),
+        )
         for what in seconds
     ]

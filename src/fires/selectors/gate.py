@@ -63,8 +63,9 @@ class Gate:
         weight = validation.as_weights(sample_weight, n_rows)
         columns = getattr(self, "columns_", None)
         there = columns_there(matrix) if n_missing else None
-        facts = {"columns": columns, "there": there}
-        return CheckedBatch(matrix, target, weight, n_missing, classes, **facts)
+        return CheckedBatch(
+            *(matrix, target, weight, n_missing, classes), columns=columns, there=there
+        )
 
     # --- columns that come and go -------------------------------------------------------------
 
