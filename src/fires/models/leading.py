@@ -283,7 +283,11 @@ class Leading:
         mean, deviation : ndarray (n_parameter_rows, n_leading)
         """
         size = len(self.columns)
-        inverse = np.linalg.inv(self.information + np.eye(size + 1) / PRIOR)
+        matrix = self.information + np.eye(size + 1) / PRIOR
+        try:
+            inverse = np.linalg.inv(matrix)
+        except np.linalg.LinAlgError:  # weights so large that the prior is lost beside them
+            inverse = np.linalg.pinv(matrix, hermitian=True)
         mean = np.einsum("kij,kj->ki", inverse, self.pull)
         deviation = np.sqrt(np.maximum(np.einsum("kii->ki", inverse), 0.0))
         return mean[:, :size], deviation[:, :size]

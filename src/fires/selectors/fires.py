@@ -460,8 +460,7 @@ class FIRES(ChangingColumns):
     # --- learning ---------------------------------------------------------------------------
 
     def _learn(self, batch: CheckedBatch) -> None:
-        started: Any = self.__dict__.get("_learner_")
-        self._attend(batch, batch.X.shape[1] if started is None else started.n_features)
+        self._attend(batch)
         target = self._target(batch)
         self._learner_ = self._learner_.ready_for(batch.X)
         self._tell_presence()
@@ -717,11 +716,11 @@ class FIRES(ChangingColumns):
                 wanted = "a number that is not negative"
                 check_number(name, getattr(self, name), ends="[)", wanted=wanted)
         check_choice("score", self.score, ("auto", "omega"), "'auto' or 'omega'")
+        check_choice("redundancy", self.redundancy, ("ignore", "drop"), "'ignore' or 'drop'")
+        self._check_columns()
         if hasattr(self, "_learner_"):
             return
         check_choice("update", self.update, ("bayes", "gradient"), "'bayes' or 'gradient'")
-        check_choice("redundancy", self.redundancy, ("ignore", "drop"), "'ignore' or 'drop'")
-        self._check_columns()
         if _is_plain(self.drift):
             known = "'auto', 'alarm', None or a detector"
             check_choice("drift", self.drift, ("auto", "alarm", None), known)
