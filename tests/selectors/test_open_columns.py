@@ -61,9 +61,7 @@ def assert_same(opened, fixed, names):
     """The same is known of every column, and the same ones are selected."""
     assert list(opened.feature_names_in_) == names
     for attribute in ("importances_", "uncertainties_", "weights_"):
-        assert_allclose(
-            getattr(opened, attribute), getattr(fixed, attribute), rtol=1e-7, atol=1e-9
-        )
+        assert_allclose(getattr(opened, attribute), getattr(fixed, attribute), rtol=1e-7, atol=1e-9)
     assert_allclose(opened.class_importances_, fixed.class_importances_, rtol=1e-7, atol=1e-9)
     assert opened.alarms_ == fixed.alarms_
 
@@ -89,7 +87,9 @@ def test_so_they_are_with_the_gradient_update(seed, target):
     names = arrival(batches)
     how = {"update": "gradient", "scale": "standard"}
     assert_same(
-        learnt(FIRES(3, columns="open", **how), batches), learnt(FIRES(3, **how), batches, names), names
+        learnt(FIRES(3, columns="open", **how), batches),
+        learnt(FIRES(3, **how), batches, names),
+        names,
     )
 
 

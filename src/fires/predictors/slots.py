@@ -110,7 +110,7 @@ class Slots:
             found = np.sort(np.argsort(self._last, kind="stable")[: len(new)])
             handed_over = found[[self.names[place] is not None for place in found.tolist()]]
             for place, at in zip(found.tolist(), new.tolist(), strict=True):
-                self._places.pop(self.names[place], None)  # type: ignore[arg-type]
+                self._places.pop(self.names[place], None)
                 self.names[place] = names[at]
                 self._places[names[at]] = place
             places[new] = found

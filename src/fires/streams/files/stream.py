@@ -150,6 +150,8 @@ def from_file(
     else:
         table = open_table(path, options, block_size, counted)
     if isinstance(table, SvmlightFile):
+        if columns == "open":
+            raise InputError(f"{table.text.name} is svmlight, which has no names for open columns")
         return cast("TableStream", SvmlightStream(table, after))  # it can do the same
     return stream_of(
         table,
