@@ -46,6 +46,7 @@ Examples:
   fires select kafka://localhost:9092/events --target label --out run/
   fires select "duckdb:warehouse.db?select * from events" --position id --target label --out run/
   fires select events.parquet --target label --out run/ --report --live
+  fires select "logs/*.csv" --target label --columns open --forget-after 100000
   fires select --resume run/
 """
 _MODELS = ("auto", "probit", "logistic", *NUMERIC)
@@ -75,6 +76,22 @@ _MAY_CHANGE = {
     is_flag=True,
     help="The paper to the letter: a probit without intercept. Nothing is scaled, for the "
     "Perceptron neither.",
+)
+@options.choice(
+    "--columns",
+    ("fixed", "open"),
+    "Whether all files have the columns of the first; open: new ones join, absent ones rest.",
+)
+@options.choice(
+    "--absent",
+    ("missing", "zero"),
+    "With --columns open: what it means that a row does not have a column.",
+)
+@click.option(
+    "--forget-after",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --columns open: forget a column that has been absent for so many rows.",
 )
 @options.reading
 @options.out(
@@ -138,6 +155,9 @@ def command(
     max_categories: int,
     seed: int,
     as_published: bool,
+    columns: str,
+    absent: str,
+    forget_after: int | None,
     out: Path | None,
     overwrite: bool,
     resume: Path | None,
@@ -180,6 +200,7 @@ def command(
     """
     if as_published and model not in ("auto", "probit"):
         raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
+    opened = _open_columns(columns, absent, forget_after, as_published, engine)
     reading, out = Reading(**how), resume or out
     _refuse_what_needs_a_folder(out, transform=transform, report=report, live=live)
     if engine == "spark":
@@ -216,7 +237,8 @@ def command(
             page.show(out)
         holds = "numbers" if model in NUMERIC else "auto" if model == "auto" else "classes"
         after = None if saved is None else saved.facts["bookmark"]
-        stream = reading.open(target, max_categories=max_categories, holds=holds, after=after)
+        said = {"max_categories": max_categories, "columns": columns}
+        stream = reading.open(target, holds=holds, after=after, **said)
         stream.max_wait = max_wait
         as_shape(shape, [stream.schema.n_features])
         notices = Notices(stream, quiet)
@@ -230,7 +252,7 @@ def command(
                 durable.go_on(saved, label)
             else:
                 settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
-                selector = FIRES(top, model=model, **settings)
+                selector = FIRES(top, model=model, **settings, **opened)
                 if as_published:
                     selector = FIRES.as_published(top, **settings)
                 durable.begin(selector, model, None if as_published else "standard", label)
@@ -286,9 +308,12 @@ def _finish(
 
     stream, run, folder = durable.stream, durable.run, durable.folder
     _tried(durable.save)  # if it fails, the one before stays
-    selector, names = run.pipeline.selector, stream.schema.feature_names
-    known = names if stream.columns is None else stream.columns.of_features
+    selector, names = run.pipeline.selector, durable.names
+    is_plain = stream.columns is None or run.names is not None
+    known = names if is_plain else stream.columns.of_features
     found = run.watch.settled(known, getattr(stream, "doubts", ()))
+    if run.names is not None:  # nobody has looked whether they change
+        found = [doubt for doubt in found if doubt.kind != "constant"]
     stream.doubts = tuple(doubt for doubt in found if not _varies(doubt, stream))
     notices.tell(ended=True)
     if durable.source.reason is None:
@@ -316,7 +341,7 @@ def _print(
     from fires.evaluation.run_folder import feature_rows
 
     stream, totals = durable.stream, durable.run.totals
-    selector, names = durable.run.pipeline.selector, stream.schema.feature_names
+    selector, names = durable.run.pipeline.selector, durable.names
     chosen = feature_rows(selector, names, totals, selector.get_support(indices=True))
     with redirect_stdout(sys.stderr) if to_stderr else nullcontext():
         if as_json:
@@ -338,6 +363,24 @@ def _report(out: Path, shape: str | None, quiet: bool, *, to_stderr: bool) -> bo
     if not quiet:
         click.echo(line, err=to_stderr)
     return True
+
+
+def _open_columns(
+    columns: str, absent: str, forget_after: int | None, as_published: bool, engine: str
+) -> dict[str, Any]:
+    """The settings of a selector whose columns come and go; none if they are fixed."""
+    if columns == "fixed":
+        for option, is_given in (("absent zero", absent == "zero"), ("forget-after", forget_after)):
+            if is_given:
+                raise click.UsageError(f"--{option} goes with --columns open only.")
+        return {}
+    for option, is_given in (
+        ("--as-published", as_published),
+        ("--engine spark", engine == "spark"),
+    ):
+        if is_given:
+            raise click.UsageError(f"{option} does not go with --columns open.")
+    return {"columns": columns, "absent": absent, "forget_after": forget_after}
 
 
 def _refuse_what_needs_a_folder(out: Path | None, **wanted: bool) -> None:

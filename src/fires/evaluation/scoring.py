@@ -129,7 +129,9 @@ class Baseline:
         return baseline
 
 
-def usual_baselines(predictor: Predictor, scores: Sequence[str]) -> dict[str, Baseline]:
+def usual_baselines(
+    predictor: Predictor, scores: Sequence[str], *, see_all: bool = True
+) -> dict[str, Baseline]:
     """What a selection should beat, and what it is measured by.
 
     Parameters
@@ -138,6 +140,8 @@ def usual_baselines(predictor: Predictor, scores: Sequence[str]) -> dict[str, Ba
         That of the pipeline.
     scores : sequence of str
         Names of built-in scores: of classes, or of numbers.
+    see_all : bool
+        Whether one sees all features. It cannot where columns come and go.
 
     Returns
     -------
@@ -147,10 +151,8 @@ def usual_baselines(predictor: Predictor, scores: Sequence[str]) -> dict[str, Ba
     """
     numeric = not set(scores).isdisjoint(NUMBER_SCORES)
     blind: dict[str, Predictor] = {"mean": Mean()} if numeric else {"majority": Majority()}
-    return {
-        name: Baseline(one, Scores(scores))
-        for name, one in (blind | {"all": predictor.fresh()}).items()
-    }
+    others = {"all": predictor.fresh()} if see_all else {}
+    return {name: Baseline(one, Scores(scores)) for name, one in (blind | others).items()}
 
 
 def beats(ours: Scores, theirs: Scores) -> dict[str, bool]:
