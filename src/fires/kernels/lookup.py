@@ -55,12 +55,14 @@ class Lookup:
             The place of each.
         """
         n_known, n_words = len(self.names), len(words)
-        # The table has other names than the book if somebody else has added some, or if the last
-        # call was interrupted.
-        if self._n_placed != n_known or 2 * (n_known + n_words) > len(self._table):
+        if self._n_placed != n_known:  # others have added names, or the last call was interrupted
             self._table = _empty(4 * (n_known + n_words))
             hashes = np.fromiter(map(hash, self.names), np.int64, n_known)
-            put_places(hashes, self._table)
+            put_places(hashes, np.arange(n_known), self._table)
+        elif 2 * (n_known + n_words) > len(self._table):
+            held = self._table[self._table[:, 1] >= 0]
+            self._table = _empty(4 * (n_known + n_words))
+            put_places(held[:, 0], held[:, 1], self._table)
         places, new = np.empty(n_words, dtype=np.int64), np.empty(n_words, dtype=np.int64)
         hashes = np.fromiter(map(hash, words), np.int64, n_words)
         self._n_placed = find_or_add(hashes, n_known, self._table, places, new)
@@ -81,14 +83,14 @@ def _empty(size: int) -> Ints:
 
 
 @compiled
-def put_places(hashes: Ints, table: Ints) -> None:
-    """Give the hashes the places 0, 1, 2, ..."""
+def put_places(hashes: Ints, places: Ints, table: Ints) -> None:
+    """Write hashes that are not there yet, and their places, into a table."""
     mask = len(table) - 1
     for i in range(len(hashes)):
         slot = hashes[i] & mask
         while table[slot, 1] >= 0:
             slot = (slot + 1) & mask
-        table[slot, 0], table[slot, 1] = hashes[i], i
+        table[slot, 0], table[slot, 1] = hashes[i], places[i]
 
 
 @compiled
