@@ -110,8 +110,10 @@ class HashedWords:
         slots = dict.fromkeys(words, 0)  # different words: each is hashed once
         slots.update(zip(slots, self._slots_of(slots).tolist(), strict=True))
         for word, slot in slots.items():
-            known = self._words.get(slot, ())
-            if known[:1] != (word,):
+            known = self._words.get(slot)
+            if known is None:
+                self._words[slot] = (word,)
+            elif known[0] != word:
                 others = [other for other in known if other != word]
                 self._words[slot] = (word, *others[:_SHOWN])
         places = np.fromiter(map(slots.__getitem__, words), np.int64, len(words))
