@@ -13,9 +13,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.errors import InputError, StateError
-from fires.core.named import NamedRows, Names
+from fires.core.named import NamedRows
 from fires.core.validation import is_missing
-from fires.kernels.lookup import Lookup
+from fires.kernels.lookup import ManyNames
 from fires.streams.base import check_count
 
 Split = Callable[[Any], Iterable[str]]
@@ -83,11 +83,10 @@ class Words:
         self.split = split
         self.n_rows = 0
         self.n_forgotten = 0
-        self._start(Names(), np.zeros(0, dtype=np.int64))
+        self._start(ManyNames(), np.zeros(0, dtype=np.int64))
 
-    def _start(self, names: Names, seen: Ints) -> None:
+    def _start(self, names: ManyNames, seen: Ints) -> None:
         self.names = names
-        self._lookup = Lookup(names)
         self._seen = seen  # the row at which a word was last seen; there may be room for more
 
     def rows(self, texts: Iterable[Any]) -> NamedRows:
@@ -108,7 +107,7 @@ class Words:
         words, lengths = words_of_rows(texts, self.split)
         if len(self.names) > self.max_words:
             self._forget()
-        places = self._lookup.add(words)
+        places = self.names.add(words)
         self.n_rows += len(lengths)
         if (short := len(self.names) - len(self._seen)) > 0:
             room = np.zeros(max(short, len(self._seen)), dtype=np.int64)
@@ -122,7 +121,7 @@ class Words:
         by_row = np.argsort(self._seen[:n], kind="stable")
         kept = np.sort(by_row[n - self.max_words // 2 :])
         self.n_forgotten += n - len(kept)
-        self._start(Names([self.names[place] for place in kept.tolist()]), self._seen[kept])
+        self._start(ManyNames([self.names[place] for place in kept.tolist()]), self._seen[kept])
 
     def as_json(self) -> dict[str, Any]:
         """All that a state file has to hold.
@@ -160,7 +159,7 @@ class Words:
         try:
             words = cls(saved["max_words"], binary=bool(saved["binary"]), split=split)
             words.n_rows, words.n_forgotten = int(saved["n_rows"]), int(saved["n_forgotten"])
-            known, seen = Names(saved["words"]), np.array(saved["seen"], dtype=np.int64)
+            known, seen = ManyNames(saved["words"]), np.array(saved["seen"], dtype=np.int64)
             had_split = bool(saved["split"])
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"the words are damaged ({error!r})") from None
