@@ -31,6 +31,7 @@ PARTS = (
     "sharded_answer",
     "sharding",
     "spark_keys",
+    "open_columns",
 )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.selectors.test_open_columns import arrival, stream, words
 
 import fires
 from fires import FIRES, OnlinePipeline
-from tests.selectors.test_open_columns import arrival, stream, words
 
 
 @pytest.mark.parametrize("preprocess", ["standard", "minmax", None])

@@ -280,7 +280,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     def __getattr__(self, name: str) -> Any:
         if name == "feature_names_in_" and "selector" in self.__dict__ and self._open_book():
             return self.selector.feature_names_in_
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return object.__getattribute__(self, name)  # for its own error
 
     def name_features(self, names: Any) -> Self:
         """Name the columns of a stream of plain arrays, for the selector too.

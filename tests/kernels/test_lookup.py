@@ -23,6 +23,7 @@ def test_names_get_the_places_that_the_plain_book_would_give_them(batches, n):
         assert_array_equal(many.places(names), plain.places(names))
         assert_array_equal(many.add(iter(names)), plain.add(names))
         assert list(many) == list(plain)
+        assert [many.place(name) for name in names] == [plain.place(name) for name in names]
         assert [name in many for name in ("a", "b", 1)] == [name in plain for name in ("a", "b", 1)]
         many.cut(n)
         plain.cut(n)

@@ -81,6 +81,20 @@ class ManyNames(Names):
         find_places(hashes, self._table, places)
         return places
 
+    def place(self, name: str) -> int:
+        """The place of a name; -1 if it is not known.
+
+        Parameters
+        ----------
+        name : str
+            A name.
+
+        Returns
+        -------
+        int
+        """
+        return int(self.places([name])[0])
+
     def cut(self, n: int) -> None:
         """Keep the first names only.
 
@@ -105,7 +119,7 @@ class ManyNames(Names):
             put_places(held[:, 0], held[:, 1], self._table)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self.places([name])[0] >= 0
+        return isinstance(name, str) and self.place(name) >= 0
 
     def __getstate__(self) -> list[str]:
         """Without the table: in another process, hashes are others."""

@@ -528,7 +528,10 @@ class BayesLearner:
             other.mixed = self.mixed.rearranged(source)
         else:
             other.mixed = Mixed(0)
-        other.scaler, other.leading = self.scaler.rearranged(source), self.leading.rearranged(source)
+        other.scaler, other.leading = (
+            self.scaler.rearranged(source),
+            self.leading.rearranged(source),
+        )
         other._unclear, other._away, other.touched = None, None, None
         other._n_seen = n
         return other

@@ -200,6 +200,8 @@ class FIRES(ChangingColumns):
 
     _learner_: Learner
     _alarms_: list[Alarm]
+    _feature_alarms_: FeatureAlarms
+    _members_: Membership
 
     def __init__(
         self,
@@ -431,7 +433,7 @@ class FIRES(ChangingColumns):
     def _own_weights(self) -> Floats:
         """The weight of every feature; of every group where members are kept by a rule."""
         if self._by_rule:
-            means = self._members_.means()
+            means: Floats = self._members_.means()
             return means if self._grouping() is not None else means[: self.n_features_in_]
         belief = self._belief()
         weights = np.empty(len(belief.mu))
@@ -458,8 +460,8 @@ class FIRES(ChangingColumns):
     # --- learning ---------------------------------------------------------------------------
 
     def _learn(self, batch: CheckedBatch) -> None:
-        started = "_learner_" in self.__dict__
-        self._attend(batch, self._learner_.n_features if started else batch.X.shape[1])
+        started: Any = self.__dict__.get("_learner_")
+        self._attend(batch, batch.X.shape[1] if started is None else started.n_features)
         target = self._target(batch)
         self._learner_ = self._learner_.ready_for(batch.X)
         self._tell_presence()

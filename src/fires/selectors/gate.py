@@ -63,8 +63,9 @@ class Gate:
         weight = validation.as_weights(sample_weight, n_rows)
         columns = getattr(self, "columns_", None)
         there = columns_there(matrix) if n_missing else None
-        facts = {"columns": columns, "there": there}
-        return CheckedBatch(matrix, target, weight, n_missing, classes, **facts)
+        return CheckedBatch(
+            *(matrix, target, weight, n_missing, classes), columns=columns, there=there
+        )
 
     # --- columns that come and go -------------------------------------------------------------
 
@@ -88,6 +89,7 @@ class Gate:
             n_absent = 0 if sp.issparse(matrix) else matrix.size - given.told.size
             return CheckedBatch(matrix, n_missing=self._refuse_given(given) + n_absent)
         arranged = book.arrange(X, owner, y)
+        self._restart_changed(book.places_of(arranged.given.restarted))
         matrix, n_rows = arranged.matrix, arranged.matrix.shape[0]
         n_missing = self._refuse_given(arranged.given)
         target = None if y is None else validation.as_target(y, n_rows, owner)

@@ -51,8 +51,8 @@ class Presence:
 
     def __init__(self, n_features: int, rows: float = 0.0) -> None:
         self.rows = rows
-        self.first = np.full(n_features, _NEVER if not rows else 0.0)  # rows before it came
-        self.last = np.full(n_features, _NEVER if not rows else rows)  # rows when it was last there
+        self.first = np.full(n_features, 0.0 if rows else _NEVER)  # rows before it came
+        self.last = np.full(n_features, rows or _NEVER)  # rows when it was last there
         self.seen = np.full(n_features, rows)  # rows of the batches in which it was there
         self.arrived: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
 
