@@ -221,8 +221,18 @@ class Leading:
         -------
         mean, deviation : ndarray (n_parameter_rows, n_leading)
         """
+        mean, covariance = self.posterior()
+        return mean, np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 0.0))
+
+    def posterior(self) -> tuple[Floats, Floats]:
+        """Mean and covariance of the coefficients of the leading columns.
+
+        Returns
+        -------
+        mean : ndarray (n_parameter_rows, n_leading)
+        covariance : ndarray (n_parameter_rows, n_leading, n_leading)
+        """
         size = len(self.columns)
         inverse = np.linalg.inv(self.information + np.eye(size + 1) / PRIOR)
         mean = np.einsum("kij,kj->ki", inverse, self.pull)
-        deviation = np.sqrt(np.maximum(np.einsum("kii->ki", inverse), 0.0))
-        return mean[:, :size], deviation[:, :size]
+        return mean[:, :size], inverse[:, :size, :size]

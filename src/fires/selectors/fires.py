@@ -37,6 +37,7 @@ from fires.models.neural import NeuralNet
 from fires.models.soft_tree import SoftTree
 from fires.scaling import SCALES, Scaler
 from fires.selectors.base import OnlineSelector
+from fires.selectors.confident import Columns, Looks, choose, distances
 from fires.selectors.groups import Groups
 from fires.selectors.membership import Membership
 from fires.selectors.selector import same_kind
@@ -385,8 +386,15 @@ class FIRES(OnlineSelector):
             )
         return groups
 
+    @property
+    def _finds_how_many(self) -> bool:
+        """Whether as many are selected as are not zero with confidence."""
+        return isinstance(self.n_features_to_select, str) and self.n_features_to_select == "auto"
+
     def _resolve_k(self) -> int:
         groups = self._grouping()
+        if self._finds_how_many:
+            return len(self._members_.columns) if hasattr(self, "_members_") else 0
         if groups is None:
             return super()._resolve_k()
         n_features, self.n_features_in_ = self.n_features_in_, groups.n
@@ -436,6 +444,9 @@ class FIRES(OnlineSelector):
 
     def _selected(self) -> npt.NDArray[np.intp]:
         k, groups = self._resolve_k(), self._grouping()
+        if self._finds_how_many:
+            chosen = self._computed("sure", self._sure)
+            return chosen if groups is None else np.flatnonzero(np.isin(groups.of, chosen))
         by_rule = self._by_rule and len(self._members_.columns) == k
         if groups is None:
             return self._members_.columns if by_rule else super()._selected()
@@ -518,14 +529,40 @@ class FIRES(OnlineSelector):
             moved = self._feature_alarms_.update(*learner.by_class(), learner.prior_deviations())
             for feature, strength in moved.items():
                 self._raise_alarm(n_rows, strength, feature)
-        k, groups = self._resolve_k(), self._grouping()
+        k, groups = None if self._finds_how_many else self._resolve_k(), self._grouping()
         if groups is None:
             scores, variances, touched = learner.scores, learner.variances, learner.touched
             self._members_.renew(scores, variances, learner.prior, k, weight, touched)
-            return
-        belief = groups.belief(*learner.scored())
-        mu, var = np.abs(belief.mu), belief.sigma**2
-        self._members_.renew(mu.__getitem__, var.__getitem__, learner.prior, k, weight)
+        else:
+            belief = groups.belief(*learner.scored())
+            mu, var = np.abs(belief.mu), belief.sigma**2
+            self._members_.renew(mu.__getitem__, var.__getitem__, learner.prior, k, weight)
+        if k is None:
+            self._look(weight, alarmed=bool(strengths))
+        else:
+            self.__dict__.pop("_looks_", None)
+
+    def _look(self, weight: float, *, alarmed: bool) -> None:
+        """From time to time, select those that are not zero with confidence."""
+        if not hasattr(self, "_looks_"):
+            self._members_.choose(self._sure())
+            self._looks_ = Looks()
+        if alarmed:
+            self._looks_.hold()
+        if self._looks_.is_due(weight):
+            members = self._members_.columns
+            chosen = self._sure(members)
+            self._members_.choose(np.union1d(chosen, members) if self._looks_.held else chosen)
+
+    def _sure(self, members: Columns | None = None) -> Columns:
+        """Those that are not zero with confidence: see :mod:`fires.selectors.confident`."""
+        if members is None and hasattr(self, "_looks_"):
+            return self._members_.columns.view()
+        members = np.empty(0, dtype=np.intp) if members is None else members
+        try:
+            return choose(distances(self._learner_, self._grouping()), members)
+        except np.linalg.LinAlgError:  # weights so large that nothing else counts beside them
+            return members.copy()
 
     def _n_candidates(self) -> int:
         """How many features, or groups of them, there are to select from."""
@@ -694,6 +731,13 @@ class FIRES(OnlineSelector):
             )
         check_seed(self.random_state)
         self._check_starts()
+        linear = isinstance(self.model, str | Linear)
+        if self._finds_how_many and not (linear and self.update == "bayes"):
+            what = f"update={self.update!r}" if linear else type(self.model).__name__
+            raise ValueError(
+                f'n_features_to_select="auto" asks how sure an importance is, and {what} does not '
+                'know: use a linear model with update="bayes", or a number of features.'
+            )
 
     def _check_starts(self) -> None:
         for name in ("mu_init", "sigma_init"):
@@ -771,7 +815,8 @@ class FIRES(OnlineSelector):
     def _parts(self) -> dict[str, Any]:
         """What has learnt besides the learner, by its name in a file."""
         parts: dict[str, Any] = {"surprise": self._surprise_, "moved": self._feature_alarms_}
-        return parts | ({"members": self._members_} if hasattr(self, "_members_") else {})
+        parts |= {"members": self._members_} if hasattr(self, "_members_") else {}
+        return parts | ({"looks": self._looks_} if hasattr(self, "_looks_") else {})
 
     def _restore_alarms(self, header: dict[str, Any], arrays: Arrays) -> None:
         by_bayes = isinstance(self._learner_, BayesLearner)
@@ -780,6 +825,8 @@ class FIRES(OnlineSelector):
         self._count_batch()
         if by_bayes:
             self._members_ = Membership(self._n_candidates())
+            if part_of("looks", arrays):
+                self._looks_ = Looks()
         found, sizes = SimpleNamespace(), {"J": self.n_features_in_}
         restore(found, _ALARMS, header, arrays, sizes)
         for name, part in self._parts().items():
