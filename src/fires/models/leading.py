@@ -56,6 +56,7 @@ class Leading:
         "information": Array("R", "C1", "C1"),
         "pull": Array("R", "C1"),
         "waited": Array(low=0.0),
+        "brought": Array(2, "R", "C1", optional=True),
     }
 
     def __init__(self, n_features: int, n_rows: int) -> None:
@@ -65,6 +66,8 @@ class Leading:
         self.information = np.zeros((n_rows, size + 1, size + 1))
         self.pull = np.zeros((n_rows, size + 1))
         self.waited = 0.0  # rows since the last look at who leads
+        # What is left of the information, and of the pull, that columns brought with them.
+        self.brought = np.zeros((2, n_rows, size + 1))
 
     @property
     def holds_all(self) -> bool:
@@ -103,6 +106,8 @@ class Leading:
             told = said[k, 2], value[k], weight, gamma
             add_information(rows, *told, self.information[k], self.pull[k])
         self.waited += float(len(weight))
+        if not self.holds_all:
+            self.brought *= gamma ** float(weight.sum())
 
     def add_sums(self, information: Floats, pull: Floats, keep: float) -> None:
         """Take in what the rows of a batch said, as sums: see :meth:`add`.
@@ -116,6 +121,7 @@ class Leading:
         """
         self.information = keep * self.information + information
         self.pull = keep * self.pull + pull
+        self.brought = keep * self.brought
 
     @property
     def is_due(self) -> bool:
@@ -147,6 +153,8 @@ class Leading:
         fresh = np.setdiff1d(np.arange(size), places)
         old_information, old_pull = self.information, self.pull
         self.information, self.pull = np.zeros_like(old_information), np.zeros_like(old_pull)
+        brought, self.brought = self.brought, np.zeros_like(self.brought)
+        self.brought[:, :, places] = brought[:, :, kept]
         for k in range(len(mu)):
             self.information[k][np.ix_(places, places)] = old_information[k][np.ix_(kept, kept)]
             self.pull[k, places] = old_pull[k, kept]
@@ -158,6 +166,7 @@ class Leading:
             self.pull[k, fresh] = mu[k, new] * np.minimum(
                 1.0 / var[k, new], 2.0 * known + 1.0 / PRIOR
             )
+            self.brought[:, k, fresh] = known, self.pull[k, fresh]
         self.columns = leading
 
     def restart(self, columns: Columns) -> None:
@@ -179,6 +188,7 @@ class Leading:
             information[np.ix_(stay, stay)] -= shared @ explained[:, :-1]
             pull[stay] -= shared @ explained[:, -1]
             information[gone] = information[:, gone] = pull[gone] = 0.0
+        self.brought[:, :, gone] = 0.0
 
     def forget(self, row: int | slice, keep: float) -> None:
         """Let the evidence so far count as a share of itself.
@@ -192,6 +202,7 @@ class Leading:
         """
         self.information[row] *= keep
         self.pull[row] *= keep
+        self.brought[:, row] *= keep
 
     def unclear(self) -> npt.NDArray[np.bool_] | None:
         """The columns that only seem to matter, because they say what the intercept says.
@@ -224,8 +235,14 @@ class Leading:
         mean, covariance = self.posterior()
         return mean, np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 0.0))
 
-    def posterior(self) -> tuple[Floats, Floats]:
+    def posterior(self, *, seen: bool = False) -> tuple[Floats, Floats]:
         """Mean and covariance of the coefficients of the leading columns.
+
+        Parameters
+        ----------
+        seen : bool
+            Only from rows of the time in which a column has led. What it brought with it comes from
+            a belief that is too sure where columns are correlated.
 
         Returns
         -------
@@ -233,6 +250,11 @@ class Leading:
         covariance : ndarray (n_parameter_rows, n_leading, n_leading)
         """
         size = len(self.columns)
-        inverse = np.linalg.inv(self.information + np.eye(size + 1) / PRIOR)
-        mean = np.einsum("kij,kj->ki", inverse, self.pull)
+        information, pull = self.information + np.eye(size + 1) / PRIOR, self.pull
+        if seen and not self.holds_all:
+            own = np.arange(size + 1)
+            information[:, own, own] -= self.brought[0]
+            pull = pull - self.brought[1]
+        inverse = np.linalg.inv(information)
+        mean = np.einsum("kij,kj->ki", inverse, pull)
         return mean[:, :size], inverse[:, :size, :size]

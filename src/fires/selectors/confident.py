@@ -22,11 +22,6 @@ Of features that say the same none may be sure, although one of them matters.
 were one standard deviation nearer to 0. It stays until its own tail area is too great. Every
 selected feature is within the bound, so the bound holds for the set.
 
-**Where deviations are too small,** as they are for a while among strongly correlated columns, the
-features show it: the :math:`z` of those that are not selected should have a root mean square of 1
-or less. If it is greater, all :math:`z` are divided by it (the empirical null of Efron). This needs
-20 features that are not selected.
-
 **Several classes** have one posterior each. A feature counts by the class for which it is surest,
 and :math:`J` is the number of features times that of the classes. **A group** of features is judged
 by the tail area of the chi-squared distance between 0 and its posterior mean.
@@ -54,7 +49,6 @@ _BOND = 1.0  # deviations that a newcomer must be further away from 0 than a mem
 _EVERY = 500.0  # rows between two looks; fewer at the beginning
 _GROWN = 0.1  # at the beginning: a look when the rows have grown by this share
 _HELD = 1000.0  # rows after an alarm in which the members stay
-_ENOUGH = 20  # features that are not selected, to judge deviations by
 _FAR = 37.0  # deviations beyond which a tail area is 0 in double precision
 
 Columns = npt.NDArray[np.intp]
@@ -110,7 +104,7 @@ def distances(learner: Any, groups: Groups | None = None) -> Distances:
     -------
     Distances
     """
-    columns, mean, covariance = learner.leading_posterior()
+    columns, mean, covariance = learner.leading_posterior(seen=True)
     if groups is None:
         deviation = np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 1e-300))
         return Distances(columns, np.abs(mean) / deviation, learner.n_features * len(mean))
@@ -149,10 +143,7 @@ def choose(known: Distances, members: Columns) -> Columns:
     """
     bond = np.where(np.isin(known.columns, members), 0.0, _BOND)
     best = known.z.max(axis=0, initial=0.0)
-    chosen, width = _within_the_bound(best - bond, known.n), 1.0
-    while (wider := _width(known.z[:, ~chosen])) > width:
-        width = wider
-        chosen = _within_the_bound(best / width - bond, known.n)
+    chosen = _within_the_bound(best - bond, known.n)
     return np.sort(known.columns[chosen])
 
 
@@ -167,11 +158,6 @@ def _within_the_bound(z: Floats, n: int) -> npt.NDArray[np.bool_]:
 def _tail(z: Floats) -> Floats:
     """The area of both tails of a normal distribution."""
     return np.asarray(erfc(np.maximum(z, 0.0) / np.sqrt(2.0)))
-
-
-def _width(z: Floats) -> float:
-    """The root mean square of what should be standard normal, if there is enough of it."""
-    return float(np.sqrt(np.mean(z * z))) if z.shape[1] >= _ENOUGH else 1.0
 
 
 class Next(NamedTuple):
@@ -207,7 +193,7 @@ def best_of_the_rest(known: Distances, members: Columns) -> Next | None:
     outside = ~np.isin(known.columns, members)
     if not outside.any():
         return None
-    z = known.z[:, outside].max(axis=0) / max(_width(known.z[:, outside]), 1.0)
+    z = known.z[:, outside].max(axis=0)
     share = float(_tail(z.max())) * known.n / (len(members) + 1)
     return Next(int(known.columns[outside][z.argmax()]), min(share, 1.0))
 
