@@ -255,6 +255,6 @@ class Leading:
             own = np.arange(size + 1)
             information[:, own, own] -= self.brought[0]
             pull = pull - self.brought[1]
-        inverse = np.linalg.inv(information)
+        inverse = np.asarray(np.linalg.inv(information), dtype=np.float64)
         mean = np.einsum("kij,kj->ki", inverse, pull)
         return mean[:, :size], inverse[:, :size, :size]

@@ -307,7 +307,9 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         if wanted is None:
             raise ValueError(
                 "n_features_to_select must be a positive integer or a fraction between 0 and 1; "
-                f"got {k!r}." + " Only FIRES can take 'auto'." * (isinstance(k, str) and k == "auto")
+                f"got {k!r}."
+                + " Only FIRES can take 'auto'."
+                * (isinstance(k, str) and k == "auto")
             )
         return min(wanted, n)
 

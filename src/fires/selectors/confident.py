@@ -26,8 +26,10 @@ selected feature is within the bound, so the bound holds for the set.
 and :math:`J` is the number of features times that of the classes. **A group** of features is judged
 by the tail area of the chi-squared distance between 0 and its posterior mean.
 
-**After an alarm** about all features, hardly anything is known. The selected features stay for
-1,000 rows, in which evidence is gathered anew; then the rule holds again.
+**At the beginning, and after an alarm** about all features, hardly anything is known. Until 5 rows
+for each feature have come, but 200 at least and 1,000 at most, the set stays as it is: at the
+beginning, empty. Later it is looked at whenever the rows have grown by a tenth, and at least every
+500 rows.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ LEVEL = 0.05
 _BOND = 1.0  # deviations that a newcomer must be further away from 0 than a member
 _EVERY = 500.0  # rows between two looks; fewer at the beginning
 _GROWN = 0.1  # at the beginning: a look when the rows have grown by this share
-_HELD = 1000.0  # rows after an alarm in which the members stay
+_FIRST = 5.0  # rows for each feature before the first look
+_AT_LEAST, _AT_MOST = 200.0, 1000.0  # rows before it
 _FAR = 37.0  # deviations beyond which a tail area is 0 in double precision
 
 Columns = npt.NDArray[np.intp]
@@ -201,48 +204,55 @@ def best_of_the_rest(known: Distances, members: Columns) -> Next | None:
 class Looks:
     """When to look at who is selected: it costs an inverse, and little changes from row to row.
 
-    Parameters
-    ----------
-    None
-
     Examples
     --------
-    >>> looks = Looks()
-    >>> [looks.is_due(n) for n in (100, 100, 9_000, 100, 400)]
-    [True, True, True, False, True]
+    >>> looks, seen = Looks(), 0.0
+    >>> for n_rows in (100, 100, 900, 50, 50, 9_000, 400, 100):
+    ...     seen += n_rows
+    ...     print(looks.is_due(n_rows, seen, n_features=8), end=" ")
+    False True True False False True False True
     """
 
-    learnt: ClassVar[Declared] = {
-        "rows": Array(low=0.0),
-        "waited": Array(low=0.0),
-        "held": Array(low=0.0),
-    }
+    learnt: ClassVar[Declared] = {"waited": Array(low=0.0)}
 
     def __init__(self) -> None:
-        self.rows = 0.0  # so far
-        self.waited = 0.0  # rows since the last look
-        self.held = 0.0  # rows for which all members stay
+        self.waited = _EVERY  # rows since the last look
 
-    def is_due(self, n_rows: float) -> bool:
+    def is_due(self, n_rows: float, seen: float, n_features: int) -> bool:
         """Count the rows of a batch; whether it is time to look again.
 
         Parameters
         ----------
         n_rows : float
             The rows of the batch.
+        seen : float
+            The rows since the start, or since an alarm about all features.
+        n_features : int
+            How many features there are.
 
         Returns
         -------
         bool
         """
-        self.rows += n_rows
         self.waited += n_rows
-        self.held = max(self.held - n_rows, 0.0)
-        if self.waited < min(_EVERY, _GROWN * self.rows):
+        if not is_time(seen, n_features) or self.waited < min(_EVERY, _GROWN * seen):
             return False
         self.waited = 0.0
         return True
 
-    def hold(self) -> None:
-        """Let all members stay for a while, after an alarm about all features."""
-        self.held = _HELD
+
+def is_time(seen: float, n_features: int) -> bool:
+    """Whether enough rows have been seen to say anything.
+
+    Parameters
+    ----------
+    seen : float
+        The rows since the start, or since an alarm about all features.
+    n_features : int
+        How many features there are.
+
+    Returns
+    -------
+    bool
+    """
+    return seen >= min(max(_FIRST * n_features, _AT_LEAST), _AT_MOST)

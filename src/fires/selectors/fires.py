@@ -36,8 +36,9 @@ from fires.models.monte_carlo import MonteCarlo
 from fires.models.neural import NeuralNet
 from fires.models.soft_tree import SoftTree
 from fires.scaling import SCALES, Scaler
+from fires.selectors import why
 from fires.selectors.base import OnlineSelector
-from fires.selectors.confident import Columns, Looks, choose, distances
+from fires.selectors.confident import Columns, Looks, choose, distances, is_time
 from fires.selectors.groups import Groups
 from fires.selectors.membership import Membership
 from fires.selectors.selector import same_kind
@@ -80,7 +81,10 @@ class FIRES(OnlineSelector):
     ----------
     n_features_to_select : int, float or "auto", default=10
         How many features to select: a number (all, if there are fewer), a fraction in (0, 1), or
-        ``"auto"``: as many as are there with confidence.
+        ``"auto"``: as many as are not zero with confidence, which may be none. Among those
+        selected, the expected share of false ones is at most 0.05, if the model is right: see
+        :mod:`fires.selectors.confident` for what exactly is promised. At most 100 can be selected.
+        For linear models with the Bayesian update. :meth:`why` says in a sentence what was found.
     columns : {"fixed", "open"}, default="fixed"
         Whether all batches have the same columns. ``"open"``: columns are known by their names, in
         frames and dicts. New ones join, absent ones rest, none is lost.
@@ -161,6 +165,8 @@ class FIRES(OnlineSelector):
         What features are ranked by, see ``score``.
     ranking_ : ndarray (n_features,)
         The rank of every feature by its weight; 1 is best.
+    n_features_selected_ : int
+        How many features are selected.
     class_importances_ : ndarray (n_classes, n_features)
         Which feature speaks for which class. A target of numbers has one row.
     alarms_ : list of Alarm
@@ -197,6 +203,10 @@ class FIRES(OnlineSelector):
     []
     >>> selector.transform(X).shape
     (100, 2)
+    >>> X = rng.normal(size=(5000, 8))
+    >>> y = X[:, 3] - X[:, 5] + rng.normal(size=5000) > 0
+    >>> FIRES("auto").fit(X, y).n_features_selected_
+    2
     """
 
     _learner_: Learner
@@ -335,6 +345,49 @@ class FIRES(OnlineSelector):
         reach = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * self.uncertainties_
         return self.importances_ - reach, self.importances_ + reach
 
+    def why(self) -> str:
+        """Why so many features are selected, in one sentence.
+
+        Returns
+        -------
+        str
+            With ``n_features_to_select="auto"``: how many are not zero with confidence, and what
+            the next one would mean. Otherwise: how many of those asked for are above noise.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(1)
+        >>> X = rng.normal(size=(2000, 20))
+        >>> y = X[:, 3] - X[:, 5] + rng.normal(size=2000) > 0
+        >>> FIRES("auto").fit(X, y).why()
+        '2 of 20 features are not zero with confidence: the expected share of false ones is at most
+         0.05; with the next, x14, it could be 0.11'
+        >>> FIRES(5).fit(X, y).why()
+        '5 of 20 features, as asked for: 2 of them are above noise'
+        """
+        self._check_fitted()
+        groups, learner = self._grouping(), self._learner_
+        what = "features" if groups is None else "groups" if self.groups is not None else "columns"
+        chosen = self._selected() if groups is None else np.unique(groups.of[self._selected()])
+        if self._finds_how_many:
+            known = distances(learner, groups)
+            return why.found(known, chosen, self._n_candidates(), what, self._called)
+        n_above = None
+        if isinstance(learner, BayesLearner):
+            is_above = why.above_noise(self.group_belief(), learner.n_rows)
+            n_above = int(is_above[chosen].sum())
+        return why.asked_for(len(chosen), self._n_candidates(), what, n_above)
+
+    def _called(self, place: int) -> str:
+        """What a feature is called, or a group by its column or its first feature."""
+        groups, columns = self._grouping(), getattr(self, "columns_", None)
+        if groups is not None:
+            if columns is not None and self.groups is None:
+                return str(columns.used[place].name)
+            place = int(np.flatnonzero(groups.of == place)[0])
+        names = getattr(self, "feature_names_in_", None)
+        return f"x{place}" if names is None else str(names[place])
+
     @property
     def groups_(self) -> npt.NDArray[np.intp] | None:
         """For each feature, the number of its group; None if every feature is for itself."""
@@ -445,7 +498,7 @@ class FIRES(OnlineSelector):
     def _selected(self) -> npt.NDArray[np.intp]:
         k, groups = self._resolve_k(), self._grouping()
         if self._finds_how_many:
-            chosen = self._computed("sure", self._sure)
+            chosen = self._computed("found", self._found)
             return chosen if groups is None else np.flatnonzero(np.isin(groups.of, chosen))
         by_rule = self._by_rule and len(self._members_.columns) == k
         if groups is None:
@@ -538,31 +591,38 @@ class FIRES(OnlineSelector):
             mu, var = np.abs(belief.mu), belief.sigma**2
             self._members_.renew(mu.__getitem__, var.__getitem__, learner.prior, k, weight)
         if k is None:
-            self._look(weight, alarmed=bool(strengths))
+            self._look(weight)
         else:
             self.__dict__.pop("_looks_", None)
 
-    def _look(self, weight: float, *, alarmed: bool) -> None:
+    def _look(self, weight: float) -> None:
         """From time to time, select those that are not zero with confidence."""
-        if not hasattr(self, "_looks_"):
-            self._members_.choose(self._sure())
+        if not hasattr(self, "_looks_"):  # those of a fixed number were chosen by another rule
             self._looks_ = Looks()
-        if alarmed:
-            self._looks_.hold()
-        if self._looks_.is_due(weight):
-            members = self._members_.columns
-            chosen = self._sure(members)
-            self._members_.choose(np.union1d(chosen, members) if self._looks_.held else chosen)
+            self._members_.choose(_NOBODY)
+        if self._looks_.is_due(weight, self._evidence, self.n_features_in_):
+            self._members_.choose(self._sure(self._members_.columns))
 
-    def _sure(self, members: Columns | None = None) -> Columns:
+    @property
+    def _evidence(self) -> float:
+        """Rows since the start or an alarm, of the class that has had one last."""
+        learner = self._learner_
+        assert isinstance(learner, BayesLearner)
+        return float(learner.evidence_rows.min())
+
+    def _sure(self, members: Columns) -> Columns:
         """Those that are not zero with confidence: see :mod:`fires.selectors.confident`."""
-        if members is None and hasattr(self, "_looks_"):
-            return self._members_.columns.view()
-        members = np.empty(0, dtype=np.intp) if members is None else members
         try:
             return choose(distances(self._learner_, self._grouping()), members)
         except np.linalg.LinAlgError:  # weights so large that nothing else counts beside them
-            return members.copy()
+            return members
+
+    def _found(self) -> Columns:
+        """Those that were not zero with confidence at the last look."""
+        if hasattr(self, "_looks_"):
+            return self._members_.columns.copy()
+        is_known = hasattr(self, "_members_") and is_time(self._evidence, self.n_features_in_)
+        return self._sure(_NOBODY) if is_known else _NOBODY.copy()
 
     def _n_candidates(self) -> int:
         """How many features, or groups of them, there are to select from."""
@@ -838,6 +898,7 @@ class FIRES(OnlineSelector):
         self._alarms_ = alarms_from_array(found.alarms)
 
 
+_NOBODY: Columns = np.empty(0, dtype=np.intp)
 _ONLY_CHOICE = {"update": "gradient", "score": "omega", "drift": None}
 _ALARMS: Declared = {
     "alarms": Array("*", 4),

@@ -149,7 +149,7 @@ class Membership:
         if resting is None:
             came = renew(score, now, variances(columns), prior, share, limit, inside)
         else:
-            limit = _limit(len(resting) - np.count_nonzero(resting))
+            limit = _limit(len(resting) - int(np.count_nonzero(resting)))
             there = [_of_those_there(values, resting) for values in (score, now)]
             came = renew(*there, variances(columns), prior, share, limit, inside)
             score = score + share * (now - score)
