@@ -214,7 +214,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         if batch.weight is None or batch.weight.any():  # in fit, a batch may have no weight at all
             self._learn(batch)
         self.n_samples_seen_ = getattr(self, "n_samples_seen_", 0) + batch.n_rows
-        self.n_missing_ = getattr(self, "n_missing_", 0) + batch.n_missing
+        self.n_missing_ = getattr(self, "n_missing_", 0) + batch.n_missing - batch.n_absent
         self._seen_: dict[Any, Any] = {}
 
     def _check_settings(self) -> None:
@@ -370,7 +370,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         """
         self._check_fitted()
         selected = self._selected()
-        matrix = validation.as_matrix(X, type(self).__name__)
+        matrix = validation.as_matrix(X, type(self).__name__, least=min(len(selected), 1))
         if matrix.shape[1] != len(selected):
             raise ValueError("X has a different shape than during fitting.")
         shape = (matrix.shape[0], self.n_features_in_)

@@ -67,7 +67,8 @@ class Distances(NamedTuple):
     z : ndarray (n_parameter_rows, n_columns)
         In standard deviations.
     n : int
-        How many tail areas there are in all, of features that do not lead too.
+        How many tail areas there are in all, of features that do not lead too. Columns that are
+        not there do not count.
     """
 
     columns: Columns
@@ -89,8 +90,7 @@ class Distances(NamedTuple):
         if resting is None:
             return self
         there = ~resting[self.columns]
-        n_there = len(resting) - int(np.count_nonzero(resting))
-        return Distances(self.columns[there], self.z[:, there], n_there * len(self.z))
+        return Distances(self.columns[there], self.z[:, there], self.n)
 
 
 def distances(learner: Any, groups: Groups | None = None) -> Distances:
@@ -110,7 +110,7 @@ def distances(learner: Any, groups: Groups | None = None) -> Distances:
     columns, mean, covariance = learner.leading_posterior(seen=True)
     if groups is None:
         deviation = np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 1e-300))
-        return Distances(columns, np.abs(mean) / deviation, learner.n_features * len(mean))
+        return Distances(columns, np.abs(mean) / deviation, learner.n_there * len(mean))
     found = np.unique(groups.of[columns])
     z = np.empty((len(mean), len(found)))
     for i, group in enumerate(found):

@@ -18,7 +18,7 @@ from fires.core.classes import are_numbers, has_fractions
 from fires.core.declared import Array, Declared, Random, Value, collect, restore
 from fires.core.errors import StateError
 from fires.core.randomness import check_seed, generator, generator_state
-from fires.core.settings import check_choice, check_count, check_number, plain
+from fires.core.settings import check_choice, check_number, plain
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.validation import as_numbers
 from fires.drift.alarms import Alarm, alarms_from_array, alarms_to_array
@@ -37,8 +37,8 @@ from fires.models.neural import NeuralNet
 from fires.models.soft_tree import SoftTree
 from fires.scaling import SCALES, Scaler
 from fires.selectors import why
-from fires.selectors.base import OnlineSelector
-from fires.selectors.confident import Columns, Looks, choose, distances, is_time
+from fires.selectors.changing import ChangingColumns
+from fires.selectors.confident import Columns, Distances, Looks, choose, distances, is_time
 from fires.selectors.groups import Groups
 from fires.selectors.membership import Membership
 from fires.selectors.selector import same_kind
@@ -47,7 +47,7 @@ from fires.selectors.selector import same_kind
 BUILT_IN = (Linear, NeuralNet, SoftTree)
 
 
-class FIRES(OnlineSelector):
+class FIRES(ChangingColumns):
     r"""Online feature selection by importance and uncertainty (Haug et al., KDD 2020).
 
     The parameters of a base model are random, :math:`\theta_j \sim \mathcal{N}(\mu_j, \sigma_j^2)`.
@@ -211,6 +211,8 @@ class FIRES(OnlineSelector):
 
     _learner_: Learner
     _alarms_: list[Alarm]
+    _feature_alarms_: FeatureAlarms
+    _members_: Membership
 
     def __init__(
         self,
@@ -370,8 +372,7 @@ class FIRES(OnlineSelector):
         what = "features" if groups is None else "groups" if self.groups is not None else "columns"
         chosen = self._selected() if groups is None else np.unique(groups.of[self._selected()])
         if self._finds_how_many:
-            known = distances(learner, groups)
-            return why.found(known, chosen, self._n_candidates(), what, self._called)
+            return why.found(self._distances(), chosen, self._n_candidates(), what, self._called)
         n_above = None
         if isinstance(learner, BayesLearner):
             is_above = why.above_noise(self.group_belief(), learner.n_rows)
@@ -447,6 +448,7 @@ class FIRES(OnlineSelector):
     def _resolve_k(self) -> int:
         groups = self._grouping()
         if self._finds_how_many:
+            self._refuse_auto(getattr(self, "_learner_", None))
             return len(self._members_.columns) if hasattr(self, "_members_") else 0
         if groups is None:
             return super()._resolve_k()
@@ -467,12 +469,16 @@ class FIRES(OnlineSelector):
     def _belief(self) -> Belief:
         belief: Belief | None = self._seen_.get("belief")
         if belief is None:
-            belief = self._seen_["belief"] = self._learner_.features()
+            n, belief = self.n_features_in_, self._learner_.features()
+            if len(belief.mu) > n:  # there is room for columns to come
+                belief = Belief(belief.mu[:n], belief.sigma[:n])
+            self._seen_["belief"] = belief
         return belief
 
     def _by_class(self) -> Floats:
         by_class = getattr(self._learner_, "by_class", None)
         mu = self._belief().mu[None] if by_class is None else by_class()[0]
+        mu = mu[:, : self.n_features_in_]
         if len(mu) == 1 and self._kind_ == "classes":
             mu = np.concatenate([-mu, mu])
         return mu.copy()
@@ -488,7 +494,8 @@ class FIRES(OnlineSelector):
     def _own_weights(self) -> Floats:
         """The weight of every feature; of every group where members are kept by a rule."""
         if self._by_rule:
-            return self._members_.means()
+            means: Floats = self._members_.means()
+            return means if self._grouping() is not None else means[: self.n_features_in_]
         belief = self._belief()
         weights = np.empty(len(belief.mu))
         scale = 2.0 * self.weight_penalty
@@ -502,15 +509,26 @@ class FIRES(OnlineSelector):
             return chosen if groups is None else np.flatnonzero(np.isin(groups.of, chosen))
         by_rule = self._by_rule and len(self._members_.columns) == k
         if groups is None:
-            return self._members_.columns if by_rule else super()._selected()
+            return self._members_.columns if by_rule else self._best(k)
         chosen = self._members_.columns if by_rule else top_k(groups.best(self.weights_), k)
         return np.flatnonzero(np.isin(groups.of, chosen))
+
+    def _best(self, k: int) -> npt.NDArray[np.intp]:
+        """The features of the greatest weight; of open columns, of those that are there."""
+        resting = self._resting() if self._is_open else None
+        if resting is None:
+            return super()._selected()
+        weights = np.where(resting[: self.n_features_in_], -np.inf, self.weights_)
+        return top_k(weights, k)
 
     # --- learning ---------------------------------------------------------------------------
 
     def _learn(self, batch: CheckedBatch) -> None:
+        started: Any = self.__dict__.get("_learner_")
+        self._attend(batch, batch.X.shape[1] if started is None else started.n_features)
         target = self._target(batch)
         self._learner_ = self._learner_.ready_for(batch.X)
+        self._tell_presence()
         self._count_batch()
         if self._watches_surprise():
             watched: Any = self._learner_
@@ -520,6 +538,35 @@ class FIRES(OnlineSelector):
         if isinstance(self._learner_, BayesLearner):
             n_rows = batch.n_rows
             self._renew(n_rows, float(n_rows if batch.weight is None else batch.weight.sum()))
+        self._forget_stale()
+
+    def _tell_presence(self) -> None:
+        """Let the learner know which columns are there."""
+        learner = self._learner_
+        if not isinstance(learner, BayesLearner):
+            return
+        if learner.sparse is not None and self._is_open:
+            learner.count_columns(self.n_features_in_)
+        elif "_presence_" in self.__dict__ and learner.sparse is None:
+            presence = self._presence_
+            learner.attend(presence.resting, presence.never, presence.arrived)
+
+    def _rearrange(self, source: npt.NDArray[np.intp]) -> None:
+        if "_learner_" not in self.__dict__:
+            return
+        learner: Any = self._learner_
+        n_before = learner.n_features
+        self._learner_ = learner.rearranged(source)
+        places = np.full(n_before, -1)
+        places[source[source >= 0]] = np.flatnonzero(source >= 0)
+        self._feature_alarms_ = self._feature_alarms_.rearranged(source, n_before)
+        self._alarms_ = [
+            alarm if alarm.feature is None else alarm._replace(feature=int(places[alarm.feature]))
+            for alarm in self._alarms_
+            if alarm.feature is None or places[alarm.feature] >= 0
+        ]
+        if "_members_" in self.__dict__:
+            self._members_ = self._members_.rearranged(source)
 
     def _rates(self) -> Rates:
         sigma_rate = self.learning_rate_sigma
@@ -585,7 +632,13 @@ class FIRES(OnlineSelector):
         k, groups = None if self._finds_how_many else self._resolve_k(), self._grouping()
         if groups is None:
             scores, variances, touched = learner.scores, learner.variances, learner.touched
-            self._members_.renew(scores, variances, learner.prior, k, weight, touched)
+            resting, arrived = self._resting(), _NO_COLUMNS
+            if learner.sparse is not None and self._is_open:
+                self._members_.count_features(self.n_features_in_)
+            elif "_presence_" in self.__dict__:
+                arrived = self._presence_.arrived
+            facts = scores, variances, learner.prior, k, weight, touched
+            self._members_.renew(*facts, resting, arrived)
         else:
             belief = groups.belief(*learner.scored())
             mu, var = np.abs(belief.mu), belief.sigma**2
@@ -599,35 +652,41 @@ class FIRES(OnlineSelector):
         """From time to time, select those that are not zero with confidence."""
         if not hasattr(self, "_looks_"):  # those of a fixed number were chosen by another rule
             self._looks_ = Looks()
-            self._members_.choose(_NOBODY)
-        if self._looks_.is_due(weight, self._evidence, self.n_features_in_):
+            self._members_.choose(_NO_COLUMNS)
+        if self._looks_.is_due(weight, *self._evidence):
             self._members_.choose(self._sure(self._members_.columns))
 
     @property
-    def _evidence(self) -> float:
-        """Rows since the start or an alarm, of the class that has had one last."""
+    def _evidence(self) -> tuple[float, int]:
+        """Rows since the start or an alarm, of the class that had one last; columns there."""
         learner = self._learner_
         assert isinstance(learner, BayesLearner)
-        return float(learner.evidence_rows.min())
+        return float(learner.evidence_rows.min()), learner.n_there
 
     def _sure(self, members: Columns) -> Columns:
         """Those that are not zero with confidence: see :mod:`fires.selectors.confident`."""
         try:
-            return choose(distances(self._learner_, self._grouping()), members)
+            return choose(self._distances(), members)
         except np.linalg.LinAlgError:  # weights so large that nothing else counts beside them
             return members
+
+    def _distances(self) -> Distances:
+        """How sure each feature is, or each group, of those whose columns are there."""
+        groups = self._grouping()
+        resting = self._resting() if groups is None else None
+        return distances(self._learner_, groups).without(resting)
 
     def _found(self) -> Columns:
         """Those that were not zero with confidence at the last look."""
         if hasattr(self, "_looks_"):
             return self._members_.columns.copy()
-        is_known = hasattr(self, "_members_") and is_time(self._evidence, self.n_features_in_)
-        return self._sure(_NOBODY) if is_known else _NOBODY.copy()
+        is_known = hasattr(self, "_members_") and is_time(*self._evidence)
+        return self._sure(_NO_COLUMNS) if is_known else _NO_COLUMNS.copy()
 
     def _n_candidates(self) -> int:
         """How many features, or groups of them, there are to select from."""
         groups = self._grouping()
-        return self.n_features_in_ if groups is None else groups.n
+        return self._width if groups is None else groups.n
 
     def restart_features(self, columns: Sequence[int | str]) -> Self:
         """Forget what was learnt about some features; everything else stays.
@@ -678,7 +737,7 @@ class FIRES(OnlineSelector):
             groups = self._grouping()
             chosen = columns if groups is None else np.unique(groups.of[columns])
             self._members_.restart_features(chosen)
-            self._feature_alarms_.restart_features(columns, self.n_features_in_)
+            self._feature_alarms_.restart_features(columns, self._width)
 
     def _target(self, batch: CheckedBatch) -> npt.NDArray[Any]:
         """The target in the form the model takes. Starts the learner, or adds new classes."""
@@ -741,7 +800,7 @@ class FIRES(OnlineSelector):
     def _start(self, n_classes: int) -> None:
         self._learner_ = start_learner(
             self._as_model(),
-            self.n_features_in_,
+            self._width,
             n_classes,
             scale=self.scale,
             starts=(self.mu_init, self.sigma_init),
@@ -765,10 +824,7 @@ class FIRES(OnlineSelector):
             return
         check_choice("update", self.update, ("bayes", "gradient"), "'bayes' or 'gradient'")
         check_choice("redundancy", self.redundancy, ("ignore", "drop"), "'ignore' or 'drop'")
-        check_choice("columns", self.columns, ("fixed", "open"), "'fixed' or 'open'")
-        check_choice("absent", self.absent, ("missing", "zero"), "'missing' or 'zero'")
-        if self.forget_after is not None:
-            check_count("forget_after", self.forget_after)
+        self._check_columns()
         if _is_plain(self.drift):
             known = "'auto', 'alarm', None or a detector"
             check_choice("drift", self.drift, ("auto", "alarm", None), known)
@@ -789,14 +845,23 @@ class FIRES(OnlineSelector):
                 f"model={self.model!r} is no base model: it needs the methods init, log_marginal, "
                 "gradient and to_features."
             )
+        if self._is_open and not (isinstance(self.model, (str, Linear)) and self.groups is None):
+            what = "groups" if self.groups is not None else "a model that is not linear"
+            raise ValueError(f"columns='open' does not go with {what}.")
         check_seed(self.random_state)
         self._check_starts()
         linear = isinstance(self.model, str | Linear)
         if self._finds_how_many and not (linear and self.update == "bayes"):
-            what = f"update={self.update!r}" if linear else type(self.model).__name__
+            self._refuse_auto(self.model)
+
+    def _refuse_auto(self, learner: Any) -> None:
+        """Raise if something else learns than what knows how sure it is."""
+        if learner is not None and not isinstance(learner, BayesLearner):
+            linear = isinstance(self.model, str | Linear)
+            what = "update='gradient'" if linear else type(self.model).__name__
             raise ValueError(
-                f'n_features_to_select="auto" asks how sure an importance is, and {what} does not '
-                'know: use a linear model with update="bayes", or a number of features.'
+                f"n_features_to_select='auto' asks how sure an importance is, and {what} does not "
+                "know: use a linear model with update='bayes', or a number of features."
             )
 
     def _check_starts(self) -> None:
@@ -805,8 +870,10 @@ class FIRES(OnlineSelector):
                 start = np.asarray(getattr(self, name), dtype=np.float64)
             except (TypeError, ValueError):
                 start = np.array(np.nan)
-            if start.shape not in ((), (self.n_features_in_,)) or not np.isfinite(start).all():
-                raise ValueError(f"{name} must be a number, or one for each feature.")
+            shapes = [()] if self._is_open else [(), (self.n_features_in_,)]
+            if start.shape not in shapes or not np.isfinite(start).all():
+                each = "" if self._is_open else ", or one for each feature"
+                raise ValueError(f"{name} must be a number{each}.")
         if (np.asarray(self.sigma_init) < 0).any():
             raise ValueError("sigma_init must not be negative.")
 
@@ -847,7 +914,8 @@ class FIRES(OnlineSelector):
         arrays |= {"alarms": alarms_to_array(self._alarms_)}
         for name, part in self._parts().items():
             arrays |= under(name, collect(part, part.learnt)[1])
-        return header, arrays
+        changing, more = self._changing_state()
+        return header | changing, arrays | more
 
     def restore(self, header: dict[str, Any], arrays: Arrays, model: Any = None) -> Self:
         """See :meth:`OnlineSelector.restore`. Before there was a choice, the paper's was taken."""
@@ -866,8 +934,10 @@ class FIRES(OnlineSelector):
         if not facts.numeric_target and not len(self._book_):
             raise StateError("classes are missing")
         self._check_starts()
+        self._restore_changing(header, arrays)
         self._start(0 if facts.numeric_target else len(self._book_))
         self._learner_.restore(arrays)
+        self._tell_presence()
         self._restore_alarms(header, arrays)
         if type(self._learner_) is ModelLearner:
             self._learner_.rng = Random().read("rng", header, arrays, {})
@@ -887,7 +957,7 @@ class FIRES(OnlineSelector):
             self._members_ = Membership(self._n_candidates())
             if part_of("looks", arrays):
                 self._looks_ = Looks()
-        found, sizes = SimpleNamespace(), {"J": self.n_features_in_}
+        found, sizes = SimpleNamespace(), {"J": self._width}
         restore(found, _ALARMS, header, arrays, sizes)
         for name, part in self._parts().items():
             of_part = {"J": self._n_candidates()} if name == "members" else sizes
@@ -898,7 +968,7 @@ class FIRES(OnlineSelector):
         self._alarms_ = alarms_from_array(found.alarms)
 
 
-_NOBODY: Columns = np.empty(0, dtype=np.intp)
+_NO_COLUMNS: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
 _ONLY_CHOICE = {"update": "gradient", "score": "omega", "drift": None}
 _ALARMS: Declared = {
     "alarms": Array("*", 4),
