@@ -28,6 +28,7 @@ PARTS = (
     "report",
     "spark",
     "sharded_answer",
+    "auto",
     "sharding",
     "spark_keys",
     "open_columns",

@@ -26,7 +26,7 @@ selected feature is within the bound, so the bound holds for the set.
 and :math:`J` is the number of features times that of the classes. **A group** of features is judged
 by the tail area of the chi-squared distance between 0 and its posterior mean.
 
-**At the beginning, and after an alarm** about all features, hardly anything is known. Until 5 rows
+**At the beginning, and after an alarm** about all features, hardly anything is known. Until 10 rows
 for each feature have come, but 200 at least and 1,000 at most, the set stays as it is: at the
 beginning, empty. Later it is looked at whenever the rows have grown by a tenth, and at least every
 500 rows.
@@ -50,7 +50,7 @@ LEVEL = 0.05
 _BOND = 1.0  # deviations that a newcomer must be further away from 0 than a member
 _EVERY = 500.0  # rows between two looks; fewer at the beginning
 _GROWN = 0.1  # at the beginning: a look when the rows have grown by this share
-_FIRST = 5.0  # rows for each feature before the first look
+_FIRST = 10.0  # rows for each feature before the first look
 _AT_LEAST, _AT_MOST = 200.0, 1000.0  # rows before it
 _FAR = 37.0  # deviations beyond which a tail area is 0 in double precision
 
