@@ -35,7 +35,7 @@ class Top(click.ParamType[int | float | str]):
             top = -1
         if not (0 < top < 1 if isinstance(top, float) else top >= 1):
             self.fail(
-                f"{value!r} is no number of features, no fraction below 1, and not 'auto'.", param
+                f"{value!r} is neither a number of features nor a fraction below 1, nor 'auto'.", param
             )
         return top
 
