@@ -34,9 +34,8 @@ class Top(click.ParamType[int | float | str]):
         except ValueError:
             top = -1
         if not (0 < top < 1 if isinstance(top, float) else top >= 1):
-            self.fail(
-                f"{value!r} is neither a number of features nor a fraction below 1, nor 'auto'.", param
-            )
+            wanted = "neither a number of features nor a fraction below 1, nor 'auto'"
+            self.fail(f"{value!r} is {wanted}.", param)
         return top
 
 
