@@ -245,6 +245,43 @@ def test_a_batch_that_is_refused_leaves_no_name_behind():
     assert list(selector.feature_names_in_) == ["a", "b"]
 
 
+def raw_batches(n_batches=12):
+    rng = np.random.default_rng(0)
+    for number in range(n_batches):
+        town = rng.choice(["Ulm", "Bonn", "Kiel"], 100)
+        size = rng.normal(size=100)
+        y = ((town == "Ulm") * 2.0 + size + rng.normal(size=100) > 0.7).astype(int)
+        frame = pd.DataFrame({"noise": rng.normal(size=100), "size": size, "town": town})
+        frame["kind"] = rng.choice(["a", "b"], 100)
+        yield frame[["noise", "town"] if number < 4 else ["town", "kind", "size"]], y
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "list of dicts"])
+def test_text_that_comes_later_becomes_numbers(kind, tmp_path):
+    forms = {"pandas": lambda X: X, "polars": lambda X: pl.DataFrame(X.to_dict("list"))}
+    forms["list of dicts"] = lambda X: X.to_dict("records")
+    as_kind = forms[kind]
+    selector = FIRES(2, columns="open")
+    for number, (X, y) in enumerate(raw_batches()):
+        if number == 8:
+            selector.save(tmp_path / "half.fires")
+            selector = fires.load(tmp_path / "half.fires")
+        selector.partial_fit(as_kind(X), y)
+    assert set(selector.feature_names_in_) == {"noise", "town", "kind", "size"}
+    assert set(selector.get_feature_names_out()) == {"town", "size"}
+    assert selector.absent_ == ["noise"]
+    assert selector.transform(as_kind(X)).shape == (100, 2)
+
+
+def test_text_is_forgotten_with_its_column():
+    selector = FIRES(1, columns="open", forget_after=200)
+    for X, y in raw_batches():
+        selector.partial_fit(X.rename(columns={"town": "place"}) if "size" in X else X, y)
+    assert "town" not in set(selector.feature_names_in_)
+    selector.partial_fit(X, y)
+    assert "town" in set(selector.feature_names_in_)
+
+
 # --- applying it --------------------------------------------------------------------------------
 
 

@@ -402,6 +402,20 @@ class Columns:
             other.statistics = self.statistics.forgetting(gone)
         return other
 
+    def knows(self, name: str) -> bool:
+        """Whether a column of this name has been seen.
+
+        Parameters
+        ----------
+        name : str
+            The name.
+
+        Returns
+        -------
+        bool
+        """
+        return name in self._names_of_all()
+
     def _names_of_all(self) -> Set[str]:
         """The names of all columns; those of the features are at hand."""
         if len(self.used) == len(self.all):

@@ -83,6 +83,20 @@ class Names(Sequence[str]):
         get = self._places.get
         return np.array([get(name, -1) for name in names], dtype=np.intp)
 
+    def place(self, name: str) -> int:
+        """The place of a name; -1 if it is not known.
+
+        Parameters
+        ----------
+        name : str
+            A name.
+
+        Returns
+        -------
+        int
+        """
+        return self._places.get(name, -1)
+
     def cut(self, n: int) -> None:
         """Keep the first names only.
 

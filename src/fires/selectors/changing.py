@@ -210,7 +210,9 @@ class ChangingColumns(OnlineSelector):
         """What is known of columns that come and go."""
         header: dict[str, Any] = {}
         if self._is_open:
-            header["open"] = {"width": self._open_.width, "stale": self._open_.stale.tolist()}
+            book = self._open_
+            encoder = None if book.encoder is None else book.encoder.as_json()
+            header["open"] = {"width": book.width, "stale": book.stale.tolist(), "encoder": encoder}
         presence = self.__dict__.get("_presence_")
         return header, {} if presence is None else under(
             "presence", collect(presence, Presence.learnt)[1]
@@ -236,6 +238,10 @@ class ChangingColumns(OnlineSelector):
                 raise StateError("the places of stale columns are no numbers")
             if any(not 0 <= place < n for place in stale):
                 raise StateError("stale columns are not among the columns")
+            if saved.get("encoder") is not None:
+                from fires.columns import Columns
+
+                self._open_.encoder = Columns.from_json(saved["encoder"])
             self._open_.width = width
             self._open_.stale = np.array(stale, dtype=np.intp)
         if parts := part_of("presence", arrays):

@@ -89,6 +89,7 @@ class Gate:
             n_absent = 0 if sp.issparse(matrix) else matrix.size - given.told.size
             return CheckedBatch(matrix, n_missing=self._refuse_given(given) + n_absent)
         arranged = book.arrange(X, owner, y)
+        self._restart_changed(book.places_of(arranged.given.restarted))
         matrix, n_rows = arranged.matrix, arranged.matrix.shape[0]
         n_missing = self._refuse_given(arranged.given)
         target = None if y is None else validation.as_target(y, n_rows, owner)

@@ -41,11 +41,14 @@ class Given(NamedTuple):
         What the columns are called.
     told : ndarray
         The values that rows told, without those that dicts have no key for.
+    restarted : tuple of str
+        Features that mean something else from these rows on.
     """
 
     matrix: Any
     names: Sequence[str]
     told: npt.NDArray[Any]
+    restarted: tuple[str, ...] = ()
 
 
 class Arranged(NamedTuple):
@@ -116,6 +119,21 @@ class OpenColumns:
         """The names, in the order of their arrival."""
         return self._names[: self.n_known]
 
+    def places_of(self, names: Sequence[str]) -> tuple[int, ...]:
+        """The places of those of some columns that are known.
+
+        Parameters
+        ----------
+        names : sequence of str
+            What they are called.
+
+        Returns
+        -------
+        tuple of int
+        """
+        found = (self._names.place(name) for name in names)
+        return tuple(place for place in found if 0 <= place < self.n_known)
+
     def dropping(self, columns: Places) -> OpenColumns:
         """A book that forgets some columns with the next batch.
 
@@ -155,8 +173,9 @@ class OpenColumns:
             source = kept
             book._names = Names(self._names[place] for place in kept)
             book.stale, book.n_known = _NOTHING, len(kept)
+            book.encoder = _without(self.encoder, [self._names[place] for place in self.stale])
             book._followed = self._followed[0], self._moved(kept)
-        given, book.encoder = self._given(X, owner, y, learn=True)
+        given, book.encoder = book._given(X, owner, y, learn=True)
         places = book._places(given.matrix, given.names)
         book.n_known = len(book._names)
         if book.n_known > book.width or source is not None:
@@ -251,12 +270,65 @@ class OpenColumns:
             given = _of_dicts(X, owner, self.absent)
             if given is not None:
                 return given, self.encoder
-        elif self.encoder is None and next(validation.raw_columns(X), None) is None:
-            names = validation.column_names(X)
-            if names is None:
-                raise InputError(f"{owner} has open columns, whose names must be text")
-            return _given(validation.as_matrix(X, owner), names.tolist()), None
-        raise InputError(f"{owner} has open columns, and these must hold numbers")
+            return self._encoded(X, None, owner, y, learn)
+        names = validation.column_names(X)
+        if names is None:
+            raise InputError(f"{owner} has open columns, whose names must be text")
+        raw = {name for name, _ in validation.raw_columns(X)}
+        raw |= {name for name in names if self.encoder is not None and self.encoder.knows(name)}
+        if not raw:
+            return _given(validation.as_matrix(X, owner), names.tolist()), self.encoder
+        return self._encoded(X, [name for name in names if name in raw], owner, y, learn)
+
+    def _encoded(
+        self, X: Any, raw: list[str] | None, owner: str, y: Any, learn: bool
+    ) -> tuple[Given, Any]:
+        """Rows of which some columns (None for all) are text, categories or dates."""
+        from fires.columns import Columns
+        from fires.columns.frames import as_polars
+
+        frame = as_polars(X if raw is None else X[raw])
+        known = self.encoder
+        if learn:
+            target = None if y is None else validation.as_target(y, len(frame), owner)
+            if known is None:
+                known = Columns.learn(frame, y=target)
+            known = known.extended(frame, target)
+            for column in known.left_out:
+                if column.name in frame.columns:
+                    raise InputError(f"Column {column.name!r} {column.why}; leave it out")
+            part = known.among(frame.columns)
+            n_before = part.tallies.n_rows
+            matrix, part = part.encode(frame)
+            matrix, part = part.by_target(matrix, target)
+            restarted = part.restarted(n_before, part.tallies.n_rows)
+            known = known.after(part)
+        else:
+            part = known.among(frame.columns) if known is not None else Columns([])
+            matrix, restarted = part.transform(frame.select(_columns_of(part))), ()
+        names = list(part.names)
+        if raw is not None and len(others := [name for name in X.columns if name not in raw]):
+            matrix = np.hstack([matrix, validation.as_matrix(X[others], owner)])
+            names += others
+        told = matrix if raw is not None else matrix[~np.isnan(matrix)]
+        return Given(matrix, names, told, tuple(names[place] for place in restarted)), known
+
+
+def _columns_of(columns: Any) -> list[str]:
+    """What the columns of a table are called that are used."""
+    return [column.name for column in columns.used]
+
+
+def _without(encoder: Any, features: list[str]) -> Any:
+    """What encodes the columns, without those whose features are all gone."""
+    if encoder is None:
+        return None
+    stay = {
+        column
+        for name, column in zip(encoder.names, encoder.of_features, strict=True)
+        if name not in set(features)
+    }
+    return encoder.forgetting([name for name in _columns_of(encoder) if name not in stay])
 
 
 def _given(matrix: Any, names: Sequence[str]) -> Given:
