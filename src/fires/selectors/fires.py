@@ -38,8 +38,9 @@ from fires.models.soft_tree import SoftTree
 from fires.scaling import SCALES, Scaler
 from fires.selectors.base import OnlineSelector
 from fires.selectors.groups import Groups
-from fires.selectors.membership import Membership
+from fires.selectors.membership import Judge, Membership
 from fires.selectors.selector import same_kind
+from fires.selectors.twins import Twins
 
 # Models that a file describes completely: they need not be passed to load again.
 BUILT_IN = (Linear, NeuralNet, SoftTree)
@@ -90,7 +91,9 @@ class FIRES(OnlineSelector):
         With open columns: a column that was absent for so many rows is forgotten. By default none
         is.
     redundancy : {"ignore", "drop"}, default="ignore"
-        ``"drop"``: of features that say the same, one is selected.
+        ``"drop"``: of features that say the same, one is selected, and ``twins_`` says for which
+        others it stands. See :mod:`fires.selectors.twins`. For linear models and the Bayesian
+        update.
     model : str or model object, default="auto"
         ``"probit"`` (the paper's linear model) or ``"logistic"`` for classes, ``"gaussian"`` for
         numbers, ``"poisson"`` for counts, or any :class:`fires.models.base.BaseModel`. ``"auto"``
@@ -162,6 +165,9 @@ class FIRES(OnlineSelector):
         The rank of every feature by its weight; 1 is best.
     class_importances_ : ndarray (n_classes, n_features)
         Which feature speaks for which class. A target of numbers has one row.
+    twins_ : dict
+        With ``redundancy="drop"``: the selected features that stand for others, and a list of these
+        for each. By name, or by number where columns have no names.
     alarms_ : list of Alarm
         The changes noticed so far: row, batch, feature (None for all together) and strength. See
         :class:`fires.drift.Alarm`.
@@ -312,6 +318,21 @@ class FIRES(OnlineSelector):
         """The changes noticed so far, in order. See :class:`fires.drift.Alarm`."""
         self._check_fitted()
         return list(getattr(self, "_alarms_", []))
+
+    @property
+    def twins_(self) -> dict[Any, list[Any]]:
+        """Which selected feature stands for which others; yours to keep.
+
+        Only with ``redundancy="drop"``. Features are called by name, or by number where columns
+        have no names. What is a copy of several together, such as their sum, stands with all of
+        them.
+        """
+        self._check_fitted()
+        if not hasattr(self, "_twins_"):
+            raise AttributeError("twins_ is there only with redundancy='drop'.")
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        found = self._twins_.of(self._selected()).items()
+        return {names[one]: [names[other] for other in others] for one, others in found}
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
         r"""The interval that holds each true importance with this probability.
@@ -521,11 +542,27 @@ class FIRES(OnlineSelector):
         k, groups = self._resolve_k(), self._grouping()
         if groups is None:
             scores, variances, touched = learner.scores, learner.variances, learner.touched
-            self._members_.renew(scores, variances, learner.prior, k, weight, touched)
+            judge, touched = self._judge(k, touched)
+            self._members_.renew(scores, variances, learner.prior, k, weight, touched, judge=judge)
             return
         belief = groups.belief(*learner.scored())
         mu, var = np.abs(belief.mu), belief.sigma**2
-        self._members_.renew(mu.__getitem__, var.__getitem__, learner.prior, k, weight)
+        judge, _ = self._judge(k, None)
+        scores, variances = mu.__getitem__, var.__getitem__
+        self._members_.renew(scores, variances, learner.prior, k, weight, judge=judge)
+
+    def _judge(self, k: int, touched: Any) -> tuple[Judge | None, Any]:
+        """With twins: take in the rows of a batch; how to judge, and which columns to look at."""
+        twins, learner = getattr(self, "_twins_", None), self._learner_
+        if twins is None:
+            return None, touched
+        assert isinstance(learner, BayesLearner)
+        groups, members = self._grouping(), self._members_.columns
+        twins.take(learner, None if groups is None else groups.size[groups.of] == 1.0)
+        places = twins.columns if groups is None else groups.of[twins.columns]
+        if touched is not None:
+            touched = np.union1d(touched, places)
+        return twins.judge(learner, places, members, k), touched
 
     def _n_candidates(self) -> int:
         """How many features, or groups of them, there are to select from."""
@@ -582,6 +619,8 @@ class FIRES(OnlineSelector):
             chosen = columns if groups is None else np.unique(groups.of[columns])
             self._members_.restart_features(chosen)
             self._feature_alarms_.restart_features(columns, self.n_features_in_)
+        if hasattr(self, "_twins_"):
+            self._twins_.restart(columns)
 
     def _target(self, batch: CheckedBatch) -> npt.NDArray[Any]:
         """The target in the form the model takes. Starts the learner, or adds new classes."""
@@ -652,6 +691,13 @@ class FIRES(OnlineSelector):
             watches=isinstance(self.drift, str),
             rng=lambda: generator(self.random_state, "fires"),
         )
+        if self.redundancy == "drop":
+            if not isinstance(self._learner_, BayesLearner):
+                raise ValueError(
+                    "redundancy='drop' is for linear models and update='bayes': others do not know "
+                    "how features are correlated."
+                )
+            self._learner_.keeps_rows, self._twins_ = True, Twins()
 
     def _model_name(self) -> str:
         return self.model_ if isinstance(self.model_, str) else type(self.model_).__name__
@@ -664,6 +710,8 @@ class FIRES(OnlineSelector):
                 wanted = "a number that is not negative"
                 check_number(name, getattr(self, name), ends="[)", wanted=wanted)
         check_choice("score", self.score, ("auto", "omega"), "'auto' or 'omega'")
+        if self.redundancy == "drop" and self.score != "auto":
+            raise ValueError("redundancy='drop' needs score='auto': omega ranks, twins or not.")
         if hasattr(self, "_learner_"):
             return
         check_choice("update", self.update, ("bayes", "gradient"), "'bayes' or 'gradient'")
@@ -771,7 +819,8 @@ class FIRES(OnlineSelector):
     def _parts(self) -> dict[str, Any]:
         """What has learnt besides the learner, by its name in a file."""
         parts: dict[str, Any] = {"surprise": self._surprise_, "moved": self._feature_alarms_}
-        return parts | ({"members": self._members_} if hasattr(self, "_members_") else {})
+        later = {"members": "_members_", "twins": "_twins_"}
+        return parts | {k: getattr(self, name) for k, name in later.items() if hasattr(self, name)}
 
     def _restore_alarms(self, header: dict[str, Any], arrays: Arrays) -> None:
         by_bayes = isinstance(self._learner_, BayesLearner)
@@ -787,6 +836,8 @@ class FIRES(OnlineSelector):
             restore(part, part.learnt, {}, part_of(name, arrays), of_part)
         if by_bayes:
             self._members_.refresh()
+        if hasattr(self, "_twins_"):
+            self._twins_.refresh()
         self._n_batches_, self._rows_since_alarm_ = found.n_batches, found.rows_since_alarm
         self._alarms_ = alarms_from_array(found.alarms)
 
