@@ -40,44 +40,53 @@ def correlate(products: Floats, sums: Floats, rows: Floats) -> Floats:
 
 
 @compiled
-def what_is_left(
-    correlation: Floats, rows: Floats, order: Indices, k: int, limit: float
-) -> Floats:
-    """Take k columns in turn, and leave out twins: those with less than the limit of their own.
+def find_twins(
+    correlation: Floats, known: npt.NDArray[np.bool_], order: Indices, limit: float, most: int
+) -> tuple[Floats, Floats]:
+    """Take columns in turn, but for twins: of these less than the limit is their own.
 
-    Returns, for every twin, the share of its variance that the columns taken do not explain; for
-    every other column 1.
+    What a column has in common with others is what a few of those taken explain of it, at most
+    ``most``. Of all that are taken, the next is the one that has most in common with the rest.
+
+    Returns, for every column, the share of its variance that is its own, 1 for those taken; and of
+    what it is made, the coefficients of every column on those taken.
     """
     n = len(order)
-    share, own = np.ones(n), np.ones(n)
-    taken = np.zeros(n, dtype=np.bool_)
-    basis = np.empty((min(k, n), n))  # all columns along the directions of those taken
+    own, part = np.ones(n), np.eye(n)
+    taken = np.empty(n, dtype=np.int64)
+    chosen, basis, scale = np.empty(most, dtype=np.int64), np.empty((most, n)), np.empty(most)
     n_taken = 0
     for place in range(n):
         j = order[place]
-        if n_taken == len(basis) or adjusted(share[j], rows[j], n_taken) < limit:
+        rest = correlation[j].copy()
+        left, n_chosen = 1.0, 0
+        while known[j] and left >= limit and n_chosen < min(most, n_taken):
+            best = taken[0]
+            for q in range(n_taken):
+                if abs(rest[taken[q]]) > abs(rest[best]):
+                    best = taken[q]
+            # The direction of the best one that the ones before it do not have.
+            line = basis[n_chosen]
+            line[:] = correlation[best]
+            for q in range(n_chosen):
+                line -= basis[q, best] * basis[q]
+            if line[best] < limit:
+                break
+            line /= math.sqrt(line[best])
+            scale[n_chosen] = rest[best] / line[best]
+            left -= scale[n_chosen] ** 2
+            rest -= scale[n_chosen] * line
+            chosen[n_chosen] = best
+            n_chosen += 1
+        if left >= limit:
+            taken[n_taken] = j
+            n_taken += 1
             continue
-        line = basis[n_taken]
-        line[:] = correlation[j]
-        for q in range(n_taken):
-            part = basis[q, j]
-            for i in range(n):
-                line[i] -= part * basis[q, i]
-        root = math.sqrt(max(share[j], limit))
-        for i in range(n):
-            line[i] /= root
-            share[i] -= line[i] * line[i]
-        taken[j] = True
-        n_taken += 1
-    for j in range(n):
-        left = adjusted(share[j], rows[j], n_taken)
-        if not taken[j] and left < limit:
-            own[j] = left
-    return own
-
-
-@compiled
-def adjusted(share: float, rows: float, n_taken: int) -> float:
-    """What so many columns do not explain of another, in rows to come; 1 if nobody can know."""
-    free = rows - 1.0 - n_taken
-    return max(share, 0.0) * (rows - 1.0) / free if free > 0.5 * rows else 1.0
+        own[j] = max(left, 0.0)
+        part[j] = 0.0
+        for q in range(n_chosen - 1, -1, -1):  # from directions back to columns
+            one = scale[q]
+            for p in range(q + 1, n_chosen):
+                one -= part[j, chosen[p]] * basis[q, chosen[p]]
+            part[j, chosen[q]] = one / basis[q, chosen[q]]
+    return own, part

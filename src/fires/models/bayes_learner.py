@@ -546,6 +546,29 @@ class BayesLearner:
             return one
         return np.asarray(np.maximum(mu - self._spread(columns), 0.0).max(axis=0))
 
+    def scores_together(self, columns: npt.NDArray[np.int64]) -> Floats:
+        """As :meth:`scores`; for those that lead, their correlation is taken into account.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which features, sorted.
+
+        Returns
+        -------
+        ndarray
+        """
+        scores = self.scores(columns)
+        try:
+            means = self.leading.means()
+        except np.linalg.LinAlgError:  # weights so large that nothing else counts beside them
+            return scores
+        _, places, leading = np.intersect1d(
+            columns, self.leading.columns, assume_unique=True, return_indices=True
+        )
+        scores[places] = np.abs(means[:, leading]).max(axis=0)
+        return scores
+
     def _spread(self, columns: Any = slice(None)) -> Floats:
         """The standard deviation of the means over other streams of the same kind."""
         var = self._variances(columns)

@@ -542,16 +542,16 @@ class FIRES(OnlineSelector):
         k, groups = self._resolve_k(), self._grouping()
         if groups is None:
             scores, variances, touched = learner.scores, learner.variances, learner.touched
-            judge, touched = self._judge(k, touched)
+            judge, touched = self._judge(touched)
             self._members_.renew(scores, variances, learner.prior, k, weight, touched, judge=judge)
             return
         belief = groups.belief(*learner.scored())
         mu, var = np.abs(belief.mu), belief.sigma**2
-        judge, _ = self._judge(k, None)
+        judge, _ = self._judge(None)
         scores, variances = mu.__getitem__, var.__getitem__
         self._members_.renew(scores, variances, learner.prior, k, weight, judge=judge)
 
-    def _judge(self, k: int, touched: Any) -> tuple[Judge | None, Any]:
+    def _judge(self, touched: Any) -> tuple[Judge | None, Any]:
         """With twins: take in the rows of a batch; how to judge, and which columns to look at."""
         twins, learner = getattr(self, "_twins_", None), self._learner_
         if twins is None:
@@ -562,7 +562,7 @@ class FIRES(OnlineSelector):
         places = twins.columns if groups is None else groups.of[twins.columns]
         if touched is not None:
             touched = np.union1d(touched, places)
-        return twins.judge(learner, places, members, k), touched
+        return twins.judge(learner, places, members), touched
 
     def _n_candidates(self) -> int:
         """How many features, or groups of them, there are to select from."""

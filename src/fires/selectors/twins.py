@@ -32,14 +32,17 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
 from fires.core.errors import StateError
-from fires.kernels.twins import adjusted, correlate, what_is_left
+from fires.kernels.twins import correlate, find_twins
 from fires.models.bayes_learner import BayesLearner
 from fires.selectors.membership import Judge
 
 LIMIT = 0.25
 """The share of its variance that a feature must have of its own, not to be a twin."""
 
-_LEAST = 1e-3  # the factor of a twin that adds nothing: there may be places to fill
+_ROWS = 1000.0  # between two looks for twins
+_KNOWN = 100.0  # rows after which a column may be a twin
+_MOST = 3  # columns that explain a twin, at most
+_HOME = 3.0  # deviations by which a member is ahead of its twins
 
 Columns = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -59,6 +62,7 @@ class Twins:
     array([[ 1.,  0., -1.],
            [ 0.,  1.,  0.],
            [-1.,  0.,  1.]])
+    >>> twins.look(np.array([0.5, 0.4, 0.3]))
     >>> twins.of(np.array([0, 1]))
     {0: [2]}
     """
@@ -68,6 +72,11 @@ class Twins:
         "products": Array("C", "C"),
         "sums": Array("C"),
         "rows": Array("C", low=0.0),
+        "waited": Array(low=0.0),
+        "own": Array("C", low=0.0, high=1.0),
+        "part": Array("C", "C"),
+        "more": Array("C", low=0.0),
+        "most": Array("C", low=0.0, finite=False),
     }
 
     def __init__(self) -> None:
@@ -75,6 +84,14 @@ class Twins:
         self.products = np.zeros((0, 0))
         self.sums = np.zeros(0)
         self.rows = np.zeros(0)  # since each column is a candidate
+        self.waited = 0.0  # rows since the last look for twins
+        # What was found then: the share of each column that is its own, 1 unless it is a twin; what
+        # it is made of, the coefficients of every column on those that are no twins; what a column
+        # says for its twins, on top of its own; and the most that a twin may say.
+        self.own = np.zeros(0)
+        self.part = np.zeros((0, 0))
+        self.more, self.most = np.zeros(0), np.zeros(0)
+        self.some = False  # whether there are twins
 
     def take(self, learner: BayesLearner, alone: Mask | None = None) -> None:
         """Take in the last batch of a learner, which lets go of its rows.
@@ -115,6 +132,7 @@ class Twins:
         self.sums += weighted.sum(axis=0)
         self.rows *= keep
         self.rows += total
+        self.waited += total
 
     def _follow(self, columns: Columns) -> None:
         """Let these be the candidates."""
@@ -124,6 +142,14 @@ class Twins:
         products[np.ix_(new, new)] = self.products[np.ix_(old, old)]
         sums[new], rows[new] = self.sums[old], self.rows[old]
         self.columns, self.products, self.sums, self.rows = columns.copy(), products, sums, rows
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Nobody is a twin until the next look, which is due."""
+        size = len(self.columns)
+        self.own, self.part = np.ones(size), np.eye(size)
+        self.more, self.most = np.zeros(size), np.full(size, np.inf)
+        self.waited, self.some = _ROWS, False
 
     def restart(self, columns: npt.NDArray[np.intp]) -> None:
         """Forget some columns.
@@ -136,11 +162,13 @@ class Twins:
         gone = np.isin(self.columns, columns)
         self.products[gone] = self.products[:, gone] = 0.0
         self.sums[gone] = self.rows[gone] = 0.0
+        self._look_again()
 
     def refresh(self) -> None:
         """StateError if the columns that were loaded are not in order."""
         if (np.diff(self.columns) <= 0).any():
             raise StateError("columns of twins are not in order")
+        self.some = bool((self.own < 1.0).any())
 
     def correlation(self) -> Floats:
         """The correlation among the candidates.
@@ -156,7 +184,6 @@ class Twins:
         learner: BayesLearner,
         places: Columns,
         members: Columns,
-        k: int,
         resting: Mask | None = None,
     ) -> Judge:
         """What the scores of all features become, when twins count for what they add.
@@ -169,8 +196,6 @@ class Twins:
             The number of each candidate among the features, or the groups of them.
         members : ndarray of int
             The numbers of those that are selected so far.
-        k : int
-            How many are selected.
         resting : ndarray of bool, optional
             Those whose columns are not there. They come last, so they stand for nobody as long as
             others can.
@@ -180,27 +205,52 @@ class Twins:
         callable (columns, mean_scores, scores) -> mean_scores, scores
             The columns are sorted numbers, or a slice, and hold all candidates.
         """
-        mine, r = self.columns, self.correlation()
-        near = np.where(r * r > 1.0 - LIMIT, r, 0.0)
-        lift = np.maximum(learner.scores(mine, near) - learner.scores(mine), 0.0)
-        ahead = lift + np.where(np.isin(places, members), np.sqrt(learner.variances(mine)), 0.0)
+        if self.is_due:
+            away = None if resting is None else resting[places]
+            self.look(learner, np.isin(places, members), away)
 
         def judged(columns: Any, score: Floats, now: Floats) -> tuple[Floats, Floats]:
+            if not self.some:
+                return score, now
             at = places if isinstance(columns, slice) else np.searchsorted(columns, places)
-            turn = score[at] + ahead
-            if resting is not None:
-                turn[resting[places]] = -1.0
-            order = np.argsort(-turn, kind="stable")
-            own = what_is_left(r, self.rows, order, k, LIMIT)
-            is_twin = own < 1.0
-            factor = np.where(is_twin, np.maximum(np.sqrt(own), _LEAST), 1.0)
-            more = np.where(is_twin, 0.0, lift)
             score, now = score.copy(), now.copy()
-            score[at] = factor * score[at] + more
-            now[at] = factor * now[at] + more
+            for values in (score, now):
+                values[at] = np.minimum(values[at] + self.more, self.most)
             return score, now
 
         return judged
+
+    @property
+    def is_due(self) -> bool:
+        """Whether enough rows have come since the last look."""
+        return self.waited >= min(_ROWS, 0.25 * float(self.rows.max(initial=0.0)))
+
+    def look(self, learner: BayesLearner, inside: Mask, away: Mask | None = None) -> None:
+        """Find the twins, and what each candidate has to say.
+
+        Parameters
+        ----------
+        learner : BayesLearner
+            What the coefficients are.
+        inside : ndarray of bool (n_candidates,)
+            Which candidates are selected so far.
+        away : ndarray of bool (n_candidates,), optional
+            Which ones are not there.
+        """
+        mine = self.columns
+        alone = learner.scores_together(mine)
+        turn = alone + np.where(inside, _HOME * np.sqrt(learner.variances(mine)), 0.0)
+        if away is not None:
+            turn[away] = -1.0
+        order = np.argsort(-turn, kind="stable")
+        r = self.correlation()
+        self.own, self.part = find_twins(r, self.rows >= _KNOWN, order, LIMIT, _MOST)
+        is_twin = self.own < 1.0
+        self.waited, self.some = 0.0, bool(is_twin.any())
+        if self.some:
+            self.more = learner.scores(mine, self.part) - learner.scores(mine)
+            self.more = np.where(is_twin, 0.0, np.maximum(self.more, 0.0))
+            self.most = np.where(is_twin, np.sqrt(self.own) * alone, np.inf)
 
     def of(self, selected: npt.NDArray[np.intp]) -> dict[int, list[int]]:
         """Who stands for whom.
@@ -213,28 +263,12 @@ class Twins:
         Returns
         -------
         dict of int to list of int
-            For selected columns, the candidates that are not selected and for which they stand. A
-            sum of two stands with both.
+            For selected columns, the twins that are not selected and for which they stand. The sum
+            of two stands with both.
         """
-        r, inside = self.correlation(), np.isin(self.columns, selected)
-        members = np.flatnonzero(inside)
-        found: dict[int, list[int]] = {}
-        for j in np.flatnonzero(~inside):
-            for member in _explaining(r, members, int(j), float(self.rows[j])):
-                found.setdefault(int(self.columns[member]), []).append(int(self.columns[j]))
-        return dict(sorted(found.items()))
-
-
-def _explaining(r: Floats, members: Columns, j: int, rows: float) -> list[int]:
-    """The members that together leave too little of a column, the closest first; or nobody."""
-    taken: list[int] = []
-    rest, used = r[members, j], np.zeros(0)
-    while len(taken) < len(members):
-        taken.append(int(members[np.abs(rest).argmax()]))
-        used = np.linalg.lstsq(r[np.ix_(taken, taken)], r[taken, j], rcond=1e-6)[0]
-        if adjusted(1.0 - float(used @ r[taken, j]), rows, len(taken)) < LIMIT:
-            return taken
-        rest = r[members, j] - r[np.ix_(members, taken)] @ used
-        if np.abs(rest).max() < 0.1:
-            break
-    return []
+        inside = np.isin(self.columns, selected)
+        stands = (self.part != 0.0) & ((self.own < 1.0) & ~inside)[:, None] & inside
+        return {
+            int(self.columns[i]): self.columns[stands[:, i]].tolist()
+            for i in np.flatnonzero(stands.any(axis=0))
+        }
