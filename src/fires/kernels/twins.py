@@ -12,6 +12,72 @@ from fires.kernels.compiling import compiled
 
 Indices = npt.NDArray[np.int64]
 
+ALL = 1000.0
+"""Rows of a stream that are all added."""
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+
+
+@compiled
+def add_some(
+    Z: Floats,
+    weight: Floats,
+    gamma: float,
+    first: float,
+    products: Floats,
+    sums: Floats,
+    rows: Floats,
+) -> float:
+    """Let sums fade by the weight of a batch, and add rows of it; returns that weight.
+
+    All of the first 1,000 rows are added, then one in four, in steps of the golden ratio, so that
+    no rhythm of a stream is met. Of the products, only the half below the diagonal is filled in.
+    """
+    n_rows, size = Z.shape
+    total, n_added = 0.0, 0
+    added = np.empty(n_rows, dtype=np.int64)
+    for b in range(n_rows):
+        total += weight[b]
+        if first + b < ALL or (first + b) * GOLDEN % 1.0 < 0.25:
+            added[n_added] = b
+            n_added += 1
+    keep = gamma**total
+    for i in range(size):
+        sums[i] *= keep
+        rows[i] *= keep
+        for j in range(i + 1):
+            products[i, j] *= keep
+    for a in range(0, n_added, 4):
+        # Four rows at a time; if there are fewer, the others have no weight.
+        b0, b1, b2, b3 = added[a], added[a], added[a], added[a]
+        v0, v1, v2, v3 = weight[b0], 0.0, 0.0, 0.0
+        if a + 1 < n_added:
+            b1 = added[a + 1]
+            v1 = weight[b1]
+        if a + 2 < n_added:
+            b2 = added[a + 2]
+            v2 = weight[b2]
+        if a + 3 < n_added:
+            b3 = added[a + 3]
+            v3 = weight[b3]
+        x0, x1, x2, x3 = Z[b0], Z[b1], Z[b2], Z[b3]
+        for i in range(size):
+            w0, w1, w2, w3 = v0 * x0[i], v1 * x1[i], v2 * x2[i], v3 * x3[i]
+            line = products[i]
+            for j in range(i + 1):
+                line[j] += w0 * x0[j] + w1 * x1[j] + w2 * x2[j] + w3 * x3[j]
+            sums[i] += w0 + w1 + w2 + w3
+            rows[i] += v0 + v1 + v2 + v3
+    return total
+
+
+@compiled
+def judge(values: Floats, places: Indices, more: Floats, most: Floats) -> Floats:
+    """A copy of scores, in which those at some places are raised, or held down."""
+    judged = values.copy()
+    for i in range(len(places)):
+        judged[places[i]] = min(judged[places[i]] + more[i], most[i])
+    return judged
+
 
 @compiled
 def correlate(products: Floats, sums: Floats, rows: Floats) -> Floats:
@@ -54,29 +120,36 @@ def find_twins(
     n = len(order)
     own, part = np.ones(n), np.eye(n)
     taken = np.empty(n, dtype=np.int64)
-    chosen, basis, scale = np.empty(most, dtype=np.int64), np.empty((most, n)), np.empty(most)
+    rest, basis = np.empty(n), np.empty((most, n))  # along the columns taken
+    chosen, scale = np.empty(most, dtype=np.int64), np.empty(most)
     n_taken = 0
     for place in range(n):
         j = order[place]
-        rest = correlation[j].copy()
+        for t in range(n_taken):
+            rest[t] = correlation[j, taken[t]]
         left, n_chosen = 1.0, 0
         while known[j] and left >= limit and n_chosen < min(most, n_taken):
-            best = taken[0]
-            for q in range(n_taken):
-                if abs(rest[taken[q]]) > abs(rest[best]):
-                    best = taken[q]
+            best, greatest = 0, -1.0
+            for t in range(n_taken):
+                if abs(rest[t]) > greatest:
+                    best, greatest = t, abs(rest[t])
             # The direction of the best one that the ones before it do not have.
             line = basis[n_chosen]
-            line[:] = correlation[best]
+            for t in range(n_taken):
+                line[t] = correlation[taken[best], taken[t]]
             for q in range(n_chosen):
-                line -= basis[q, best] * basis[q]
+                one = basis[q, best]
+                for t in range(n_taken):
+                    line[t] -= one * basis[q, t]
             if line[best] < limit:
                 break
-            line /= math.sqrt(line[best])
-            scale[n_chosen] = rest[best] / line[best]
-            left -= scale[n_chosen] ** 2
-            rest -= scale[n_chosen] * line
-            chosen[n_chosen] = best
+            one = 1.0 / math.sqrt(line[best])
+            share = rest[best] * one
+            for t in range(n_taken):
+                line[t] *= one
+                rest[t] -= share * line[t]
+            left -= share * share
+            chosen[n_chosen], scale[n_chosen] = best, share
             n_chosen += 1
         if left >= limit:
             taken[n_taken] = j
@@ -87,6 +160,6 @@ def find_twins(
         for q in range(n_chosen - 1, -1, -1):  # from directions back to columns
             one = scale[q]
             for p in range(q + 1, n_chosen):
-                one -= part[j, chosen[p]] * basis[q, chosen[p]]
-            part[j, chosen[q]] = one / basis[q, chosen[q]]
+                one -= part[j, taken[chosen[p]]] * basis[q, chosen[p]]
+            part[j, taken[chosen[q]]] = one / basis[q, chosen[q]]
     return own, part

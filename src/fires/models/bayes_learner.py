@@ -558,16 +558,13 @@ class BayesLearner:
         -------
         ndarray
         """
-        scores = self.scores(columns)
         try:
-            means = self.leading.means()
+            means = np.abs(self.leading.means()).max(axis=0)
         except np.linalg.LinAlgError:  # weights so large that nothing else counts beside them
-            return scores
-        _, places, leading = np.intersect1d(
-            columns, self.leading.columns, assume_unique=True, return_indices=True
-        )
-        scores[places] = np.abs(means[:, leading]).max(axis=0)
-        return scores
+            return self.scores(columns)
+        leading = self.leading.columns
+        places = np.minimum(np.searchsorted(leading, columns), len(leading) - 1)
+        return np.where(leading[places] == columns, means[places], self.scores(columns))
 
     def _spread(self, columns: Any = slice(None)) -> Floats:
         """The standard deviation of the means over other streams of the same kind."""

@@ -221,7 +221,8 @@ class Leading:
         -------
         ndarray (n_parameter_rows, n_leading)
         """
-        precision = self.information + np.eye(len(self.columns) + 1) / PRIOR
+        precision = self.information.copy()
+        np.einsum("kii->ki", precision)[:] += 1.0 / PRIOR
         return np.asarray(np.linalg.solve(precision, self.pull[:, :, None])[:, :-1, 0])
 
     def estimate(self) -> tuple[Floats, Floats]:

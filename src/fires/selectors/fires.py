@@ -534,6 +534,8 @@ class FIRES(OnlineSelector):
         if strengths:
             self._members_.restart()
             self._feature_alarms_.restart()
+            if hasattr(self, "_twins_"):
+                self._twins_.look_again()
         elif self.drift is not None and self._feature_alarms_.is_due(weight):
             # Class by class: which class a feature matters most for may change without any drift.
             moved = self._feature_alarms_.update(*learner.by_class(), learner.prior_deviations())
@@ -553,16 +555,16 @@ class FIRES(OnlineSelector):
 
     def _judge(self, touched: Any) -> tuple[Judge | None, Any]:
         """With twins: take in the rows of a batch; how to judge, and which columns to look at."""
-        twins, learner = getattr(self, "_twins_", None), self._learner_
+        twins, learner = self.__dict__.get("_twins_"), self._learner_
         if twins is None:
             return None, touched
         assert isinstance(learner, BayesLearner)
-        groups, members = self._grouping(), self._members_.columns
+        groups = self._grouping()
         twins.take(learner, None if groups is None else groups.size[groups.of] == 1.0)
         places = twins.columns if groups is None else groups.of[twins.columns]
         if touched is not None:
             touched = np.union1d(touched, places)
-        return twins.judge(learner, places, members), touched
+        return twins.judge(learner, places, self._members_.columns), touched
 
     def _n_candidates(self) -> int:
         """How many features, or groups of them, there are to select from."""

@@ -1,25 +1,27 @@
 r"""Twins: of features that say the same, one is selected.
 
-**Who is a candidate.** The columns that lead, 100 at most: see :mod:`fires.models.leading`. Their
-correlation is kept as sums over rows, which fade as all evidence does. It is about the rows alone,
-so an alarm, which is about the target, leaves it as it is.
+**Candidates** are the columns that lead, 100 at most: see :mod:`fires.models.leading`. Their
+correlation is kept as sums over rows, which fade as all evidence does: all of the first 1,000 rows,
+then one in four. It is about the rows alone. So an alarm, which is about the target, leaves it as
+it is. The sums of :mod:`fires.models.leading` cannot stand in for it: there, rows whose class is
+clear hardly count, and two copies of a strong feature seem to have little in common.
 
-**Who is a twin.** Candidates are taken in turn, the best first, until there are k. Of each next one
-counts what those taken do not explain: the share :math:`1 - R^2` of its variance, adjusted for
-chance as in :math:`\bar R^2`. If that is less than 0.25, it is a twin and is left out. So a copy
-with a correlation above 0.87 is a twin, whatever its sign, and so is the sum of two columns that
-are taken. Two noisy copies of one column, each with a correlation of 0.95 to it, have one of 0.90.
+**A twin** is a candidate of which one to three others leave less than a quarter:
+:math:`1 - R^2 < 0.25`. So copies with a correlation beyond 0.87 are twins, whatever its sign, and
+so is the sum of two columns. Two noisy copies of one column, with a correlation of 0.95 each, have
+one of 0.90 to each other. Candidates are taken in turn, those with the greatest coefficients first,
+correlation taken into account; twins of those before are left out. Members are favoured by three
+standard deviations, so that equal twins do not take turns.
 
-**What counts.** A twin is judged by what it adds: its score times :math:`\sqrt{1 - R^2}`. Copies
-share the effect of what they copy. So a feature that is no twin is judged by what it would say if
-its copies were not there: its coefficient is :math:`\sum_m r_{jm} \mu_m` over those m with
-:math:`1 - r_{jm}^2` below the limit. It is never less than its own.
+**What counts.** A twin is judged by what it adds, :math:`|\beta| \sqrt{1 - R^2}`, where
+:math:`\beta` is its coefficient beside all other candidates. This is next to nothing for a copy.
+It is not for a neighbour that matters as well, however correlated: such a one is selected. A
+belief with one variance per feature shares an effect among copies. So a feature that is no twin is
+judged by what it would say if its twins were not there: by :math:`\mu_j + \sum_m b_{mj} \mu_m`,
+where :math:`b_{mj}` is its coefficient in twin m. It is never less than its own.
 
-**Who stays.** The turn of a member is that of a feature better by one standard deviation. So
-equal twins do not take each other's place.
-
-With k features that are no twins, no twin is selected that adds less than they say. If there are
-fewer of them, twins fill the places.
+All that changes the choice, not ``weights_`` and ``ranking_``. If fewer than k features are no
+twins, twins fill the places, those that add most first.
 """
 
 from __future__ import annotations
@@ -32,13 +34,14 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
 from fires.core.errors import StateError
-from fires.kernels.twins import correlate, find_twins
+from fires.kernels.twins import add_some, correlate, find_twins, judge
 from fires.models.bayes_learner import BayesLearner
 from fires.selectors.membership import Judge
 
 LIMIT = 0.25
 """The share of its variance that a feature must have of its own, not to be a twin."""
 
+_PER_CANDIDATE = {"sums": 0.0, "rows": 0.0, "own": 1.0, "more": 0.0, "most": np.inf}
 _ROWS = 1000.0  # between two looks for twins
 _KNOWN = 100.0  # rows after which a column may be a twin
 _MOST = 3  # columns that explain a twin, at most
@@ -62,9 +65,6 @@ class Twins:
     array([[ 1.,  0., -1.],
            [ 0.,  1.,  0.],
            [-1.,  0.,  1.]])
-    >>> twins.look(np.array([0.5, 0.4, 0.3]))
-    >>> twins.of(np.array([0, 1]))
-    {0: [2]}
     """
 
     learnt: ClassVar[Declared] = {
@@ -72,6 +72,7 @@ class Twins:
         "products": Array("C", "C"),
         "sums": Array("C"),
         "rows": Array("C", low=0.0),
+        "seen": Array(low=0.0),
         "waited": Array(low=0.0),
         "own": Array("C", low=0.0, high=1.0),
         "part": Array("C", "C"),
@@ -80,10 +81,11 @@ class Twins:
     }
 
     def __init__(self) -> None:
-        self.columns: Columns = np.empty(0, dtype=np.int64)
+        self.columns = self._given = np.empty(0, dtype=np.int64)
         self.products = np.zeros((0, 0))
         self.sums = np.zeros(0)
-        self.rows = np.zeros(0)  # since each column is a candidate
+        self.rows = np.zeros(0)  # added since each column is a candidate
+        self.seen = 0.0  # rows, added or not
         self.waited = 0.0  # rows since the last look for twins
         # What was found then: the share of each column that is its own, 1 unless it is a twin; what
         # it is made of, the coefficients of every column on those that are no twins; what a column
@@ -122,34 +124,33 @@ class Twins:
         gamma : float
             The share of its evidence that a belief keeps from row to row.
         """
-        if len(columns) != len(self.columns) or (columns != self.columns).any():
+        if columns is not self._given:  # who leads seldom changes, and then the array is another
             self._follow(columns)
-        total = float(weight.sum())
-        keep, weighted = gamma**total, Z if total == len(weight) else Z * weight[:, None]
-        self.products *= keep
-        self.products += weighted.T @ Z
-        self.sums *= keep
-        self.sums += weighted.sum(axis=0)
-        self.rows *= keep
-        self.rows += total
+        rows = np.ascontiguousarray(Z, dtype=np.float64)
+        sums = self.products, self.sums, self.rows
+        total = add_some(rows, weight, gamma, self.seen, *sums)
+        self.seen += len(Z)
         self.waited += total
 
     def _follow(self, columns: Columns) -> None:
         """Let these be the candidates."""
-        size = len(columns)
+        self._given = columns
+        if np.array_equal(columns, self.columns):
+            return
         old, new = np.isin(self.columns, columns), np.isin(columns, self.columns)
-        products, sums, rows = np.zeros((size, size)), np.zeros(size), np.zeros(size)
-        products[np.ix_(new, new)] = self.products[np.ix_(old, old)]
-        sums[new], rows[new] = self.sums[old], self.rows[old]
-        self.columns, self.products, self.sums, self.rows = columns.copy(), products, sums, rows
-        self._look_again()
-
-    def _look_again(self) -> None:
-        """Nobody is a twin until the next look, which is due."""
-        size = len(self.columns)
-        self.own, self.part = np.ones(size), np.eye(size)
-        self.more, self.most = np.zeros(size), np.full(size, np.inf)
-        self.waited, self.some = _ROWS, False
+        if self.part[np.ix_(old, ~old)].any():  # who stood for others has left
+            self.look_again()
+        before, places, size = np.ix_(old, old), np.ix_(new, new), len(columns)
+        for name, start in _PER_CANDIDATE.items():
+            values = np.full(size, start)
+            values[new] = getattr(self, name)[old]
+            setattr(self, name, values)
+        for name in ("products", "part"):
+            square = np.zeros((size, size))
+            square[places] = getattr(self, name)[before]
+            setattr(self, name, square)
+        self.columns = columns.copy()
+        self.some = bool((self.own < 1.0).any())
 
     def restart(self, columns: npt.NDArray[np.intp]) -> None:
         """Forget some columns.
@@ -162,10 +163,25 @@ class Twins:
         gone = np.isin(self.columns, columns)
         self.products[gone] = self.products[:, gone] = 0.0
         self.sums[gone] = self.rows[gone] = 0.0
-        self._look_again()
+        self.look_again()
+
+    def keep(self, columns: npt.NDArray[np.intp]) -> None:
+        """Let some columns stay, which get new numbers: their places among those that stay.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Those that stay, sorted.
+        """
+        self._follow(np.intersect1d(self.columns, columns))
+        self.columns = self._given = np.searchsorted(columns, self.columns)
+
+    def look_again(self) -> None:
+        """Look for twins after the next batch: what features say has changed at once."""
+        self.waited = _ROWS
 
     def refresh(self) -> None:
-        """StateError if the columns that were loaded are not in order."""
+        """Note whether there are twins after loading; StateError if columns are out of order."""
         if (np.diff(self.columns) <= 0).any():
             raise StateError("columns of twins are not in order")
         self.some = bool((self.own < 1.0).any())
@@ -207,23 +223,21 @@ class Twins:
         """
         if self.is_due:
             away = None if resting is None else resting[places]
-            self.look(learner, np.isin(places, members), away)
+            self.look(learner, _is_in(places, members), away)
 
         def judged(columns: Any, score: Floats, now: Floats) -> tuple[Floats, Floats]:
             if not self.some:
                 return score, now
             at = places if isinstance(columns, slice) else np.searchsorted(columns, places)
-            score, now = score.copy(), now.copy()
-            for values in (score, now):
-                values[at] = np.minimum(values[at] + self.more, self.most)
-            return score, now
+            found = at, self.more, self.most
+            return judge(score, *found), judge(now, *found)
 
         return judged
 
     @property
     def is_due(self) -> bool:
         """Whether enough rows have come since the last look."""
-        return self.waited >= min(_ROWS, 0.25 * float(self.rows.max(initial=0.0)))
+        return self.waited >= min(_ROWS, 0.25 * self.seen)
 
     def look(self, learner: BayesLearner, inside: Mask, away: Mask | None = None) -> None:
         """Find the twins, and what each candidate has to say.
@@ -237,20 +251,18 @@ class Twins:
         away : ndarray of bool (n_candidates,), optional
             Which ones are not there.
         """
-        mine = self.columns
+        mine, r, known = self.columns, self.correlation(), self.rows >= _KNOWN
         alone = learner.scores_together(mine)
-        turn = alone + np.where(inside, _HOME * np.sqrt(learner.variances(mine)), 0.0)
+        turn = alone + inside * (_HOME * np.sqrt(learner.variances(mine)))
         if away is not None:
             turn[away] = -1.0
         order = np.argsort(-turn, kind="stable")
-        r = self.correlation()
-        self.own, self.part = find_twins(r, self.rows >= _KNOWN, order, LIMIT, _MOST)
+        self.own, self.part = find_twins(r, known, order, LIMIT, _MOST)
         is_twin = self.own < 1.0
         self.waited, self.some = 0.0, bool(is_twin.any())
-        if self.some:
-            self.more = learner.scores(mine, self.part) - learner.scores(mine)
-            self.more = np.where(is_twin, 0.0, np.maximum(self.more, 0.0))
-            self.most = np.where(is_twin, np.sqrt(self.own) * alone, np.inf)
+        more = learner.scores(mine, self.part) - learner.scores(mine)
+        self.more = np.where(is_twin, 0.0, np.maximum(more, 0.0))
+        self.most = np.where(is_twin, np.sqrt(self.own) * alone, np.inf)
 
     def of(self, selected: npt.NDArray[np.intp]) -> dict[int, list[int]]:
         """Who stands for whom.
@@ -272,3 +284,10 @@ class Twins:
             int(self.columns[i]): self.columns[stands[:, i]].tolist()
             for i in np.flatnonzero(stands.any(axis=0))
         }
+
+
+def _is_in(places: Columns, members: Columns) -> Mask:
+    """Which places are those of members, which are sorted."""
+    if not len(members):
+        return np.zeros(len(places), dtype=np.bool_)
+    return np.asarray(members[np.searchsorted(members[:-1], places)] == places)
