@@ -30,6 +30,7 @@ PARTS = (
     "sharded_answer",
     "sharding",
     "spark_keys",
+    "open_columns",
 )
 
 

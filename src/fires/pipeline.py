@@ -28,7 +28,9 @@ from fires.predictors import LinearRegressor, Perceptron, Predictor, as_predicto
 from fires.predictors.state import predictor_from_state, predictor_state
 from fires.scaling import SCALES, Scaler
 from fires.selectors.base import OnlineSelector
+from fires.selectors.changing import ChangingColumns
 from fires.selectors.gate import Gate
+from fires.selectors.open_columns import OpenColumns
 
 _COLUMNS = ("n_features_in_", "feature_names_in_", "_named_apart_", "columns_")
 _FACTS: Declared = {"n_missing": Value(int, low=0)}
@@ -191,10 +193,15 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             Call it to learn the scale from the batch. Until then the scale does not change.
         """
         self.start()
-        if self.has_learnt:
+        if self._open_book() is not None:
             raw = self._admit(X, y, classes, sample_weight, learn=True)
-            scaler = self._scaler_
-            found: dict[str, Any] = {}
+            scaler = self.__dict__.get("_scaler_", Scaler(self.preprocess, raw.book.width))
+            scaler = scaler if raw.source is None else scaler.rearranged(raw.source)
+            found: dict[str, Any] = {"n_features_in_": raw.book.n_known}
+            names = None
+        elif self.has_learnt:
+            raw = self._admit(X, y, classes, sample_weight, learn=True)
+            scaler, found = self._scaler_, {}
             names = getattr(self, "feature_names_in_", None)
         else:
             raw, found = self._admit_first(X, y, classes, sample_weight)
@@ -209,12 +216,27 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         def learn_scale() -> None:
             learn()
             self.__dict__.update(found, _scaler_=scaler)
-            self.n_missing_ = getattr(self, "n_missing_", 0) + raw.n_missing
+            n_missing = raw.n_missing - raw.n_absent
+            self.n_missing_ = getattr(self, "n_missing_", 0) + n_missing
 
         # Sparse rows are not centred. A selector that wants them centred does so itself.
         scale = self.preprocess if isinstance(scaled, np.ndarray) else None
-        batch = CheckedBatch(scaled, raw.y, raw.weight, 0, classes, scale, names, raw.columns)
+        facts = {"there": raw.there, "book": raw.book, "source": raw.source}
+        batch = CheckedBatch(
+            *(scaled, raw.y, raw.weight, 0, classes, scale, names, raw.columns), **facts
+        )
         return batch, learn_scale
+
+    def _open_book(self) -> OpenColumns | None:
+        """The selector's names of columns that may come and go; None if columns are fixed."""
+        selector = self.selector
+        return selector._open_book() if isinstance(selector, ChangingColumns) else None
+
+    @property
+    def _width(self) -> int:
+        """The columns that scale and selector have room for."""
+        book = self._open_book()
+        return self.selector.n_features_in_ if book is None else book.width
 
     def restart_features(self, columns: Sequence[int | str]) -> Self:
         """Forget what was learnt about some features; everything else stays.
@@ -255,6 +277,11 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         finally:
             self.__dict__ = known
 
+    def __getattr__(self, name: str) -> Any:
+        if name == "feature_names_in_" and "selector" in self.__dict__ and self._open_book():
+            return self.selector.feature_names_in_
+        return object.__getattribute__(self, name)  # for its own error
+
     def name_features(self, names: Any) -> Self:
         """Name the columns of a stream of plain arrays, for the selector too.
 
@@ -278,7 +305,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
 
     def _know_columns(self) -> None:
         """Know the columns that a selector has learnt from before."""
-        names = getattr(self.selector, "feature_names_in_", None)
+        is_open = self._open_book() is not None
+        names = None if is_open else getattr(self.selector, "feature_names_in_", None)
         if names is not None and not hasattr(self, "feature_names_in_"):
             self.feature_names_in_ = names
             self._named_apart_ = getattr(self.selector, "_named_apart_", False)
@@ -297,7 +325,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         """
         self.start()._know_columns()
         if not self.has_learnt:
-            self._scaler_ = Scaler(self.preprocess, self.n_features_in_)
+            self._scaler_ = Scaler(self.preprocess, self._width)
         self.n_missing_ = self.selector.n_missing_
         return self
 
@@ -458,8 +486,10 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         array or CSR matrix (n_samples, n_selected)
             As :meth:`fires.FIRES.transform` gives it: numbers for text, and not scaled.
         """
-        selected = self._ready_selector.get_support(indices=True)
-        return self._admit(X).X[:, selected]
+        selector = self._ready_selector
+        if self._open_book() is not None:
+            return selector.transform(X)
+        return self._admit(X).X[:, selector.get_support(indices=True)]
 
     @property
     def selected_columns(self) -> tuple[str, ...]:
@@ -503,7 +533,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         mean, deviation : ndarray (n_features,)
             None unless ``preprocess`` is "standard" and rows are dense.
         """
-        return self._scaler_.moments() if self.has_learnt else None
+        moments = self._scaler_.moments() if self.has_learnt else None
+        return moments and (moments[0][: self.n_features_in_], moments[1][: self.n_features_in_])
 
     @property
     def gives_probabilities(self) -> bool:
@@ -631,11 +662,11 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         pipeline = cls(selector, inner, header["preprocess"]).start()
         pipeline._wrap(predictor)
         pipeline.n_features_in_ = selector.n_features_in_
-        pipeline._scaler_ = Scaler(pipeline.preprocess, selector.n_features_in_)
+        pipeline._scaler_ = Scaler(pipeline.preprocess, pipeline._width)
         pipeline._scaler_.restore(part_of("scaler", arrays))
         restore(pipeline, _FACTS, header, arrays, {}, "{}_")
         pipeline._trained_ = True
-        if (names := header["feature_names"]) is not None:
+        if (names := header["feature_names"]) is not None and pipeline._open_book() is None:
             known = getattr(selector, "feature_names_in_", None)
             if known is not None and known.tolist() == names:  # and they have been looked at
                 pipeline.feature_names_in_ = known

@@ -580,3 +580,17 @@ def test_text_keys_of_many_classes_are_kept_as_keys():
         model.learn_one(x, "ABC"[level % 3])
     assert model.selector.n_features_in_ == 4
     assert model.transform_one(x) == {"town": x["town"]}
+
+
+def test_keys_may_come_and_go_where_columns_are_open():
+    rng = np.random.default_rng(0)
+    transformer = FiresSelector(FIRES(1, columns="open"), batch_size=50)
+    for row in range(1000):
+        values = {"a": rng.normal(), "noise": rng.normal()} | (
+            {7: rng.normal()} if row > 400 else {}
+        )
+        target = values["a"] if row <= 400 else values[7] + 0.1 * values.pop("a")
+        transformer.learn_one(values, int(target + rng.normal() > 0))
+    assert list(transformer.selector.feature_names_in_) == ["a", "noise", "7"]
+    assert transformer.transform_one({"noise": 1.0, 7: 2.0}) == {7: 2.0}
+    assert not transformer.new_keys_

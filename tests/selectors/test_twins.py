@@ -232,9 +232,29 @@ def test_columns_that_go_take_their_numbers_with_them():
     twins = Twins()
     twins.add(np.array([1, 4, 6, 9]), Z, np.ones(500), gamma=1.0)
     before = twins.correlation()
-    twins.keep(np.array([0, 1, 6, 7, 9]))
-    assert_array_equal(twins.columns, [1, 2, 4])
-    assert_allclose(twins.correlation(), before[np.ix_([0, 2, 3], [0, 2, 3])])
+    places = np.array([0, 1, -1, -1, -1, -1, 2, 3, -1, 4])
+    other = twins.rearranged(places)
+    assert_array_equal(other.columns, [1, 2, 4])
+    assert_allclose(other.correlation(), before[np.ix_([0, 2, 3], [0, 2, 3])])
+    assert_allclose(twins.correlation(), before)
+
+
+def test_with_open_columns_the_copy_that_is_there_is_selected():
+    X, y = _classes(6000)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    selector = FIRES(3, redundancy="drop", columns="open", forget_after=2000)
+    for start in range(0, 6000, 100):
+        part = frame[start : start + 100]
+        part = part.drop(columns="x0") if 2000 <= start else part
+        selector.partial_fit(part, y[start : start + 100])
+        if start == 1900:
+            assert selector.twins_["x0"] == ["x3", "x4"]
+        if start in (3000, 5900):
+            names = set(selector.get_feature_names_out())
+            assert "x0" not in names and names & {"x3", "x4"} and "x2" in names
+    assert "x0" not in selector.feature_names_in_
+    (one,) = names & {"x3", "x4"}
+    assert ({"x3", "x4"} - {one}) == set(selector.twins_[one])
 
 
 def test_what_rests_stands_for_nobody_as_long_as_others_can():
@@ -261,6 +281,13 @@ def test_what_it_cannot_be_combined_with_is_named(wrong, message):
     X, y = _classes(200)
     with pytest.raises(ValueError, match=message):
         FIRES(2, redundancy="drop", **wrong).partial_fit(X, y)
+
+
+def test_it_cannot_change_on_the_way():
+    X, y = _classes(200)
+    selector = FIRES(2).partial_fit(X, y).set_params(redundancy="drop")
+    with pytest.raises(ValueError, match="redundancy cannot change"):
+        selector.partial_fit(X, y)
 
 
 def test_shards_are_refused():

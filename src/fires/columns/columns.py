@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -244,6 +244,184 @@ class Columns:
         other.tallies = Tallies.none(len(other.used))
         return other
 
+    # --- columns that come and go -------------------------------------------------------------
+
+    def extended(self, frame: pl.DataFrame, y: npt.NDArray[Any] | None = None) -> Columns:
+        """With the columns of a frame that were not known, behind those that were.
+
+        So columns may be other ones from frame to frame. What is there is encoded by itself, and
+        what it taught is put back::
+
+            columns = columns.extended(frame, y)
+            part = columns.among(frame.columns)      # what part.names calls the features of X
+            X, part = part.encode(frame)
+            X, part = part.by_target(X, y)
+            columns = columns.after(part)
+
+        Parameters
+        ----------
+        frame : polars.DataFrame
+            Some rows, with any columns.
+        y : ndarray, optional
+            Their target. From the first columns of categories on, it tells what categories say;
+            without it they become codes.
+
+        Returns
+        -------
+        Columns
+            The same object, if no column is new. The new ones have been missing so far, and free
+            text and lists among them are left out.
+
+        Examples
+        --------
+        >>> columns = Columns.learn(pl.DataFrame({"age": [31.0]}))
+        >>> columns = columns.extended(pl.DataFrame({"town": ["Ulm"], "size": [2.5]}))
+        >>> columns.names
+        ('age', 'town', 'size')
+        >>> part = columns.among(["size", "age"])
+        >>> X, part = part.encode(pl.DataFrame({"size": [1.5], "age": [27.0]}))
+        >>> part.names, X.tolist(), columns.after(part).tallies.missing.tolist()
+        (('age', 'size'), [[27.0, 1.5]], [0, 1, 0])
+        """
+        known = self._names_of_all()
+        new = [name for name in frame.columns if name not in known]
+        if not new:
+            return self
+        sample = frame.select(new)
+        found = find_columns(sample, replace(self.hints, dates=self.hints.dates or "month-first"))
+        other = copy.copy(self)
+        if sample.width <= _MOST_FACTS:
+            other.facts = {**self.facts, **account.facts_of(sample, found)}
+        has_codes = any(column.kind == "category" for column in self.used)
+        by_target = self.hints.categories == "target" and y is not None and len(y) > 0
+        if self.statistics is None and by_target and not has_codes:
+            other.statistics = TargetStatistics(labels_of(cast("npt.NDArray[Any]", y)))
+        other._know((*self.all, *(other._with_slots(column) for column in found)))
+        n_more, before = len(other.used) - len(self.used), self.tallies
+        other.tallies = replace(
+            before,
+            missing=np.append(before.missing, np.full(n_more, before.n_rows)),
+            unreadable=np.append(before.unreadable, np.zeros(n_more, dtype=np.int64)),
+        )
+        return other
+
+    def among(self, names: Iterable[str]) -> Columns:
+        """Those of some names, as if there were no others; see :meth:`extended`.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Columns of a table; those that are left out, or not known, do not matter.
+
+        Returns
+        -------
+        Columns
+            In the order of ``used``.
+        """
+        here = sorted(self._places[name] for name in names if name in self._places)
+        if len(here) == len(self.used):
+            return self
+        part = self._part(here)
+        if self.changes:
+            at = {place: i for i, place in enumerate(here)}
+            part.changes = tuple(
+                change._replace(place=at[change.place])
+                for change in self.changes
+                if change.place in at
+            )
+        return part
+
+    def after(self, part: Columns) -> Columns:
+        """What is known after rows that had only a part of the columns.
+
+        Parameters
+        ----------
+        part : Columns
+            What :meth:`among` gave, after it has encoded some rows.
+
+        Returns
+        -------
+        Columns
+            In these rows, the other columns are missing.
+        """
+        if len(part.used) == len(self.used):
+            return part
+        here = [self._places[column.name] for column in part.used]
+        known = self._with(
+            {
+                column.name: column
+                for place, column in zip(here, part.used, strict=True)
+                if column is not self.used[place]
+            }
+        )
+        known = copy.copy(known) if known is self else known
+        before, now = self.tallies, part.tallies
+        missing = before.missing + (now.n_rows - before.n_rows)
+        unreadable = before.unreadable.copy()
+        missing[here], unreadable[here] = now.missing, now.unreadable
+        there = set(part._places)
+        waiting = {k: texts for k, texts in before.misfits.items() if k not in there}
+        known.tallies = Tallies(
+            now.n_rows, missing, unreadable, now.examples, {**waiting, **now.misfits}
+        )
+        n_old = sum(change.after.name in there for change in self.changes)
+        known.changes = self.changes + tuple(
+            change._replace(place=here[change.place]) for change in part.changes[n_old:]
+        )
+        known.statistics = part.statistics
+        return known
+
+    def forgetting(self, names: Iterable[str]) -> Columns:
+        """Without some columns, as if they had never been there.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Columns of the table.
+
+        Returns
+        -------
+        Columns
+            One of these columns that comes again is new to it.
+        """
+        gone = set(names)
+        if gone.isdisjoint(self._names_of_all()):
+            return self
+        stay = [place for place, column in enumerate(self.used) if column.name not in gone]
+        kept = self.among(self.used[place].name for place in stay)
+        other = copy.copy(kept)
+        other._know(tuple(column for column in self.all if column.name not in gone))
+        other.facts = {name: fact for name, fact in self.facts.items() if name not in gone}
+        tallies = kept.tallies
+        other.tallies = replace(
+            tallies,
+            examples={k: text for k, text in tallies.examples.items() if k not in gone},
+            misfits={k: texts for k, texts in tallies.misfits.items() if k not in gone},
+        )
+        if self.statistics is not None:
+            other.statistics = self.statistics.forgetting(gone)
+        return other
+
+    def knows(self, name: str) -> bool:
+        """Whether a column of this name has been seen.
+
+        Parameters
+        ----------
+        name : str
+            The name.
+
+        Returns
+        -------
+        bool
+        """
+        return name in self._names_of_all()
+
+    def _names_of_all(self) -> Set[str]:
+        """The names of all columns; those of the features are at hand."""
+        if len(self.used) == len(self.all):
+            return self._places.keys()
+        return {column.name for column in self.all}
+
     @property
     def of_features(self) -> tuple[str, ...]:
         """For each feature, the name of the column that it comes from."""
@@ -369,12 +547,16 @@ class Columns:
 
     def _part(self, places: list[int]) -> Columns:
         """Some of the columns, as if there were no others."""
-        part = Columns([self.used[place] for place in places], self.hints)
-        tallies = self.tallies
+        part, tallies = copy.copy(self), self.tallies
+        part._know(tuple(self.used[place] for place in places))
+        there = part._places
         part.tallies = replace(
-            tallies, missing=tallies.missing[places], unreadable=tallies.unreadable[places]
+            tallies,
+            missing=tallies.missing[places],
+            unreadable=tallies.unreadable[places],
+            misfits={name: texts for name, texts in tallies.misfits.items() if name in there},
         )
-        part.statistics = self.statistics
+        part.changes = ()
         return part
 
     def transform_some(self, frame: pl.DataFrame) -> npt.NDArray[np.float64]:
@@ -457,7 +639,7 @@ class Columns:
                 codes[column.name] = found
             worth = self.statistics.values(column.name, found)[:, : column.slots]
             X[:, first : first + column.slots] = worth
-        if not codes or y is None:
+        if y is None or not (codes or self.statistics.tables):
             return X, self
         return X, self.knowing(self.statistics.after(codes, y))
 
@@ -612,6 +794,8 @@ class Columns:
             columns[str(len(columns))] = numbers
             for _ in range(1, column.slots):  # what the other slots hold, the target tells
                 columns[str(len(columns))] = 0.0 * numbers.abs()
+        if not columns:
+            return np.empty((len(frame), 0))
         return pl.DataFrame(columns).to_numpy(order="c")
 
     def _numbers(self, column: Column, values: pl.Series) -> pl.Series:

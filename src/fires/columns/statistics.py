@@ -19,7 +19,7 @@ well, at the cost of as many features.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,6 +171,22 @@ class TargetStatistics:
             np.add.at(table.weight, rows, 1.0)
             np.add.at(table.sums, rows, targets[there])
             other.tables[name] = table
+        return other
+
+    def forgetting(self, names: Set[str]) -> TargetStatistics:
+        """Without some columns.
+
+        Parameters
+        ----------
+        names : set of str
+            The columns.
+
+        Returns
+        -------
+        TargetStatistics
+        """
+        other = copy.copy(self)
+        other.tables = {name: table for name, table in self.tables.items() if name not in names}
         return other
 
     def _targets(self, y: npt.NDArray[Any]) -> Floats:

@@ -38,6 +38,15 @@ class CheckedBatch:
         What the columns are called, for those who do not know it yet.
     columns : Columns, optional
         What the rows were encoded with, where they were not numbers.
+    there : ndarray of bool (n_features,), optional
+        The columns with an entry in some row; None if all have one.
+    n_absent : int
+        How many of the missing entries are those of absent columns, which may come and go.
+    book : OpenColumns, optional
+        The names of columns that may come and go: see :mod:`fires.selectors.open_columns`.
+    source : ndarray of int (n_features,), optional
+        The place that each column had in the batch before; -1 for a new one. None if places are
+        the same.
 
     Examples
     --------
@@ -55,6 +64,10 @@ class CheckedBatch:
     scale: str | None = None
     names: Any = None
     columns: Any = None
+    there: npt.NDArray[np.bool_] | None = None
+    n_absent: int = 0
+    book: Any = None
+    source: npt.NDArray[np.intp] | None = None
     _encoded: tuple[Classes, Classes, Codes] | None = field(default=None, repr=False)
 
     @property
@@ -97,8 +110,8 @@ class CheckedBatch:
         -------
         CheckedBatch
         """
-        facts = self.announced, self.scale, self.names, self.columns, self._encoded
-        return CheckedBatch(X, self.y, self.weight, 0, *facts)
+        facts = self.announced, self.scale, self.names, self.columns
+        return CheckedBatch(X, self.y, self.weight, 0, *facts, _encoded=self._encoded)
 
     def part(self, rows: Any) -> CheckedBatch:
         """Some of the rows as a batch. It may happen that all of them have weight 0.
@@ -113,10 +126,42 @@ class CheckedBatch:
         CheckedBatch
         """
         X = self.X[rows]
-        n_missing = 0
+        n_missing, n_absent, there = 0, 0, None
         if self.n_missing:
             n_missing = int(np.isnan(X.data if not isinstance(X, np.ndarray) else X).sum())
+            there = columns_there(X)
+            n_absent = X.shape[0] * self.n_absent // self.n_rows
         y = None if self.y is None else self.y[rows]
         weight = None if self.weight is None else self.weight[rows]
         facts = self.announced, self.scale, self.names, self.columns
-        return CheckedBatch(X, y, weight, n_missing, *facts)
+        return CheckedBatch(
+            *(X, y, weight, n_missing, *facts), there, n_absent, self.book, self.source
+        )
+
+
+def columns_there(X: Any) -> npt.NDArray[np.bool_] | None:
+    """The columns with an entry, of rows in which entries are missing.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix
+        The rows. What a sparse matrix does not hold is zero, and that is an entry.
+
+    Returns
+    -------
+    ndarray of bool, or None
+        None if all have one.
+
+    Examples
+    --------
+    >>> columns_there(np.array([[np.nan, 1.0], [np.nan, np.nan]]))
+    array([False,  True])
+    """
+    if not isinstance(X, np.ndarray):
+        return None
+    there = ~np.isnan(X[0]) if len(X) else np.ones(X.shape[1], dtype=np.bool_)
+    doubtful = np.flatnonzero(~there)
+    if not len(doubtful):
+        return None
+    there[doubtful] = ~np.isnan(X[:, doubtful]).all(axis=0)
+    return None if there.all() else there

@@ -7,8 +7,9 @@ refused before a compiled loop could read or write outside an array.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +55,7 @@ class Part(Protocol):
 
 
 Declared = Mapping[str, Part]
+Owner = TypeVar("Owner")
 
 _MOST = float(np.finfo(np.float64).max)  # JSON may hold integers too large for a float
 
@@ -325,3 +327,50 @@ def restart(
         start = np.broadcast_to(getattr(fresh, name, 0.0), value.shape)
         value[places] = start[places]
         setattr(owner, name, value)
+
+
+def rearrange(
+    owner: Owner, declared: Declared, source: npt.NDArray[np.intp], fresh: Any, *more: str
+) -> Owner:
+    """A copy of an object for other columns: some stay, in another place perhaps, some are new.
+
+    Parameters
+    ----------
+    owner : object
+        What has learnt. It is not changed.
+    declared : mapping
+        As in :func:`collect`. Arrays without an axis for the features are shared.
+    source : ndarray of int
+        For each column, the place it had before; -1 for a new one.
+    fresh : object
+        An object for these columns that has learnt nothing: what is known of new ones.
+    *more : str
+        Arrays with one entry for each feature that are not declared.
+
+    Returns
+    -------
+    object
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> known = SimpleNamespace(sums=np.array([1.0, 2.0, 3.0]), count=7)
+    >>> fresh = SimpleNamespace(sums=np.zeros(3))
+    >>> rearrange(known, {"sums": Array("J")}, np.array([0, 2, -1]), fresh)
+    namespace(sums=array([1., 3., 0.]), count=7)
+    """
+    other = copy.copy(owner)
+    is_new, parts = source < 0, dict(declared) | dict.fromkeys(more, Array("J"))
+    for name, part in parts.items():
+        axis = part.feature_axis if isinstance(part, Array) else None
+        value = getattr(owner, name, None)
+        if axis is None or value is None or not value.shape[axis]:  # "0|J" may have none yet
+            continue
+        if value.shape[axis] == 1:  # perhaps one number for all features
+            value = np.repeat(value, max(int(source.max(initial=0)) + 1, 1), axis)
+        value = np.take(value, source, axis)
+        start = np.broadcast_to(getattr(fresh, name), value.shape)
+        places: tuple[Any, ...] = (slice(None),) * axis + (is_new,)
+        value[places] = start[places]
+        setattr(other, name, value)
+    return other

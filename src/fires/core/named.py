@@ -83,6 +83,32 @@ class Names(Sequence[str]):
         get = self._places.get
         return np.array([get(name, -1) for name in names], dtype=np.intp)
 
+    def place(self, name: str) -> int:
+        """The place of a name; -1 if it is not known.
+
+        Parameters
+        ----------
+        name : str
+            A name.
+
+        Returns
+        -------
+        int
+        """
+        return self._places.get(name, -1)
+
+    def cut(self, n: int) -> None:
+        """Keep the first names only.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        """
+        for name in self._names[n:]:
+            del self._places[name]
+        del self._names[n:]
+
     def __len__(self) -> int:
         return len(self._names)
 

@@ -8,6 +8,7 @@ them.
 
 from __future__ import annotations
 
+import copy
 import math
 from statistics import NormalDist
 from typing import ClassVar
@@ -73,6 +74,28 @@ class FeatureAlarms:
         """
         if len(self.sigma):
             self.sigma.reshape(-1, n_features)[:, columns] = _UNKNOWN
+
+    def rearranged(self, source: npt.NDArray[np.intp], n_features: int) -> FeatureAlarms:
+        """A copy for other features; of new ones nothing is known.
+
+        Parameters
+        ----------
+        source : ndarray of int
+            The place of each feature before; -1 for a new one.
+        n_features : int
+            How many features there were.
+
+        Returns
+        -------
+        FeatureAlarms
+        """
+        other = copy.copy(self)
+        if len(self.mu):
+            mu = self.mu.reshape(-1, n_features)[:, source]
+            sigma = self.sigma.reshape(-1, n_features)[:, source]
+            mu[:, source < 0], sigma[:, source < 0] = 0.0, _UNKNOWN
+            other.mu, other.sigma = mu.ravel(), sigma.ravel()
+        return other
 
     def is_due(self, n_rows: float) -> bool:
         """Count the rows of a batch; whether it is time to look again.

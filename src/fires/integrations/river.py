@@ -20,6 +20,7 @@ from fires.core.optional import require
 from fires.core.settings import check_count
 from fires.kernels import scan
 from fires.selectors.base import OnlineSelector
+from fires.selectors.changing import ChangingColumns
 
 if TYPE_CHECKING:
     from river import base
@@ -59,7 +60,8 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
 
     Notes
     -----
-    A key that a row lacks is a missing value, like None and NaN. If the first batch has text,
+    A key that a row lacks is a missing value, like None and NaN. With ``FIRES(5, columns="open")``
+    keys may come and go: new ones join, and none is ignored. If the first batch has text,
     dates or the like, the selector turns it into numbers; see its ``columns_``. What
     :meth:`transform_one` gives are always the values of the row itself.
 
@@ -99,6 +101,11 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
         self._read: Callable[[Any], Any] = dict
         self._slots = _slots_of(_names_of(selector))  # of each key, which feature it is
         self._kept: list[Hashable] | None = None  # the keys selected, once they are asked for
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether keys may come and go."""
+        return isinstance(self.selector, ChangingColumns) and self.selector.columns == "open"
 
     @property
     def _supervised(self) -> bool:
@@ -185,6 +192,12 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
             return
         rows, targets = self._rows, self._targets
         self._rows, self._targets = [], []
+        if self._is_open:
+            named = [{str(key): value for key, value in row.items()} for row in rows]
+            if any(named):
+                self.selector.partial_fit(named, targets)
+            self._kept = None
+            return
         slots = self._slots or {key: j for j, key in enumerate(dict.fromkeys(chain(*rows)))}
         names = _names_of(self.selector) or [str(key) for key in slots]
         if not names:  # rows without a single key, before any with one
@@ -291,6 +304,11 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
         if self._kept is None:
             if not hasattr(self.selector, "n_samples_seen_"):
                 return list(keys)
+            if self._is_open:
+                selected = self.selector.get_feature_names_out().tolist()
+                numbers = [int(name) for name in selected if name.isdecimal()]
+                self._kept = [*selected, *numbers]
+                return self._kept
             support, columns = self.selector.get_support(), getattr(self.selector, "columns_", None)
             if columns is not None:  # a key with categories may be several features
                 support = np.isin(np.arange(len(columns.used)), columns.groups[support])

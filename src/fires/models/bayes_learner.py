@@ -29,7 +29,7 @@ from fires.kernels.assimilate import N_FACTS, NOISE, NOISE_ROWS, assimilate_plai
 from fires.kernels.running import ORIGIN, SQUARES
 from fires.models.base import Rates
 from fires.models.families import FAMILIES
-from fires.models.leading import PRIOR, Leading
+from fires.models.leading import MOST, PRIOR, Leading
 from fires.models.target import bayes_target_of
 from fires.scaling import Scaler
 from fires.scaling.mixed import Mixed, MixedRows
@@ -62,7 +62,8 @@ class BayesLearner:
 
     **Prior.** Each coefficient starts at mean 0 and variance :math:`s_0 = c / \max(J, 10)`, so that
     all J together explain about as much as there is to explain, however many they are: c = 3 for
-    classes and counts, 1 for standardised numbers. The intercept starts at 0, that of
+    classes and counts, 1 for standardised numbers. J counts the columns that are there, see
+    :meth:`attend`, not those of an array. The intercept starts at 0, that of
     counts at the logarithm of the first batch's mean, with variance 1.
 
     **Forgetting.** After ``memory`` rows, evidence has faded to 1/e.
@@ -115,7 +116,8 @@ class BayesLearner:
         # The likelihood of a class bends less along mu than across it; that of a number does not.
         self.stretches = self.family.kind == "classes"
         n_rows = n_classes if n_classes > 2 else 1
-        self.prior = (1.0 if self.family.kind == "numbers" else 3.0) / max(n_features, 10)
+        self.n_there = n_features
+        self.prior = self._prior()
         self.own_prior = 1.0 if fit_intercept else 0.0
         self.mu = np.zeros((n_rows, n_features))
         self.var = np.full((n_rows, n_features), self.prior)
@@ -125,9 +127,11 @@ class BayesLearner:
         self.evidence_rows = np.zeros(n_rows)
         self.scaler = Scaler(scale, n_features)
         self.target = bayes_target_of(self.family, n_rows, scaled=scale is not None)
-        self.alarm = LikelihoodAlarm(n_rows, warm_up=max(500.0, 2.0 * n_features))
+        self.alarm = LikelihoodAlarm(n_rows, warm_up=_warm_up(n_features))
         self.leading = Leading(n_features, n_rows)
         self.strengths: list[float] = []  # of the alarms of the last batch
+        self._away: Floats | None = None  # below 0 for columns that are not there; None if all are
+        self._n_seen = n_features  # columns that have ever been there
         self._said = np.empty((n_rows, 4, 0))  # what the rows of the last batch said
         self.mixed = Mixed(0)
         self.touched: Any = None  # the columns that the last batch has moved; None for all
@@ -142,6 +146,14 @@ class BayesLearner:
     def n_rows(self) -> int:
         """Rows of parameters: one, or one per class."""
         return len(self.mu)
+
+    @property
+    def _all_lead(self) -> bool:
+        """Whether every column that has ever been there is among the leading ones."""
+        return self.leading.holds_all or len(self.leading.columns) == self._n_seen
+
+    def _prior(self) -> float:
+        return (1.0 if self.family.kind == "numbers" else 3.0) / max(self.n_there, 10)
 
     @property
     def losses(self) -> Floats:
@@ -173,7 +185,7 @@ class BayesLearner:
         log_level = self.target.log_level(target)
         on_the_way = self._scales_on_the_way(batch)
         Z, learn_scale = (batch.X, _nothing) if on_the_way else self._scaled(batch, weight)
-        before = None if self.leading.holds_all else self._means(self.leading.columns)
+        before = None if self._all_lead else self._means(self.leading.columns)
         if level is not None and self.fit_intercept and not self.evidence_rows[0]:
             self.own_mu = level
         said = np.empty((self.n_rows, 4, len(weight)))
@@ -208,7 +220,7 @@ class BayesLearner:
 
     def _facts(self, said: Floats) -> tuple[Any, ...]:
         """What a loop over rows takes besides the rows: see :mod:`fires.kernels.assimilate`."""
-        after = 2.0 * self.n_features if self.stretches else math.inf
+        after = 2.0 * self.n_there if self.stretches else math.inf
         return (
             *(self.gamma, self.prior, self.own_prior, self.family.noise > 0.0, after),
             *(self.mu, self.var, self.own_mu, self.own_var, self.facts, said),
@@ -318,7 +330,10 @@ class BayesLearner:
             self._rows = LeadingRows(leading.columns, rows, weight)
         self._find_unclear()
         if before is not None and leading.is_due:
-            leading.follow(self.scores(), self._means(), self._variances(), self.prior)
+            scores = self.scores()
+            if self._away is not None:
+                scores = np.where(self._away < 0.0, self._away, scores)
+            leading.follow(scores, self._means(), self._variances(), self.prior)
 
     def _find_unclear(self) -> None:
         leading, self._unclear = self.leading, None
@@ -467,6 +482,79 @@ class BayesLearner:
         self.leading.restart(columns)
         self.scaler.restart(columns)
 
+    # --- columns that come and go -----------------------------------------------------------
+
+    def count_columns(self, n_there: int) -> None:
+        """Know how many columns are there, if fewer than there is room for.
+
+        Parameters
+        ----------
+        n_there : int
+            How many.
+        """
+        self.n_there = n_there
+        self.prior, self.alarm.warm_up = self._prior(), _warm_up(n_there)
+
+    def attend(
+        self,
+        resting: npt.NDArray[np.bool_],
+        never: npt.NDArray[np.bool_],
+        arrived: npt.NDArray[np.intp],
+    ) -> None:
+        """Know which columns are there, before a step. Without this, all are.
+
+        All that depends on the number of columns depends on those that are there, and one that was
+        never there is at the prior. So it does not matter how wide an array is.
+
+        Parameters
+        ----------
+        resting, never : ndarray of bool (n_features,)
+            The columns that are not there, and those that have never been.
+        arrived : ndarray of int
+            Those that come for the first time with this batch.
+        """
+        self.count_columns(self.n_features - int(np.count_nonzero(resting)))
+        self._away = -(resting.astype(np.float64) + never)
+        self._n_seen = self.n_features - int(np.count_nonzero(never))
+        fresh = never.copy()
+        fresh[arrived] = True
+        self.mu[:, fresh], self.var[:, fresh] = 0.0, self.prior
+        if len(arrived):
+            self.leading.welcome(arrived, alone=not self.evidence_rows.any())
+
+    def rearranged(self, source: npt.NDArray[np.intp]) -> BayesLearner:
+        """A copy for other columns; new ones are at the prior.
+
+        Parameters
+        ----------
+        source : ndarray of int
+            The place of each column before; -1 for a new one.
+
+        Returns
+        -------
+        BayesLearner
+        """
+        other = copy.copy(self)
+        new, n = source < 0, len(source)
+        other.n_features = n
+        other.mu, other.var = self.mu[:, source], self.var[:, source]
+        other.mu[:, new], other.var[:, new] = 0.0, self.prior
+        if self.sparse is not None:
+            unit, now, seen_at = self.sparse
+            seen_at = seen_at[:, source]
+            seen_at[:, new] = now
+            other.sparse = unit, now, seen_at
+            other.mixed = self.mixed.rearranged(source)
+        else:
+            other.mixed = Mixed(0)
+        other.scaler, other.leading = (
+            self.scaler.rearranged(source),
+            self.leading.rearranged(source),
+        )
+        other._unclear, other._away, other.touched = None, None, None
+        other._n_seen = n
+        return other
+
     # --- classes and storage ----------------------------------------------------------------
 
     def with_classes(self, before: Labels, after: Labels) -> BayesLearner:
@@ -482,11 +570,13 @@ class BayesLearner:
             memory=self.memory,
             watches=self.watches,
         )
+        fresh.var[:] = self.prior
         for name in ("mu", "var", "own_mu", "own_var", "facts", "evidence_rows"):
             setattr(other, name, getattr(fresh, name))
         other.alarm, other.leading = fresh.alarm, fresh.leading
+        other.alarm.warm_up = self.alarm.warm_up
         other._unclear = None
-        other.leading.columns = self.leading.columns
+        other.leading.lead_as(self.leading)
         if self.sparse is not None:
             unit, now, seen_at = self.sparse
             other.sparse = np.ones(len(sources)), now.copy(), np.zeros_like(other.mu)
@@ -653,7 +743,7 @@ class BayesLearner:
 
     def restore(self, arrays: Arrays) -> None:
         """See :class:`fires.models.base.Learner`."""
-        size = len(self.leading.columns)
+        size = min(np.size(arrays.get("leading.columns", self.leading.columns)), MOST)
         sizes = {"J": self.n_features, "R": self.n_rows, "C": size, "C1": size + 1}
         restore(self, self.learnt, {}, arrays, sizes)
         if not self.facts[:, NOISE_ROWS].all():
@@ -668,6 +758,11 @@ class BayesLearner:
             self.sparse = found.unit, found.now, found.seen_at
             self.mixed = Mixed(self.n_features)
             self.mixed.restore(part_of("mixed", arrays))
+
+
+def _warm_up(n_features: int) -> float:
+    """The rows before which no alarm about all features is raised."""
+    return max(500.0, 2.0 * n_features)
 
 
 def _pick(rows: Floats, leader: npt.NDArray[np.intp] | None) -> Floats:

@@ -17,6 +17,7 @@ is made when somebody asks.
 
 from __future__ import annotations
 
+import copy
 from typing import ClassVar
 
 import numpy as np
@@ -141,15 +142,8 @@ class Leading:
         leading = np.sort(np.argpartition(-favoured, size - 1)[:size])
         if (leading == self.columns).all():
             return
-        stays = np.isin(self.columns, leading, assume_unique=True)
-        kept = np.append(np.flatnonzero(stays), size)
-        places = np.append(np.searchsorted(leading, self.columns[stays]), size)
-        fresh = np.setdiff1d(np.arange(size), places)
-        old_information, old_pull = self.information, self.pull
-        self.information, self.pull = np.zeros_like(old_information), np.zeros_like(old_pull)
+        fresh = self._lead(leading)
         for k in range(len(mu)):
-            self.information[k][np.ix_(places, places)] = old_information[k][np.ix_(kept, kept)]
-            self.pull[k, places] = old_pull[k, kept]
             new = leading[fresh]
             known = np.maximum(1.0 / var[k, new] - 1.0 / prior, 0.0)
             self.information[k, fresh, fresh] = known
@@ -158,7 +152,74 @@ class Leading:
             self.pull[k, fresh] = mu[k, new] * np.minimum(
                 1.0 / var[k, new], 2.0 * known + 1.0 / PRIOR
             )
+
+    def _lead(self, leading: Columns) -> Columns:
+        """Let these columns lead, sorted; the places of those of which nothing is known here."""
+        stays = np.isin(self.columns, leading, assume_unique=True)
+        size, before = len(leading), len(self.columns)
+        kept = np.append(np.flatnonzero(stays), before)
+        places = np.append(np.searchsorted(leading, self.columns[stays]), size)
+        old_information, old_pull = self.information, self.pull
+        n_rows = len(old_pull)
+        self.information = np.zeros((n_rows, size + 1, size + 1))
+        self.pull = np.zeros((n_rows, size + 1))
+        for k in range(n_rows):
+            self.information[k][np.ix_(places, places)] = old_information[k][np.ix_(kept, kept)]
+            self.pull[k, places] = old_pull[k, kept]
         self.columns = leading
+        return np.setdiff1d(np.arange(size), places)
+
+    def welcome(self, arrived: Columns, *, alone: bool = False) -> None:
+        """Let columns lead that have just come, as long as there is room.
+
+        Parameters
+        ----------
+        arrived : ndarray of int
+            The columns.
+        alone : bool
+            No other column has come before.
+        """
+        if alone:
+            self.columns = arrived[:MOST].astype(np.int64)
+            size = len(self.columns) + 1
+            self.information = np.zeros((len(self.pull), size, size))
+            self.pull = np.zeros((len(self.pull), size))
+        elif len(self.columns) < MOST and len(new := np.setdiff1d(arrived, self.columns)):
+            room = MOST - len(self.columns)
+            self._lead(np.sort(np.concatenate([self.columns, new[:room]])))
+
+    def lead_as(self, other: Leading) -> None:
+        """Begin with the columns that lead elsewhere.
+
+        Parameters
+        ----------
+        other : Leading
+            For as many features.
+        """
+        self.welcome(other.columns, alone=True)
+
+    def rearranged(self, source: npt.NDArray[np.intp]) -> Leading:
+        """A copy for other columns; those that are gone are integrated out, new ones do not lead.
+
+        Parameters
+        ----------
+        source : ndarray of int
+            The place of each column before; -1 for a new one.
+
+        Returns
+        -------
+        Leading
+        """
+        other = copy.copy(self)
+        gone = np.setdiff1d(self.columns, source)
+        if len(gone):
+            other.information, other.pull = self.information.copy(), self.pull.copy()
+            other.restart(gone)
+            other._lead(np.setdiff1d(self.columns, gone))
+        places = np.full(self.n_features, -1)
+        places[source[source >= 0]] = np.flatnonzero(source >= 0)
+        other.columns, other.n_features = places[other.columns], len(source)
+        return other
 
     def restart(self, columns: Columns) -> None:
         """Forget some columns; what is known of the others stays exactly the same.

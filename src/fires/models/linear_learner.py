@@ -585,6 +585,31 @@ class LinearLearner:
             pulls = self.scaler.sparse.pulls  # that of a feature never seen is 0
             self.pulled, self.pull_squares = self.mu @ pulls, float(pulls @ pulls)
 
+    def rearranged(self, source: npt.NDArray[np.intp]) -> LinearLearner:
+        """A copy for other columns; new ones are at the start of all.
+
+        Parameters
+        ----------
+        source : ndarray of int
+            The place of each column before; -1 for a new one.
+
+        Returns
+        -------
+        LinearLearner
+        """
+        other = copy.copy(self)
+        other.n_features, other._buffers, other._believed = len(source), {}, None
+        for name, first in zip(("mu", "sigma"), self.init, strict=True):
+            values = getattr(self, name)[:, source]
+            values[:, source < 0] = first
+            setattr(other, name, values)
+        other.least_sigma = float(other.sigma.min())
+        other.scaler = self.scaler.rearranged(source)
+        if self.in_sparse_terms and self.scaler.sparse.ready:
+            pulls = other.scaler.sparse.pulls  # that of a feature never seen is 0
+            other.pulled, other.pull_squares = other.mu @ pulls, float(pulls @ pulls)
+        return other
+
     # --- the belief -------------------------------------------------------------------------
 
     def features(self) -> Belief:

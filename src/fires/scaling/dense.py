@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
-from fires.core.declared import Array, Declared, restart
+from fires.core.declared import Array, Declared, rearrange, restart
 from fires.core.state import Arrays
 from fires.kernels import accumulate
 from fires.kernels.running import PATIENCE, PROPORTION, ROUNDING, YOUNG, learn, standardise
@@ -43,6 +43,10 @@ class Unscaled:
 
     def restart(self, columns: Columns) -> None:
         """Nothing to forget. See :class:`Standard`."""
+
+    def rearranged(self, source: Columns) -> Unscaled:
+        """For other columns. See :class:`Standard`."""
+        return Unscaled(len(source))
 
 
 class Standard:
@@ -187,6 +191,23 @@ class Standard:
         self.narrow[columns] = self.patience[columns]
         self.ready = bool(self.count.any())
 
+    def rearranged(self, source: Columns) -> Standard:
+        """The scale of other columns: see :func:`fires.core.declared.rearrange`.
+
+        Parameters
+        ----------
+        source : ndarray of int
+            The place of each column before; -1 for a new one, which gets its scale from the batch
+            it comes with.
+
+        Returns
+        -------
+        Standard
+        """
+        fresh = Standard(len(source))
+        fresh.narrow[:] = PATIENCE
+        return rearrange(self, self.learnt, source, fresh, "gain")
+
     def joined(self, other: Standard) -> Standard:
         """The scale of these columns and then of those of another one.
 
@@ -316,6 +337,12 @@ class MinMax:
         """Forget some columns. See :class:`Standard`."""
         restart(self, self.learnt, columns, len(self.low), fresh=MinMax(len(self.low)))
         self.refresh()
+
+    def rearranged(self, source: Columns) -> MinMax:
+        """The scale of other columns. See :class:`Standard`."""
+        other = rearrange(self, self.learnt, source, MinMax(len(source)))
+        other.refresh()
+        return other
 
     def filled(self, X: Any) -> Any:
         """Rows without gaps, for :func:`fires.kernels.scaled.rescale`.

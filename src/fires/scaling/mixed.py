@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
-from fires.core.declared import Array, Declared, collect, restart, restore
+from fires.core.declared import Array, Declared, collect, rearrange, restart, restore
 from fires.core.state import Arrays, part_of, under
 from fires.kernels.running import CLIP
 from fires.scaling.dense import Standard
@@ -234,6 +234,30 @@ class Mixed:
         self.absent[columns], self.entries[columns] = self.count, FULL * self.count
         full = self._place[columns]
         self.full.restart(full[full >= 0])
+
+    def rearranged(self, source: npt.NDArray[np.intp]) -> Mixed:
+        """A copy for other columns: see :func:`fires.core.declared.rearrange`.
+
+        Parameters
+        ----------
+        source : ndarray of int
+            The place of each column before; -1 for a new one, which was zero in all rows so far.
+
+        Returns
+        -------
+        Mixed
+        """
+        n = len(source)
+        other = rearrange(self, self.learnt, source, Mixed(n))
+        other.n_features = n
+        place = np.full(self.n_features, -1)
+        place[source[source >= 0]] = np.flatnonzero(source >= 0)
+        now = place[self.columns]
+        other.full = self.full.rearranged(np.flatnonzero(now >= 0))
+        other.columns = now[now >= 0]
+        other._place, other._slot = np.full(n, -1), np.zeros(n, dtype=np.int32)
+        other._place[other.columns] = np.arange(len(other.columns))
+        return other
 
     def state(self) -> Arrays:
         """Everything needed to go on, as arrays.

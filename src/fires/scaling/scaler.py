@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from typing import Any
@@ -178,6 +179,23 @@ class Scaler:
         for half in (self.dense, self.sparse):
             if half.ready:
                 half.restart(columns)
+
+    def rearranged(self, source: npt.NDArray[np.intp]) -> Scaler:
+        """A copy for other columns: see :func:`fires.core.declared.rearrange`.
+
+        Parameters
+        ----------
+        source : ndarray of int
+            The place of each column before; -1 for a new one.
+
+        Returns
+        -------
+        Scaler
+        """
+        other = copy.copy(self)
+        other.n_features = len(source)
+        other.dense, other.sparse = self.dense.rearranged(source), self.sparse.rearranged(source)
+        return other
 
     def moments(self) -> tuple[Floats, Floats] | None:
         """Where each column has been lately, and how far it spreads.

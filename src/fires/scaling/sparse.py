@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Floats
-from fires.core.declared import Array, Declared, restart
+from fires.core.declared import Array, Declared, rearrange, restart
 from fires.kernels import read_only, sparse, touched_columns
 from fires.scaling.dense import MinMax, Standard
 
@@ -177,6 +177,10 @@ class SparseUnscaled:
     def restart(self, columns: Columns) -> None:
         """Nothing to forget. See :class:`SparseStandard`."""
 
+    def rearranged(self, source: npt.NDArray[np.intp]) -> SparseUnscaled:
+        """For other columns. See :class:`SparseStandard`."""
+        return self
+
 
 class SparseStandard:
     r"""Root mean square 1, and a pull with which a linear model centres.
@@ -327,6 +331,22 @@ class SparseStandard:
         self.absent[columns], self.observed[columns] = self.count[0], np.finfo(float).eps
         self.refresh(columns)
 
+    def rearranged(self, source: npt.NDArray[np.intp]) -> SparseStandard:
+        """The scale of other columns: see :func:`fires.core.declared.rearrange`.
+
+        Parameters
+        ----------
+        source : ndarray of int
+            The place of each column before; -1 for a new one, which was zero in all rows so far.
+
+        Returns
+        -------
+        SparseStandard
+        """
+        fresh = SparseStandard(len(source))
+        fresh.absent, fresh.observed = np.zeros(len(source)), np.ones(len(source))
+        return rearrange(self, self.learnt, source, fresh, "pulls")
+
     def take_over(self, dense: Standard) -> None:
         """Go on from the sums of a dense scaler.
 
@@ -429,6 +449,12 @@ class SparseMinMax:
             self.absent = np.zeros_like(self.sums)
         self.absent[columns] = self.count[0]
         self.refresh(columns)
+
+    def rearranged(self, source: npt.NDArray[np.intp]) -> SparseMinMax:
+        """The scale of other columns. See :class:`SparseStandard`."""
+        fresh = SparseMinMax(len(source))
+        fresh.absent = np.zeros(len(source))
+        return rearrange(self, self.learnt, source, fresh, "pulls")
 
     def take_over(self, dense: MinMax) -> None:
         """Go on from the range of a dense scaler. See :class:`SparseStandard`."""

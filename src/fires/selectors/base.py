@@ -214,7 +214,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         if batch.weight is None or batch.weight.any():  # in fit, a batch may have no weight at all
             self._learn(batch)
         self.n_samples_seen_ = getattr(self, "n_samples_seen_", 0) + batch.n_rows
-        self.n_missing_ = getattr(self, "n_missing_", 0) + batch.n_missing
+        self.n_missing_ = getattr(self, "n_missing_", 0) + batch.n_missing - batch.n_absent
         self._seen_: dict[Any, Any] = {}
 
     def _check_settings(self) -> None:

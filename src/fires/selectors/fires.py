@@ -18,7 +18,7 @@ from fires.core.classes import are_numbers, has_fractions
 from fires.core.declared import Array, Declared, Random, Value, collect, restore
 from fires.core.errors import StateError
 from fires.core.randomness import check_seed, generator, generator_state
-from fires.core.settings import check_choice, check_count, check_number, plain
+from fires.core.settings import check_choice, check_number, plain
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.validation import as_numbers
 from fires.drift.alarms import Alarm, alarms_from_array, alarms_to_array
@@ -36,7 +36,7 @@ from fires.models.monte_carlo import MonteCarlo
 from fires.models.neural import NeuralNet
 from fires.models.soft_tree import SoftTree
 from fires.scaling import SCALES, Scaler
-from fires.selectors.base import OnlineSelector
+from fires.selectors.changing import ChangingColumns
 from fires.selectors.groups import Groups
 from fires.selectors.membership import Judge, Membership
 from fires.selectors.selector import same_kind
@@ -46,7 +46,7 @@ from fires.selectors.twins import Twins
 BUILT_IN = (Linear, NeuralNet, SoftTree)
 
 
-class FIRES(OnlineSelector):
+class FIRES(ChangingColumns):
     r"""Online feature selection by importance and uncertainty (Haug et al., KDD 2020).
 
     The parameters of a base model are random, :math:`\theta_j \sim \mathcal{N}(\mu_j, \sigma_j^2)`.
@@ -206,6 +206,8 @@ class FIRES(OnlineSelector):
 
     _learner_: Learner
     _alarms_: list[Alarm]
+    _feature_alarms_: FeatureAlarms
+    _members_: Membership
 
     def __init__(
         self,
@@ -427,12 +429,16 @@ class FIRES(OnlineSelector):
     def _belief(self) -> Belief:
         belief: Belief | None = self._seen_.get("belief")
         if belief is None:
-            belief = self._seen_["belief"] = self._learner_.features()
+            n, belief = self.n_features_in_, self._learner_.features()
+            if len(belief.mu) > n:  # there is room for columns to come
+                belief = Belief(belief.mu[:n], belief.sigma[:n])
+            self._seen_["belief"] = belief
         return belief
 
     def _by_class(self) -> Floats:
         by_class = getattr(self._learner_, "by_class", None)
         mu = self._belief().mu[None] if by_class is None else by_class()[0]
+        mu = mu[:, : self.n_features_in_]
         if len(mu) == 1 and self._kind_ == "classes":
             mu = np.concatenate([-mu, mu])
         return mu.copy()
@@ -448,7 +454,8 @@ class FIRES(OnlineSelector):
     def _own_weights(self) -> Floats:
         """The weight of every feature; of every group where members are kept by a rule."""
         if self._by_rule:
-            return self._members_.means()
+            means: Floats = self._members_.means()
+            return means if self._grouping() is not None else means[: self.n_features_in_]
         belief = self._belief()
         weights = np.empty(len(belief.mu))
         scale = 2.0 * self.weight_penalty
@@ -459,15 +466,26 @@ class FIRES(OnlineSelector):
         k, groups = self._resolve_k(), self._grouping()
         by_rule = self._by_rule and len(self._members_.columns) == k
         if groups is None:
-            return self._members_.columns if by_rule else super()._selected()
+            return self._members_.columns if by_rule else self._best(k)
         chosen = self._members_.columns if by_rule else top_k(groups.best(self.weights_), k)
         return np.flatnonzero(np.isin(groups.of, chosen))
+
+    def _best(self, k: int) -> npt.NDArray[np.intp]:
+        """The features of the greatest weight; of open columns, of those that are there."""
+        resting = self._resting() if self._is_open else None
+        if resting is None:
+            return super()._selected()
+        weights = np.where(resting[: self.n_features_in_], -np.inf, self.weights_)
+        return top_k(weights, k)
 
     # --- learning ---------------------------------------------------------------------------
 
     def _learn(self, batch: CheckedBatch) -> None:
+        started: Any = self.__dict__.get("_learner_")
+        self._attend(batch, batch.X.shape[1] if started is None else started.n_features)
         target = self._target(batch)
         self._learner_ = self._learner_.ready_for(batch.X)
+        self._tell_presence()
         self._count_batch()
         if self._watches_surprise():
             watched: Any = self._learner_
@@ -477,6 +495,37 @@ class FIRES(OnlineSelector):
         if isinstance(self._learner_, BayesLearner):
             n_rows = batch.n_rows
             self._renew(n_rows, float(n_rows if batch.weight is None else batch.weight.sum()))
+        self._forget_stale()
+
+    def _tell_presence(self) -> None:
+        """Let the learner know which columns are there."""
+        learner = self._learner_
+        if not isinstance(learner, BayesLearner):
+            return
+        if learner.sparse is not None and self._is_open:
+            learner.count_columns(self.n_features_in_)
+        elif "_presence_" in self.__dict__ and learner.sparse is None:
+            presence = self._presence_
+            learner.attend(presence.resting, presence.never, presence.arrived)
+
+    def _rearrange(self, source: npt.NDArray[np.intp]) -> None:
+        if "_learner_" not in self.__dict__:
+            return
+        learner: Any = self._learner_
+        n_before = learner.n_features
+        self._learner_ = learner.rearranged(source)
+        places = np.full(n_before, -1)
+        places[source[source >= 0]] = np.flatnonzero(source >= 0)
+        self._feature_alarms_ = self._feature_alarms_.rearranged(source, n_before)
+        self._alarms_ = [
+            alarm if alarm.feature is None else alarm._replace(feature=int(places[alarm.feature]))
+            for alarm in self._alarms_
+            if alarm.feature is None or places[alarm.feature] >= 0
+        ]
+        if "_members_" in self.__dict__:
+            self._members_ = self._members_.rearranged(source)
+        if "_twins_" in self.__dict__:
+            self._twins_ = self._twins_.rearranged(places)
 
     def _rates(self) -> Rates:
         sigma_rate = self.learning_rate_sigma
@@ -544,16 +593,22 @@ class FIRES(OnlineSelector):
         k, groups = self._resolve_k(), self._grouping()
         if groups is None:
             scores, variances, touched = learner.scores, learner.variances, learner.touched
-            judge, touched = self._judge(touched)
-            self._members_.renew(scores, variances, learner.prior, k, weight, touched, judge=judge)
+            resting, arrived = self._resting(), _NO_COLUMNS
+            if learner.sparse is not None and self._is_open:
+                self._members_.count_features(self.n_features_in_)
+            elif "_presence_" in self.__dict__:
+                arrived = self._presence_.arrived
+            judge, touched = self._judge(touched, resting)
+            facts = scores, variances, learner.prior, k, weight, touched
+            self._members_.renew(*facts, resting, arrived, judge)
             return
         belief = groups.belief(*learner.scored())
         mu, var = np.abs(belief.mu), belief.sigma**2
-        judge, _ = self._judge(None)
+        judge, _ = self._judge(None, None)
         scores, variances = mu.__getitem__, var.__getitem__
         self._members_.renew(scores, variances, learner.prior, k, weight, judge=judge)
 
-    def _judge(self, touched: Any) -> tuple[Judge | None, Any]:
+    def _judge(self, touched: Any, resting: Any) -> tuple[Judge | None, Any]:
         """With twins: take in the rows of a batch; how to judge, and which columns to look at."""
         twins, learner = self.__dict__.get("_twins_"), self._learner_
         if twins is None:
@@ -564,12 +619,12 @@ class FIRES(OnlineSelector):
         places = twins.columns if groups is None else groups.of[twins.columns]
         if touched is not None:
             touched = np.union1d(touched, places)
-        return twins.judge(learner, places, self._members_.columns), touched
+        return twins.judge(learner, places, self._members_.columns, resting), touched
 
     def _n_candidates(self) -> int:
         """How many features, or groups of them, there are to select from."""
         groups = self._grouping()
-        return self.n_features_in_ if groups is None else groups.n
+        return self._width if groups is None else groups.n
 
     def restart_features(self, columns: Sequence[int | str]) -> Self:
         """Forget what was learnt about some features; everything else stays.
@@ -620,7 +675,7 @@ class FIRES(OnlineSelector):
             groups = self._grouping()
             chosen = columns if groups is None else np.unique(groups.of[columns])
             self._members_.restart_features(chosen)
-            self._feature_alarms_.restart_features(columns, self.n_features_in_)
+            self._feature_alarms_.restart_features(columns, self._width)
         if hasattr(self, "_twins_"):
             self._twins_.restart(columns)
 
@@ -685,7 +740,7 @@ class FIRES(OnlineSelector):
     def _start(self, n_classes: int) -> None:
         self._learner_ = start_learner(
             self._as_model(),
-            self.n_features_in_,
+            self._width,
             n_classes,
             scale=self.scale,
             starts=(self.mu_init, self.sigma_init),
@@ -712,16 +767,15 @@ class FIRES(OnlineSelector):
                 wanted = "a number that is not negative"
                 check_number(name, getattr(self, name), ends="[)", wanted=wanted)
         check_choice("score", self.score, ("auto", "omega"), "'auto' or 'omega'")
+        check_choice("redundancy", self.redundancy, ("ignore", "drop"), "'ignore' or 'drop'")
         if self.redundancy == "drop" and self.score != "auto":
             raise ValueError("redundancy='drop' needs score='auto': omega ranks, twins or not.")
         if hasattr(self, "_learner_"):
+            if hasattr(self, "_twins_") != (self.redundancy == "drop"):
+                raise ValueError("redundancy cannot change once something was learnt.")
             return
         check_choice("update", self.update, ("bayes", "gradient"), "'bayes' or 'gradient'")
-        check_choice("redundancy", self.redundancy, ("ignore", "drop"), "'ignore' or 'drop'")
-        check_choice("columns", self.columns, ("fixed", "open"), "'fixed' or 'open'")
-        check_choice("absent", self.absent, ("missing", "zero"), "'missing' or 'zero'")
-        if self.forget_after is not None:
-            check_count("forget_after", self.forget_after)
+        self._check_columns()
         if _is_plain(self.drift):
             known = "'auto', 'alarm', None or a detector"
             check_choice("drift", self.drift, ("auto", "alarm", None), known)
@@ -742,6 +796,9 @@ class FIRES(OnlineSelector):
                 f"model={self.model!r} is no base model: it needs the methods init, log_marginal, "
                 "gradient and to_features."
             )
+        if self._is_open and not (isinstance(self.model, (str, Linear)) and self.groups is None):
+            what = "groups" if self.groups is not None else "a model that is not linear"
+            raise ValueError(f"columns='open' does not go with {what}.")
         check_seed(self.random_state)
         self._check_starts()
 
@@ -751,8 +808,10 @@ class FIRES(OnlineSelector):
                 start = np.asarray(getattr(self, name), dtype=np.float64)
             except (TypeError, ValueError):
                 start = np.array(np.nan)
-            if start.shape not in ((), (self.n_features_in_,)) or not np.isfinite(start).all():
-                raise ValueError(f"{name} must be a number, or one for each feature.")
+            shapes = [()] if self._is_open else [(), (self.n_features_in_,)]
+            if start.shape not in shapes or not np.isfinite(start).all():
+                each = "" if self._is_open else ", or one for each feature"
+                raise ValueError(f"{name} must be a number{each}.")
         if (np.asarray(self.sigma_init) < 0).any():
             raise ValueError("sigma_init must not be negative.")
 
@@ -793,7 +852,8 @@ class FIRES(OnlineSelector):
         arrays |= {"alarms": alarms_to_array(self._alarms_)}
         for name, part in self._parts().items():
             arrays |= under(name, collect(part, part.learnt)[1])
-        return header, arrays
+        changing, more = self._changing_state()
+        return header | changing, arrays | more
 
     def restore(self, header: dict[str, Any], arrays: Arrays, model: Any = None) -> Self:
         """See :meth:`OnlineSelector.restore`. Before there was a choice, the paper's was taken."""
@@ -812,8 +872,10 @@ class FIRES(OnlineSelector):
         if not facts.numeric_target and not len(self._book_):
             raise StateError("classes are missing")
         self._check_starts()
+        self._restore_changing(header, arrays)
         self._start(0 if facts.numeric_target else len(self._book_))
         self._learner_.restore(arrays)
+        self._tell_presence()
         self._restore_alarms(header, arrays)
         if type(self._learner_) is ModelLearner:
             self._learner_.rng = Random().read("rng", header, arrays, {})
@@ -831,7 +893,7 @@ class FIRES(OnlineSelector):
         self._count_batch()
         if by_bayes:
             self._members_ = Membership(self._n_candidates())
-        found, sizes = SimpleNamespace(), {"J": self.n_features_in_}
+        found, sizes = SimpleNamespace(), {"J": self._width}
         restore(found, _ALARMS, header, arrays, sizes)
         for name, part in self._parts().items():
             of_part = {"J": self._n_candidates()} if name == "members" else sizes
@@ -844,6 +906,7 @@ class FIRES(OnlineSelector):
         self._alarms_ = alarms_from_array(found.alarms)
 
 
+_NO_COLUMNS: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
 _ONLY_CHOICE = {"update": "gradient", "score": "omega", "drift": None}
 _ALARMS: Declared = {
     "alarms": Array("*", 4),

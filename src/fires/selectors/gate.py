@@ -7,11 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from fires.core import validation
-from fires.core.batch import CheckedBatch
+from fires.core.batch import CheckedBatch, columns_there
 from fires.core.errors import StateError
 from fires.kernels import scan
+from fires.selectors.open_columns import Given, OpenColumns
 
 
 class Gate:
@@ -44,6 +46,9 @@ class Gate:
         learn: bool = False,
     ) -> CheckedBatch:
         """Check a batch. The first one fixes the number of columns, and what they hold."""
+        book = self._open_book()
+        if book is not None:
+            return self._admit_open(book, X, y, classes, sample_weight, learn)
         X, names = self._as_numbers(X, y, learn=learn)
         matrix = validation.as_matrix(X, type(self).__name__)
         if "n_features_in_" not in self.__dict__:
@@ -57,7 +62,57 @@ class Gate:
         target = None if y is None else validation.as_target(y, n_rows, type(self).__name__)
         weight = validation.as_weights(sample_weight, n_rows)
         columns = getattr(self, "columns_", None)
-        return CheckedBatch(matrix, target, weight, n_missing, classes, columns=columns)
+        there = columns_there(matrix) if n_missing else None
+        return CheckedBatch(
+            *(matrix, target, weight, n_missing, classes), columns=columns, there=there
+        )
+
+    # --- columns that come and go -------------------------------------------------------------
+
+    def _open_book(self) -> OpenColumns | None:
+        """The names of columns that may come and go; None if columns are fixed."""
+        return None
+
+    def _admit_open(
+        self,
+        book: OpenColumns,
+        X: Any,
+        y: Any,
+        classes: Any,
+        sample_weight: Any,
+        learn: bool,
+    ) -> CheckedBatch:
+        """Check a batch of columns that may come and go. The book itself is not changed."""
+        owner = type(self).__name__
+        if not learn:
+            matrix, given = book.placed(X, owner)
+            n_absent = 0 if sp.issparse(matrix) else matrix.size - given.told.size
+            return CheckedBatch(matrix, n_missing=self._refuse_given(given) + n_absent)
+        arranged = book.arrange(X, owner, y)
+        self._restart_changed(book.places_of(arranged.given.restarted))
+        matrix, n_rows = arranged.matrix, arranged.matrix.shape[0]
+        n_missing = self._refuse_given(arranged.given)
+        target = None if y is None else validation.as_target(y, n_rows, owner)
+        weight = validation.as_weights(sample_weight, n_rows)
+        n_absent, there = 0, None
+        if not sp.issparse(matrix):
+            n_absent = matrix.size - arranged.given.told.size
+            there = columns_there(matrix) if n_missing or n_absent else None
+        return CheckedBatch(
+            *(matrix, target, weight, n_missing + n_absent, classes),
+            there=there,
+            n_absent=n_absent,
+            book=arranged.book,
+            source=arranged.source,
+        )
+
+    def _refuse_given(self, given: Given) -> int:
+        """As :meth:`_refuse_strange`, for rows as they came."""
+        counts = scan(given.told)
+        if any(counts):
+            owner, names = type(self).__name__, np.array(list(given.names), dtype=object)
+            validation.refuse(given.matrix, counts, names, missing=self.missing, owner=owner)
+        return counts[0]
 
     def _as_numbers(self, X: Any, y: Any = None, *, learn: bool = False) -> tuple[Any, Any]:
         """The rows and the names of their columns, with numbers for text, categories and dates."""

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
-from fires.core.declared import Array, Declared
+from fires.core.declared import Array, Declared, rearrange
 from fires.core.errors import StateError
 from fires.kernels import top_k
 from fires.kernels.members import renew
@@ -78,6 +78,16 @@ class Membership:
         self.since: Floats = np.empty(0)
         self.last: Floats = np.empty(0)
         self._inside = np.zeros(n_features, dtype=np.bool_)
+        self._limit = _limit(n_features)
+
+    def count_features(self, n_features: int) -> None:
+        """Say how many features there are, if fewer than there is room for.
+
+        Parameters
+        ----------
+        n_features : int
+            How many.
+        """
         self._limit = _limit(n_features)
 
     def restart(self) -> None:
@@ -154,7 +164,7 @@ class Membership:
             score = score + share * (now - score)
             judged = (score, now) if judge is None else judge(columns, score, now)
             if resting is not None:
-                limit = _limit(len(resting) - np.count_nonzero(resting))
+                limit = _limit(len(resting) - int(np.count_nonzero(resting)))
             there = [_of_those_there(values, resting) for values in judged]
             came = renew(*there, variances(columns), prior, 0.0, limit, inside)
         self._note(columns, score, now)
@@ -176,6 +186,26 @@ class Membership:
         self.score[columns] = score
         if len(self.since):
             self.since[columns], self.last[columns] = self.kept, now
+
+    def rearranged(self, source: Columns) -> Membership:
+        """A copy for other features: see :func:`fires.core.declared.rearrange`.
+
+        Parameters
+        ----------
+        source : ndarray of int
+            The place of each feature before; -1 for a new one.
+
+        Returns
+        -------
+        Membership
+        """
+        fresh = Membership(len(source))
+        fresh.since = np.full(len(source), self.kept)
+        fresh.last = np.zeros(len(source))
+        other = rearrange(self, self.learnt, source, fresh)
+        other._limit = _limit(len(source))
+        other._enter(np.flatnonzero(np.isin(source, self.columns)))
+        return other
 
     def means(self) -> Floats:
         """The mean score of every feature.

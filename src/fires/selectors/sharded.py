@@ -225,6 +225,8 @@ _LEAST = 1 << 20  # entries that are worth a thread
 def _take(
     selector: FIRES, evaluate: Evaluate, n_features: int, names: Any, classes: Any, sparse: bool
 ) -> None:
+    if selector.columns == "open":
+        raise InputError("columns='open' cannot learn from shards", hint="use columns='fixed'.")
     batch = _Batch(selector, classes, sparse)
     if "n_features_in_" not in selector.__dict__:
         selector.n_features_in_ = n_features

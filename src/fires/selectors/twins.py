@@ -26,6 +26,7 @@ twins, twins fill the places, those that add most first.
 
 from __future__ import annotations
 
+import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -165,16 +166,22 @@ class Twins:
         self.sums[gone] = self.rows[gone] = 0.0
         self.look_again()
 
-    def keep(self, columns: npt.NDArray[np.intp]) -> None:
-        """Let some columns stay, which get new numbers: their places among those that stay.
+    def rearranged(self, places: npt.NDArray[np.intp]) -> Twins:
+        """A copy for other columns.
 
         Parameters
         ----------
-        columns : ndarray of int
-            Those that stay, sorted.
+        places : ndarray of int
+            The new place of each column; -1 if it is gone. The others keep their order.
+
+        Returns
+        -------
+        Twins
         """
-        self._follow(np.intersect1d(self.columns, columns))
-        self.columns = self._given = np.searchsorted(columns, self.columns)
+        other = copy.copy(self)
+        other._follow(self.columns[places[self.columns] >= 0])
+        other.columns = other._given = places[other.columns]
+        return other
 
     def look_again(self) -> None:
         """Look for twins after the next batch: what features say has changed at once."""

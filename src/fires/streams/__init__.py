@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fires.core.named import NamedRows
 from fires.streams.arrays import from_arrays
 from fires.streams.base import Batch, InputError, Position, Schema, Stream
 from fires.streams.files import from_file
@@ -19,6 +20,7 @@ __all__ = [
     "DriftingFeatures",
     "InputError",
     "KnownTruth",
+    "NamedRows",
     "Position",
     "RandomRBF",
     "RandomTree",

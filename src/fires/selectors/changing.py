@@ -1,0 +1,271 @@
+"""What a selector does about columns that come and go."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from fires.core import validation
+from fires.core.batch import CheckedBatch
+from fires.core.declared import collect, restore
+from fires.core.errors import StateError
+from fires.core.named import NamedRows
+from fires.core.settings import check_choice, check_count
+from fires.core.state import Arrays, State, part_of, under
+from fires.kernels.scaled import keep_columns
+from fires.selectors.base import OnlineSelector
+from fires.selectors.open_columns import OpenColumns
+from fires.selectors.presence import Presence
+
+_STALE = 8  # of so many sparse columns, one must be stale before all are put in new places
+
+
+class ChangingColumns(OnlineSelector):
+    """A selector whose columns may come and go, if ``columns`` is "open".
+
+    A subclass calls :meth:`_attend` before it learns and :meth:`_forget_stale` afterwards. Its
+    numbers per column have the width of the book, which may be more than there are names.
+    """
+
+    columns: str
+    absent: str
+    forget_after: int | None
+    _presence_: Presence
+    _open_: OpenColumns
+
+    @abstractmethod
+    def _rearrange(self, source: npt.NDArray[np.intp]) -> None:
+        """Put what was learnt into other places: see :func:`fires.core.declared.rearrange`."""
+
+    @property
+    def absent_(self) -> list[str]:
+        """The names of the columns that are known but have not come lately; they rest."""
+        self._check_fitted()
+        presence = self.__dict__.get("_presence_")
+        if presence is None or not self._is_open or self.absent == "zero":
+            return []
+        resting = np.flatnonzero(presence.resting[: self.n_features_in_])
+        return [self._open_.known[place] for place in resting]
+
+    @property
+    def _is_open(self) -> bool:
+        return self.columns == "open"
+
+    @property
+    def _width(self) -> int:
+        """How many numbers per feature a learner has."""
+        book = self.__dict__.get("_open_")
+        return self.n_features_in_ if book is None else book.width
+
+    def _open_book(self) -> OpenColumns | None:
+        if not self._is_open:
+            return None
+        return self.__dict__.get("_open_") or OpenColumns(self.absent)
+
+    def __getattr__(self, name: str) -> Any:
+        # With a million words, making an array of names takes longer than a batch.
+        if name == "feature_names_in_" and "_open_" in self.__dict__:
+            names = self._seen_.get("names") if "_seen_" in self.__dict__ else None
+            if names is None or len(names) != self._open_.n_known:
+                names = np.array(self._open_.known, dtype=object)
+                self.__dict__.setdefault("_seen_", {})["names"] = names
+            return names
+        return object.__getattribute__(self, name)  # for its own error
+
+    def _check_columns(self) -> None:
+        """Raise if one of the settings for columns makes no sense."""
+        check_choice("columns", self.columns, ("fixed", "open"), "'fixed' or 'open'")
+        check_choice("absent", self.absent, ("missing", "zero"), "'missing' or 'zero'")
+        if self.forget_after is not None:
+            check_count("forget_after", self.forget_after)
+
+    # --- learning ---------------------------------------------------------------------------
+
+    def _take_checked(self, batch: CheckedBatch) -> None:
+        if batch.book is not None:
+            self.n_features_in_ = batch.book.n_known
+        super()._take_checked(batch)
+
+    def _take(self, batch: CheckedBatch) -> None:
+        if batch.book is not None:
+            self._open_, self.n_features_in_ = batch.book, batch.book.n_known
+        super()._take(batch)
+
+    def _attend(self, batch: CheckedBatch, n_before: int) -> None:
+        """Take note of which columns are there, and go by their new places.
+
+        Nothing is to be done as long as all columns are there in every batch.
+        """
+        known, source = self.__dict__.get("_presence_"), batch.source
+        there: Any = slice(None) if batch.there is None else batch.there
+        if sp.issparse(batch.X):
+            there = np.unique(batch.X.indices) if self.forget_after is not None else None
+        elif known is None and source is None and batch.there is None:
+            there = None
+        if source is not None:
+            self._rearrange(source)
+        if there is None:
+            return
+        if known is None:
+            known = Presence(n_before, float(getattr(self, "n_samples_seen_", 0)))
+        if source is not None:
+            known = known.rearranged(source)
+        self._presence_ = known.after(there, float(batch.n_rows))
+
+    def _resting(self) -> npt.NDArray[np.bool_] | None:
+        """The columns that are not there, of dense rows; None if all are."""
+        presence = self.__dict__.get("_presence_")
+        if presence is None or (self._is_open and self.absent == "zero"):
+            return None
+        resting = presence.resting
+        return resting if resting.any() else None
+
+    def _forget_stale(self) -> None:
+        """Let the next batch begin without the columns that were absent for too long."""
+        if self.forget_after is None or "_presence_" not in self.__dict__ or not self._is_open:
+            return
+        stale = self._presence_.absent_for(float(self.forget_after))
+        share = _STALE * len(stale) >= self.n_features_in_ or self.absent == "missing"
+        if len(stale) and share and len(stale) < self.n_features_in_:
+            self._open_ = self._open_.dropping(stale)
+
+    # --- applying it ------------------------------------------------------------------------
+
+    def _checked(self, X: Any) -> Any:
+        if not self._is_open:
+            return super()._checked(X)
+        self._check_fitted()
+        return self._admit(X).X
+
+    def transform(self, X: Any) -> Any:
+        """X reduced to the selected columns.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
+            Named columns may come in any order. Open columns may be absent: a warning says which of
+            the selected ones are, and their entries are missing (or zero: see ``absent``).
+
+        Returns
+        -------
+        array or CSR matrix (n_samples, n_selected)
+        """
+        if self._is_open:
+            self._check_fitted()
+            self._say_absent(X)
+        return super().transform(X)
+
+    def mask(self, X: Any) -> Any:
+        """X in its full width, with zeros in the columns that are not selected.
+
+        A predictor that sees masked rows keeps working when the selected set changes.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
+            Named columns may come in any order.
+
+        Returns
+        -------
+        array, CSR matrix or frame (n_samples, n_features)
+            A frame comes back as a frame, a sparse matrix as CSR. With open columns, a frame comes
+            back with its own columns, and all else with one for each column that is known.
+        """
+        if not self._is_open:
+            return super().mask(X)
+        self._check_fitted()
+        self._say_absent(X)
+        for library in ("pandas", "polars"):
+            if validation.is_frame(X, library):
+                return _masked_frame(X, set(self.get_feature_names_out()), library)
+        masked = keep_columns(self._checked(X), self._selected())
+        return masked[:, : self.n_features_in_]
+
+    def _say_absent(self, X: Any) -> None:
+        """Warn of selected columns that X does not have."""
+        if self.absent == "zero":
+            return
+        there = set(_names_of(X))
+        absent = [name for name in self.get_feature_names_out() if name not in there]
+        if absent:
+            listed = ", ".join(map(repr, absent[:5])) + ", ..." * (len(absent) > 5)
+            warnings.warn(
+                f"X has none of the selected columns {listed}: they are taken for missing",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    # --- state ------------------------------------------------------------------------------
+
+    def _sizes(self) -> dict[str, int]:
+        return super()._sizes() | {"J": self._width}
+
+    def _changing_state(self) -> State:
+        """What is known of columns that come and go."""
+        header: dict[str, Any] = {}
+        if self._is_open:
+            book = self._open_
+            encoder = None if book.encoder is None else book.encoder.as_json()
+            header["open"] = {"width": book.width, "stale": book.stale.tolist(), "encoder": encoder}
+        presence = self.__dict__.get("_presence_")
+        return header, {} if presence is None else under(
+            "presence", collect(presence, Presence.learnt)[1]
+        )
+
+    def _restore_names(self, names: npt.NDArray[np.object_]) -> None:
+        super()._restore_names(names)
+        if self._is_open:  # the book has them
+            del self.feature_names_in_
+            self._open_ = OpenColumns(self.absent, names.tolist())
+
+    def _restore_changing(self, header: Mapping[str, Any], arrays: Arrays) -> None:
+        """Go on from :meth:`_changing_state`."""
+        if self._is_open:
+            saved = header.get("open")
+            if "_open_" not in self.__dict__ or not isinstance(saved, dict):
+                raise StateError("columns are open, and their book is missing")
+            width, stale = saved.get("width"), saved.get("stale")
+            n = self.n_features_in_
+            if not (isinstance(width, int) and n <= width <= 4 * n + 4096):
+                raise StateError(f"a width of {width!r} for {n} columns")
+            if not (isinstance(stale, list) and all(isinstance(j, int) for j in stale)):
+                raise StateError("the places of stale columns are no numbers")
+            if any(not 0 <= place < n for place in stale):
+                raise StateError("stale columns are not among the columns")
+            if saved.get("encoder") is not None:
+                from fires.columns import Columns
+
+                self._open_.encoder = Columns.from_json(saved["encoder"])
+            self._open_.width = width
+            self._open_.stale = np.array(stale, dtype=np.intp)
+        if parts := part_of("presence", arrays):
+            presence = Presence(self._width)
+            restore(presence, Presence.learnt, {}, parts, {"J": self._width})
+            self._presence_ = presence
+
+
+def _names_of(X: Any) -> Any:
+    """What the columns of X are called."""
+    if isinstance(X, NamedRows):
+        return X.names
+    if isinstance(X, Mapping):
+        return X
+    if isinstance(X, (list, tuple)):
+        return {name for row in X for name in row}
+    return getattr(X, "columns", ())
+
+
+def _masked_frame(X: Any, selected: set[Any], library: str) -> Any:
+    """A frame with zeros in the columns that are not selected."""
+    if library == "pandas":
+        return X.assign(**{name: 0.0 for name in X.columns if name not in selected})
+    import polars as pl
+
+    zeros = [pl.lit(0.0).alias(name) for name in X.columns if name not in selected]
+    return X.with_columns(zeros)

@@ -1,0 +1,383 @@
+"""Columns that come and go: the book of their names, and rows put into its order.
+
+Columns are known by their names, and their order is that of their arrival. A row that has no value
+for a column says nothing about it: the entry is missing. With ``absent="zero"`` it is a zero, and
+rows are sparse. That is right for words.
+
+Whoever learns from such rows keeps one number for each column. Where columns have come or gone
+since the batch before, ``source`` says which place each one had: see
+:func:`fires.core.declared.rearrange`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from fires.core import validation
+from fires.core.errors import InputError
+from fires.core.named import NamedRows, Names
+
+Places = npt.NDArray[np.intp]
+_NOTHING: Places = np.empty(0, dtype=np.intp)
+_LEAST_WIDTH = 1024  # of sparse rows, for which columns that are not known yet cost nothing
+
+
+class Given(NamedTuple):
+    """Rows as they came.
+
+    Attributes
+    ----------
+    matrix : ndarray or CSR matrix
+        Their values.
+    names : sequence of str
+        What the columns are called.
+    told : ndarray
+        The values that rows told, without those that dicts have no key for.
+    restarted : tuple of str
+        Features that mean something else from these rows on.
+    """
+
+    matrix: Any
+    names: Sequence[str]
+    told: npt.NDArray[Any]
+    restarted: tuple[str, ...] = ()
+
+
+class Arranged(NamedTuple):
+    """Rows in the order of the book.
+
+    Attributes
+    ----------
+    matrix : ndarray or CSR matrix (n_rows, width)
+        The values.
+    book : OpenColumns
+        What is known after these rows.
+    source : ndarray of int (width,) or None
+        The place of each column before; None if there is no change.
+    given : Given
+        The rows as they came.
+    """
+
+    matrix: Any
+    book: OpenColumns
+    source: Places | None
+    given: Given
+
+
+class OpenColumns:
+    """The columns seen so far. Objects are not changed: :meth:`arrange` gives the next one.
+
+    Parameters
+    ----------
+    absent : {"missing", "zero"}
+        What it means that a row has no value for a column.
+    names : iterable of str
+        Columns that are known already.
+    width : int
+        The columns of rows in the order of the book. Sparse rows have more than there are names, so
+        that not every new name needs more room.
+
+    Attributes
+    ----------
+    n_known : int
+        How many names there are.
+    stale : ndarray of int
+        The places of the columns that are forgotten with the next batch.
+
+    Examples
+    --------
+    >>> book = OpenColumns("missing")
+    >>> rows, book, source, _ = book.arrange([{"a": 1.0}, {"b": 2.0}], "FIRES")
+    >>> rows
+    array([[ 1., nan],
+           [nan,  2.]])
+    >>> rows, book, source, _ = book.arrange({"c": 3.0, "a": 4.0}, "FIRES")
+    >>> rows, book.known, source
+    (array([[ 4., nan,  3.]]), ['a', 'b', 'c'], array([ 0,  1, -1]))
+    """
+
+    def __init__(self, absent: str, names: Iterable[str] = (), width: int = 0) -> None:
+        self.absent = absent
+        self._names = Names(names)
+        self.n_known = len(self._names)
+        self.width = max(width, self.n_known)
+        self.stale: Places = _NOTHING
+        self.encoder: Any = None
+        # A book that only grows, and where its columns are in this one.
+        self._followed: tuple[Names | None, Places] = None, _NOTHING
+
+    @property
+    def known(self) -> list[str]:
+        """The names, in the order of their arrival."""
+        return self._names[: self.n_known]
+
+    def places_of(self, names: Sequence[str]) -> tuple[int, ...]:
+        """The places of those of some columns that are known.
+
+        Parameters
+        ----------
+        names : sequence of str
+            What they are called.
+
+        Returns
+        -------
+        tuple of int
+        """
+        found = (self._names.place(name) for name in names)
+        return tuple(place for place in found if 0 <= place < self.n_known)
+
+    def dropping(self, columns: Places) -> OpenColumns:
+        """A book that forgets some columns with the next batch.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Their places.
+
+        Returns
+        -------
+        OpenColumns
+        """
+        other = copy.copy(self)
+        other.stale = columns
+        return other
+
+    def arrange(self, X: Any, owner: str, y: Any = None) -> Arranged:
+        """Put rows into the order of the book; new columns join.
+
+        Parameters
+        ----------
+        X : frame, dict, list of dicts or NamedRows
+            The rows.
+        owner : str
+            Whose input it is, for error messages.
+        y : ndarray, optional
+            The target, for columns of text.
+
+        Returns
+        -------
+        Arranged
+        """
+        book, source = copy.copy(self), None
+        book._names.cut(self.n_known)  # what a batch that was refused has left
+        if len(self.stale):
+            kept = np.setdiff1d(np.arange(self.n_known), self.stale)
+            source = kept
+            book._names = Names(self._names[place] for place in kept)
+            book.stale, book.n_known = _NOTHING, len(kept)
+            book.encoder = _without(self.encoder, [self._names[place] for place in self.stale])
+            book._followed = self._followed[0], self._moved(kept)
+        given, book.encoder = book._given(X, owner, y, learn=True)
+        places = book._places(given.matrix, given.names)
+        book.n_known = len(book._names)
+        if book.n_known > book.width or source is not None:
+            before = np.arange(self.width) if source is None else source
+            book.width = self._room(book.n_known)
+            source = np.full(book.width, -1)
+            source[: len(before)] = before
+            source = None if not self.width else source
+        return Arranged(book._placed(given.matrix, places), book, source, given)
+
+    def placed(self, X: Any, owner: str) -> tuple[Any, Given]:
+        """Rows in the order of the book. Columns that are not known are left out.
+
+        Parameters
+        ----------
+        X, owner
+            As in :meth:`arrange`.
+
+        Returns
+        -------
+        matrix : ndarray or CSR matrix (n_rows, width)
+        given : Given
+            The rows as they came.
+        """
+        given, _ = self._given(X, owner, None, learn=False)
+        places = self._names.places(given.names)
+        places[places >= self.n_known] = -1
+        return self._placed(given.matrix, places), given
+
+    def _room(self, n: int) -> int:
+        if self.absent == "missing":
+            return n
+        return n if not self.width and n >= _LEAST_WIDTH else max(n, 2 * self.width, _LEAST_WIDTH)
+
+    def _places(self, given: Any, names: Sequence[str]) -> Places:
+        """The place of each name; new ones are taken in.
+
+        Of a book that only grows, those that have no entry here may be left out, with place -1.
+        """
+        if not isinstance(names, Names) or not sp.issparse(given):
+            return self._names.add(names)
+        followed, places = self._followed
+        if followed is not names:
+            places = _NOTHING
+        if len(places) < len(names):
+            more = np.full(max(len(names), 2 * len(places)), -1)
+            more[: len(places)] = places
+            places = more
+        used = np.unique(given.indices)
+        # A place that is not known was given by a batch that was refused then.
+        new = used[(places[used] < 0) | (places[used] >= self.n_known)]
+        places[new] = self._names.add(names[place] for place in new.tolist())
+        self._followed = names, places
+        return places
+
+    def _moved(self, kept: Places) -> Places:
+        """The places in ``_followed`` when only some columns are kept."""
+        now = np.full(self.n_known, -1)
+        now[kept] = np.arange(len(kept))
+        places = self._followed[1]
+        known = (places >= 0) & (places < self.n_known)
+        return np.where(known, now[np.where(known, places, 0)], -1)
+
+    def _placed(self, given: Any, places: Places) -> Any:
+        """Values in their places; those of place -1 are left out."""
+        if self.absent == "zero":
+            return _sparse(given, places, self.width)
+        if sp.issparse(given):
+            given = given.toarray()
+        in_order = len(places) == self.width and (places == np.arange(self.width)).all()
+        if in_order:
+            return given
+        out = np.full((len(given), self.width), np.nan)
+        known = places >= 0
+        out[:, places[known]] = given if known.all() else given[:, known]
+        return out
+
+    # --- what a user may pass -----------------------------------------------------------------
+
+    def _given(self, X: Any, owner: str, y: Any, *, learn: bool) -> tuple[Given, Any]:
+        """Rows as they came, and what text is encoded with from here on."""
+        if isinstance(X, NamedRows):
+            return _given(validation.as_matrix(X.matrix, owner), X.names), self.encoder
+        if isinstance(X, Mapping):
+            X = [X]
+        if not validation.is_table(X):
+            raise InputError(
+                f"{owner} has open columns, which go by name, and X has no names",
+                hint="pass a frame, dicts, or fires.streams.NamedRows(X, names).",
+            )
+        if isinstance(X, (list, tuple)):
+            given = _of_dicts(X, owner, self.absent)
+            if given is not None:
+                return given, self.encoder
+            return self._encoded(X, None, owner, y, learn)
+        names = validation.column_names(X)
+        if names is None:
+            raise InputError(f"{owner} has open columns, whose names must be text")
+        raw = {name for name, _ in validation.raw_columns(X)}
+        raw |= {name for name in names if self.encoder is not None and self.encoder.knows(name)}
+        if not raw:
+            return _given(validation.as_matrix(X, owner), names.tolist()), self.encoder
+        return self._encoded(X, [name for name in names if name in raw], owner, y, learn)
+
+    def _encoded(
+        self, X: Any, raw: list[str] | None, owner: str, y: Any, learn: bool
+    ) -> tuple[Given, Any]:
+        """Rows of which some columns (None for all) are text, categories or dates."""
+        from fires.columns import Columns
+        from fires.columns.frames import as_polars
+
+        frame = as_polars(X if raw is None else X[raw])
+        known = self.encoder
+        if learn:
+            target = None if y is None else validation.as_target(y, len(frame), owner)
+            if known is None:
+                known = Columns.learn(frame, y=target)
+            known = known.extended(frame, target)
+            for column in known.left_out:
+                if column.name in frame.columns:
+                    raise InputError(f"Column {column.name!r} {column.why}; leave it out")
+            part = known.among(frame.columns)
+            n_before = part.tallies.n_rows
+            matrix, part = part.encode(frame)
+            matrix, part = part.by_target(matrix, target)
+            restarted = part.restarted(n_before, part.tallies.n_rows)
+            known = known.after(part)
+        else:
+            part = known.among(frame.columns) if known is not None else Columns([])
+            matrix, restarted = part.transform(frame.select(_columns_of(part))), ()
+        names = list(part.names)
+        if raw is not None and len(others := [name for name in X.columns if name not in raw]):
+            matrix = np.hstack([matrix, validation.as_matrix(X[others], owner)])
+            names += others
+        told = matrix if raw is not None else matrix[~np.isnan(matrix)]
+        return Given(matrix, names, told, tuple(names[place] for place in restarted)), known
+
+
+def _columns_of(columns: Any) -> list[str]:
+    """What the columns of a table are called that are used."""
+    return [column.name for column in columns.used]
+
+
+def _without(encoder: Any, features: list[str]) -> Any:
+    """What encodes the columns, without those whose features are all gone."""
+    if encoder is None:
+        return None
+    stay = {
+        column
+        for name, column in zip(encoder.names, encoder.of_features, strict=True)
+        if name not in set(features)
+    }
+    return encoder.forgetting([name for name in _columns_of(encoder) if name not in stay])
+
+
+def _given(matrix: Any, names: Sequence[str]) -> Given:
+    if len(names) != matrix.shape[1]:
+        raise InputError(f"X has {matrix.shape[1]} columns and {len(names)} names")
+    return Given(matrix, names, matrix if isinstance(matrix, np.ndarray) else matrix.data)
+
+
+def _of_dicts(rows: Sequence[Any], owner: str, absent: str) -> Given | None:
+    """Dicts of numbers as a matrix with names; None if there is something else in them."""
+    try:
+        values = list(chain.from_iterable(row.values() for row in rows))
+        lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    except AttributeError:
+        raise InputError(f"{owner}: X is a list of dicts and of something else") from None
+    numbers = _numbers(values)
+    if numbers is None:
+        return None
+    names = Names()
+    places = names.add(chain.from_iterable(rows))
+    if not len(names):
+        raise InputError(f"{owner}: the rows of X are empty dicts")
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(f"{owner} has open columns, whose names must be text")
+    if absent == "zero":
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        shape = (len(rows), len(names))
+        return _given(sp.csr_array((numbers, places, starts), shape=shape), list(names))
+    out = np.full((len(rows), len(names)), np.nan)
+    out[np.repeat(np.arange(len(rows)), lengths), places] = numbers
+    return Given(out, list(names), numbers)
+
+
+def _numbers(values: list[Any]) -> npt.NDArray[np.float64] | None:
+    """Values as numbers, with NaN for None; None if some are text or the like."""
+    kinds = set(map(type, values))
+    if not all(kind is type(None) or issubclass(kind, (Real, np.bool_)) for kind in kinds):
+        return None
+    return np.array(values, dtype=np.float64)
+
+
+def _sparse(given: Any, places: Places, width: int) -> Any:
+    """Values in their places as a CSR matrix, whose rows are sorted."""
+    rows = given if sp.issparse(given) else sp.csr_array(given)
+    data, indices, starts = rows.data, places[rows.indices], rows.indptr
+    known = indices >= 0
+    if not known.all():
+        ends = np.concatenate([[0], np.cumsum(known)])
+        data, indices, starts = data[known], indices[known], ends[starts]
+    out = sp.csr_array((data, indices, starts), shape=(rows.shape[0], width))
+    out.sort_indices()
+    return out

@@ -1,0 +1,128 @@
+"""Which columns are there now, and which rest.
+
+A column rests when it has had no entry for 100 rows, and for ten times as long as is usual for it:
+a rare one is not taken for gone. It is the batches that are counted: a column is there in all rows
+of a batch in which it has an entry.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.declared import Array, Declared, rearrange
+
+Mask = npt.NDArray[np.bool_]
+_ROWS = 100.0  # without an entry, before a column rests
+_TIMES = 10.0  # as long as is usual for it
+_NEVER = -1.0
+
+
+class Presence:
+    """When each column was there. Objects are not changed: :meth:`after` gives the next one.
+
+    Parameters
+    ----------
+    n_features : int
+        How many columns there are.
+    rows : float
+        The rows so far, with an entry of every column in all of them; 0 before the first.
+
+    Attributes
+    ----------
+    arrived : ndarray of int
+        The columns that came for the first time with the last batch.
+
+    Examples
+    --------
+    >>> presence = Presence(2, rows=500.0).after(np.array([True, False]), 100.0)
+    >>> presence.resting, presence.n_there
+    (array([False,  True]), 1)
+    """
+
+    learnt: ClassVar[Declared] = {
+        "rows": Array(low=0.0),
+        "first": Array("J"),
+        "last": Array("J"),
+        "seen": Array("J", low=0.0),
+    }
+
+    def __init__(self, n_features: int, rows: float = 0.0) -> None:
+        self.rows = rows
+        self.first = np.full(n_features, 0.0 if rows else _NEVER)  # rows before it came
+        self.last = np.full(n_features, rows or _NEVER)  # rows when it was last there
+        self.seen = np.full(n_features, rows)  # rows of the batches in which it was there
+        self.arrived: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
+
+    def after(self, there: Any, n_rows: float) -> Presence:
+        """What is known after one more batch.
+
+        Parameters
+        ----------
+        there : ndarray of bool or int, or slice
+            The columns with an entry.
+        n_rows : float
+            The rows of the batch.
+
+        Returns
+        -------
+        Presence
+        """
+        other = Presence(0)
+        other.rows = self.rows + n_rows
+        other.first, other.last, other.seen = self.first.copy(), self.last.copy(), self.seen.copy()
+        came = np.zeros(len(self.last), dtype=np.bool_)
+        came[there] = True
+        came &= self.never
+        other.arrived = np.flatnonzero(came)
+        other.first[came] = self.rows
+        other.last[there] = other.rows
+        other.seen[there] += n_rows
+        return other
+
+    @property
+    def never(self) -> Mask:
+        """The columns that have never had an entry."""
+        return np.asarray(self.last == _NEVER)
+
+    @property
+    def resting(self) -> Mask:
+        """The columns that are not there: see above."""
+        usual = (self.last - self.first) / np.maximum(self.seen, 1.0)
+        too_long = self.rows - self.last >= np.maximum(_ROWS, _TIMES * usual)
+        return np.asarray(too_long | self.never)
+
+    @property
+    def n_there(self) -> int:
+        """How many columns do not rest."""
+        return int(len(self.last) - np.count_nonzero(self.resting))
+
+    def absent_for(self, n_rows: float) -> npt.NDArray[np.intp]:
+        """The columns that were there once, but not for so many rows.
+
+        Parameters
+        ----------
+        n_rows : float
+            How many rows.
+
+        Returns
+        -------
+        ndarray of int
+        """
+        return np.flatnonzero(~self.never & (self.rows - self.last >= n_rows))
+
+    def rearranged(self, source: npt.NDArray[np.intp]) -> Self:
+        """For other columns: see :func:`fires.core.declared.rearrange`.
+
+        Parameters
+        ----------
+        source : ndarray of int
+            The place of each column before; -1 for a new one.
+
+        Returns
+        -------
+        Presence
+        """
+        return rearrange(self, self.learnt, source, Presence(len(source)))
