@@ -21,6 +21,7 @@ from fires.evaluation.latency import Latencies
 from fires.evaluation.records import Step
 from fires.evaluation.run import Run
 from fires.evaluation.run_folder import RunFolder, alarm_rows
+from fires.evaluation.sharded_scoring import ShardedTest
 from fires.integrations.spark.engine import MicroBatch, NoRows, completed
 from fires.integrations.spark.layout import Layout
 from fires.integrations.spark.store import Store
@@ -134,6 +135,8 @@ class SparkRun:
             self.layout = self.layout.in_order(known)
             run = Run(OnlinePipeline(run.pipeline.handed_over(), None, None), known.n_features_in_)
             run.totals = saved.run.totals
+            if "all" in run.totals.baselines:  # the belief predicts from here on
+                run.totals.baselines["all"].predictor = None
         self.run, self.selector = run, known
         self._seconds = float(facts["seconds"])
         self._latencies.restore(facts["latencies"])
@@ -185,10 +188,12 @@ class SparkRun:
         began, layout = time.perf_counter(), self.layout
         fitted = hasattr(self.selector, "n_samples_seen_")
         n_alarms = len(self.selector.alarms_) if fitted else 0
+        totals = None if self.run is None else self.run.totals
+        test = ShardedTest(self.selector, totals, sparse=layout.is_sparse)
         try:
             partial_fit_sharded(
                 self.selector,
-                batch.evaluate,
+                test.beside(batch.evaluate),
                 n_features=layout.n_features,
                 names=None if fitted else layout.names,
                 sparse=layout.is_sparse,
@@ -202,9 +207,9 @@ class SparkRun:
             return None
         seconds = time.perf_counter() - began
         self._latencies.add(seconds)
-        return self._record(batch.n_rows, seconds, n_alarms)
+        return self._record(batch.n_rows, seconds, n_alarms, test)
 
-    def _record(self, n_rows: int, seconds: float, n_alarms: int) -> Step:
+    def _record(self, n_rows: int, seconds: float, n_alarms: int, test: ShardedTest) -> Step:
         if self.run is None:
             pipeline = OnlinePipeline(self.selector, None, None).caught_up()
             self.run = Run(pipeline, self.selector.n_features_in_)
@@ -212,16 +217,18 @@ class SparkRun:
                 self.folder.start(_names(self.selector))
         totals, pipeline = self.run.totals, self.run.pipeline.caught_up()
         selected = self.selector.get_support(indices=True)
+        scores = test.scored(totals)
         step = Step(
             index=totals.n_batches,
             position=Position(rows=totals.n_rows + n_rows, offset=totals.n_rows + n_rows),
             n_rows=n_rows,
-            scores={},
+            scores=scores,
             selected=selected,
             stability=totals.window.update(selected),
             seconds_select=seconds,
             seconds_train=0.0,
             alarms=tuple(self.selector.alarms_[n_alarms:]),
+            baselines={name: one.latest for name, one in totals.baselines.items()},
         )
         totals.add(step)
         if self.folder is not None:
@@ -298,6 +305,7 @@ class SparkRun:
             "n_features": selector.n_features_in_,
             "missing_values": selector.n_missing_,
             "target": None,
+            "predictor": "the belief of the selector",
             "latency": self._latencies.as_dict(),
             "alarms": alarm_rows(selector, names, self.run.totals),
         }
