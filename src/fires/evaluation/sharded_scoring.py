@@ -66,9 +66,10 @@ class ShardedTest:
         self._selector, self._sparse = selector, sparse
         self._centre = _mean_before(totals)
         self._selected: npt.NDArray[np.intp] | None = None
+        self._labels: Labels = np.empty(0)
         if hasattr(selector, "_learner_"):
             self._selected = selector.get_support(indices=True)
-            self._labels = selector.classes_ if selector._kind_ == "classes" else np.empty(0)
+            self._labels = selector.book.labels
         self._sums: Sums | None = None
 
     def beside(self, evaluate: Evaluate) -> Evaluate:
@@ -101,7 +102,7 @@ class ShardedTest:
         if self._selected is not None:
             scores = row_scores(learner, self._selected, sparse=self._sparse)
         if self._selector._kind_ == "classes":
-            return _TestClasses(scores, 0 if scores is None else len(self._labels))
+            return _TestClasses(scores, self._labels)
         unit = None if scores is None else unit_of(learner)
         if self._centre is None:
             self._centre = 0.0 if unit is None else float(unit(np.zeros(1))[0])
@@ -203,7 +204,7 @@ class _TestClasses:
     """How often a class was taken for another, and the weight of each class."""
 
     scores: RowScores | None
-    n_known: int
+    known: Labels
 
     def __call__(self, shard: CheckedBatch) -> Sums:
         weight = weight_of(shard)
@@ -212,18 +213,21 @@ class _TestClasses:
         y = shard.y[counts]
         if not len(y):
             return {}
-        found = merge_classes(None, y)
-        truth = encode(y, found)
+        found, n_known = self.known, len(self.known)
+        truth = encode(y, found) if n_known else None
+        if truth is None:  # some are new
+            found = merge_classes(None, y)
+            truth = encode(y, found)
         assert truth is not None
-        of_class = np.bincount(truth, weight[counts])
+        of_class = np.bincount(truth, weight[counts], len(found))
         sums: Sums = {"list tested labels": found, "list tested weight": of_class}
         if self.scores is None:
             return sums
         with np.errstate(all="ignore"):
-            codes = codes_of(self.scores(shard), self.n_known)[:, counts]
-        table = np.zeros((2, len(found), self.n_known), dtype=np.int64)
+            codes = codes_of(self.scores(shard), n_known)[:, counts]
+        table = np.zeros((2, len(found), n_known), dtype=np.int64)
         for cells, taken in zip(table, codes, strict=True):
-            counted = np.bincount(truth * self.n_known + taken, minlength=cells.size)
+            counted = np.bincount(truth * n_known + taken, minlength=cells.size)
             cells[:] = counted.reshape(cells.shape)
         who, which, said = np.nonzero(table)
         pairs = np.stack([who, said, table[who, which, said]], axis=1)

@@ -89,7 +89,9 @@ def test_a_run_moves_to_spark_and_back_and_again(spark, tmp_path):
     assert [line["index"] for line in steps(run)] == list(range(5))
     assert all(line["scores"].keys() == {"accuracy", "balanced_accuracy"} for line in steps(run))
     assert [line["scores"]["accuracy"] is None for line in steps(run)] == [1, 0, 0, 1, 0]
-    assert CliRunner().invoke(main, ["report", str(run)]).exit_code == 0
+    done = CliRunner().invoke(main, ["report", str(run)])
+    assert done.exit_code == 0, done.output
+    assert "the belief of the selector" in (run / "report.html").read_text()
 
 
 def test_sparse_rows_move_too(spark, tmp_path):

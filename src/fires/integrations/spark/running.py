@@ -309,7 +309,6 @@ class SparkRun:
             "n_features": selector.n_features_in_,
             "missing_values": selector.n_missing_,
             "target": None,
-            "predictor": "the belief of the selector",
             "latency": self._latencies.as_dict(),
             "alarms": alarm_rows(selector, self.names, self.run.totals),
         }
@@ -331,6 +330,7 @@ def _facts(settings: Mapping[str, Any]) -> dict[str, Any]:
         "versions": {"python": platform.python_version()}
         | {library: version(library) for library in _LIBRARIES},
         "settings": {"engine": "spark", **settings},
+        "predictor": "the belief of the selector",
         "id": uuid4().hex[:12],
     }
 
