@@ -64,7 +64,7 @@ def sums(n_rows: int, n_features: int, model: str, n_shards: int, density: float
     return Row(what, size, shown(many), ratio, *asked)
 
 
-def tested(n_rows: int, n_features: int, update: str, density: float = 1.0) -> Row:
+def with_test(n_rows: int, n_features: int, update: str, density: float = 1.0) -> Row:
     """The first task of a step with the test of the batch beside it, against the task alone."""
     X, y = batch(n_rows, n_features, density=density)
     sparse, shards = density < 1.0, Shards([CheckedBatch(X, y)])
@@ -115,7 +115,7 @@ def main() -> list[Row]:
     rows += [sums(20_000, 50_000, "probit", n, density=0.001) for n in (1, 8)]
     show("sharding: time of one process over that of the partial sums, on one core", rows)
     tests = [
-        tested(*size, update, density)
+        with_test(*size, update, density)
         for update in ("gradient", "bayes")
         for *size, density in ((20_000, 500, 1.0), (2_000, 50_000, 0.01))
     ]
