@@ -764,13 +764,34 @@ class FIRES(ChangingColumns):
     def take_scale(self, scaler: Scaler) -> None:
         """Go on with the scale that a pipeline has learnt, for rows that it does not scale.
 
+        Sparse rows were scaled twice, by the pipeline and by the learner: the learner's scale
+        becomes that of both.
+
         Parameters
         ----------
         scaler : Scaler
             Of the same ``scale``.
         """
         learner: Any = self._learner_
-        learner.scaler.restore(scaler.state())
+        if scaler.dense.ready:
+            learner.scaler.restore(scaler.state())
+            return
+        gain = scaler.sparse.gain(np.arange(self.n_features_in_))
+        gain[gain == 0.0] = 1.0  # such a column was never seen
+        for scale in (learner.scaler.sparse, getattr(learner, "mixed", None)):
+            if scale is not None and scale.ready:
+                scale.undo(gain)
+
+    def own_scale(self) -> Scaler | None:
+        """The scale of dense rows that the selector has learnt for itself.
+
+        Returns
+        -------
+        Scaler or None
+            None if rows are not scaled, or sparse.
+        """
+        scaler: Scaler = self._learner_.scaler  # type: ignore[attr-defined]
+        return scaler if self.scale is not None and scaler.dense.ready else None
 
     def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
         self._learner_.restart_features(columns)

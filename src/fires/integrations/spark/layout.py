@@ -90,6 +90,8 @@ class Layout:
     def in_order(self, selector: Any) -> Layout:
         """The columns in the order that a selector has learnt them in; others are left out.
 
+        A column of vectors has as many entries as the selector has learnt features besides.
+
         Parameters
         ----------
         selector : FIRES
@@ -105,6 +107,12 @@ class Layout:
             If it has learnt from a column that is not there.
         """
         names = getattr(selector, "feature_names_in_", None)
+        unknown = [part for part in self.parts if not part.width]
+        if len(unknown) == 1 and hasattr(selector, "n_features_in_"):
+            width = max(selector.n_features_in_ - self.n_features, 0)
+            return replace(
+                self, parts=tuple(replace(p, width=p.width or width) for p in self.parts)
+            )
         if names is None or any(part.kind != "number" for part in self.parts):
             return self
         there = {part.columns[0]: part for part in self.parts}
