@@ -57,6 +57,7 @@ class Size:
         return {"entries": ("places", "values"), "n_features": self.n_features}
 
     def write(self, path: Path, seed: int) -> None:
+        """Write rows to a file of Parquet."""
         import polars as pl
 
         rng = np.random.default_rng(seed)
@@ -76,6 +77,7 @@ class Size:
         frame.write_parquet(path, row_group_size=self.n_rows // 4)
 
     def read(self, path: Path) -> tuple[Any, Any]:
+        """Read them in this process: X and y."""
         import polars as pl
 
         frame = pl.read_parquet(path)
