@@ -28,15 +28,20 @@ class Part:
         One column; two for ``"entries"``.
     width : int
         How many features they are; 0 as long as that is not known.
+    called : tuple of str
+        The names of the features, where the columns do not tell them.
     """
 
     kind: Kind
     columns: tuple[str, ...]
     width: int = 0
+    called: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """What the features are called."""
+        if self.called:
+            return list(self.called)
         if self.kind == "number":
             return [self.columns[0]]
         return [f"{self.columns[-1]}[{place}]" for place in range(self.width)]
