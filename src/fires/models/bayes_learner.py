@@ -707,7 +707,7 @@ class BayesLearner:
         return mu, sigma
 
     def leading_posterior(
-        self, *, seen: bool = False
+        self, *, seen: bool = False, without: npt.NDArray[np.intp] | None = None
     ) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
         """What is known of the leading features, together.
 
@@ -715,6 +715,8 @@ class BayesLearner:
         ----------
         seen : bool
             Only from rows of the time in which a feature has led.
+        without : ndarray of int, optional
+            Features that are left out, as if their coefficients were known to be 0.
 
         Returns
         -------
@@ -724,11 +726,15 @@ class BayesLearner:
         covariance : ndarray (n_parameter_rows, n_leading, n_leading)
             Of their coefficients.
         """
-        mean, covariance = self.leading.posterior(seen=seen)
+        columns, gone = self.leading.columns, None
+        if without is not None:
+            gone = np.isin(columns, without)
+            columns = columns[~gone]
+        mean, covariance = self.leading.posterior(seen=seen, without=gone)
         # What a row said was read off at the prediction of its time, which was off by chance, with
         # variance v. For a class, that makes all coefficients too large: by v / 3, as measured.
         wide = self.family.start_width * (self._spread() ** 2).sum(axis=1) / 3.0
-        return self.leading.columns, mean / (1.0 + wide[:, None]), covariance
+        return columns, mean / (1.0 + wide[:, None]), covariance
 
     def prior_deviations(self) -> Floats:
         """The standard deviations of :meth:`by_class` before any row.

@@ -309,7 +309,9 @@ class Leading:
         mean, covariance = self.posterior()
         return mean, np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 0.0))
 
-    def posterior(self, *, seen: bool = False) -> tuple[Floats, Floats]:
+    def posterior(
+        self, *, seen: bool = False, without: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[Floats, Floats]:
         """Mean and covariance of the coefficients of the leading columns.
 
         Parameters
@@ -317,6 +319,8 @@ class Leading:
         seen : bool
             Only from rows of the time in which a column has led. What it brought with it comes from
             a belief that is too sure where columns are correlated.
+        without : ndarray of bool (n_leading,), optional
+            Columns that are left out, as if their coefficients were known to be 0.
 
         Returns
         -------
@@ -329,6 +333,10 @@ class Leading:
             own = np.arange(size + 1)
             information[:, own, own] -= self.brought[0]
             pull = pull - self.brought[1]
+        if without is not None:
+            kept = np.append(np.flatnonzero(~without), size)
+            information, pull = information[:, kept[:, None], kept], pull[:, kept]
+            size = len(kept) - 1
         try:
             inverse = np.asarray(np.linalg.inv(information), dtype=np.float64)
         except np.linalg.LinAlgError:  # weights so large that the prior is lost beside them

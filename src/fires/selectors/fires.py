@@ -702,7 +702,12 @@ class FIRES(ChangingColumns):
         """How sure each feature is, or each group, of those whose columns are there."""
         groups = self._grouping()
         resting = self._resting() if groups is None else None
-        return distances(self._learner_, groups).without(resting)
+        known = distances(self._learner_, groups).without(resting)
+        twins = self.__dict__.get("_twins_")
+        if groups is not None or twins is None or not twins.some:
+            return known
+        weak = np.setdiff1d(twins.columns[twins.own < 1.0], choose(known, self._members_.columns))
+        return distances(self._learner_, None, weak).without(resting)
 
     def _found(self) -> Columns:
         """Those that were not zero with confidence at the last look."""
