@@ -237,7 +237,9 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             raw, found = self._admit_first(X, y, classes, sample_weight)
             scaler = Scaler(self.preprocess, found["n_features_in_"])
             names = found.get("feature_names_in_")
-        if columns is not None:
+        if columns is not None and raw.book is not None:
+            raw.book.encoder = columns
+        elif columns is not None:
             found = found | {"columns_": columns}
             raw.columns = columns
         w = _ones(raw.n_rows) if raw.weight is None else raw.weight
@@ -315,8 +317,12 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             self.__dict__ = known
 
     def __getattr__(self, name: str) -> Any:
-        if name == "feature_names_in_" and "selector" in self.__dict__ and self._open_book():
-            return self.selector.feature_names_in_
+        if name in ("feature_names_in_", "columns_") and "selector" in self.__dict__:
+            book = self._open_book()
+            if name == "feature_names_in_" and book is not None:
+                return self.selector.feature_names_in_
+            if name == "columns_" and book is not None and book.encoder is not None:
+                return book.encoder
         return object.__getattribute__(self, name)  # for its own error
 
     def name_features(self, names: Any) -> Self:
