@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\b
 Examples:
   fires select events.csv --target label --top 20
+  fires select events.csv --target label --top auto
   fires select events.parquet --target amount --model gaussian --out run/
   zcat events.csv.gz | fires select - --target label --exclude id,time --json
   fires select kafka://localhost:9092/events --target label --out run/
@@ -149,7 +150,7 @@ _MAY_CHANGE = {
 @options.debug
 def command(
     target: str | None,
-    top: int | float,
+    top: int | float | str,
     batch_size: int,
     model: str,
     max_categories: int,
@@ -198,9 +199,9 @@ def command(
     Whatever ends the run early, Ctrl-C or an error: what was learnt until then is shown and saved.
     With --out, even a run that was killed goes on with --resume, and loses nothing.
     """
-    if as_published and model not in ("auto", "probit"):
-        raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
     opened = _open_columns(columns, absent, forget_after, as_published, engine)
+    if as_published:
+        _refuse_what_is_not_the_papers(model, top)
     reading, out = Reading(**how), resume or out
     _refuse_what_needs_a_folder(out, transform=transform, report=report, live=live)
     if engine == "spark":
@@ -253,7 +254,7 @@ def command(
             else:
                 settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
                 selector = FIRES(top, model=model, **settings, **opened)
-                if as_published:
+                if as_published and not isinstance(top, str):
                     selector = FIRES.as_published(top, **settings)
                 durable.begin(selector, model, None if as_published else "standard", label)
             durable.learn(show)
@@ -327,6 +328,7 @@ def _finish(
         "target": stream.target.column.as_json() if hasattr(stream, "target") else None,
         "latency": durable.latencies.as_dict(),
         "alarms": alarm_rows(selector, known, run.totals),
+        "why": selector.why(),
     }
     if folder is None:
         return None
@@ -381,6 +383,13 @@ def _open_columns(
         if is_given:
             raise click.UsageError(f"{option} does not go with --columns open.")
     return {"columns": columns, "absent": absent, "forget_after": forget_after}
+
+
+def _refuse_what_is_not_the_papers(model: str, top: int | float | str) -> None:
+    if model not in ("auto", "probit"):
+        raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
+    if top == "auto":
+        raise click.UsageError("--as-published does not know how sure it is: give --top a number.")
 
 
 def _refuse_what_needs_a_folder(out: Path | None, **wanted: bool) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fires.core.belief import Belief
 from fires.core.errors import InputError, StateError
 from fires.core.state import State, replace_file
 from fires.evaluation.by_column import ByColumn, column_names, has_intervals
@@ -30,6 +31,7 @@ from fires.evaluation.run_records import RunRecords
 from fires.evaluation.totals import RunTotals
 from fires.evaluation.transformed import TRANSFORMED
 from fires.pipeline import OnlinePipeline
+from fires.selectors.why import above_noise
 
 _RUN, _OPTIONS, _NAMES = "run.json", "run.toml", "names.json"
 _FEATURES, _COLUMNS, _STATE = "features.csv", "columns.csv", "state.safetensors"
@@ -407,11 +409,9 @@ def feature_rows(
         One row of ``features.csv`` each. ``low`` and ``high``, the ends of the 95 % interval, are
         None if the model learns by gradient: its uncertainty is no standard deviation.
         ``above_noise`` is None then too. Otherwise it says whether chance alone would hardly move
-        any of all features so far: with 500 features of noise, the 95 % interval leaves out 0 for
-        some 25 of them, and these are among the first. So the interval that it asks is one of
-        1 - 0.05 / n, with n features, times the classes from the third on. ``class``, the one for
-        which a feature matters most, is there from the third class on. ``absent`` is there where
-        columns come and go.
+        any of all features so far: see :func:`fires.selectors.why.above_noise`. ``class``, the one
+        for which a feature matters most, is there from the third class on. ``absent`` is there
+        where columns come and go.
     """
     table = _feature_table(selector, names, totals, columns)
     return [dict(zip(table, row, strict=True)) for row in _rows_of(table)]
@@ -439,12 +439,10 @@ def _feature_table(
         order = columns[np.argsort(ranking[columns])]
     by_class = selector.class_importances_
     low, high = selector.interval()
-    least, most = selector.interval(
-        1.0 - 0.05 / (by_class.size if len(by_class) >= 3 else len(low))
-    )
-    above_noise: npt.NDArray[Any] = (least > 0.0) | (most < 0.0)
+    belief = Belief(selector.importances_, selector.uncertainties_)
+    above: npt.NDArray[Any] = above_noise(belief, len(by_class) if len(by_class) >= 3 else 1)
     if not has_intervals(selector):
-        low = high = above_noise = np.full(len(ranking), None)
+        low = high = above = np.full(len(ranking), None)
     table = {
         "rank": ranking[order],
         "feature": np.array([names[column] for column in order.tolist()], dtype=object),
@@ -453,7 +451,7 @@ def _feature_table(
         "uncertainty": selector.uncertainties_[order],
         "low": low[order],
         "high": high[order],
-        "above_noise": above_noise[order],
+        "above_noise": above[order],
         "selected": selector.get_support()[order],
         "share_selected": share[order],
     }

@@ -300,6 +300,7 @@ class SparkRun:
             "target": None,
             "latency": self._latencies.as_dict(),
             "alarms": alarm_rows(selector, names, self.run.totals),
+            "why": selector.why(),
         }
 
 
