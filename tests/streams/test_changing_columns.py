@@ -186,3 +186,27 @@ def test_rows_without_any_column_have_one_that_is_missing(tmp_path):
     assert last.names == ("a",)
     assert last.y.tolist() == ["no", "yes"] * 4 + ["no"]
     assert np.isnan(last.X).all()
+
+
+def test_reading_json_again_gives_the_same(tmp_path):
+    rng = np.random.default_rng(2)
+    rows = [{"a": float(i), "y": i % 2} for i in range(10_050)]
+    for i in range(600):
+        keys = rng.choice(["a", "b", "c", "d"], rng.integers(1, 4), replace=False)
+        rows.append({str(key): round(rng.normal(), 2) for key in keys} | {"y": i % 2})
+    path = tmp_path / "x.ndjson"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    stream = from_file(path, "y", columns="open", block_size=4_000)
+    whole = list(stream.batches(50))
+    again = list(stream.batches(50))
+    reading = stream.batches(50)
+    list(itertools.islice(reading, 205))
+    bookmark = json.loads(json.dumps(stream.bookmark()))
+    reading.close()
+    rest = list(stream.after(bookmark).batches(50))
+    fresh = list(from_file(path, "y", after=bookmark, block_size=4_000).batches(50))
+    for batches, wanted in ((again, whole), (rest, whole[205:]), (fresh, whole[205:])):
+        for one, other in zip(batches, wanted, strict=True):
+            assert one.names == other.names
+            np.testing.assert_array_equal(one.X, other.X)
+            assert one.columns.as_json() == other.columns.as_json()
