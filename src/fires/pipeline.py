@@ -67,7 +67,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         keeps it while there is room. If all are taken, a new column gets that of the one which has
         not been selected for longest, and the predictor learns the slot anew: the built-in ones set
         its coefficients to 0, estimators of others find out. By default four for each feature to
-        select, and 64 at least. With fixed columns, there are none.
+        select, and 64 at least; 1,024 if that is a fraction or "auto". With fixed columns, there
+        are none.
 
     Attributes
     ----------
