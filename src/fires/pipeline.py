@@ -386,16 +386,40 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            If the two scale in different ways, or rows were sparse.
+            If the two scale in different ways, or sparse rows were brought to [0, 1].
         """
         if self.preprocess is not None:
-            if self.preprocess != self.selector.scale or not self._scaler_.dense.ready:
+            sparse = not self._scaler_.dense.ready
+            if self.preprocess != self.selector.scale or (sparse and self.preprocess == "minmax"):
+                of = "of sparse rows" if sparse else f"before {self.selector.scale!r}"
                 raise InputError(
-                    "the scale of this run cannot go over to Spark: it is "
-                    f"{self.preprocess!r} before {self.selector.scale!r}, or of sparse rows"
+                    f"the scale of this run cannot go over to Spark: it is {self.preprocess!r} {of}"
                 )
             self.selector.take_scale(self._scaler_)
         return self.selector
+
+    def handed_back(self, predictor: Any) -> Self:
+        """A pipeline that scales what the selector has scaled so far, with a predictor beside it.
+
+        The other way round than :meth:`handed_over`. Sparse rows are not scaled: the selector goes
+        on to do so, and the predictor sees them as they are.
+
+        Parameters
+        ----------
+        predictor : Predictor
+            One that has learnt nothing.
+
+        Returns
+        -------
+        OnlinePipeline
+            Of the same selector.
+        """
+        scaler = self.selector.own_scale()
+        other = type(self)(self.selector, predictor, None if scaler is None else scaler.scale)
+        other.caught_up()
+        if scaler is not None:
+            other._scaler_.restore(scaler.state())
+        return other
 
     def check(self, batch: CheckedBatch) -> None:
         """Raise an error if the predictor would refuse the batch, before the selector learns.

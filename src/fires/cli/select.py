@@ -54,9 +54,11 @@ _MODELS = ("auto", "probit", "logistic", *NUMERIC)
 _MAY_CHANGE = {
     *("resume", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
     *("emit", "emit_every", "metrics", "log_level", "as_json", "quiet", "debug"),
-    *("report", "live", "shape"),
+    *("report", "live", "shape", "engine", "master"),
 }
 """What may be said anew when a run goes on."""
+_OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encoding", "decimal"}
+"""What may be said of other files, with which a run goes on elsewhere."""
 
 
 @click.command("select", epilog=_EXAMPLES)
@@ -107,7 +109,7 @@ _MAY_CHANGE = {
     is_eager=True,
     callback=lambda ctx, option, path: resume_options(ctx, path),
     help="Go on with the run in a folder that --out has made, wherever it ended; FILE and options "
-    "are those of the run.",
+    "are those of the run. With another --engine than before, FILE is what comes next.",
 )
 @click.option(
     "--checkpoint",
@@ -204,13 +206,13 @@ def command(
         _refuse_what_is_not_the_papers(model, top)
     reading, out = Reading(**how), resume or out
     _refuse_what_needs_a_folder(out, transform=transform, report=report, live=live)
+    if resume is not None:
+        _refuse_what_is_settled(resume, engine, reading)
     if engine == "spark":
         from fires.cli.spark_engine import select_on_spark
 
         select_on_spark(reading.file, master, resume, click.get_current_context().params)
         return
-    if resume is not None:
-        _refuse_what_is_settled(resume, reading)
     with quick_imports():
         from fires.evaluation.checkpoints import Schedule
         from fires.evaluation.run_folder import RunFolder
@@ -226,18 +228,20 @@ def command(
         page = stack.enter_context(LivePage(live))
         if log_level is not None:
             stack.enter_context(logs(log_level, as_json=as_json))
-        folder, saved = None, None
+        folder, saved, moved = None, None, False
         facts = settings_facts(file=reading.files) | {"id": uuid4().hex[:12]}
         if out is not None:
             folder = RunFolder(out, overwrite=overwrite, resume=resume is not None)
             stack.enter_context(folder)
             if resume is not None:
                 saved = _newest(folder, quiet)
+                moved = saved is not None and "spark batch" in saved.facts["bookmark"]
                 facts |= _facts_before(resume)
-            folder.begin(as_toml(click.get_current_context(), file=reading.files), facts)
+            options_now = as_toml(click.get_current_context(), file=reading.files)
+            folder.begin(options_now, facts, moved=moved)
             page.show(out)
-        holds = "numbers" if model in NUMERIC else "auto" if model == "auto" else "classes"
-        after = None if saved is None else saved.facts["bookmark"]
+        after = None if saved is None or moved else saved.facts["bookmark"]
+        holds = _holds(model, saved if moved else None)
         said = {"max_categories": max_categories, "columns": columns}
         stream = reading.open(target, holds=holds, after=after, **said)
         stream.max_wait = max_wait
@@ -250,7 +254,7 @@ def command(
         where = saying_where(reading.name, stream.schema.target, durable)
         with durable.source, _progress(stream.n_bytes, as_json, quiet) as show, where:
             if saved is not None:
-                durable.go_on(saved, label)
+                durable.go_on(_moved_here(saved, stream) if moved else saved, label)
             else:
                 settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
                 selector = FIRES(top, model=model, **settings, **opened)
@@ -266,6 +270,13 @@ def command(
     _end(durable, out, unsaved)
     if not reported:
         sys.exit(2)
+
+
+def _holds(model: str, moved: Checkpoint | None) -> str:
+    """What the target holds, by the model, or by what has learnt from other files."""
+    if moved is not None:
+        return "classes" if hasattr(moved.run.pipeline.selector, "classes_") else "numbers"
+    return "numbers" if model in NUMERIC else "auto" if model == "auto" else "classes"
 
 
 def _progress(
@@ -398,17 +409,29 @@ def _refuse_what_needs_a_folder(out: Path | None, **wanted: bool) -> None:
             raise click.UsageError(f"--{option} needs a folder to write to: give --out.")
 
 
-def _refuse_what_is_settled(resume: Path, reading: Reading) -> None:
-    """Raise an error if the command line says what the run has settled."""
+def _refuse_what_is_settled(resume: Path, engine: str, reading: Reading) -> None:
+    """Raise an error if the command line says what the run has settled.
+
+    With another engine than before, a run goes on with other files: how far the old ones were read
+    is known to the engine that has read them, and rows must not be learnt from twice.
+    """
     context = click.get_current_context()
+    before = (context.default_map or {}).get("engine", "fires")
+    moves = engine != before
+    if moves and context.get_parameter_source("file") is not ParameterSource.COMMANDLINE:
+        raise click.UsageError(
+            f"{resume} has learnt with --engine {before}: to go on with --engine {engine}, name "
+            "the files that come next. Those that it has learnt from are not read again."
+        )
+    may_change = _MAY_CHANGE | (_OF_OTHER_FILES if moves else set())
     for option in context.command.params:
         source = context.get_parameter_source(str(option.name))
-        if source is ParameterSource.COMMANDLINE and option.name not in _MAY_CHANGE:
+        if source is ParameterSource.COMMANDLINE and option.name not in may_change:
             given = option.opts[0] if isinstance(option, click.Option) else "FILE"
             raise click.UsageError(
                 f"{given} does not go with --resume: it is settled by {resume / 'run.toml'}."
             )
-    if reading.reads_once:
+    if reading.reads_once and not moves:
         raise InputError(
             f"{resume} was learnt from {reading.name}, which cannot be read again from the middle",
             hint="what it had learnt is in its state.safetensors, for fires.load",
@@ -437,16 +460,28 @@ def _newest(folder: RunFolder, quiet: bool) -> Checkpoint | None:
             f"{folder.path} was learnt from what cannot be read again from the middle",
             hint="what it had learnt can be used all the same; of a query, give --position COL",
         )
-    if saved is not None and "spark batch" in saved.facts["bookmark"]:
-        raise InputError(
-            f"{folder.path} has learnt on Spark, and its files cannot be read on from there here",
-            hint="go on with --engine spark; or fires.load its state.safetensors, and learn on",
-        )
     if not quiet:
         rows = 0 if saved is None else saved.run.totals.n_rows
         where = f"after {rows:,} rows" if rows else "with the first row: it has no checkpoint yet"
         say(f"{folder.path} goes on {where}")
     return saved
+
+
+def _moved_here(saved: Checkpoint, stream: TableStream) -> Checkpoint:
+    """A run that was on Spark, in one process: its columns must be those of the files now."""
+    names = list(stream.schema.feature_names)
+    selector = saved.run.pipeline.selector
+    is_vector = any(kind != "number" for kind, *_ in saved.facts["layout"]["parts"])
+    known = [str(name) for name in selector.feature_names_in_]
+    if len(names) != len(known) or (names != known and not is_vector):
+        pairs = zip([*names, "nothing"], [*known, "nothing"], strict=False)
+        now, then = next((a, b) for a, b in pairs if a != b)
+        raise InputError(
+            f"the run has learnt from {len(known):,} features, and the files hold {len(names):,}: "
+            f'where it had "{then}", they have "{now}"',
+            hint="name the files with the same columns, in the same order",
+        )
+    return saved._replace(run=saved.run.in_one_process())
 
 
 def _facts_before(path: Path) -> dict[str, str]:

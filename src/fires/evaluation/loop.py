@@ -324,7 +324,8 @@ class _Evaluation:
             return
         self.pipeline.restart_features(columns)
         for one in self._baselines.values():
-            one.predictor.restart_features(np.array(columns, dtype=np.intp))
+            if one.predictor is not None:
+                one.predictor.restart_features(np.array(columns, dtype=np.intp))
         for place, rows in enumerate(self._waiting):
             others = np.setdiff1d(np.arange(rows.X.shape[1]), columns)
             self._waiting[place] = rows.with_rows(keep_columns(rows.X, others))

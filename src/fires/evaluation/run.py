@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from fires.core.state import Arrays, State, part_of, under
@@ -14,7 +15,7 @@ from fires.evaluation.totals import RunTotals
 from fires.evaluation.watch import Watch
 from fires.metrics.prediction import Scores
 from fires.pipeline import OnlinePipeline
-from fires.predictors import Perceptron
+from fires.predictors import LinearRegressor, Perceptron
 from fires.streams.base import Batch, Schema, Stream
 
 
@@ -102,9 +103,45 @@ class Run:
             baselines=self.totals.baselines,
             names=self.names,
         ):
+            n_rows = self.totals.n_rows + step.n_rows
+            if step.position.rows != n_rows:  # it has been elsewhere before, with other files
+                step = replace(step, position=replace(step.position, rows=n_rows))
             self.totals.add(step)
             self.is_between_batches = True
             yield step
+
+    def on_cluster(self) -> Run:
+        """The same run where rows are on a cluster: the selector scales, and its belief predicts.
+
+        Returns
+        -------
+        Run
+            This one is of no use afterwards.
+        """
+        selector = self.pipeline.handed_over()
+        run = Run(OnlinePipeline(selector, None, None), selector.n_features_in_)
+        run.totals = self.totals
+        if "all" in run.totals.baselines:
+            run.totals.baselines["all"].predictor = None
+        return run
+
+    def in_one_process(self) -> Run:
+        """The same run where a predictor can learn: it begins to, on the features selected now.
+
+        Returns
+        -------
+        Run
+            This one is of no use afterwards.
+        """
+        selector = self.pipeline.selector
+        predictor = Perceptron() if hasattr(selector, "classes_") else LinearRegressor()
+        run = Run(self.pipeline.handed_back(predictor), selector.n_features_in_)
+        fresh, run.totals = run.totals, self.totals
+        if run.totals.whole is None:
+            run.totals.whole, run.totals.baselines = fresh.whole, fresh.baselines
+        else:
+            run.totals.baselines["all"].predictor = predictor.fresh()
+        return run
 
     def saved(self) -> State:
         """Everything needed to go on after the last batch.

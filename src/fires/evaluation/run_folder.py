@@ -113,7 +113,8 @@ class RunFolder:
             self._lock = FolderLock(path)
         self._checkpoints = Checkpoints(path)
         self._began, self._keep = False, resume
-        self._former: bytes | None = None  # run.json of a run that goes on, until more is saved
+        # run.json and run.toml of a run that goes on, until more is saved
+        self._former: dict[str, bytes] = {}
         self._late: dict[str, str] = {}
         self._names: Sequence[str] = ()
         self._n_named = 0
@@ -128,9 +129,9 @@ class RunFolder:
                 self.records.close()
         if self._began and not self._keep:
             self._put_back()
-        elif self._former is not None:
+        for name, former in self._former.items():
             with suppress(OSError):
-                replace_file(self.path / _RUN, self._former)
+                replace_file(self.path / name, former)
         self._lock.release()
         if self._made and not any(self.path.glob("[!.]*")):
             shutil.rmtree(self.path, ignore_errors=True)
@@ -144,7 +145,7 @@ class RunFolder:
 
     # --- beginning --------------------------------------------------------------------------
 
-    def begin(self, options: str, facts: Mapping[str, Any]) -> None:
+    def begin(self, options: str, facts: Mapping[str, Any], *, moved: bool = False) -> None:
         """Write down what is to be done, before the first row.
 
         Parameters
@@ -153,11 +154,16 @@ class RunFolder:
             The text of ``run.toml``.
         facts : mapping
             What goes into ``run.json``.
+        moved : bool
+            Whether a run that goes on does so elsewhere, with other options than before.
         """
         self._began = True
         if self._resumed:
-            with suppress(FileNotFoundError):
-                self._former = (self.path / _RUN).read_bytes()
+            for name in (_RUN, _OPTIONS):
+                with suppress(FileNotFoundError):
+                    self._former[name] = (self.path / name).read_bytes()
+            if moved:
+                self._write_soon(_OPTIONS, options)
             for draft in self.path.rglob(".fires-*.tmp"):  # what a killed process was writing
                 draft.unlink()
         else:
@@ -300,7 +306,7 @@ class RunFolder:
         self._is_saved()
 
     def _is_saved(self) -> None:
-        self._former = None
+        self._former = {}
         if not self._keep:
             self._keep = True
             shutil.rmtree(self.path / REPLACED, ignore_errors=True)

@@ -40,8 +40,9 @@ from fires.selectors import why
 from fires.selectors.changing import ChangingColumns
 from fires.selectors.confident import Columns, Distances, Looks, choose, distances, is_time
 from fires.selectors.groups import Groups
-from fires.selectors.membership import Membership
+from fires.selectors.membership import Judge, Membership
 from fires.selectors.selector import same_kind
+from fires.selectors.twins import Twins
 
 # Models that a file describes completely: they need not be passed to load again.
 BUILT_IN = (Linear, NeuralNet, SoftTree)
@@ -95,7 +96,9 @@ class FIRES(ChangingColumns):
         With open columns: a column that was absent for so many rows is forgotten. By default none
         is.
     redundancy : {"ignore", "drop"}, default="ignore"
-        ``"drop"``: of features that say the same, one is selected.
+        ``"drop"``: of features that say the same, one is selected, and ``twins_`` says for which
+        others it stands. See :mod:`fires.selectors.twins`. For linear models and the Bayesian
+        update.
     model : str or model object, default="auto"
         ``"probit"`` (the paper's linear model) or ``"logistic"`` for classes, ``"gaussian"`` for
         numbers, ``"poisson"`` for counts, or any :class:`fires.models.base.BaseModel`. ``"auto"``
@@ -169,6 +172,9 @@ class FIRES(ChangingColumns):
         How many features are selected.
     class_importances_ : ndarray (n_classes, n_features)
         Which feature speaks for which class. A target of numbers has one row.
+    twins_ : dict
+        With ``redundancy="drop"``: the selected features that stand for others, and a list of these
+        for each. By name, or by number where columns have no names.
     alarms_ : list of Alarm
         The changes noticed so far: row, batch, feature (None for all together) and strength. See
         :class:`fires.drift.Alarm`.
@@ -213,6 +219,7 @@ class FIRES(ChangingColumns):
     _alarms_: list[Alarm]
     _feature_alarms_: FeatureAlarms
     _members_: Membership
+    _twins_: Twins
 
     def __init__(
         self,
@@ -325,6 +332,21 @@ class FIRES(ChangingColumns):
         """The changes noticed so far, in order. See :class:`fires.drift.Alarm`."""
         self._check_fitted()
         return list(getattr(self, "_alarms_", []))
+
+    @property
+    def twins_(self) -> dict[Any, list[Any]]:
+        """Which selected feature stands for which others; yours to keep.
+
+        Only with ``redundancy="drop"``. Features are called by name, or by number where columns
+        have no names. What is a copy of several together, such as their sum, stands with all of
+        them.
+        """
+        self._check_fitted()
+        if not hasattr(self, "_twins_"):
+            raise AttributeError("twins_ is there only with redundancy='drop'.")
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        found = self._twins_.of(self._selected()).items()
+        return {names[one]: [names[other] for other in others] for one, others in found}
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
         r"""The interval that holds each true importance with this probability.
@@ -566,6 +588,8 @@ class FIRES(ChangingColumns):
         ]
         if "_members_" in self.__dict__:
             self._members_ = self._members_.rearranged(source)
+        if "_twins_" in self.__dict__:
+            self._twins_ = self._twins_.rearranged(places)
 
     def _rates(self) -> Rates:
         sigma_rate = self.learning_rate_sigma
@@ -623,6 +647,8 @@ class FIRES(ChangingColumns):
         if strengths:
             self._members_.restart()
             self._feature_alarms_.restart()
+            if hasattr(self, "_twins_"):
+                self._twins_.look_again()
         elif self.drift is not None and self._feature_alarms_.is_due(weight):
             # Class by class: which class a feature matters most for may change without any drift.
             moved = self._feature_alarms_.update(*learner.by_class(), learner.prior_deviations())
@@ -636,12 +662,15 @@ class FIRES(ChangingColumns):
                 self._members_.count_features(self.n_features_in_)
             elif "_presence_" in self.__dict__:
                 arrived = self._presence_.arrived
+            judge, touched = self._judge(touched, resting)
             facts = scores, variances, learner.prior, k, weight, touched
-            self._members_.renew(*facts, resting, arrived)
+            self._members_.renew(*facts, resting, arrived, judge)
         else:
             belief = groups.belief(*learner.scored())
             mu, var = np.abs(belief.mu), belief.sigma**2
-            self._members_.renew(mu.__getitem__, var.__getitem__, learner.prior, k, weight)
+            of_groups = mu.__getitem__, var.__getitem__
+            judge, _ = self._judge(None, None)
+            self._members_.renew(*of_groups, learner.prior, k, weight, judge=judge)
         if k is None:
             self._look(weight)
         else:
@@ -673,7 +702,12 @@ class FIRES(ChangingColumns):
         """How sure each feature is, or each group, of those whose columns are there."""
         groups = self._grouping()
         resting = self._resting() if groups is None else None
-        return distances(self._learner_, groups).without(resting)
+        known = distances(self._learner_, groups).without(resting)
+        twins = self.__dict__.get("_twins_")
+        if groups is not None or twins is None or not twins.some:
+            return known
+        weak = np.setdiff1d(twins.columns[twins.own < 1.0], choose(known, self._members_.columns))
+        return distances(self._learner_, None, weak).without(resting)
 
     def _found(self) -> Columns:
         """Those that were not zero with confidence at the last look."""
@@ -681,6 +715,19 @@ class FIRES(ChangingColumns):
             return self._members_.columns.copy()
         is_known = hasattr(self, "_members_") and is_time(*self._evidence)
         return self._sure(_NO_COLUMNS) if is_known else _NO_COLUMNS.copy()
+
+    def _judge(self, touched: Any, resting: Any) -> tuple[Judge | None, Any]:
+        """With twins: take in the rows of a batch; how to judge, and which columns to look at."""
+        twins, learner = self.__dict__.get("_twins_"), self._learner_
+        if twins is None:
+            return None, touched
+        assert isinstance(learner, BayesLearner)
+        groups = self._grouping()
+        twins.take(learner, None if groups is None else groups.size[groups.of] == 1.0)
+        places = twins.columns if groups is None else groups.of[twins.columns]
+        if touched is not None:
+            touched = np.union1d(touched, places)
+        return twins.judge(learner, places, self._members_.columns, resting), touched
 
     def _n_candidates(self) -> int:
         """How many features, or groups of them, there are to select from."""
@@ -722,13 +769,34 @@ class FIRES(ChangingColumns):
     def take_scale(self, scaler: Scaler) -> None:
         """Go on with the scale that a pipeline has learnt, for rows that it does not scale.
 
+        Sparse rows were scaled twice, by the pipeline and by the learner: the learner's scale
+        becomes that of both.
+
         Parameters
         ----------
         scaler : Scaler
             Of the same ``scale``.
         """
         learner: Any = self._learner_
-        learner.scaler.restore(scaler.state())
+        if scaler.dense.ready:
+            learner.scaler.restore(scaler.state())
+            return
+        gain = scaler.sparse.gain(np.arange(self.n_features_in_))
+        gain[gain == 0.0] = 1.0  # such a column was never seen
+        for scale in (learner.scaler.sparse, getattr(learner, "mixed", None)):
+            if scale is not None and scale.ready:
+                scale.undo(gain)
+
+    def own_scale(self) -> Scaler | None:
+        """The scale of dense rows that the selector has learnt for itself.
+
+        Returns
+        -------
+        Scaler or None
+            None if rows are not scaled, or sparse.
+        """
+        scaler: Scaler = self._learner_.scaler  # type: ignore[attr-defined]
+        return scaler if self.scale is not None and scaler.dense.ready else None
 
     def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
         self._learner_.restart_features(columns)
@@ -737,6 +805,8 @@ class FIRES(ChangingColumns):
             chosen = columns if groups is None else np.unique(groups.of[columns])
             self._members_.restart_features(chosen)
             self._feature_alarms_.restart_features(columns, self._width)
+        if hasattr(self, "_twins_"):
+            self._twins_.restart(columns)
 
     def _target(self, batch: CheckedBatch) -> npt.NDArray[Any]:
         """The target in the form the model takes. Starts the learner, or adds new classes."""
@@ -807,6 +877,13 @@ class FIRES(ChangingColumns):
             watches=isinstance(self.drift, str),
             rng=lambda: generator(self.random_state, "fires"),
         )
+        if self.redundancy == "drop":
+            if not isinstance(self._learner_, BayesLearner):
+                raise ValueError(
+                    "redundancy='drop' is for linear models and update='bayes': others do not know "
+                    "how features are correlated."
+                )
+            self._learner_.keeps_rows, self._twins_ = True, Twins()
 
     def _model_name(self) -> str:
         return self.model_ if isinstance(self.model_, str) else type(self.model_).__name__
@@ -821,7 +898,11 @@ class FIRES(ChangingColumns):
         check_choice("score", self.score, ("auto", "omega"), "'auto' or 'omega'")
         check_choice("redundancy", self.redundancy, ("ignore", "drop"), "'ignore' or 'drop'")
         self._check_columns()
+        if self.redundancy == "drop" and self.score != "auto":
+            raise ValueError("redundancy='drop' needs score='auto': omega ranks, twins or not.")
         if hasattr(self, "_learner_"):
+            if hasattr(self, "_twins_") != (self.redundancy == "drop"):
+                raise ValueError("redundancy cannot change once something was learnt.")
             return
         check_choice("update", self.update, ("bayes", "gradient"), "'bayes' or 'gradient'")
         if _is_plain(self.drift):
@@ -944,8 +1025,8 @@ class FIRES(ChangingColumns):
     def _parts(self) -> dict[str, Any]:
         """What has learnt besides the learner, by its name in a file."""
         parts: dict[str, Any] = {"surprise": self._surprise_, "moved": self._feature_alarms_}
-        parts |= {"members": self._members_} if hasattr(self, "_members_") else {}
-        return parts | ({"looks": self._looks_} if hasattr(self, "_looks_") else {})
+        later = {"members": "_members_", "looks": "_looks_", "twins": "_twins_"}
+        return parts | {k: getattr(self, name) for k, name in later.items() if hasattr(self, name)}
 
     def _restore_alarms(self, header: dict[str, Any], arrays: Arrays) -> None:
         by_bayes = isinstance(self._learner_, BayesLearner)
@@ -963,6 +1044,8 @@ class FIRES(ChangingColumns):
             restore(part, part.learnt, {}, part_of(name, arrays), of_part)
         if by_bayes:
             self._members_.refresh()
+        if hasattr(self, "_twins_"):
+            self._twins_.refresh()
         self._n_batches_, self._rows_since_alarm_ = found.n_batches, found.rows_since_alarm
         self._alarms_ = alarms_from_array(found.alarms)
 
