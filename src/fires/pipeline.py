@@ -263,6 +263,9 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     def _open_book(self) -> OpenColumns | None:
         """The selector's names of columns that may come and go; None if columns are fixed."""
         selector = self.selector
+        columns = getattr(selector, "columns", None)
+        if not (isinstance(columns, str) and columns == "open"):  # quickly, with every batch
+            return None
         return selector._open_book() if isinstance(selector, ChangingColumns) else None
 
     @property
