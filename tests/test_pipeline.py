@@ -196,6 +196,7 @@ def test_it_is_an_estimator_whose_parts_are_its_settings():
         "selector": selector,
         "predictor": predictor,
         "preprocess": "minmax",
+        "slots": None,
     }
     for X, y in batches(3):
         model.partial_fit(X, y)

@@ -67,7 +67,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         keeps it while there is room. If all are taken, a new column gets that of the one which has
         not been selected for longest, and the predictor learns the slot anew: the built-in ones set
         its coefficients to 0, estimators of others find out. By default four for each feature to
-        select, and 64 at least. With fixed columns, there are none.
+        select, and 64 at least; 1,024 if that is a fraction or "auto". With fixed columns, there
+        are none.
 
     Attributes
     ----------
@@ -237,7 +238,9 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             raw, found = self._admit_first(X, y, classes, sample_weight)
             scaler = Scaler(self.preprocess, found["n_features_in_"])
             names = found.get("feature_names_in_")
-        if columns is not None:
+        if columns is not None and raw.book is not None:
+            raw.book.encoder = columns
+        elif columns is not None:
             found = found | {"columns_": columns}
             raw.columns = columns
         w = _ones(raw.n_rows) if raw.weight is None else raw.weight
@@ -260,6 +263,9 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     def _open_book(self) -> OpenColumns | None:
         """The selector's names of columns that may come and go; None if columns are fixed."""
         selector = self.selector
+        columns = getattr(selector, "columns", None)
+        if not (isinstance(columns, str) and columns == "open"):  # quickly, with every batch
+            return None
         return selector._open_book() if isinstance(selector, ChangingColumns) else None
 
     @property
@@ -315,8 +321,12 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             self.__dict__ = known
 
     def __getattr__(self, name: str) -> Any:
-        if name == "feature_names_in_" and "selector" in self.__dict__ and self._open_book():
-            return self.selector.feature_names_in_
+        if name in ("feature_names_in_", "columns_") and "selector" in self.__dict__:
+            book = self._open_book()
+            if name == "feature_names_in_" and book is not None:
+                return self.selector.feature_names_in_
+            if name == "columns_" and book is not None and book.encoder is not None:
+                return book.encoder
         return object.__getattribute__(self, name)  # for its own error
 
     def name_features(self, names: Any) -> Self:

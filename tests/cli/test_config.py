@@ -46,6 +46,8 @@ def test_a_run_writes_down_its_options(first, csv_file):
         "max-categories": 1000,
         "seed": 0,
         "as-published": False,
+        "columns": "fixed",
+        "absent": "missing",
         "exclude": ["a", "e,f"],
         "no-header": False,
         "keep-doubtful": False,

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
+from fires import load
 from fires.cli import main
 
 N_ROWS = 430
@@ -239,3 +240,16 @@ def test_what_is_emitted_has_names(logs):
     assert {"s11", "s12"} < {one["feature"] for one in records[-1]["features"]}
     came = {name for record in records for name in record["came"]}
     assert "s3" in came
+
+
+def test_a_program_goes_on_with_the_run_and_reads_columns_as_it_did(run, logs):
+    pipeline = load(run / "state.safetensors")
+    frame = pl.read_csv(logs / "day4.csv")
+    X, y = frame.drop("state"), frame["state"].to_numpy()
+    done = fires("predict", run, logs / "day4.csv", "--quiet")
+    told = pl.read_csv(done.stdout.encode())["prediction"].to_list()
+    assert pipeline.predict(X).tolist() == told
+    assert (pipeline.predict(X) == y).mean() > 0.85
+    assert pipeline.columns_.names == tuple(json.loads((run / "names.json").read_text()))
+    pipeline.partial_fit(X.with_columns(new=pl.lit("word"), s20=pl.Series(np.ones(N_ROWS))), y)
+    assert {"new", "s20"} < set(pipeline.feature_names_in_)

@@ -215,3 +215,23 @@ def test_named_rows_are_what_the_loop_makes_of_named_batches():
     *_, _ = prequential(Changing(15), other, batch_size=50)
     assert_array_equal(other.selector.importances_, pipeline.selector.importances_)
     assert_array_equal(other.predictor.coef_, pipeline.predictor.coef_)
+
+
+def test_a_batch_without_a_label_leaves_everything_as_it_was():
+    batches = list(Changing(40).batches())
+
+    def pairs(unlabelled):
+        for i, batch in enumerate(batches):
+            X = NamedRows(batch.X, batch.names)
+            if i in unlabelled:  # with columns that nobody has seen, and others forgotten
+                other = NamedRows(batch.X, ("new", *batch.names[1:]))
+                yield other, np.full(len(batch.y), None)
+            yield X, batch.y
+
+    settings = {"columns": "open", "forget_after": 500}
+    plain = list(prequential(pairs(()), FIRES(2, **settings), Perceptron()))
+    mixed = list(prequential(pairs((10, 20, 31)), FIRES(2, **settings), Perceptron()))
+    learnt = [step for step in mixed if step.scores["accuracy"] == step.scores["accuracy"]]
+    for one, other in zip(plain[1:], learnt, strict=True):
+        assert_array_equal(one.selected, other.selected)
+        assert one.scores == other.scores

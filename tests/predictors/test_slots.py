@@ -93,4 +93,4 @@ def test_a_state_that_does_not_fit_is_refused(change):
 
 
 def test_the_usual_number_of_slots():
-    assert [usual_slots(k) for k in (1, 16, 100, 0.5, "auto")] == [64, 64, 400, 64, 64]
+    assert [usual_slots(k) for k in (1, 16, 100, 0.5, "auto")] == [64, 64, 400, 1024, 1024]

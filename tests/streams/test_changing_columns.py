@@ -12,10 +12,6 @@ from fires.core.errors import InputError
 from fires.streams import from_file
 
 
-def text(frame):
-    return io.BytesIO(frame.write_csv().encode())
-
-
 def table(rng, names, n_rows):
     """Numbers, but for a town and a date; the target says whether the first is above 0."""
     columns = {}
@@ -174,3 +170,43 @@ def test_a_column_of_another_kind_is_told_by_its_name(tmp_path):
     paths = [tmp_path / f"{i}.csv" for i in range(3)]
     batches = list(from_file(paths, "y", columns="open").batches(50))
     assert [batch.restarted for batch in batches if batch.restarted] == [("c",)]
+
+
+def test_rows_without_any_column_have_one_that_is_missing(tmp_path):
+    rows = [{"a": i, "y": i % 2} for i in range(40)] + [{"y": i % 2} for i in range(20)]
+    lines = io.BytesIO("".join(json.dumps(row) + "\n" for row in rows).encode())
+    *_, last = from_file(lines, "y", columns="open").batches(20)
+    assert last.names == ("a",)
+    assert last.X.shape == (20, 1)
+    assert np.isnan(last.X).all()
+    table(np.random.default_rng(0), "ab", 30).write_csv(tmp_path / "0.csv")
+    text = "note,y\n" + "".join(f"{'word ' * 20},{'yes' if i % 2 else 'no'}\n" for i in range(9))
+    (tmp_path / "1.csv").write_text(text)
+    *_, last = from_file([tmp_path / "0.csv", tmp_path / "1.csv"], "y", columns="open").batches(50)
+    assert last.names == ("a",)
+    assert last.y.tolist() == ["no", "yes"] * 4 + ["no"]
+    assert np.isnan(last.X).all()
+
+
+def test_reading_json_again_gives_the_same(tmp_path):
+    rng = np.random.default_rng(2)
+    rows = [{"a": float(i), "y": i % 2} for i in range(10_050)]
+    for i in range(600):
+        keys = rng.choice(["a", "b", "c", "d"], rng.integers(1, 4), replace=False)
+        rows.append({str(key): round(rng.normal(), 2) for key in keys} | {"y": i % 2})
+    path = tmp_path / "x.ndjson"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    stream = from_file(path, "y", columns="open", block_size=4_000)
+    whole = list(stream.batches(50))
+    again = list(stream.batches(50))
+    reading = stream.batches(50)
+    list(itertools.islice(reading, 205))
+    bookmark = json.loads(json.dumps(stream.bookmark()))
+    reading.close()
+    rest = list(stream.after(bookmark).batches(50))
+    fresh = list(from_file(path, "y", after=bookmark, block_size=4_000).batches(50))
+    for batches, wanted in ((again, whole), (rest, whole[205:]), (fresh, whole[205:])):
+        for one, other in zip(batches, wanted, strict=True):
+            assert one.names == other.names
+            np.testing.assert_array_equal(one.X, other.X)
+            assert one.columns.as_json() == other.columns.as_json()

@@ -393,3 +393,14 @@ def test_a_second_pass_starts_with_the_first_file(log):
     assert numbers(batches, 20) == list(range(150, 170))
     batches.close()
     assert numbers(stream.batches(10), 170) == list(range(170))
+
+
+def test_keys_that_come_later_are_columns_where_columns_are_open(tmp_path):
+    log = Log(tmp_path, header="", lines=objects)
+    log.grow(150)
+    log.write("".join(json.dumps({"new": i, "label": i % 2}) + "\n" for i in range(50)))
+    stream = from_file(log.path, "label", follow=True, columns="open", keep_doubtful=True)
+    reading = stream.batches(50)
+    names = [next(reading).names for _ in range(4)]
+    assert names == [("number", "seventh")] * 3 + [("new",)]
+    reading.close()

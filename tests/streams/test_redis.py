@@ -89,6 +89,30 @@ def test_a_bookmark_after_any_batch_gives_the_rest_to_the_bit(redis_server, monk
             assert rest.rejected == last
 
 
+@pytest.mark.parametrize("form", [iter, as_json], ids=["fields", "JSON"])
+def test_fields_that_come_and_go(redis_server, monkeypatch, form):
+    monkeypatch.setattr("fires.streams.messages.FIRST", 130)
+    monkeypatch.setattr("fires.streams.messages.MOST", 130)
+    monkeypatch.setattr("fires.streams.messages.SAMPLE_ROWS", 100)
+    later = [{"late": str(i / 8), "x": str(i), "label": str(i % 2)} for i in range(300)]
+    redis_server.write("events", form([*flat(400), *later]))
+    how = {"until_end": True, "columns": "open"}
+    stream = from_redis(redis_server.uri("events"), "label", **how)
+    batches, marks = [], []
+    for batch in stream.batches(70):
+        batches.append(batch)
+        marks.append(json.dumps(stream.bookmark()))
+    assert batches[0].names == ("id", "x", "town")
+    assert batches[5].names == ("id", "x", "town", "late")
+    assert batches[-1].names == ("x", "late")
+    for n, mark in enumerate(marks, start=1):
+        rest = list(
+            from_redis(redis_server.uri("events"), after=json.loads(mark), **how).batches(70)
+        )
+        same(rest, batches[n:])
+        assert [batch.names for batch in rest] == [batch.names for batch in batches[n:]]
+
+
 def test_faults_say_where_they_are(redis_server):
     redis_server.write("events", as_json(flat(150)))
     broken, nothing, alien = redis_server.write(

@@ -286,6 +286,7 @@ class _Evaluation:
             self._restart_features(batch.restarted)
         X = batch.X if batch.names is None else NamedRows(batch.X, batch.names)
         rows, learn_scale = self.pipeline.admit(X, columns=batch.columns)
+        before = self.selected
         if rows.source is not None:  # features are in other places than before
             self.selected = np.flatnonzero(np.isin(rows.source, self.selected))
         tested = _labelled(rows, batch.y, self._classes)
@@ -298,8 +299,10 @@ class _Evaluation:
         now = _EMPTY if late else self._waiting.popleft()
         if now.n_rows == 0:  # no label has come: there is nothing to learn but the scale
             scores = self._test(tested)
-            if self._names is None:  # where columns come and go, scale and selector go together
+            if self._names is None:
                 learn_scale()
+            else:  # where columns come and go, scale and selector go together
+                self.selected = before
             return scores, 0.0, 0.0
         self.pipeline.check(now)
         scores, seconds = self._test_and_select(tested, now)

@@ -12,7 +12,7 @@ from fires.core.errors import InputError, StateError
 
 Places = npt.NDArray[np.intp]
 
-_LEAST, _PER_FEATURE = 64, 4
+_LEAST, _PER_FEATURE, _UNKNOWN = 64, 4, 1024
 
 
 def usual_slots(n_features_to_select: Any) -> int:
@@ -26,16 +26,16 @@ def usual_slots(n_features_to_select: Any) -> int:
     Returns
     -------
     int
-        Four for each feature to select, and 64 at least; 64 if it is not known how many there will
-        be.
+        Four for each feature to select, and 64 at least; 1,024 if it is not known how many there
+        will be.
 
     Examples
     --------
     >>> usual_slots(5), usual_slots(20), usual_slots("auto")
-    (64, 80, 64)
+    (64, 80, 1024)
     """
     if isinstance(n_features_to_select, bool | float | str):
-        return _LEAST
+        return _UNKNOWN
     return max(_LEAST, _PER_FEATURE * int(n_features_to_select))
 
 

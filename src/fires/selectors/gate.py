@@ -151,8 +151,8 @@ class Gate:
 
     def _columns_state(self) -> dict[str, Any] | None:
         """What the columns hold, for a state file."""
-        columns = getattr(self, "columns_", None)
-        return None if columns is None else columns.as_json()
+        columns = getattr(self, "columns_", None) if self._open_book() is None else None
+        return None if columns is None else columns.as_json()  # of open ones, the book has it
 
     def _restore_columns(self, saved: Any) -> None:
         """Take over what :meth:`_columns_state` gave."""
@@ -161,8 +161,7 @@ class Gate:
         from fires.columns import Columns
 
         columns = Columns.from_json(saved)
-        is_open = self._open_book() is not None  # a stream may know more, or others
-        if not is_open and list(columns.names) != list(getattr(self, "feature_names_in_", ())):
+        if list(columns.names) != list(getattr(self, "feature_names_in_", ())):
             raise StateError("the columns are not those that the features are named after")
         self.columns_ = columns
 

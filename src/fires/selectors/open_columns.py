@@ -335,7 +335,9 @@ class OpenColumns:
             known = known.after(part)
         else:
             part = known.among(frame.columns) if known is not None else Columns([])
-            matrix, restarted = part.transform(frame.select(_columns_of(part))), ()
+            matrix, restarted = np.empty((len(frame), 0)), ()
+            if part.used:
+                matrix = part.transform(frame.select(_columns_of(part)))
         names = list(part.names)
         if raw is not None and len(others := [name for name in X.columns if name not in raw]):
             matrix = np.hstack([matrix, validation.as_matrix(X[others], owner)])

@@ -481,6 +481,8 @@ class TableStream:
                     restarted = tuple(names[feature] for feature in restarted)
                     if found.names is None:
                         X, names = _that_are_there(X, names)
+                    if not names:  # nobody takes rows without a column: one that is missing
+                        X, names = _one_missing(n_new), columns.names[:1]
                 yield Batch(X, found.y, position, restarted, columns, found.waited, names)
         if n_rows == 0 and self.rejected.examples:
             raise unreadable(self._table, *self.rejected.examples[0])
@@ -595,6 +597,12 @@ def _that_are_there(
     if len(there) == len(names):
         return X, names
     return X[:, there], tuple(names[feature] for feature in there.tolist())
+
+
+def _one_missing(n_rows: int) -> npt.NDArray[Any]:
+    import numpy as np
+
+    return np.full((n_rows, 1), np.nan)
 
 
 def _take_new(kinds: dict[str, Kind], before: Columns, after: Columns) -> None:

@@ -375,6 +375,11 @@ class FollowedTable:
                     self._header += file.read(self._body.offset - len(self._header))
         source.begins_at = self._begins_at
 
+    def let_columns_change(self) -> None:
+        """See :class:`fires.streams.table.Table`: JSON may have other keys, a header stays."""
+        if isinstance(self._table, JsonTable):
+            self._table.let_columns_change()
+
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:

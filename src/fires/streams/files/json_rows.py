@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -76,10 +76,8 @@ class JsonRows:
         Chunk
             The rows, in order.
         """
-        if self.is_open:
-            self._take_new_fields(block)
-        known = self._known
-        names = [name for name in self.column_names if name in kinds or name not in known]
+        new = self._take_new_fields(block) if self.is_open else ()
+        names = [name for name in self.column_names if name in kinds or name in new]
         frame = None
         if self._nested.isdisjoint(names) and len(block.ends):
             frame = self._fast(block, {name: kinds.get(name, "category") for name in names})
@@ -150,15 +148,19 @@ class JsonRows:
         lists = [None if value is None else [value] for value in values]
         return pl.Series(name, lists, dtype=pl.List(pl.String))
 
-    def _take_new_fields(self, block: Block) -> None:
-        """Know the columns of all lines."""
-        names = dict.fromkeys(self.column_names)
+    def _take_new_fields(self, block: Block) -> Set[str]:
+        """Look at all lines; give those of their keys that the first objects did not have.
+
+        Those of other blocks are not among them: what is told of a block depends on it alone.
+        """
+        met: dict[str, None] = {}
         for row in json_rows(block.data):
-            if isinstance(row, dict) and not names.keys() >= row.keys():
-                new = [name for name in row if name not in names]
-                names.update(dict.fromkeys(new))
+            if isinstance(row, dict) and not met.keys() >= row.keys():
+                new = [name for name in row if name not in met]
+                met.update(dict.fromkeys(new))
                 self._nested.update(name for name in new if isinstance(row[name], (dict, list)))
-        self.column_names = tuple(names)
+        self.column_names = tuple(dict.fromkeys([*self.column_names, *met]))
+        return met.keys() - self._known
 
     def _look_for_new_fields(self, block: Block) -> None:
         """Look at a few lines: the same ones, however the text is cut into blocks."""
