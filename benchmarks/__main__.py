@@ -15,6 +15,7 @@ PARTS = (
     "bayes",
     "kernels",
     "sparse",
+    "words",
     "imports",
     "reader",
     "command",

@@ -97,6 +97,7 @@ CASES = [
     Case(EFS(K)),
     Case(EFS(K, bottom_fraction=0.4), skip=("the_greatest_weights_are_selected",)),
     Case(FIRES(K), skip=BAYES),
+    Case(FIRES(K, redundancy="drop"), "many classes", skip=BAYES),
     Case(FIRES(K, model="logistic", fit_intercept=False), skip=BAYES),
     Case(FIRES(K, score="omega", drift=None), "many classes", skip=(*BAYES, *TOGETHER)),
     Case(FIRES(K, scale="minmax"), "many classes", skip=BAYES),

@@ -49,6 +49,9 @@ def print_selection(
     is_auto = run.get("settings", {}).get("top") == "auto"
     for line in [printable(run["why"])] if is_auto else noise_lines(chosen, run["n_features"]):
         click.echo(line)
+    if absent := [printable(f'"{row["feature"]}"') for row in chosen if row.get("absent")]:
+        has = "has" if len(absent) == 1 else "have"
+        click.echo(f"{', '.join(absent)} {has} not come lately, and nothing else took the place")
     if not is_auto and (n_left_out := sum(row["rank"] > len(chosen) for row in chosen)):
         is_not = "is not selected: it is" if n_left_out == 1 else "are not selected: they are"
         best = f"{n_left_out} of the best {len(chosen)}"

@@ -288,6 +288,17 @@ class Leading:
         unsure = np.abs(mean) < _CLEAR * deviation
         return np.asarray(unsure & repeats_level(self.information, _LEVEL))
 
+    def means(self) -> Floats:
+        """Mean of the coefficients of the leading columns; without deviations it is sooner done.
+
+        Returns
+        -------
+        ndarray (n_parameter_rows, n_leading)
+        """
+        precision = self.information.copy()
+        np.einsum("kii->ki", precision)[:] += 1.0 / PRIOR
+        return np.asarray(np.linalg.solve(precision, self.pull[:, :, None])[:, :-1, 0])
+
     def estimate(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the coefficients of the leading columns.
 
@@ -298,7 +309,9 @@ class Leading:
         mean, covariance = self.posterior()
         return mean, np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 0.0))
 
-    def posterior(self, *, seen: bool = False) -> tuple[Floats, Floats]:
+    def posterior(
+        self, *, seen: bool = False, without: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[Floats, Floats]:
         """Mean and covariance of the coefficients of the leading columns.
 
         Parameters
@@ -306,6 +319,8 @@ class Leading:
         seen : bool
             Only from rows of the time in which a column has led. What it brought with it comes from
             a belief that is too sure where columns are correlated.
+        without : ndarray of bool (n_leading,), optional
+            Columns that are left out, as if their coefficients were known to be 0.
 
         Returns
         -------
@@ -318,6 +333,13 @@ class Leading:
             own = np.arange(size + 1)
             information[:, own, own] -= self.brought[0]
             pull = pull - self.brought[1]
-        inverse = np.asarray(np.linalg.inv(information), dtype=np.float64)
+        if without is not None:
+            kept = np.append(np.flatnonzero(~without), size)
+            information, pull = information[:, kept[:, None], kept], pull[:, kept]
+            size = len(kept) - 1
+        try:
+            inverse = np.asarray(np.linalg.inv(information), dtype=np.float64)
+        except np.linalg.LinAlgError:  # weights so large that the prior is lost beside them
+            inverse = np.asarray(np.linalg.pinv(information, hermitian=True), dtype=np.float64)
         mean = np.einsum("kij,kj->ki", inverse, pull)
         return mean[:, :size], inverse[:, :size, :size]

@@ -26,6 +26,9 @@ selected feature is within the bound, so the bound holds for the set.
 and :math:`J` is the number of features times that of the classes. **A group** of features is judged
 by the tail area of the chi-squared distance between 0 and its posterior mean.
 
+**Twins.** Where they are dropped (:mod:`fires.selectors.twins`), those that are not sure beside all
+others are left out, and the others are judged without them. So of two copies one is sure.
+
 **At the beginning, and after an alarm** about all features, hardly anything is known. Until 10 rows
 for each feature have come, but 200 at least and 1,000 at most, the set stays as it is: at the
 beginning, empty. Later it is looked at whenever the rows have grown by a tenth, and at least every
@@ -93,7 +96,9 @@ class Distances(NamedTuple):
         return Distances(self.columns[there], self.z[:, there], self.n)
 
 
-def distances(learner: Any, groups: Groups | None = None) -> Distances:
+def distances(
+    learner: Any, groups: Groups | None = None, without: Columns | None = None
+) -> Distances:
     """What is known of the leading features.
 
     Parameters
@@ -102,12 +107,14 @@ def distances(learner: Any, groups: Groups | None = None) -> Distances:
         What has learnt.
     groups : Groups, optional
         Features that belong together.
+    without : ndarray of int, optional
+        Features that are left out.
 
     Returns
     -------
     Distances
     """
-    columns, mean, covariance = learner.leading_posterior(seen=True)
+    columns, mean, covariance = learner.leading_posterior(seen=True, without=without)
     if groups is None:
         deviation = np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 1e-300))
         return Distances(columns, np.abs(mean) / deviation, learner.n_there * len(mean))

@@ -36,6 +36,7 @@ _LEAST = 1e-300  # nothing, nearly: its logarithm is finite
 _ROWS = 1000.0  # that the mean of the scores reaches back
 
 Columns = npt.NDArray[np.intp]
+Judge = Callable[[Any, Floats, Floats], tuple[Floats, Floats]]
 _NONE: Columns = np.empty(0, dtype=np.intp)
 
 
@@ -114,6 +115,7 @@ class Membership:
         touched: Columns | None = None,
         resting: npt.NDArray[np.bool_] | None = None,
         arrived: Columns = _NONE,
+        judge: Judge | None = None,
     ) -> None:
         """Take in the scores after a batch, and let newcomers in.
 
@@ -134,6 +136,8 @@ class Membership:
             others. None if all are there.
         arrived : ndarray of int
             The features that came with this batch.
+        judge : callable (columns, mean_scores, scores) -> mean_scores, scores, optional
+            What the choice is made by, in place of the scores.
         """
         self.rows += n_rows
         share = min(n_rows / min(self.rows, _ROWS), 1.0)
@@ -153,16 +157,19 @@ class Membership:
         if k is None:
             return
         if len(self.columns) != k:
-            self.choose(top_k(_of_those_there(self.score, resting), k))
+            score = self.score if judge is None else judge(columns, self.score, now)[0]
+            self.choose(top_k(_of_those_there(score, resting), k))
             return
         inside, limit = self._inside[columns], self._limit
-        if resting is None:
+        if resting is None and judge is None:
             came = renew(score, now, variances(columns), prior, share, limit, inside)
         else:
-            limit = _limit(len(resting) - int(np.count_nonzero(resting)))
-            there = [_of_those_there(values, resting) for values in (score, now)]
-            came = renew(*there, variances(columns), prior, share, limit, inside)
             score = score + share * (now - score)
+            judged = (score, now) if judge is None else judge(columns, score, now)
+            if resting is not None:
+                limit = _limit(len(resting) - int(np.count_nonzero(resting)))
+            there = [_of_those_there(values, resting) for values in judged]
+            came = renew(*there, variances(columns), prior, 0.0, limit, inside)
         self._note(columns, score, now)
         if came:
             self._inside[columns] = inside

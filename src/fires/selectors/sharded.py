@@ -289,6 +289,11 @@ class _Batch:
                 f"the model {selector._model_name()} cannot learn from shards",
                 hint="use a linear one, such as 'probit' or 'gaussian'.",
             )
+        if selector.redundancy == "drop":
+            raise InputError(
+                "twins are found in rows, and these stay in their shards",
+                hint="use redundancy='ignore', or FIRES without shards.",
+            )
         is_told = not (selector.drift is None or isinstance(selector.drift, str))
         if is_told and isinstance(learner, BayesLearner):
             raise InputError(
