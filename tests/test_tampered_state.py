@@ -196,6 +196,7 @@ def groups():
             "FIRES, three classes, gradient": by_rows(
                 lambda: fires.FIRES(3, update="gradient"), "three"
             ),
+            "FIRES, as many as are there": by_rows(lambda: fires.FIRES("auto"), "three"),
             "FIRES, a user's model": by_rows(lambda: fires.FIRES(3, model=Mine()), model=Mine),
             "pipeline, Perceptron": pipeline(lambda: fires.FIRES(3), fires.predictors.Perceptron),
             "pipeline, LinearRegressor": pipeline(
