@@ -206,6 +206,7 @@ class FIRES(ChangingColumns):
 
     _learner_: Learner
     _alarms_: list[Alarm]
+    _twins_: Twins
     _feature_alarms_: FeatureAlarms
     _members_: Membership
 
@@ -605,8 +606,8 @@ class FIRES(ChangingColumns):
         belief = groups.belief(*learner.scored())
         mu, var = np.abs(belief.mu), belief.sigma**2
         judge, _ = self._judge(None, None)
-        scores, variances = mu.__getitem__, var.__getitem__
-        self._members_.renew(scores, variances, learner.prior, k, weight, judge=judge)
+        of_groups = mu.__getitem__, var.__getitem__, learner.prior, k, weight
+        self._members_.renew(*of_groups, judge=judge)
 
     def _judge(self, touched: Any, resting: Any) -> tuple[Judge | None, Any]:
         """With twins: take in the rows of a batch; how to judge, and which columns to look at."""
@@ -767,12 +768,8 @@ class FIRES(ChangingColumns):
                 wanted = "a number that is not negative"
                 check_number(name, getattr(self, name), ends="[)", wanted=wanted)
         check_choice("score", self.score, ("auto", "omega"), "'auto' or 'omega'")
-        check_choice("redundancy", self.redundancy, ("ignore", "drop"), "'ignore' or 'drop'")
-        if self.redundancy == "drop" and self.score != "auto":
-            raise ValueError("redundancy='drop' needs score='auto': omega ranks, twins or not.")
+        self._check_redundancy()
         if hasattr(self, "_learner_"):
-            if hasattr(self, "_twins_") != (self.redundancy == "drop"):
-                raise ValueError("redundancy cannot change once something was learnt.")
             return
         check_choice("update", self.update, ("bayes", "gradient"), "'bayes' or 'gradient'")
         self._check_columns()
@@ -801,6 +798,14 @@ class FIRES(ChangingColumns):
             raise ValueError(f"columns='open' does not go with {what}.")
         check_seed(self.random_state)
         self._check_starts()
+
+    def _check_redundancy(self) -> None:
+        check_choice("redundancy", self.redundancy, ("ignore", "drop"), "'ignore' or 'drop'")
+        drops = self.redundancy == "drop"
+        if drops and self.score != "auto":
+            raise ValueError("redundancy='drop' needs score='auto': omega ranks, twins or not.")
+        if hasattr(self, "_learner_") and hasattr(self, "_twins_") != drops:
+            raise ValueError("redundancy cannot change once something was learnt.")
 
     def _check_starts(self) -> None:
         for name in ("mu_init", "sigma_init"):
