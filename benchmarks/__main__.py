@@ -31,6 +31,7 @@ PARTS = (
     "sharding",
     "spark_keys",
     "open_columns",
+    "twins",
 )
 
 
