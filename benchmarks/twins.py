@@ -130,8 +130,8 @@ def cost(n_features: int, k: int, asked: float | None) -> Row:
         return lambda i: selector.partial_fit(*batches[i % 10]).get_support(indices=True)
 
     things = {kind: learning(FIRES(k, redundancy=kind)) for kind in KINDS}
-    # Ten calls in a turn: the twins are looked for once in 1,000 rows.
-    ignore, drop = take_turns(things, 200, 10).values()
+    # Twenty calls in a turn: twins are looked for once in 2,000 rows.
+    ignore, drop = take_turns(things, 200, 20).values()
     ratio = Ratio.of(drop, ignore)
     figure = (f"<= {asked:g}", ratio.value <= asked) if asked else ()
     size = f"J = {n_features}, k = {k}"
