@@ -21,6 +21,7 @@ PARTS = (
     "categories",
     "nets",
     "null",
+    "words",
 )
 
 

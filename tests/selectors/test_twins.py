@@ -323,3 +323,18 @@ def test_k_are_selected_whatever_comes(seed, batch, k, scale):
 def _classes(n=4000):
     X, signal = rows(n)
     return X, signal > 0
+
+
+def test_as_many_as_are_sure_and_of_twins_one():
+    rng = np.random.default_rng(0)
+    both, alone = FIRES("auto", redundancy="drop"), FIRES("auto")
+    for _ in range(60):
+        Z = rng.normal(size=(100, 12))
+        Z[:, 6], Z[:, 7] = Z[:, 0], -Z[:, 1]
+        y = (Z[:, 0] + Z[:, 1] + Z[:, 2] + rng.normal(size=100) > 0).astype(int)
+        both.partial_fit(Z, y)
+        alone.partial_fit(Z, y)
+    assert set(alone.get_support(indices=True)) == {2}  # of copies, none is sure
+    chosen = set(both.get_support(indices=True).tolist())
+    assert len(chosen & {0, 6}) == len(chosen & {1, 7}) == 1
+    assert chosen - {0, 1, 6, 7} == {2}

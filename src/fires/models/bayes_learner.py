@@ -592,6 +592,8 @@ class BayesLearner:
                 getattr(other, name)[row] = getattr(self, name)[old]
             other.leading.information[row] = self.leading.information[old]
             other.leading.pull[row] = sign * self.leading.pull[old]
+            other.leading.brought[0, row] = self.leading.brought[0, old]
+            other.leading.brought[1, row] = sign * self.leading.brought[1, old]
             for name in ("total", "usual", "rows"):
                 getattr(other.alarm, name)[row] = getattr(self.alarm, name)[old]
         other.target = self.target.with_rows(sources)
@@ -699,13 +701,40 @@ class BayesLearner:
     def by_class(self) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation of every row of parameters."""
         mu, sigma = self._means().copy(), np.sqrt(self._variances())
-        known = self.leading.columns
-        mean, sigma[:, known] = self.leading.estimate()
+        known, mean, covariance = self.leading_posterior()
+        mu[:, known] = mean
+        sigma[:, known] = np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 0.0))
+        return mu, sigma
+
+    def leading_posterior(
+        self, *, seen: bool = False, without: npt.NDArray[np.intp] | None = None
+    ) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+        """What is known of the leading features, together.
+
+        Parameters
+        ----------
+        seen : bool
+            Only from rows of the time in which a feature has led.
+        without : ndarray of int, optional
+            Features that are left out, as if their coefficients were known to be 0.
+
+        Returns
+        -------
+        columns : ndarray of int (n_leading,)
+            Which features lead.
+        mean : ndarray (n_parameter_rows, n_leading)
+        covariance : ndarray (n_parameter_rows, n_leading, n_leading)
+            Of their coefficients.
+        """
+        columns, gone = self.leading.columns, None
+        if without is not None:
+            gone = np.isin(columns, without)
+            columns = columns[~gone]
+        mean, covariance = self.leading.posterior(seen=seen, without=gone)
         # What a row said was read off at the prediction of its time, which was off by chance, with
         # variance v. For a class, that makes all coefficients too large: by v / 3, as measured.
         wide = self.family.start_width * (self._spread() ** 2).sum(axis=1) / 3.0
-        mu[:, known] = mean / (1.0 + wide[:, None])
-        return mu, sigma
+        return columns, mean / (1.0 + wide[:, None]), covariance
 
     def prior_deviations(self) -> Floats:
         """The standard deviations of :meth:`by_class` before any row.

@@ -36,7 +36,9 @@ from fires.models.monte_carlo import MonteCarlo
 from fires.models.neural import NeuralNet
 from fires.models.soft_tree import SoftTree
 from fires.scaling import SCALES, Scaler
+from fires.selectors import why
 from fires.selectors.changing import ChangingColumns
+from fires.selectors.confident import Columns, Distances, Looks, choose, distances, is_time
 from fires.selectors.groups import Groups
 from fires.selectors.membership import Judge, Membership
 from fires.selectors.selector import same_kind
@@ -80,7 +82,10 @@ class FIRES(ChangingColumns):
     ----------
     n_features_to_select : int, float or "auto", default=10
         How many features to select: a number (all, if there are fewer), a fraction in (0, 1), or
-        ``"auto"``: as many as are there with confidence.
+        ``"auto"``: as many as are not zero with confidence, which may be none. Among those
+        selected, the expected share of false ones is at most 0.05, if the model is right: see
+        :mod:`fires.selectors.confident` for what exactly is promised. At most 100 can be selected.
+        For linear models with the Bayesian update. :meth:`why` says in a sentence what was found.
     columns : {"fixed", "open"}, default="fixed"
         Whether all batches have the same columns. ``"open"``: columns are known by their names, in
         frames and dicts. New ones join, absent ones rest, none is lost.
@@ -163,6 +168,8 @@ class FIRES(ChangingColumns):
         What features are ranked by, see ``score``.
     ranking_ : ndarray (n_features,)
         The rank of every feature by its weight; 1 is best.
+    n_features_selected_ : int
+        How many features are selected.
     class_importances_ : ndarray (n_classes, n_features)
         Which feature speaks for which class. A target of numbers has one row.
     twins_ : dict
@@ -202,13 +209,17 @@ class FIRES(ChangingColumns):
     []
     >>> selector.transform(X).shape
     (100, 2)
+    >>> X = rng.normal(size=(5000, 8))
+    >>> y = X[:, 3] - X[:, 5] + rng.normal(size=5000) > 0
+    >>> FIRES("auto").fit(X, y).n_features_selected_
+    2
     """
 
     _learner_: Learner
     _alarms_: list[Alarm]
-    _twins_: Twins
     _feature_alarms_: FeatureAlarms
     _members_: Membership
+    _twins_: Twins
 
     def __init__(
         self,
@@ -358,6 +369,48 @@ class FIRES(ChangingColumns):
         reach = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * self.uncertainties_
         return self.importances_ - reach, self.importances_ + reach
 
+    def why(self) -> str:
+        """Why so many features are selected, in one sentence.
+
+        Returns
+        -------
+        str
+            With ``n_features_to_select="auto"``: how many are not zero with confidence, and what
+            the next one would mean. Otherwise: how many of those asked for are above noise.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(1)
+        >>> X = rng.normal(size=(2000, 20))
+        >>> y = X[:, 3] - X[:, 5] + rng.normal(size=2000) > 0
+        >>> FIRES("auto").fit(X, y).why()
+        '2 of 20 features are not zero with confidence: the expected share of false ones is at most
+         0.05; with the next, x14, it could be 0.11'
+        >>> FIRES(5).fit(X, y).why()
+        '5 of 20 features, as asked for: 2 of them are above noise'
+        """
+        self._check_fitted()
+        groups, learner = self._grouping(), self._learner_
+        what = "features" if groups is None else "groups" if self.groups is not None else "columns"
+        chosen = self._selected() if groups is None else np.unique(groups.of[self._selected()])
+        if self._finds_how_many:
+            return why.found(self._distances(), chosen, self._n_candidates(), what, self._called)
+        n_above = None
+        if isinstance(learner, BayesLearner):
+            is_above = why.above_noise(self.group_belief(), learner.n_rows)
+            n_above = int(is_above[chosen].sum())
+        return why.asked_for(len(chosen), self._n_candidates(), what, n_above)
+
+    def _called(self, place: int) -> str:
+        """What a feature is called, or a group by its column or its first feature."""
+        groups, columns = self._grouping(), getattr(self, "columns_", None)
+        if groups is not None:
+            if columns is not None and self.groups is None:
+                return str(columns.used[place].name)
+            place = int(np.flatnonzero(groups.of == place)[0])
+        names = getattr(self, "feature_names_in_", None)
+        return f"x{place}" if names is None else str(names[place])
+
     @property
     def groups_(self) -> npt.NDArray[np.intp] | None:
         """For each feature, the number of its group; None if every feature is for itself."""
@@ -409,8 +462,16 @@ class FIRES(ChangingColumns):
             )
         return groups
 
+    @property
+    def _finds_how_many(self) -> bool:
+        """Whether as many are selected as are not zero with confidence."""
+        return isinstance(self.n_features_to_select, str) and self.n_features_to_select == "auto"
+
     def _resolve_k(self) -> int:
         groups = self._grouping()
+        if self._finds_how_many:
+            self._refuse_auto(getattr(self, "_learner_", None))
+            return len(self._members_.columns) if hasattr(self, "_members_") else 0
         if groups is None:
             return super()._resolve_k()
         n_features, self.n_features_in_ = self.n_features_in_, groups.n
@@ -465,6 +526,9 @@ class FIRES(ChangingColumns):
 
     def _selected(self) -> npt.NDArray[np.intp]:
         k, groups = self._resolve_k(), self._grouping()
+        if self._finds_how_many:
+            chosen = self._computed("found", self._found)
+            return chosen if groups is None else np.flatnonzero(np.isin(groups.of, chosen))
         by_rule = self._by_rule and len(self._members_.columns) == k
         if groups is None:
             return self._members_.columns if by_rule else self._best(k)
@@ -482,8 +546,7 @@ class FIRES(ChangingColumns):
     # --- learning ---------------------------------------------------------------------------
 
     def _learn(self, batch: CheckedBatch) -> None:
-        started: Any = self.__dict__.get("_learner_")
-        self._attend(batch, batch.X.shape[1] if started is None else started.n_features)
+        self._attend(batch)
         target = self._target(batch)
         self._learner_ = self._learner_.ready_for(batch.X)
         self._tell_presence()
@@ -591,7 +654,7 @@ class FIRES(ChangingColumns):
             moved = self._feature_alarms_.update(*learner.by_class(), learner.prior_deviations())
             for feature, strength in moved.items():
                 self._raise_alarm(n_rows, strength, feature)
-        k, groups = self._resolve_k(), self._grouping()
+        k, groups = None if self._finds_how_many else self._resolve_k(), self._grouping()
         if groups is None:
             scores, variances, touched = learner.scores, learner.variances, learner.touched
             resting, arrived = self._resting(), _NO_COLUMNS
@@ -602,12 +665,56 @@ class FIRES(ChangingColumns):
             judge, touched = self._judge(touched, resting)
             facts = scores, variances, learner.prior, k, weight, touched
             self._members_.renew(*facts, resting, arrived, judge)
-            return
-        belief = groups.belief(*learner.scored())
-        mu, var = np.abs(belief.mu), belief.sigma**2
-        judge, _ = self._judge(None, None)
-        of_groups = mu.__getitem__, var.__getitem__, learner.prior, k, weight
-        self._members_.renew(*of_groups, judge=judge)
+        else:
+            belief = groups.belief(*learner.scored())
+            mu, var = np.abs(belief.mu), belief.sigma**2
+            of_groups = mu.__getitem__, var.__getitem__
+            judge, _ = self._judge(None, None)
+            self._members_.renew(*of_groups, learner.prior, k, weight, judge=judge)
+        if k is None:
+            self._look(weight)
+        else:
+            self.__dict__.pop("_looks_", None)
+
+    def _look(self, weight: float) -> None:
+        """From time to time, select those that are not zero with confidence."""
+        if not hasattr(self, "_looks_"):  # those of a fixed number were chosen by another rule
+            self._looks_ = Looks()
+            self._members_.choose(_NO_COLUMNS)
+        if self._looks_.is_due(weight, *self._evidence):
+            self._members_.choose(self._sure(self._members_.columns))
+
+    @property
+    def _evidence(self) -> tuple[float, int]:
+        """Rows since the start or an alarm, of the class that had one last; columns there."""
+        learner = self._learner_
+        assert isinstance(learner, BayesLearner)
+        return float(learner.evidence_rows.min()), learner.n_there
+
+    def _sure(self, members: Columns) -> Columns:
+        """Those that are not zero with confidence: see :mod:`fires.selectors.confident`."""
+        try:
+            return choose(self._distances(), members)
+        except np.linalg.LinAlgError:  # weights so large that nothing else counts beside them
+            return members
+
+    def _distances(self) -> Distances:
+        """How sure each feature is, or each group, of those whose columns are there."""
+        groups = self._grouping()
+        resting = self._resting() if groups is None else None
+        known = distances(self._learner_, groups).without(resting)
+        twins = self.__dict__.get("_twins_")
+        if groups is not None or twins is None or not twins.some:
+            return known
+        weak = np.setdiff1d(twins.columns[twins.own < 1.0], choose(known, self._members_.columns))
+        return distances(self._learner_, None, weak).without(resting)
+
+    def _found(self) -> Columns:
+        """Those that were not zero with confidence at the last look."""
+        if hasattr(self, "_looks_"):
+            return self._members_.columns.copy()
+        is_known = hasattr(self, "_members_") and is_time(*self._evidence)
+        return self._sure(_NO_COLUMNS) if is_known else _NO_COLUMNS.copy()
 
     def _judge(self, touched: Any, resting: Any) -> tuple[Judge | None, Any]:
         """With twins: take in the rows of a batch; how to judge, and which columns to look at."""
@@ -662,13 +769,34 @@ class FIRES(ChangingColumns):
     def take_scale(self, scaler: Scaler) -> None:
         """Go on with the scale that a pipeline has learnt, for rows that it does not scale.
 
+        Sparse rows were scaled twice, by the pipeline and by the learner: the learner's scale
+        becomes that of both.
+
         Parameters
         ----------
         scaler : Scaler
             Of the same ``scale``.
         """
         learner: Any = self._learner_
-        learner.scaler.restore(scaler.state())
+        if scaler.dense.ready:
+            learner.scaler.restore(scaler.state())
+            return
+        gain = scaler.sparse.gain(np.arange(self.n_features_in_))
+        gain[gain == 0.0] = 1.0  # such a column was never seen
+        for scale in (learner.scaler.sparse, getattr(learner, "mixed", None)):
+            if scale is not None and scale.ready:
+                scale.undo(gain)
+
+    def own_scale(self) -> Scaler | None:
+        """The scale of dense rows that the selector has learnt for itself.
+
+        Returns
+        -------
+        Scaler or None
+            None if rows are not scaled, or sparse.
+        """
+        scaler: Scaler = self._learner_.scaler  # type: ignore[attr-defined]
+        return scaler if self.scale is not None and scaler.dense.ready else None
 
     def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
         self._learner_.restart_features(columns)
@@ -769,10 +897,10 @@ class FIRES(ChangingColumns):
                 check_number(name, getattr(self, name), ends="[)", wanted=wanted)
         check_choice("score", self.score, ("auto", "omega"), "'auto' or 'omega'")
         self._check_redundancy()
+        self._check_columns()
         if hasattr(self, "_learner_"):
             return
         check_choice("update", self.update, ("bayes", "gradient"), "'bayes' or 'gradient'")
-        self._check_columns()
         if _is_plain(self.drift):
             known = "'auto', 'alarm', None or a detector"
             check_choice("drift", self.drift, ("auto", "alarm", None), known)
@@ -798,6 +926,19 @@ class FIRES(ChangingColumns):
             raise ValueError(f"columns='open' does not go with {what}.")
         check_seed(self.random_state)
         self._check_starts()
+        linear = isinstance(self.model, str | Linear)
+        if self._finds_how_many and not (linear and self.update == "bayes"):
+            self._refuse_auto(self.model)
+
+    def _refuse_auto(self, learner: Any) -> None:
+        """Raise if something else learns than what knows how sure it is."""
+        if learner is not None and not isinstance(learner, BayesLearner):
+            linear = isinstance(self.model, str | Linear)
+            what = "update='gradient'" if linear else type(self.model).__name__
+            raise ValueError(
+                f"n_features_to_select='auto' asks how sure an importance is, and {what} does not "
+                "know: use a linear model with update='bayes', or a number of features."
+            )
 
     def _check_redundancy(self) -> None:
         check_choice("redundancy", self.redundancy, ("ignore", "drop"), "'ignore' or 'drop'")
@@ -888,7 +1029,7 @@ class FIRES(ChangingColumns):
     def _parts(self) -> dict[str, Any]:
         """What has learnt besides the learner, by its name in a file."""
         parts: dict[str, Any] = {"surprise": self._surprise_, "moved": self._feature_alarms_}
-        later = {"members": "_members_", "twins": "_twins_"}
+        later = {"members": "_members_", "looks": "_looks_", "twins": "_twins_"}
         return parts | {k: getattr(self, name) for k, name in later.items() if hasattr(self, name)}
 
     def _restore_alarms(self, header: dict[str, Any], arrays: Arrays) -> None:
@@ -898,6 +1039,8 @@ class FIRES(ChangingColumns):
         self._count_batch()
         if by_bayes:
             self._members_ = Membership(self._n_candidates())
+            if part_of("looks", arrays):
+                self._looks_ = Looks()
         found, sizes = SimpleNamespace(), {"J": self._width}
         restore(found, _ALARMS, header, arrays, sizes)
         for name, part in self._parts().items():

@@ -110,7 +110,7 @@ class Membership:
         scores: Callable[[Any], Floats],
         variances: Callable[[Any], Floats],
         prior: float,
-        k: int,
+        k: int | None,
         n_rows: float,
         touched: Columns | None = None,
         resting: npt.NDArray[np.bool_] | None = None,
@@ -125,8 +125,8 @@ class Membership:
             The scores after this batch, and the variances of the means they come from.
         prior : float
             The variance before any row.
-        k : int
-            How many are selected.
+        k : int or None
+            How many are selected. None: the members are chosen elsewhere, see :meth:`choose`.
         n_rows : float
             The rows of the batch.
         touched : ndarray of int, optional
@@ -143,7 +143,7 @@ class Membership:
         share = min(n_rows / min(self.rows, _ROWS), 1.0)
         if touched is not None and not len(self.since):
             self.since, self.last = np.full(len(self.score), self.kept), self.score.copy()
-        if touched is None or len(self.columns) != k:
+        if touched is None or (k is not None and len(self.columns) != k):
             columns: Any = slice(None)
         else:
             columns = np.union1d(touched, self.columns)
@@ -152,10 +152,13 @@ class Membership:
         if len(arrived):
             score[arrived] = now[arrived]
         self.kept += math.log(max(1.0 - share, _LEAST))
-        if len(self.columns) != k:
+        if k is None or len(self.columns) != k:
             self._note(columns, score + share * (now - score), now)
+        if k is None:
+            return
+        if len(self.columns) != k:
             score = self.score if judge is None else judge(columns, self.score, now)[0]
-            self._enter(top_k(_of_those_there(score, resting), k))
+            self.choose(top_k(_of_those_there(score, resting), k))
             return
         inside, limit = self._inside[columns], self._limit
         if resting is None and judge is None:
@@ -204,7 +207,7 @@ class Membership:
         fresh.last = np.zeros(len(source))
         other = rearrange(self, self.learnt, source, fresh)
         other._limit = _limit(len(source))
-        other._enter(np.flatnonzero(np.isin(source, self.columns)))
+        other.choose(np.flatnonzero(np.isin(source, self.columns)))
         return other
 
     def means(self) -> Floats:
@@ -216,8 +219,14 @@ class Membership:
         """
         return self._caught_up(slice(None)).copy()
 
-    def _enter(self, columns: Columns) -> None:
-        """Make these the members."""
+    def choose(self, columns: Columns) -> None:
+        """Make these the members.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which features, ascending.
+        """
         self.columns = columns
         self._inside = np.zeros(len(self.score), dtype=np.bool_)
         self._inside[columns] = True
@@ -226,7 +235,7 @@ class Membership:
         """Note who is a member after the columns were loaded; StateError if parts do not fit."""
         if len(self.last) != len(self.since):
             raise StateError("last and since are not of one length")
-        self._enter(np.unique(self.columns))
+        self.choose(np.unique(self.columns))
 
 
 def _limit(n_features: int) -> float:

@@ -12,7 +12,7 @@ since the batch before, ``source`` says which place each one had: see
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from numbers import Real
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from fires.core import validation
 from fires.core.errors import InputError
 from fires.core.named import NamedRows, Names
+from fires.kernels.lookup import ManyNames
 
 Places = npt.NDArray[np.intp]
 _NOTHING: Places = np.empty(0, dtype=np.intp)
@@ -106,7 +107,7 @@ class OpenColumns:
 
     def __init__(self, absent: str, names: Iterable[str] = (), width: int = 0) -> None:
         self.absent = absent
-        self._names = Names(names)
+        self._names = self._book_of(names)
         self.n_known = len(self._names)
         self.width = max(width, self.n_known)
         self.stale: Places = _NOTHING
@@ -118,6 +119,21 @@ class OpenColumns:
     def known(self) -> list[str]:
         """The names, in the order of their arrival."""
         return self._names[: self.n_known]
+
+    def named(self, places: Iterable[int]) -> list[str]:
+        """The names of some columns.
+
+        Parameters
+        ----------
+        places : iterable of int
+            Their places.
+
+        Returns
+        -------
+        list of str
+        """
+        names = self._names
+        return [names[place] for place in places]
 
     def places_of(self, names: Sequence[str]) -> tuple[int, ...]:
         """The places of those of some columns that are known.
@@ -167,16 +183,18 @@ class OpenColumns:
         Arranged
         """
         book, source = copy.copy(self), None
-        book._names.cut(self.n_known)  # what a batch that was refused has left
+        if len(self._names) > self.n_known:  # a batch was refused, and has left its names
+            book._names.cut(self.n_known)
+            book._followed = None, _NOTHING
         if len(self.stale):
             kept = np.setdiff1d(np.arange(self.n_known), self.stale)
             source = kept
-            book._names = Names(self._names[place] for place in kept)
+            book._names = self._book_of(self._names[place] for place in kept)
             book.stale, book.n_known = _NOTHING, len(kept)
             book.encoder = _without(self.encoder, [self._names[place] for place in self.stale])
             book._followed = self._followed[0], self._moved(kept)
         given, book.encoder = book._given(X, owner, y, learn=True)
-        places = book._places(given.matrix, given.names)
+        places = book._places(given.matrix, given.names, book._names.add)
         book.n_known = len(book._names)
         if book.n_known > book.width or source is not None:
             before = np.arange(self.width) if source is None else source
@@ -201,22 +219,34 @@ class OpenColumns:
             The rows as they came.
         """
         given, _ = self._given(X, owner, None, learn=False)
-        places = self._names.places(given.names)
-        places[places >= self.n_known] = -1
+        places = self._places(given.matrix, given.names, self._found)
         return self._placed(given.matrix, places), given
 
     def _room(self, n: int) -> int:
         if self.absent == "missing":
             return n
-        return n if not self.width and n >= _LEAST_WIDTH else max(n, 2 * self.width, _LEAST_WIDTH)
+        if n > self.width:
+            return max(n, 2 * self.width, _LEAST_WIDTH)
+        return self.width if 4 * n > self.width else max(2 * n, _LEAST_WIDTH)
 
-    def _places(self, given: Any, names: Sequence[str]) -> Places:
-        """The place of each name; new ones are taken in.
+    def _book_of(self, names: Iterable[str]) -> Names:
+        return ManyNames(names) if self.absent == "zero" else Names(names)
+
+    def _found(self, names: Iterable[str]) -> Places:
+        """The place of each name; -1 for one that is not known."""
+        places = self._names.places(names)
+        places[places >= self.n_known] = -1
+        return places
+
+    def _places(
+        self, given: Any, names: Sequence[str], look_up: Callable[[Iterable[str]], Places]
+    ) -> Places:
+        """The place of each name.
 
         Of a book that only grows, those that have no entry here may be left out, with place -1.
         """
         if not isinstance(names, Names) or not sp.issparse(given):
-            return self._names.add(names)
+            return look_up(names)
         followed, places = self._followed
         if followed is not names:
             places = _NOTHING
@@ -224,10 +254,10 @@ class OpenColumns:
             more = np.full(max(len(names), 2 * len(places)), -1)
             more[: len(places)] = places
             places = more
-        used = np.unique(given.indices)
+        at = places[given.indices]
         # A place that is not known was given by a batch that was refused then.
-        new = used[(places[used] < 0) | (places[used] >= self.n_known)]
-        places[new] = self._names.add(names[place] for place in new.tolist())
+        new = _distinct(given.indices[(at < 0) | (at >= self.n_known)])
+        places[new] = look_up([names[place] for place in new.tolist()])
         self._followed = names, places
         return places
 
@@ -332,7 +362,9 @@ def _without(encoder: Any, features: list[str]) -> Any:
 
 
 def _given(matrix: Any, names: Sequence[str]) -> Given:
-    if len(names) != matrix.shape[1]:
+    if isinstance(names, Names) and len(names) > matrix.shape[1]:  # later rows have added names
+        names = names if sp.issparse(matrix) else names[: matrix.shape[1]]
+    elif len(names) != matrix.shape[1]:
         raise InputError(f"X has {matrix.shape[1]} columns and {len(names)} names")
     return Given(matrix, names, matrix if isinstance(matrix, np.ndarray) else matrix.data)
 
@@ -360,6 +392,12 @@ def _of_dicts(rows: Sequence[Any], owner: str, absent: str) -> Given | None:
     out = np.full((len(rows), len(names)), np.nan)
     out[np.repeat(np.arange(len(rows)), lengths), places] = numbers
     return Given(out, list(names), numbers)
+
+
+def _distinct(places: Places) -> Places:
+    """Each once, in order; with so few, soon done."""
+    places = np.sort(places)
+    return places[np.diff(places, prepend=-1) > 0]
 
 
 def _numbers(values: list[Any]) -> npt.NDArray[np.float64] | None:

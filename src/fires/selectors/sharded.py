@@ -241,7 +241,8 @@ def _take(
     selector._check_settings()
     # Steps change arrays in place. So the learner that learns is a copy, which counts only once
     # nothing can fail any more.
-    for name in ("_learner_", "_surprise_", "_detector_", "_feature_alarms_", "_members_"):
+    changed = ("_learner_", "_surprise_", "_detector_", "_feature_alarms_", "_members_", "_looks_")
+    for name in changed:
         if name in selector.__dict__:
             setattr(selector, name, copy.deepcopy(getattr(selector, name)))
     go_through(batch.rounds(), evaluate)

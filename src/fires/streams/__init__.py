@@ -11,13 +11,16 @@ from fires.streams.generated import RandomRBF, RandomTree
 from fires.streams.synthetic import DriftingFeatures, KnownTruth, SignProduct, SparseWide
 
 if TYPE_CHECKING:
+    from fires.streams.hashed_words import HashedWords
     from fires.streams.kafka import from_kafka
     from fires.streams.redis import from_redis
     from fires.streams.sql import from_sql
+    from fires.streams.words import Words
 
 __all__ = [
     "Batch",
     "DriftingFeatures",
+    "HashedWords",
     "InputError",
     "KnownTruth",
     "NamedRows",
@@ -28,6 +31,7 @@ __all__ = [
     "SignProduct",
     "SparseWide",
     "Stream",
+    "Words",
     "from_arrays",
     "from_file",
     "from_kafka",
@@ -36,9 +40,17 @@ __all__ = [
 ]
 
 
+_LATER = {
+    "HashedWords": "hashed_words",
+    "Words": "words",
+    "from_kafka": "kafka",
+    "from_redis": "redis",
+    "from_sql": "sql",
+}
+
+
 def __getattr__(name: str) -> Any:
-    """Sources that load polars: only when they are asked for."""
-    if name in ("from_kafka", "from_redis", "from_sql"):
-        module = import_module(f"fires.streams.{name.removeprefix('from_')}")
-        return getattr(module, name)
+    """Sources that load polars, and words, which load a kernel: only when they are asked for."""
+    if name in _LATER:
+        return getattr(import_module(f"fires.streams.{_LATER[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

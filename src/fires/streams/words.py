@@ -1,0 +1,276 @@
+"""Words as columns: texts, and categories of which there are many."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from fires.core.errors import InputError, StateError
+from fires.core.named import NamedRows
+from fires.core.validation import is_missing
+from fires.kernels.lookup import ManyNames
+from fires.streams.base import check_count
+
+Split = Callable[[Any], Iterable[str]]
+Ints = npt.NDArray[np.int64]
+
+_find_words = re.compile(r"\w\w+").findall
+_PLAIN = {code: chr(code).lower() if re.match(r"\w", chr(code)) else " " for code in range(128)}
+
+
+class Words:
+    """Turns texts into rows with a column for every word, for a selector with open columns.
+
+    A column is called by its word, so the answer is words. New words join as they come. Give the
+    rows to ``FIRES(columns="open", absent="zero")``: a word that is not in a text is 0 there.
+
+    Parameters
+    ----------
+    max_words : int
+        When more words are known, those that were not seen for the longest time are forgotten, and
+        half so many stay. This is looked at before each batch: the words of one batch may come on
+        top. See the notes.
+    binary : bool
+        Whether a word that is in a text counts as 1, however often it is there. Otherwise the value
+        is how often.
+    split : callable, optional
+        Gives the words of a row, whatever a row is. By default, a row is a text or a list of words.
+        The words of a text are those of scikit-learn's ``CountVectorizer``: in lower case, of two
+        or more letters, digits or underscores. A list is taken as it is: also for categories such
+        as ``["user=123", "site=abc"]``.
+
+    Attributes
+    ----------
+    names : Names
+        The words known now, in the order of their arrival.
+    n_rows : int
+        The rows so far.
+    n_forgotten : int
+        How often a word was forgotten.
+
+    Notes
+    -----
+    Nothing is learnt here, words are only numbered. A selector with open columns goes by the name:
+    a word that was forgotten here and comes again has a new number, and finds its old belief. So
+    ``max_words`` bounds the memory of this object only; the selector has ``forget_after`` for its
+    own. To leave out words that come when the bound is reached would be worse: most of the words
+    known then were seen once, and the words of a new topic would never be looked at.
+
+    Examples
+    --------
+    >>> words = Words()
+    >>> rows = words.rows(["Gold and oil", None, ["oil", "site=abc"]])
+    >>> list(rows.names)
+    ['gold', 'and', 'oil', 'site=abc']
+    >>> rows.matrix.toarray()
+    array([[1., 1., 1., 0.],
+           [0., 0., 0., 0.],
+           [0., 0., 1., 1.]])
+    """
+
+    def __init__(
+        self, max_words: int = 2**20, *, binary: bool = True, split: Split | None = None
+    ) -> None:
+        self.max_words = check_count("max_words", max_words, 1)
+        self.binary = binary
+        self.split = split
+        self.n_rows = 0
+        self.n_forgotten = 0
+        self._start(ManyNames(), np.zeros(0, dtype=np.int64))
+
+    def _start(self, names: ManyNames, seen: Ints) -> None:
+        self.names = names
+        self._seen = seen  # the row at which a word was last seen; there may be room for more
+
+    def rows(self, texts: Iterable[Any]) -> NamedRows:
+        """The next rows of the stream.
+
+        Parameters
+        ----------
+        texts : iterable
+            One text, or list of words, for each row. One that is missing (None, NaN) has no words;
+            a number is read as text.
+
+        Returns
+        -------
+        NamedRows
+            A CSR matrix, and :attr:`names`, to which later batches add. Once words were forgotten,
+            there is a new book of names; rows from before keep theirs.
+        """
+        words, lengths = words_of_rows(texts, self.split)
+        if len(self.names) > self.max_words:
+            self._forget()
+        places = self.names.add(words)
+        self.n_rows += len(lengths)
+        if (short := len(self.names) - len(self._seen)) > 0:
+            room = np.zeros(max(short, len(self._seen)), dtype=np.int64)
+            self._seen = np.concatenate([self._seen, room])
+        self._seen[places] = self.n_rows
+        return NamedRows(as_csr(places, lengths, len(self.names), binary=self.binary), self.names)
+
+    def _forget(self) -> None:
+        """Keep what was seen last, in a new book: rows handed out before refer to the old one."""
+        n = len(self.names)
+        by_row = np.argsort(self._seen[:n], kind="stable")
+        kept = np.sort(by_row[n - self.max_words // 2 :])
+        self.n_forgotten += n - len(kept)
+        self._start(ManyNames([self.names[place] for place in kept.tolist()]), self._seen[kept])
+
+    def as_json(self) -> dict[str, Any]:
+        """All that a state file has to hold.
+
+        Returns
+        -------
+        dict
+            JSON values, for :meth:`from_json`.
+        """
+        return {
+            "max_words": self.max_words,
+            "binary": self.binary,
+            "split": self.split is not None,
+            "n_rows": self.n_rows,
+            "n_forgotten": self.n_forgotten,
+            "words": list(self.names),
+            "seen": self._seen[: len(self.names)].tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, saved: Any, split: Split | None = None) -> Self:
+        """The words that :meth:`as_json` wrote down; they go on as if nothing had happened.
+
+        Parameters
+        ----------
+        saved : dict
+            JSON values.
+        split : callable, optional
+            What was ``split`` then: a state holds no code.
+
+        Returns
+        -------
+        Words
+        """
+        try:
+            words = cls(saved["max_words"], binary=bool(saved["binary"]), split=split)
+            words.n_rows, words.n_forgotten = int(saved["n_rows"]), int(saved["n_forgotten"])
+            known, seen = ManyNames(saved["words"]), np.array(saved["seen"], dtype=np.int64)
+            had_split = bool(saved["split"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise StateError(f"the words are damaged ({error!r})") from None
+        if seen.shape != (len(known),):
+            raise StateError(
+                f"there are {len(known)} words, and {len(seen)} rows they were seen at"
+            )
+        same_split(split, had_split)
+        words._start(known, seen)
+        return words
+
+
+def same_split(split: Split | None, had_split: bool) -> None:
+    """Raise unless a function that splits rows is given exactly if there was one.
+
+    Parameters
+    ----------
+    split : callable or None
+        What is given.
+    had_split : bool
+        Whether there was one.
+    """
+    if (split is not None) != had_split:
+        hint = "give the same function again" if had_split else "leave it out"
+        raise InputError(
+            f"these words were made with{'' if had_split else 'out'} split=", hint=hint
+        )
+
+
+def words_of_rows(texts: Iterable[Any], split: Split | None) -> tuple[list[str], Ints]:
+    """The words of all rows, one row after the other, and how many each row has.
+
+    Parameters
+    ----------
+    texts : iterable
+        Texts, or lists of words.
+    split : callable or None
+        Gives the words of a row.
+
+    Returns
+    -------
+    words : list of str
+    lengths : ndarray of int
+
+    Examples
+    --------
+    >>> words_of_rows(["Gold, oil", ["x=1"]], None)
+    (['gold', 'oil', 'x=1'], array([2, 1]))
+    """
+    if isinstance(texts, (str, bytes, Mapping)):
+        raise InputError("texts is one row, not several", hint="pass a list of rows")
+    if split is None:
+        rows = [
+            _words_of_text(text) if type(text) is str else _words_of(text, place)
+            for place, text in enumerate(texts)
+        ]
+    else:
+        rows = [[] if is_missing(text) else list(split(text)) for text in texts]
+    words = list(chain.from_iterable(rows))
+    if not {str}.issuperset(map(type, words)):
+        rows = [[str(word) for word in row if not is_missing(word)] for row in rows]
+        words = list(chain.from_iterable(rows))
+    return words, np.fromiter(map(len, rows), np.int64, len(rows))
+
+
+def _words_of_text(text: str) -> list[str]:
+    """What scikit-learn's pattern finds in lower case: runs of two or more letters or digits."""
+    if text.isascii():  # no pattern, in half the time
+        return [word for word in text.translate(_PLAIN).split() if len(word) > 1]
+    return _find_words(text.lower())
+
+
+def _words_of(row: Any, place: int) -> list[Any]:
+    """The words of a row that is no plain text."""
+    if isinstance(row, (list, tuple, np.ndarray)):
+        return list(row)
+    if isinstance(row, (str, Real)) and not is_missing(row):
+        return _words_of_text(str(row))
+    if is_missing(row):
+        return []
+    raise InputError(
+        f"it is a {type(row).__name__}, not a text or a list of words",
+        f"row {place}",
+        "say split=, a function that gives the words of a row",
+    )
+
+
+def as_csr(
+    places: npt.NDArray[np.integer[Any]], lengths: Ints, width: int, *, binary: bool
+) -> sp.csr_matrix:
+    """Rows with an entry for each of their words.
+
+    Parameters
+    ----------
+    places : ndarray of int
+        The columns of all words, one row after the other.
+    lengths : ndarray of int
+        How many words each row has.
+    width : int
+        How many columns there are.
+    binary : bool
+        Whether all entries are 1; otherwise they count.
+
+    Returns
+    -------
+    csr_matrix
+        In canonical form.
+    """
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    rows = sp.csr_matrix((np.ones(len(places)), places, starts), shape=(len(lengths), width))
+    rows.sum_duplicates()
+    if binary:
+        rows.data.fill(1.0)
+    return rows

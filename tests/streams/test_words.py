@@ -1,0 +1,237 @@
+"""Texts become rows of words, with names that are words."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+
+from fires.core.errors import InputError, StateError
+from fires.core.state import read_state, write_state
+from fires.streams import HashedWords, Words
+
+# Letters of several scripts, those that grow in lower case, digits, and what ends a word.
+alphabet = st.sampled_from(
+    "abcABC\u00e4\u00d6\u00df\u0130\u03a3\u0430\u4e2d\u0661\u0301_019 \t\n-.'|"
+)
+texts = st.lists(st.text(alphabet, max_size=30), min_size=1, max_size=8)
+
+
+def by_name(rows):
+    """Dense rows, by the name of the column."""
+    return dict(zip(rows.names, rows.matrix.toarray().T.tolist(), strict=True))
+
+
+def column(name, rows):
+    return by_name(rows)[name]
+
+
+@given(texts, st.booleans())
+def test_rows_are_those_of_scikit_learn(texts, binary):
+    rows = Words(binary=binary).rows(texts)
+    assert rows.matrix.has_canonical_format
+    counter = CountVectorizer(binary=binary)
+    expected = counter.fit_transform([*texts, "xx"])[:-1].toarray()  # it refuses to have no words
+    names = counter.get_feature_names_out().tolist()
+    found = by_name(rows)
+    for name, values in zip(names, expected.T.tolist(), strict=True):
+        assert found.pop(name, [0.0] * len(texts)) == values
+    assert not found
+
+
+@given(texts, st.booleans())
+def test_hashed_rows_are_those_of_scikit_learn(texts, binary):
+    rows = HashedWords(16, binary=binary).rows(texts)
+    hasher = HashingVectorizer(n_features=16, binary=binary, norm=None, alternate_sign=False)
+    assert_array_equal(rows.toarray(), hasher.transform(texts).toarray())
+
+
+def test_a_row_without_words_is_empty():
+    texts = ["", None, float("nan"), np.nan, pd.NA, "a . -", []]
+    rows = Words().rows(texts)
+    assert rows.matrix.shape == (7, 0)
+    assert len(rows.names) == 0
+    assert HashedWords(8).rows(texts).nnz == 0
+
+
+def test_no_rows_at_all():
+    assert Words().rows([]).matrix.shape == (0, 0)
+    assert HashedWords(8).rows([]).shape == (0, 8)
+
+
+def test_numbers_are_read_as_text():
+    rows = Words().rows([2024, 3.25, np.int64(77), True])
+    assert list(rows.names) == ["2024", "25", "77", "true"]
+
+
+def test_a_word_that_is_there_twice_counts_once_or_twice():
+    texts = ["gold gold oil"]
+    assert by_name(Words().rows(texts)) == {"gold": [1.0], "oil": [1.0]}
+    assert by_name(Words(binary=False).rows(texts)) == {"gold": [2.0], "oil": [1.0]}
+
+
+def test_lists_of_words_are_taken_as_they_are():
+    rows = Words().rows([["user=1", "Site=A b"], ("x", None, 7), np.array(["user=1"])])
+    assert list(rows.names) == ["user=1", "Site=A b", "x", "7"]
+    assert column("user=1", rows) == [1.0, 0.0, 1.0]
+
+
+def test_an_own_function_splits_whatever_a_row_is():
+    words = Words(split=lambda row: (f"{key}={value}" for key, value in row.items()))
+    rows = words.rows([{"user": 1, "site": "a"}, None, {"user": 2}])
+    assert list(rows.names) == ["user=1", "site=a", "user=2"]
+    assert column("user=2", rows) == [0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("frame", [pd.Series, pl.Series, np.array, iter, tuple])
+def test_texts_may_come_in_any_column(frame):
+    rows = Words().rows(frame(["gold oil", "oil"]))
+    assert by_name(rows) == {"gold": [1.0, 0.0], "oil": [1.0, 1.0]}
+
+
+def test_one_text_is_refused():
+    for one in ("gold and oil", {"gold": 1.0}):
+        with pytest.raises(InputError, match="one row, not several; pass a list of rows"):
+            Words().rows(one)
+
+
+def test_a_row_of_another_kind_is_refused_and_nothing_is_changed():
+    words = Words()
+    with pytest.raises(
+        InputError, match=r"row 1: it is a dict, not a text or a list.*; say split="
+    ):
+        words.rows(["gold", {"a": 1}])
+    assert (len(words.names), words.n_rows) == (0, 0)
+
+
+def test_places_stay_while_words_join():
+    words = Words()
+    first = words.rows(["gold oil"])
+    second = words.rows(["tin oil"])
+    assert first.names is second.names
+    assert list(second.names) == ["gold", "oil", "tin"]
+    assert first.matrix.shape == (1, 2)
+    assert second.matrix.toarray().tolist() == [[0.0, 1.0, 1.0]]
+
+
+def test_at_the_bound_the_words_stay_that_were_seen_last():
+    words = Words(max_words=4)
+    first = words.rows([["a", "b"], ["c", "d"]])
+    words.rows([["b", "d"]])
+    assert list(words.rows([["e"]]).names) == ["a", "b", "c", "d", "e"]
+    fourth = words.rows([["a", "f"]])
+    assert list(fourth.names) == ["d", "e", "a", "f"]  # d and e stayed; a came again
+    assert fourth.matrix.toarray().tolist() == [[0.0, 0.0, 1.0, 1.0]]
+    assert list(first.names) == ["a", "b", "c", "d", "e"]  # rows handed out keep their names
+    assert words.n_forgotten == 3
+
+
+def test_only_the_words_of_one_batch_come_on_top_of_the_bound():
+    words, rng = Words(max_words=50), np.random.default_rng(0)
+    for _ in range(200):
+        rows = words.rows([[str(word) for word in rng.integers(0, 1_000, 20)]])
+        assert rows.matrix.shape[1] == len(rows.names) <= 50 + 20
+    assert words.n_forgotten > 1_000
+
+
+@given(st.lists(texts, min_size=2, max_size=4), st.sampled_from([1, 3, 100]))
+def test_saved_words_go_on_as_if_nothing_had_happened(batches, max_words):
+    words = Words(max_words)
+    words.rows(batches[0])
+    others = [
+        Words.from_json(json.loads(json.dumps(words.as_json()))),
+        pickle.loads(pickle.dumps(words)),
+        copy.deepcopy(words),
+    ]
+    for texts in batches[1:]:
+        expected = words.rows(texts)
+        for other in others:
+            found = other.rows(texts)
+            assert list(found.names) == list(expected.names)
+            assert_array_equal(found.matrix.toarray(), expected.matrix.toarray())
+    assert all(other.as_json() == words.as_json() for other in others)
+
+
+def test_a_state_file_holds_them(tmp_path):
+    words = Words()
+    words.rows(["gold \u00f6l", "tin"])
+    write_state(tmp_path / "words", words.as_json(), {})
+    assert Words.from_json(read_state(tmp_path / "words")[0]).as_json() == words.as_json()
+
+
+@pytest.mark.parametrize("kind", [Words, HashedWords])
+def test_a_function_that_splits_must_be_given_again(kind):
+    saved = kind(split=str.split).as_json()
+    with pytest.raises(InputError, match="made with split=; give the same function again"):
+        kind.from_json(saved)
+    assert kind.from_json(saved, split=str.split).split is str.split
+    with pytest.raises(InputError, match="made without split=; leave it out"):
+        kind.from_json(kind().as_json(), split=str.split)
+
+
+@pytest.mark.parametrize("kind", [Words, HashedWords])
+def test_a_damaged_state_is_refused(kind):
+    with pytest.raises(StateError, match="the words are damaged"):
+        kind.from_json({"words": 3})
+
+
+def test_words_without_their_rows_are_refused():
+    with pytest.raises(StateError, match="there are 1 words, and 0 rows"):
+        Words.from_json(Words().as_json() | {"words": ["gold"]})
+
+
+def test_settings_are_checked():
+    with pytest.raises(ValueError, match="max_words must be at least 1"):
+        Words(0)
+    with pytest.raises(ValueError, match="n_slots must be at least 1"):
+        HashedWords(0)
+
+
+def test_collisions_are_said():
+    words = HashedWords(4)
+    words.rows(["gold and oil", "the oil price"])
+    assert words.names([2, 0]) == ["price|the", "oil"]
+    assert words.collisions == (5, 2, 4, 4, True)
+
+
+def test_slots_are_named_after_the_words_that_came_last():
+    words = HashedWords(1)
+    assert words.names([0]) == ["slot 0"]
+    words.rows([["a"], ["b"], ["c"]])
+    words.rows([["a"]])
+    assert words.names([0]) == ["a|c|b"]
+    assert words.collisions.is_all
+    words.rows([["d"], ["e"]])
+    assert words.names([0]) == ["e|d|a|..."]
+    assert str(words.collisions).startswith("at least 4 words in 1 of 1 slots; 100.0 % of them")
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdefghij"), max_size=5), max_size=20))
+def test_collisions_are_counted_as_they_are(rows):
+    words = HashedWords(8)
+    slots = {}
+    for row in rows:
+        words.rows([row])
+        for word in row:
+            slots.setdefault(int(HashedWords(8).rows([[word]]).indices[0]), set()).add(word)
+    sizes = np.array([len(slot) for slot in slots.values()], dtype=int)
+    found = words.collisions
+    assert found.n_used == len(slots)
+    assert found.n_words == np.minimum(sizes, 4).sum()
+    assert found.n_shared == np.minimum(sizes, 4)[sizes > 1].sum()
+
+
+def test_saved_hashed_words_go_on():
+    words = HashedWords(4)
+    words.rows(["gold and oil", "the oil price"])
+    other = HashedWords.from_json(json.loads(json.dumps(words.as_json())))
+    assert other.names(range(4)) == words.names(range(4))
+    assert_array_equal(other.rows(["tin oil"]).toarray(), words.rows(["tin oil"]).toarray())
+    assert other.as_json() == words.as_json()
