@@ -1,16 +1,17 @@
 """Of twins, one: are all groups of copies represented, is nothing else lost, what does it cost?
 
-**Copies.** Five columns matter, with effects from 1 to 0.4 beside noise of 0.5, and each of them has
-four noisy copies (r = 0.95); all other columns are noise. After 10,000 rows it is counted how many
-of the five groups are among the five columns selected. "Changes" are sets that differ from the set
-before, over the second half of the stream.
+**Copies.** Five columns matter, with effects from 1 to 0.4 beside noise of 0.5, and each of them
+has four noisy copies (r = 0.95); all other columns are noise. After 10,000 rows it is counted how
+many of the five groups are among the five columns selected. "Changes" are sets that differ from the
+set before, over the second half of the stream.
 
-**Nothing lost.** Streams of known truth: independent columns on many scales, three factors, AR(0.9);
-10 relevant of 200. Recall is the mean over the second half. And data sets, tested before they are
-learnt from, in three orders of their rows: accuracy of a Perceptron, and stability over 10 batches.
-They are looked for in FIRES_DATA_DIR.
+**Nothing lost.** Streams of known truth: independent columns, on many scales or on one, three
+factors, AR(0.9); 10 relevant of 200. Recall is the mean over the second half. And data sets, tested
+before they are learnt from, in three orders of their rows: accuracy of a Perceptron, and stability
+over 10 batches. They are looked for in FIRES_DATA_DIR.
 
-**Cost.** ``partial_fit`` and ``get_support`` on batches of 100 rows, five of whose columns are copies.
+**Cost.** ``partial_fit`` and ``get_support`` on batches of 100 rows, five of whose columns are
+copies.
 """
 
 from __future__ import annotations
