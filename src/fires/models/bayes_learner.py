@@ -138,7 +138,10 @@ class BayesLearner:
         # Where nothing is known, whatever the belief says: see Leading.unclear.
         self._unclear: npt.NDArray[np.bool_] | None = None
         self._buffer = np.empty((0, 0))  # for a few scaled rows
-        self.keeps_rows, self._rows = False, _NO_ROWS  # of the leading columns, if asked for
+        self.keeps_rows, self._rows = (
+            False,
+            _NO_ROWS,
+        )  # the leading columns of a batch, if asked for
         # For sparse rows: the unit of mu, the rows so far, and at which of them a column was last.
         self.sparse: tuple[Floats, Floats, Floats] | None = None
 
