@@ -49,6 +49,16 @@ def test_of_copies_one_is_selected(target):
     assert selector.twins_ == {0: [3, 4], one: [6 - one]}
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_of_exact_copies_the_first_stands_for_the_others(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(1000, 9))
+    X[:, 3:6], X[:, 6:] = 2.0 * X[:, :3] + 1.0, -X[:, :3]
+    selector = learnt(X, X[:, :3] @ EFFECTS + 0.5 * rng.normal(size=1000) > 0)
+    assert_array_equal(selector.get_support(indices=True), [0, 1, 2])
+    assert selector.twins_ == {0: [3, 6], 1: [4, 7], 2: [5, 8]}
+
+
 def test_without_it_copies_take_the_places():
     X, signal = rows()
     plain = FIRES(3).fit(X, signal > 0)

@@ -263,7 +263,8 @@ class Twins:
         turn = alone + inside * (_HOME * np.sqrt(learner.variances(mine)))
         if away is not None:
             turn[away] = -1.0
-        order = np.argsort(-turn, kind="stable")
+        # Exact copies differ by rounding; of equal ones, the lower index is better.
+        order = np.argsort(-np.round(turn, 6), kind="stable")
         self.own, self.part = find_twins(r, known, order, LIMIT, _MOST)
         is_twin = self.own < 1.0
         self.waited, self.some = 0.0, bool(is_twin.any())
