@@ -33,6 +33,7 @@ PARTS = (
     "sharding",
     "spark_keys",
     "open_columns",
+    "twins",
 )
 
 

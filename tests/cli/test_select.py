@@ -609,6 +609,34 @@ def test_the_papers_form_does_not_know_how_many(csv_file):
     assert "--top a number" in result.stderr
 
 
+def test_of_twins_one_is_selected_and_the_others_are_named(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({f"x{j}": rng.normal(size=3000) for j in range(5)})
+    table = table.with_columns(
+        copy=0.95 * pl.col("x0") + 0.3 * pl.Series(rng.normal(size=3000)),
+        total=pl.col("x1") + pl.col("x2"),
+        label=pl.col("x0") + 0.8 * pl.col("x1") - 0.8 * pl.col("x2") + 0.4 * pl.col("x3") > 0,
+    )
+    path, out = tmp_path / "twins.csv", tmp_path / "out"
+    table.write_csv(path)
+    shown = select(path, "-t", "label", "-k", 4, "--redundancy", "drop", "--out", out).stdout
+    for line in ("x0 stands for copy", "x1 stands for total", "x2 stands for total"):
+        assert f"\n{line}\n" in shown
+    assert read_run(out)[1]["twins"] == {"x0": ["copy"], "x1": ["total"], "x2": ["total"]}
+    assert "twins" not in read_run(_ignoring(path, tmp_path / "other"))[1]
+
+
+def _ignoring(path, out):
+    assert "stands for" not in select(path, "-t", "label", "-k", 4, "--out", out).stdout
+    return out
+
+
+def test_the_papers_form_knows_no_twins(csv_file):
+    result = select(csv_file, "-t", "label", "--as-published", "--redundancy", "drop")
+    assert result.exit_code == 2
+    assert "--redundancy drop" in result.stderr
+
+
 def test_as_published_is_a_probit(csv_file):
     result = select(csv_file, "-t", "label", "--as-published", "--model", "gaussian")
     assert result.exit_code == 2

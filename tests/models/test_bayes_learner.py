@@ -382,3 +382,33 @@ def test_what_was_saved_goes_on_bit_for_bit(family, n_classes, form, n_features,
     for found, expected in zip(beliefs(other), beliefs(one), strict=True):
         assert_array_equal(found, expected)
     assert_array_equal(other.scores(), one.scores())
+
+
+def test_rows_of_the_leading_columns_are_kept_if_asked_for_and_handed_over_once():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 3)), rng.integers(0, 2, 50)
+    for asked in (False, True):
+        learner = BayesLearner("probit", 3, 2, fit_intercept=True, scale=None, memory=1e4)
+        learner.keeps_rows = asked
+        learner.step(CheckedBatch(X, y), y)
+        columns, Z, weight = learner.take_rows()
+        assert_array_equal(columns, [0, 1, 2] if asked else [])
+        assert_array_equal(Z, X if asked else np.empty((0, 0)))
+        assert len(weight) == (50 if asked else 0)
+        assert not len(learner.take_rows().columns)
+
+
+def test_scores_together_know_that_columns_are_correlated():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3))
+    X[:, 1] = 0.95 * X[:, 0] + 0.31 * X[:, 1]
+    y = (X[:, 0] + 0.5 * rng.normal(size=4000) > 0).astype(int)
+    learner = BayesLearner("probit", 3, 2, fit_intercept=True, scale=None, memory=1e4)
+    learner.step(CheckedBatch(X, y), y)
+    apart, together = learner.scores(), learner.scores_together(np.arange(3))
+    assert apart[1] > 0.2 * apart[0]
+    assert together[1] < 0.1 * together[0]
+    # What column 0 would say if column 1 were not there.
+    near = np.array([[1.0, 0.0, 0.0], [0.95, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    expected = abs(learner.mu[0, 0] + 0.95 * learner.mu[0, 1])
+    assert_allclose(learner.scores(np.arange(3), near)[0], expected)

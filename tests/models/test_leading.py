@@ -46,6 +46,15 @@ def test_with_known_noise_it_is_bayesian_linear_regression(n_batches):
         assert_allclose(found[0], expected, **NEAR)
 
 
+def test_means_alone_are_those_of_the_estimate():
+    (Z, y), (_, other) = rows_of(0), rows_of(1)
+    leading = Leading(4, 2)
+    leading.add(Z, np.concatenate([told(y, 0.5), told(other, 0.5)]), np.ones(400), None, gamma=1.0)
+    before = leading.information.copy()
+    assert_allclose(leading.means(), leading.estimate()[0], **NEAR)
+    assert_array_equal(leading.information, before)
+
+
 def test_each_row_of_parameters_has_a_posterior_of_its_own():
     Z, y = rows_of(2)
     leading = Leading(4, 2)

@@ -378,6 +378,15 @@ def test_alarms_have_names_and_what_came_after_them():
         )
 
 
+def test_twins_that_the_run_has_left_out_are_told(tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(runs.of_three_classes(), run)
+    facts = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(facts | {"twins": {"x0": ["x1", "x3"]}}))
+    told = [(twin["feature"], twin["of"]) for twin in summarise(run)["twins"]]
+    assert told == [("copy", "x2"), ("x1", "x0"), ("x3", "x0")]
+
+
 def test_a_column_of_several_features_is_a_group_and_a_copy_is_a_twin():
     run = runs.of_three_classes()
     summary = summarise(run)

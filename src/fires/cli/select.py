@@ -96,6 +96,11 @@ _OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encodin
     metavar="N",
     help="With --columns open: forget a column that has been absent for so many rows.",
 )
+@options.choice(
+    "--redundancy",
+    ("ignore", "drop"),
+    "Of features that say the same, such as copies and sums of others: drop all but one.",
+)
 @options.reading
 @options.out(
     "the result, and for what a later --resume needs: features.csv, columns.csv, "
@@ -161,6 +166,7 @@ def command(
     columns: str,
     absent: str,
     forget_after: int | None,
+    redundancy: str,
     out: Path | None,
     overwrite: bool,
     resume: Path | None,
@@ -203,7 +209,7 @@ def command(
     """
     opened = _open_columns(columns, absent, forget_after, as_published, engine)
     if as_published:
-        _refuse_what_is_not_the_papers(model, top)
+        _refuse_what_is_not_the_papers(model, top, redundancy)
     reading, out = Reading(**how), resume or out
     _refuse_what_needs_a_folder(out, transform=transform, report=report, live=live)
     if resume is not None:
@@ -257,7 +263,7 @@ def command(
                 durable.go_on(_moved_here(saved, stream) if moved else saved, label)
             else:
                 settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
-                selector = FIRES(top, model=model, **settings, **opened)
+                selector = FIRES(top, model=model, redundancy=redundancy, **settings, **opened)
                 if as_published and not isinstance(top, str):
                     selector = FIRES.as_published(top, **settings)
                 durable.begin(selector, model, None if as_published else "standard", label)
@@ -316,7 +322,7 @@ def _finish(
 
     What is known of the run is added to the facts.
     """
-    from fires.evaluation.run_folder import alarm_rows
+    from fires.evaluation.run_folder import alarm_rows, twin_names
 
     stream, run, folder = durable.stream, durable.run, durable.folder
     _tried(durable.save)  # if it fails, the one before stays
@@ -341,6 +347,8 @@ def _finish(
         "alarms": alarm_rows(selector, known, run.totals),
         "why": selector.why(),
     }
+    if selector.redundancy == "drop":
+        facts["twins"] = twin_names(selector, known)
     if folder is None:
         return None
     columns = () if stream.columns is None else stream.describe()
@@ -396,11 +404,13 @@ def _open_columns(
     return {"columns": columns, "absent": absent, "forget_after": forget_after}
 
 
-def _refuse_what_is_not_the_papers(model: str, top: int | float | str) -> None:
+def _refuse_what_is_not_the_papers(model: str, top: int | float | str, redundancy: str) -> None:
     if model not in ("auto", "probit"):
         raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
     if top == "auto":
         raise click.UsageError("--as-published does not know how sure it is: give --top a number.")
+    if redundancy == "drop":
+        raise click.UsageError("--as-published does not go with --redundancy drop.")
 
 
 def _refuse_what_needs_a_folder(out: Path | None, **wanted: bool) -> None:

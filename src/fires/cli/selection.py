@@ -39,7 +39,7 @@ def print_selection(
     """
     from rich.console import Console
 
-    from fires.cli.tables import alarm_lines, feature_table, score_table
+    from fires.cli.tables import alarm_lines, feature_table, score_table, twin_lines
     from fires.cli.worth import noise_lines, score_rows, share_lines, verdict_lines
 
     console = Console()
@@ -55,7 +55,10 @@ def print_selection(
     if not is_auto and (n_left_out := sum(row["rank"] > len(chosen) for row in chosen)):
         is_not = "is not selected: it is" if n_left_out == 1 else "are not selected: they are"
         best = f"{n_left_out} of the best {len(chosen)}"
-        click.echo(f"{best} {is_not} not surely better than those that are")
+        or_twins = ", or their twins" if run.get("twins") else ""
+        click.echo(f"{best} {is_not} not surely better than those that are{or_twins}")
+    for line in twin_lines(run.get("twins", {})):
+        click.echo(line)
     facts = [f"{totals.n_rows:,} rows in {run['seconds']:.1f} s"]
     facts += if_known("stability {:.3f}", totals.stability)
     click.echo(", ".join(facts))

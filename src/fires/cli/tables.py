@@ -13,6 +13,7 @@ from rich.text import Text
 from fires.cli.text import printable
 
 _MOST_ALARMS = 10
+_MOST_TWINS = 5
 _SHARE = "batches\nselected"
 _WORDS = ("feature", "class", "relevant")
 _FOLDED = 12  # letters of a name in one line
@@ -142,6 +143,31 @@ def _importances(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
         f"{row['importance']:.{digits}f}  [{low:>{width}}, {high:>{width}}]"
         for row, (low, high) in zip(rows, ends, strict=True)
     ]
+
+
+def twin_lines(twins: Mapping[str, Sequence[str]]) -> list[str]:
+    """A line for each selected feature that stands for others.
+
+    Parameters
+    ----------
+    twins : mapping of str to sequence of str
+        Of :func:`fires.evaluation.run_folder.twin_names`.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> twin_lines({"celsius": ["fahrenheit", "kelvin"]})
+    ['celsius stands for fahrenheit, kelvin']
+    """
+    lines = []
+    for one, others in twins.items():
+        named = ", ".join(map(printable, others[:_MOST_TWINS]))
+        more = len(others) - _MOST_TWINS
+        lines.append(f"{printable(one)} stands for {named}" + f" and {more} more" * (more > 0))
+    return lines
 
 
 def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:

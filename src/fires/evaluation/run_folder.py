@@ -538,6 +538,27 @@ def alarm_rows(
     ]
 
 
+def twin_names(selector: Any, names: Sequence[str]) -> dict[str, list[str]]:
+    """Which selected feature stands for which others, by name.
+
+    Parameters
+    ----------
+    selector : FIRES
+        With ``redundancy="drop"``.
+    names : sequence of str
+        What the features are called.
+
+    Returns
+    -------
+    dict of str to list of str
+    """
+
+    def called(feature: Any) -> str:
+        return str(feature if isinstance(feature, str) else names[feature])
+
+    return {called(one): list(map(called, others)) for one, others in selector.twins_.items()}
+
+
 def _change_row(change: Change | None, names: Sequence[str]) -> dict[str, Any]:
     if change is None:
         return {}

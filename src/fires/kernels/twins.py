@@ -112,45 +112,22 @@ def find_twins(
     """Take columns in turn, but for twins: of these less than the limit is their own.
 
     What a column has in common with others is what a few of those taken explain of it, at most
-    ``most``. Of all that are taken, the next is the one that has most in common with the rest.
+    ``most``.
 
     Returns, for every column, the share of its variance that is its own, 1 for those taken; and of
     what it is made, the coefficients of every column on those taken.
     """
     n = len(order)
     own, part = np.ones(n), np.eye(n)
-    taken = np.empty(n, dtype=np.int64)
-    rest, basis = np.empty(n), np.empty((most, n))  # along the columns taken
+    taken, n_taken = np.empty(n, dtype=np.int64), 0
+    rest, basis = np.empty(n), np.empty((most, n))
     chosen, scale = np.empty(most, dtype=np.int64), np.empty(most)
-    n_taken = 0
     for place in range(n):
         j = order[place]
-        for t in range(n_taken):
-            rest[t] = correlation[j, taken[t]]
         left, n_chosen = 1.0, 0
-        while known[j] and left >= limit and n_chosen < min(most, n_taken):
-            best, greatest = 0, -1.0
-            for t in range(n_taken):
-                if abs(rest[t]) > greatest:
-                    best, greatest = t, abs(rest[t])
-            # The direction of the best one that the ones before it do not have.
-            line = basis[n_chosen]
-            for t in range(n_taken):
-                line[t] = correlation[taken[best], taken[t]]
-            for q in range(n_chosen):
-                one = basis[q, best]
-                for t in range(n_taken):
-                    line[t] -= one * basis[q, t]
-            if line[best] < limit:
-                break
-            one = 1.0 / math.sqrt(line[best])
-            share = rest[best] * one
-            for t in range(n_taken):
-                line[t] *= one
-                rest[t] -= share * line[t]
-            left -= share * share
-            chosen[n_chosen], scale[n_chosen] = best, share
-            n_chosen += 1
+        if known[j]:
+            so_far = taken[:n_taken]
+            left, n_chosen = _explain(correlation, j, so_far, limit, rest, basis, chosen, scale)
         if left >= limit:
             taken[n_taken] = j
             n_taken += 1
@@ -163,3 +140,48 @@ def find_twins(
                 one -= part[j, taken[chosen[p]]] * basis[q, chosen[p]]
             part[j, taken[chosen[q]]] = one / basis[q, chosen[q]]
     return own, part
+
+
+@compiled
+def _explain(
+    correlation: Floats,
+    j: int,
+    taken: Indices,
+    limit: float,
+    rest: Floats,
+    basis: Floats,
+    chosen: Indices,
+    scale: Floats,
+) -> tuple[float, int]:
+    """Explain a column by others until less than the limit is left; the next is always the best.
+
+    Returns what is left and how many it took. Fills in which columns these are, the directions
+    in which they go on from each other, and how far the column goes in each.
+    """
+    n = len(taken)
+    for t in range(n):
+        rest[t] = correlation[j, taken[t]]
+    left, n_chosen = 1.0, 0
+    while left >= limit and n_chosen < min(len(basis), n):
+        best = 0
+        for t in range(n):
+            if abs(rest[t]) > abs(rest[best]):
+                best = t
+        line = basis[n_chosen]
+        for t in range(n):
+            line[t] = correlation[taken[best], taken[t]]
+        for q in range(n_chosen):
+            one = basis[q, best]
+            for t in range(n):
+                line[t] -= one * basis[q, t]
+        if line[best] < limit:  # it has nothing of its own
+            break
+        one = 1.0 / math.sqrt(line[best])
+        share = rest[best] * one
+        for t in range(n):
+            line[t] *= one
+            rest[t] -= share * line[t]
+        left -= share * share
+        chosen[n_chosen], scale[n_chosen] = best, share
+        n_chosen += 1
+    return left, n_chosen

@@ -224,6 +224,11 @@ class Summary:
                 {"feature": doubt["column"], "of": doubt["other"], "why": doubt["why"]}
                 for doubt in doubts
                 if doubt["kind"] == "copy"
+            ]
+            + [
+                {"feature": other, "of": one, "why": "left out, for it says the same"}
+                for one, others in (facts.get("twins") or {}).items()
+                for other in others
             ],
             "groups": [
                 {"name": column, "features": [names[place] for place in places]}

@@ -43,7 +43,7 @@ LIMIT = 0.25
 """The share of its variance that a feature must have of its own, not to be a twin."""
 
 _PER_CANDIDATE = {"sums": 0.0, "rows": 0.0, "own": 1.0, "more": 0.0, "most": np.inf}
-_ROWS = 1000.0  # between two looks for twins
+_ROWS = 2000.0  # between two looks for twins
 _KNOWN = 100.0  # rows after which a column may be a twin
 _MOST = 3  # columns that explain a twin, at most
 _HOME = 3.0  # deviations by which a member is ahead of its twins
@@ -263,7 +263,8 @@ class Twins:
         turn = alone + inside * (_HOME * np.sqrt(learner.variances(mine)))
         if away is not None:
             turn[away] = -1.0
-        order = np.argsort(-turn, kind="stable")
+        # Exact copies differ by rounding; of equal ones, the lower index is better.
+        order = np.argsort(-np.round(turn, 6), kind="stable")
         self.own, self.part = find_twins(r, known, order, LIMIT, _MOST)
         is_twin = self.own < 1.0
         self.waited, self.some = 0.0, bool(is_twin.any())
