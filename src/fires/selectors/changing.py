@@ -105,7 +105,7 @@ class ChangingColumns(OnlineSelector):
         known, source = self.__dict__.get("_presence_"), batch.source
         there: Any = slice(None) if batch.there is None else batch.there
         if sp.issparse(batch.X):
-            there = np.unique(batch.X.indices) if self.forget_after is not None else None
+            there = batch.X.indices if self.forget_after is not None else None
         elif known is None and source is None and batch.there is None:
             there = None
         if source is not None:
