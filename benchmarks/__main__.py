@@ -29,6 +29,7 @@ PARTS = (
     "report",
     "spark",
     "sharded_answer",
+    "auto",
     "sharding",
     "spark_keys",
     "open_columns",

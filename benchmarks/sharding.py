@@ -4,6 +4,8 @@ First, on one core: the partial sums that a shard returns against the whole step
 the same rows, in rows per second. They work on a few rows at a time, which stay in the cache, so
 they may well be faster than the step, which writes all scaled rows to memory first.
 
+Then what the test of a batch, by the belief before it, adds to the first task of its step.
+
 Then, by the clock on the wall and so depending on what else the machine does: a batch by
 :class:`fires.Sharded` on one core and on two against the selector's own ``partial_fit``.
 """
@@ -20,8 +22,10 @@ import scipy.sparse as sp
 from benchmarks.timing import Ratio, Row, show, shown, take_turns
 from fires import FIRES, Sharded
 from fires.core.batch import CheckedBatch
-from fires.core.sharding import Shards, ShardTarget
+from fires.core.sharding import Shards, ShardTarget, Sums, Task
+from fires.evaluation.sharded_scoring import ShardedTest
 from fires.models.base import Rates
+from fires.selectors.sharded import partial_fit_sharded
 
 RATES, SHARE, ROUNDS = Rates(0.01, 0.01), 0.8, 12
 Batch = tuple[Any, Any]
@@ -54,10 +58,32 @@ def sums(n_rows: int, n_features: int, model: str, n_shards: int, density: float
     ratio = Ratio.of(one, many)
     stored = f", {density:.1%} filled" if density < 1.0 else ""
     size = f"{n_rows:,} x {n_features:,}{stored}, {n_shards} shards"
-    judged = n_rows == 20_000 and density == 1.0
+    judged = n_rows == 20_000
     asked = (f">= {SHARE:.0%} of the rows/s", ratio.value >= SHARE) if judged else ()
     what = f"{model}: {n_rows / many.min():,.0f} rows/s, one process {n_rows / one.min():,.0f}"
     return Row(what, size, shown(many), ratio, *asked)
+
+
+def with_test(n_rows: int, n_features: int, update: str, density: float = 1.0) -> Row:
+    """The first task of a step with the test of the batch beside it, against the task alone."""
+    X, y = batch(n_rows, n_features, density=density)
+    sparse, shards = density < 1.0, Shards([CheckedBatch(X, y)])
+    selector = FIRES(10, update=update)
+    partial_fit_sharded(selector, shards.evaluate, n_features=n_features, sparse=sparse)
+    sent: list[Any] = []
+
+    def keep(task: Task) -> Sums:
+        sent.append(task)
+        return shards.evaluate(task)
+
+    test = ShardedTest(selector, sparse=sparse)
+    partial_fit_sharded(selector, test.beside(keep), n_features=n_features, sparse=sparse)
+    both = sent[0]
+    things = {"alone": lambda i: both.task(shards[0]), "both": lambda i: both(shards[0])}
+    alone, beside = take_turns(things, ROUNDS).values()
+    stored = f", {density:.1%} filled" if sparse else ""
+    size = f"{n_rows:,} x {n_features:,}{stored}, {update}"
+    return Row("a task, and the test beside it", size, shown(beside), Ratio.of(beside, alone))
 
 
 def cores(n_rows: int, n_features: int, update: str, rounds: int) -> list[Row]:
@@ -88,6 +114,12 @@ def main() -> list[Row]:
     rows += [sums(2_000, 50_000, "probit", n) for n in (1, 8)]
     rows += [sums(20_000, 50_000, "probit", n, density=0.001) for n in (1, 8)]
     show("sharding: time of one process over that of the partial sums, on one core", rows)
+    tests = [
+        with_test(*size, update, density)
+        for update in ("gradient", "bayes")
+        for *size, density in ((20_000, 500, 1.0), (2_000, 50_000, 0.01))
+    ]
+    show("sharding: time of a first task with the test beside it over that of the task", tests)
     several = [
         row
         for update in ("gradient", "bayes")
@@ -95,4 +127,4 @@ def main() -> list[Row]:
         for row in cores(*size[:2], update, size[2])
     ]
     show("sharding: time of partial_fit over that of Sharded, by the clock on the wall", several)
-    return rows + several
+    return rows + tests + several

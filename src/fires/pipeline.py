@@ -20,11 +20,12 @@ from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, KnowsClasses
 from fires.core.declared import Declared, Value, restore
 from fires.core.errors import InputError, StateError
-from fires.core.settings import check_choice
+from fires.core.settings import check_choice, check_count
 from fires.core.state import Arrays, State, part_of, under, write_state
 from fires.core.version import __version__
 from fires.kernels.scaled import keep_columns
 from fires.predictors import LinearRegressor, Perceptron, Predictor, as_predictor
+from fires.predictors.slots import Slots, usual_slots
 from fires.predictors.state import predictor_from_state, predictor_state
 from fires.scaling import SCALES, Scaler
 from fires.selectors.base import OnlineSelector
@@ -60,6 +61,13 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         The scale. A selector with the same ``scale`` does not scale the rows again. Sparse batches
         are divided by the root mean square or the range of their columns, but not centred. If the
         first batch is dense, later sparse ones are made dense, and the other way round.
+    slots : int, optional
+        How many columns the predictor has room for, if those of the selector are open: its width is
+        fixed, and theirs is not. Each selected column gets a slot when it is selected first, and
+        keeps it while there is room. If all are taken, a new column gets that of the one which has
+        not been selected for longest, and the predictor learns the slot anew: the built-in ones set
+        its coefficients to 0, estimators of others find out. By default four for each feature to
+        select, and 64 at least. With fixed columns, there are none.
 
     Attributes
     ----------
@@ -94,13 +102,19 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     _made_of_: Any  # the object that this form was made of
     _is_ours_: bool  # whether this form learns from checked batches
     _trained_: bool  # whether it can predict
+    _slots_: Slots | None  # of open columns, if there is a predictor
 
     def __init__(
-        self, selector: Any, predictor: Any = None, preprocess: str | None = "standard"
+        self,
+        selector: Any,
+        predictor: Any = None,
+        preprocess: str | None = "standard",
+        slots: int | None = None,
     ) -> None:
         self.selector = selector
         self.predictor = predictor
         self.preprocess = preprocess
+        self.slots = slots
 
     @property
     def missing(self) -> str:  # type: ignore[override]
@@ -137,7 +151,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         batch, learn_scale = self.admit(X, y, classes, sample_weight)
         self.check(batch)
         selected, _ = self.select(batch)
-        self.train(batch, keep_columns(batch.X, selected))
+        self.train(batch, self.shown(batch, selected))
         learn_scale()
 
     def start(self) -> Self:
@@ -167,6 +181,22 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         self._predictor_, self._made_of_ = wrapped, self.predictor
         self._is_ours_ = isinstance(wrapped, Predictor)
         self._trained_ = hasattr(wrapped, "classes_")  # here, or before it came here
+        self._slots_ = None
+        if wrapped is not None and self._open_book() is not None:
+            self._slots_ = Slots(self._n_slots())
+
+    def _n_slots(self) -> int:
+        """How many slots there are; an error if they are fewer than the features to select."""
+        wanted = self.selector.n_features_to_select
+        if self.slots is None:
+            return usual_slots(wanted)
+        check_count("slots", self.slots)
+        if not isinstance(wanted, float | str) and wanted > self.slots:
+            raise InputError(
+                f"{wanted} columns are to be selected, and the predictor has {self.slots} slots",
+                hint=f"give slots={wanted} or more",
+            )
+        return self.slots
 
     def admit(
         self,
@@ -233,6 +263,12 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         return selector._open_book() if isinstance(selector, ChangingColumns) else None
 
     @property
+    def open_names(self) -> list[str] | None:
+        """What columns that come and go are called, in the order of the features."""
+        book = self._open_book()
+        return None if book is None else book.known
+
+    @property
     def _width(self) -> int:
         """The columns that scale and selector have room for."""
         book = self._open_book()
@@ -260,9 +296,10 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             return self
         facts = known.n_features_in_, getattr(known, "feature_names_in_", None)
         found = validation.as_columns(columns, *facts, type(self).__name__)
-        for part in (self.selector, self._predictor_):
+        parts = (self.selector, found), (self._predictor_, self._slots_of(found))
+        for part, places in parts:
             if hasattr(part, "restart_features"):
-                part.restart_features(found)
+                part.restart_features(places)
         if self.has_learnt and len(found):
             self._scaler_.restart(found)
         return self
@@ -342,16 +379,40 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            If the two scale in different ways, or rows were sparse.
+            If the two scale in different ways, or sparse rows were brought to [0, 1].
         """
         if self.preprocess is not None:
-            if self.preprocess != self.selector.scale or not self._scaler_.dense.ready:
+            sparse = not self._scaler_.dense.ready
+            if self.preprocess != self.selector.scale or (sparse and self.preprocess == "minmax"):
+                of = "of sparse rows" if sparse else f"before {self.selector.scale!r}"
                 raise InputError(
-                    "the scale of this run cannot go over to Spark: it is "
-                    f"{self.preprocess!r} before {self.selector.scale!r}, or of sparse rows"
+                    f"the scale of this run cannot go over to Spark: it is {self.preprocess!r} {of}"
                 )
             self.selector.take_scale(self._scaler_)
         return self.selector
+
+    def handed_back(self, predictor: Any) -> Self:
+        """A pipeline that scales what the selector has scaled so far, with a predictor beside it.
+
+        The other way round than :meth:`handed_over`. Sparse rows are not scaled: the selector goes
+        on to do so, and the predictor sees them as they are.
+
+        Parameters
+        ----------
+        predictor : Predictor
+            One that has learnt nothing.
+
+        Returns
+        -------
+        OnlinePipeline
+            Of the same selector.
+        """
+        scaler = self.selector.own_scale()
+        other = type(self)(self.selector, predictor, None if scaler is None else scaler.scale)
+        other.caught_up()
+        if scaler is not None:
+            other._scaler_.restore(scaler.state())
+        return other
 
     def check(self, batch: CheckedBatch) -> None:
         """Raise an error if the predictor would refuse the batch, before the selector learns.
@@ -365,6 +426,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             return
         if batch.y is None:
             raise ValueError(f"{type(self).__name__} requires y, for its predictor to learn from.")
+        if self._slots_ is not None:
+            batch = batch.with_rows(np.broadcast_to(0.0, (batch.n_rows, len(self._slots_))))
         if self._is_ours_:
             self._predictor_.check(batch, self._expected())
 
@@ -392,7 +455,47 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
                 self.selector.name_features(batch.names)  # it will see plain arrays without names
             self.selector.partial_fit(batch.X, batch.y, batch.announced, batch.weight)
         selected = self.selector.get_support(indices=True)
+        if self._slots_ is not None:
+            _, handed_over = self._slots_.take(batch.book.named(selected.tolist()))
+            if len(handed_over) and self._is_ours_:
+                self._predictor_.restart_features(handed_over)
         return selected, time.perf_counter() - started
+
+    def shown(self, batch: CheckedBatch, selected: npt.NDArray[np.intp]) -> Any:
+        """The rows of a batch as the predictor sees them.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            From :meth:`admit`.
+        selected : ndarray of int
+            The features that are selected.
+
+        Returns
+        -------
+        ndarray or CSR matrix
+            With zeros in the features that are not selected; of open columns, a column for each
+            slot.
+        """
+        if batch.book is None:
+            return keep_columns(batch.X, selected)
+        return self._filled(batch.X, batch.book, selected)
+
+    def _filled(self, X: Any, book: OpenColumns, selected: npt.NDArray[np.intp]) -> Any:
+        """Rows of open columns in the slots of the predictor; as they are if there is none."""
+        if self._slots_ is None:
+            return X
+        places = self._slots_.places(book.named(selected.tolist()))
+        known = places >= 0
+        return self._slots_.filled(X, selected[known], places[known])
+
+    def _slots_of(self, columns: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """Where the predictor has these columns: of open ones, the slots of those that have one."""
+        book, slots = self._open_book(), self._slots_
+        if book is None or slots is None:
+            return columns
+        places = slots.places(book.named(columns.tolist()))
+        return places[places >= 0]
 
     def train(self, batch: CheckedBatch, rows: Any) -> float:
         """Let the predictor learn, if there is one.
@@ -402,7 +505,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         batch : CheckedBatch
             From :meth:`admit`.
         rows : ndarray or CSR matrix
-            Its rows, with zeros for features that are not selected.
+            Its rows as :meth:`shown` gives them.
 
         Returns
         -------
@@ -436,7 +539,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             fresh = predictor.clone()
         else:
             fresh = clone(predictor, safe=False)
-        return type(self)(clone(self.selector), fresh, self.preprocess)
+        return type(self)(clone(self.selector), fresh, self.preprocess, self.slots)
 
     # --- predicting ---------------------------------------------------------------------------
 
@@ -500,8 +603,9 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         columns = getattr(self, "columns_", None)
         if columns is None:
             return tuple(map(str, self._ready_selector.get_feature_names_out().tolist()))
-        of_features = columns.of_features
-        chosen = {of_features[place] for place in self._ready_selector.get_support(indices=True)}
+        of_features = dict(zip(columns.names, columns.of_features, strict=True))
+        names = self._ready_selector.get_feature_names_out().tolist()
+        chosen = {of_features.get(name, name) for name in names}
         return tuple(column.name for column in columns.used if column.name in chosen)
 
     @property
@@ -512,8 +616,11 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
 
     def _shown(self, X: Any) -> Any:
         """Rows in the form the predictor sees: scaled, with zeros where not selected."""
-        scaled = self._scaler_.applied(self._admit(X).X)
-        return keep_columns(scaled, self.selector.get_support(indices=True))
+        scaled, book = self._scaler_.applied(self._admit(X).X), self._open_book()
+        selected = self.selector.get_support(indices=True)
+        return (
+            keep_columns(scaled, selected) if book is None else self._filled(scaled, book, selected)
+        )
 
     @property
     def can_predict(self) -> bool:
@@ -618,6 +725,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             "named_apart": getattr(self, "_named_apart_", False),
             "columns": self._columns_state(),
             "predictor": None,
+            "slots": None if self._slots_ is None else self._slots_.as_json(),
         }
         arrays = under("scaler", self._scaler_.state())
         header["selector"], learnt = self.selector.saved()
@@ -652,15 +760,21 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             predictor = predictor_from_state(saved, part_of("predictor", arrays), predictor, where)
         elif predictor is not None:
             raise ValueError(f"The pipeline in {where} was saved without a predictor: pass none.")
-        width = getattr(predictor, "coef_", np.zeros((1, selector.n_features_in_))).shape[-1]
+        slots, wanted = None, selector.n_features_in_
+        if header.get("slots") is not None:
+            slots = Slots.from_json(header["slots"])
+            wanted = len(slots)
+        width = getattr(predictor, "coef_", np.zeros((1, wanted))).shape[-1]
         ours = isinstance(predictor, Perceptron | LinearRegressor)
-        if ours and width != selector.n_features_in_:
-            raise StateError(
-                f"a predictor of {width} features for {selector.n_features_in_} features"
-            )
+        if ours and width != wanted:
+            raise StateError(f"a predictor of {width} features for {wanted} features")
         inner = predictor.inner if isinstance(predictor, Predictor) else predictor
-        pipeline = cls(selector, inner, header["preprocess"]).start()
+        n_slots = None if slots is None else len(slots)
+        pipeline = cls(selector, inner, header["preprocess"], n_slots).start()
         pipeline._wrap(predictor)
+        if (pipeline._slots_ is None) != (slots is None):
+            raise StateError("slots are for a predictor of open columns, and for no other")
+        pipeline._slots_ = slots
         pipeline.n_features_in_ = selector.n_features_in_
         pipeline._scaler_ = Scaler(pipeline.preprocess, pipeline._width)
         pipeline._scaler_.restore(part_of("scaler", arrays))

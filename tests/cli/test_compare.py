@@ -361,6 +361,10 @@ def test_an_unknown_selector_is_named(csv_file, named, hint):
     assert_fails(run(csv_file, "-t", "label", "-s", named), hint)
 
 
+def test_auto_is_for_select(csv_file):
+    assert_fails(run(csv_file, "-t", "label", "--top", "auto"), "--top auto is for fires select")
+
+
 @pytest.mark.parametrize("top", ["0", "1.5", "-3", "many"])
 def test_top_must_make_sense(csv_file, top):
     assert_fails(run(csv_file, "-t", "label", f"--top={top}"), "number of features")

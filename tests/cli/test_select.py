@@ -575,6 +575,40 @@ def test_a_number_of_features_that_makes_no_sense_is_refused(csv_file, top):
     assert "neither a number of features nor a fraction" in result.stderr
 
 
+def test_as_many_as_are_there_and_why(csv_file, tmp_path):
+    result = select(csv_file, "-t", "label", "--top", "auto", "--out", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    assert [row["feature"] for row in ROW.finditer(result.stdout)] == ["n2", "n5"]
+    why = json.loads((tmp_path / "run" / "run.json").read_text())["why"]
+    assert why.startswith("2 of 9 features are not zero with confidence: ")
+    assert why in result.stdout
+    assert 'top = "auto"' in (tmp_path / "run" / "run.toml").read_text()
+    resumed = select("--resume", tmp_path / "run")
+    assert why in resumed.stdout
+
+
+def test_nothing_may_be_there(tmp_path):
+    path = tmp_path / "noise.csv"
+    rng = np.random.default_rng(0)
+    noise = pl.DataFrame(rng.normal(size=(600, 5)))
+    noise.with_columns(label=pl.Series(rng.choice(["a", "b"], 600))).write_csv(path)
+    options = ("-t", "label", "--top", "auto", "--out", tmp_path / "run", "--report", "--transform")
+    result = select(path, *options)
+    assert result.exit_code == 0, result.output
+    assert "0 of 5 features are not zero with confidence" in result.stdout
+    assert "the 0 selected features" in result.stdout
+    features, _, steps = read_run(tmp_path / "run")
+    assert {row["selected"] for row in features} == {"False"}
+    assert steps[-1]["selected"] == []
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_the_papers_form_does_not_know_how_many(csv_file):
+    result = select(csv_file, "-t", "label", "--as-published", "--top", "auto")
+    assert result.exit_code == 2
+    assert "--top a number" in result.stderr
+
+
 def test_as_published_is_a_probit(csv_file):
     result = select(csv_file, "-t", "label", "--as-published", "--model", "gaussian")
     assert result.exit_code == 2

@@ -284,3 +284,53 @@ def test_a_state_that_does_not_fit_is_refused():
     window.update([0, 1])
     with pytest.raises(ValueError, match="Not the state of a window"):
         StabilityWindow.from_state(window.state() | {"indices": np.array([0])})
+
+
+# Features that come and go
+
+
+@st.composite
+def selections(draw):
+    """Sets, each selected from those features that were present for it."""
+    found = []
+    for _ in range(draw(st.integers(1, 15))):
+        present = draw(st.sets(st.integers(0, 12), min_size=1))
+        found.append((sorted(draw(st.sets(st.sampled_from(sorted(present))))), sorted(present)))
+    return found
+
+
+@given(found=selections(), size=st.integers(2, 5), stop=st.integers(0, 15))
+def test_a_window_of_changing_features_compares_over_their_union(found, size, stop):
+    window = StabilityWindow(size)
+    for step, (selected, present) in enumerate(found, start=1):
+        value = window.update(selected, present)
+        last = found[max(0, step - size) : step]
+        union = sorted(set().union(*(present for _, present in last)))
+        assert_array_equal(value, stability([np.isin(union, selected) for selected, _ in last]))
+        assert window.n_features == len(union)
+        if step == stop:
+            window = StabilityWindow.from_state(window.state())
+
+
+@given(sets=masks(min_sets=1, max_sets=12), size=st.integers(2, 5))
+def test_features_that_are_always_present_are_a_fixed_number_of_them(sets, size):
+    fixed, changing = StabilityWindow(size, sets.shape[1]), StabilityWindow(size)
+    for mask in sets:
+        selected, present = np.flatnonzero(mask), np.arange(sets.shape[1])
+        assert_array_equal(changing.update(selected, present), fixed.update(mask))
+
+
+def test_a_selected_feature_counts_though_it_is_absent():
+    window = StabilityWindow(2)
+    window.update([0, 5], [0, 1])
+    assert window.update([0, 1], [0, 1]) == stability([[1, 0, 1], [1, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("n_features", "present"), [(None, None), (4, [0, 1]), (None, [-1, 0, 1]), (None, [0.5])]
+)
+def test_what_is_present_is_said_where_it_changes_and_nowhere_else(n_features, present):
+    window = StabilityWindow(2, n_features)
+    with pytest.raises(ValueError, match=r"present goes|negative|integer"):
+        window.update([0, 1], present)
+    assert math.isnan(window.value)

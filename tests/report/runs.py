@@ -182,6 +182,27 @@ def that_ended_early():
     return select("early", lines, "--top", 4, "--max-bad", 1, ends_well=False)
 
 
+@cache
+def of_changing_columns():
+    """Five files, each with other columns than the one before; the first ones are forgotten."""
+    rng = np.random.default_rng(0)
+    sources = []
+    for i in range(5):
+        X = rng.normal(size=(520, 6)).round(4)
+        frame = pl.DataFrame(X, schema=[f"s{2 * i + j}" for j in range(6)]).with_columns(
+            town=pl.Series(rng.choice(["Bonn", "Ulm"], 520).tolist()),
+            label=pl.Series(np.where(X[:, 3] > X[:, 4], "spam", "ham")),
+        )
+        sources.append(folder() / f"changing-{i}.csv")
+        frame.write_csv(sources[-1])
+    options = ["--columns", "open", "--forget-after", 1_000, "--top", 3, "--quiet"]
+    out = folder() / "changing"
+    arguments = ["select", *sources, "--target", "label", "--out", out, *options]
+    done = CliRunner().invoke(main, list(map(str, arguments)))
+    assert done.exit_code == 0, done.output
+    return out
+
+
 ALL = {
     "classes": of_classes,
     "three classes": of_three_classes,
@@ -197,5 +218,6 @@ ALL = {
     "killed": that_was_killed,
     "no step": without_a_step,
     "ended early": that_ended_early,
+    "changing columns": of_changing_columns,
 }
 """What makes each of them."""

@@ -176,7 +176,13 @@ def test_stability_has_the_interval_of_the_last_ten_sets(make):
     for mask, step in zip(masks, steps, strict=True):
         mask[step["selected"]] = True
     ends = np.cumsum([len(span) for span in spans_of(steps, 256)])
-    wanted = [stability_interval(masks[max(end - 10, 0) : end]) for end in ends]
+    wanted = []
+    for end in ends:
+        window = masks[max(end - 10, 0) : end]
+        if "present" in steps[end - 1]:  # columns come and go: over those that were there
+            met = window[:, window.any(axis=0)]
+            window = np.pad(met, ((0, 0), (0, steps[end - 1]["present"] - met.shape[1])))
+        wanted.append(stability_interval(window))
     assert all_near(summary["low"], [one.low for one in wanted])
     assert all_near(summary["high"], [one.high for one in wanted])
     if math.isnan(wanted[-1].value):
@@ -725,3 +731,45 @@ def test_runs_of_one_name_are_told_apart_by_where_they_are(tmp_path):
     assert names == ["monday/run", "tuesday/run"]
     assert [run["run"]["name"] for run in folder_data(folders[:1])["runs"]] == ["run"]
     assert [run["run"]["name"] for run in folder_data([folders[0]] * 2)["runs"]] == ["run"] * 2
+
+
+def test_names_that_come_while_a_run_goes_on_are_followed(tmp_path):
+    run, text = begun(runs.of_changing_columns, tmp_path / "run")
+    facts = json.loads((run / "run.json").read_text())
+    kept = ("records", "fires", "started", "versions", "settings", "id")
+    facts = {"status": "running"} | {name: facts[name] for name in kept}
+    (run / "run.json").write_text(json.dumps(facts))
+    lines = text.splitlines(keepends=True)
+    names = json.loads((run / "names.json").read_text())
+    shots = dict(snapshots(run))
+    for path in shots.values():
+        path.rename(path.with_suffix(".later"))
+    (run / "names.json").write_text("[]")
+    summary = Summary(run)
+    assert not summary.as_dict()["now"]["name"]
+    n_met = 0
+    for index, line in enumerate(lines):
+        # Names are written first, then the snapshot, and records last.
+        places = [*json.loads(line)["selected"]]
+        if index in shots:
+            later = shots[index].with_suffix(".later")
+            places += read_snapshot(later)[1]["features"].tolist()
+        n_met = max(n_met, *places, 6) + 1 if max(places) >= n_met else n_met
+        (run / "names.json").write_text(json.dumps(names[:n_met]))
+        if index in shots:
+            later.rename(shots[index])
+        with (run / "steps.jsonl").open("ab") as file:
+            file.write(line)
+        assert summary.refresh()
+        told = summary.as_dict()
+        assert told["counts"]["features"] == n_met
+        assert set(told["now"]["name"]) <= set(names[:n_met])
+    assert n_met == len(names)
+
+
+def test_features_that_the_names_do_not_know_are_refused_where_columns_change(tmp_path):
+    run = runs.copy_of(runs.of_changing_columns(), tmp_path / "run")
+    names = json.loads((run / "names.json").read_text())
+    (run / "names.json").write_text(json.dumps(names[:8]))
+    with pytest.raises(InputError, match="not of one run"):
+        summarise(run)

@@ -87,7 +87,7 @@ _OF_CLASSES, _OF_NUMBERS = ("accuracy", "balanced_accuracy", "f1"), ("r2", "mae"
 def command(
     target: str | None,
     selectors: tuple[str, ...],
-    top: int | float,
+    top: int | float | str,
     batch_size: int,
     seeds: int,
     predictor: str,
@@ -117,6 +117,10 @@ def command(
     started = time.perf_counter()
     if report and out is None:
         raise click.UsageError("--report needs a folder to write to: give --out.")
+    if isinstance(top, str):
+        raise click.UsageError(
+            "--top auto is for fires select: here, all selectors select as many features."
+        )
     reading = Reading(**how)
     _refuse_pipes(reading)
     from fires.evaluation.compare import compare

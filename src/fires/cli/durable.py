@@ -133,6 +133,8 @@ class DurableRun:
     ----------
     run : Run
         What learns.
+    names : sequence of str
+        What the features are called.
     source : Interruptible
         The stream, as far as it is read.
     latencies : Latencies
@@ -142,6 +144,7 @@ class DurableRun:
     """
 
     run: Run
+    names: Sequence[str] = ()
 
     def __init__(
         self,
@@ -192,11 +195,14 @@ class DurableRun:
             The name of the target, if the selected columns are to be written.
         """
         from fires.evaluation.run import Run
+        from fires.evaluation.run_names import RunNames
 
+        names = RunNames() if getattr(self.stream, "is_open", False) else None
+        self._name(self.stream.schema.feature_names if names is None else names)
         if self.folder is not None:
-            self.folder.start(self.stream.schema.feature_names, transform=transform)
+            self.folder.start(self.names, transform=transform)
         pipeline = _pipeline(selector, model, scale, self.stream, self.source.first())
-        self.run = Run(pipeline, self.stream.schema.n_features)
+        self.run = Run(pipeline, self.stream.schema.n_features, names)
 
     def go_on(self, saved: Checkpoint, transform: str | None = None) -> None:
         """Go on where a checkpoint was.
@@ -208,13 +214,21 @@ class DurableRun:
         transform : str, optional
             The name of the target, if the selected columns are to be written.
         """
+        names = saved.run.names
+        self._name(self.stream.schema.feature_names if names is None else names)
         if self.folder is not None:
-            self.folder.go_on(saved, self.stream.schema.feature_names, transform=transform)
+            self.folder.go_on(saved, self.names, transform=transform)
         self.run, facts = saved
         self._seconds = float(facts["seconds"])
         self.latencies.restore(facts["latencies"])
         if self._service.emitter is not None and facts["emitted"] is not None:
             self._service.emitter.restore(facts["emitted"])
+
+    def _name(self, names: Sequence[str]) -> None:
+        """Let all who tell of features know what they are called."""
+        self.names = names
+        if self._service.emitter is not None:
+            self._service.emitter.names = names
 
     def learn(self, show: Callable[[Values], None]) -> None:
         """Test on each batch and learn from it, to the end of the stream.
@@ -243,10 +257,11 @@ class DurableRun:
     def _record(self, step: Step) -> None:
         assert self.folder is not None
         records = self.folder.records
-        records.add(step, self.run.pipeline)
+        self.folder.add(step, self.run.pipeline)
         full, batch = False, self.run.latest
         if records.transformed is not None and batch is not None:
-            records.transformed.add(batch.X, batch.y, step.position.rows, step.selected)
+            rows = step.position.rows
+            records.transformed.add(batch.X, batch.y, rows, step.selected, batch.names)
             full = records.transformed.is_full
         if full or (self._schedule is not None and self._schedule.is_due()):
             self.save()

@@ -85,6 +85,8 @@ def _reading(known: dict[str, Any]) -> str:
 
 
 def _importance(known: dict[str, Any]) -> str:
+    if known["rank"] is None:
+        return "absent for so long that it was forgotten"
     text = (
         f"rank {known['rank']:,} of {known['n_features']:,}, importance {known['importance']:.4g}"
     )
@@ -95,7 +97,7 @@ def _importance(known: dict[str, Any]) -> str:
         text += f": {known['meaning']}"
     if low is not None and low <= 0.0 <= high:
         text += "; the interval holds 0, so maybe it says nothing"
-    return text
+    return f"{text}; it has not come lately" if known.get("absent") else text
 
 
 def _selected(known: dict[str, Any]) -> str:

@@ -14,27 +14,28 @@ from fires.cli.config import read_config
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Top(click.ParamType[int | float]):
-    """A number of features, or a fraction of them.
+class Top(click.ParamType[int | float | str]):
+    """A number of features, a fraction of them, or "auto".
 
     Examples
     --------
-    >>> Top().convert("20", None, None), Top().convert("0.1", None, None)
-    (20, 0.1)
+    >>> [Top().convert(text, None, None) for text in ("20", "0.1", "auto")]
+    [20, 0.1, 'auto']
     """
 
     name = "K"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> int | float:
+    def convert(self, value: Any, param: Any, ctx: Any) -> int | float | str:
         """The number that a text stands for."""
-        if not isinstance(value, str):
+        if not isinstance(value, str) or value == "auto":
             return value  # type: ignore[no-any-return]
         try:
             top = int(value) if value.isdigit() else float(value)
         except ValueError:
             top = -1
         if not (0 < top < 1 if isinstance(top, float) else top >= 1):
-            self.fail(f"{value!r} is neither a number of features nor a fraction below 1.", param)
+            wanted = "neither a number of features nor a fraction below 1, nor 'auto'"
+            self.fail(f"{value!r} is {wanted}.", param)
         return top
 
 
@@ -44,7 +45,8 @@ top = click.option(
     type=Top(),
     default=10,
     show_default=True,
-    help="How many features to select: a number, or a fraction such as 0.1.",
+    help="How many features to select: a number, a fraction such as 0.1, or auto: as many as are "
+    "not zero with confidence.",
 )
 
 

@@ -58,7 +58,8 @@ def command(
 
     RUN is a folder that fires select --out has made. FILE is anything that fires select reads;
     its columns are read as they were in the run. Only the selected columns are needed, in any
-    order, and others are not looked at. Each row has its number, from 1 on, and its prediction.
+    order, and others are not looked at. After fires select --columns open, they may be absent too,
+    which is told. Each row has its number, from 1 on, and its prediction.
     Rows that cannot be read have a number too; they are counted, shown and left out.
 
     If FILE has the target too, the predictions are compared with it, and the score is told on
@@ -82,6 +83,7 @@ def command(
             kinds,
             keep=() if id_ is None else (id_,),
             if_there=() if target is None else (target.column.name,),
+            may_lack=saved.is_open,
         )
         if target is not None and target.column.name not in reader.names:
             target = None
@@ -93,7 +95,10 @@ def command(
             output,
             width=saved.pipeline.n_features_in_,
             quiet=quiet,
-            tell=lambda: [] if score is None else [score.line],
+            tell=lambda: [
+                *filter(None, [reader.absent()]),
+                *([] if score is None else [score.line]),
+            ],
         )
 
 
@@ -137,11 +142,11 @@ class Predict:
         """
         import polars as pl
 
-        frame, columns = rows.frame, self._pipeline.columns_
+        frame = rows.frame
         named = pl.Series("row", rows.numbers) if self._id is None else frame[self._id]
         if not len(frame):
             return pl.DataFrame([named, pl.Series(_PREDICTION, [], dtype=pl.String)])
-        X = columns.transform_some(frame)  # what is not selected says nothing
+        X = self._encoded(frame)
         predicted = self._pipeline.predict(X)
         table = [named, pl.Series(_PREDICTION, predicted)]
         if self._proba:
@@ -153,6 +158,18 @@ class Predict:
         if self._score is not None:
             self._score.update(frame, predicted)
         return pl.DataFrame(table)
+
+    def _encoded(self, frame: pl.DataFrame) -> Any:
+        """The rows as numbers. What is not selected says nothing, and need not be there."""
+        columns = self._pipeline.columns_
+        if self._pipeline.open_names is None:
+            return columns.transform_some(frame)
+        from fires.core.named import NamedRows
+
+        there = columns.among(frame.columns)
+        if there.names:
+            return NamedRows(there.transform(frame), there.names)
+        return NamedRows(columns.transform_some(frame), columns.names)  # all are missing
 
 
 class Score:
@@ -183,6 +200,8 @@ class Score:
         predicted : ndarray
             Their predictions.
         """
+        if self._target.column.name not in frame.columns:  # one of several files
+            return
         labels = self._target.read(frame[self._target.column.name])
         if labels.usable is not None:
             predicted = predicted[labels.usable]

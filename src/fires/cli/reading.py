@@ -127,6 +127,10 @@ class Reading:
             **self._said_of_columns(names),
             **more,
         }
+        if said.get("columns") == "fixed":
+            del said["columns"]  # as nearly always
+        elif "columns" in said and _scheme(self.files[0]) in _QUERIES:
+            raise InputError("--columns open is for files and messages: a query has its columns")
         with self._named_in_questions(), self._saying_that_it_waits():
             return self._source()(target, **said)
 
@@ -198,7 +202,12 @@ class Reading:
             return look_at(self.files, target, exclude=exclude, hints=hints, options=text)
 
     def rows(
-        self, kinds: Mapping[str, Kind], keep: Sequence[str] = (), if_there: Sequence[str] = ()
+        self,
+        kinds: Mapping[str, Kind],
+        keep: Sequence[str] = (),
+        if_there: Sequence[str] = (),
+        *,
+        may_lack: bool = False,
     ) -> RowReader:
         """Make a reader of rows from which nothing is to be learnt.
 
@@ -208,6 +217,8 @@ class Reading:
             The columns that are needed, and the kind of each.
         keep, if_there : sequence of str
             Other columns: those that the user named, and those that may be absent.
+        may_lack : bool
+            Whether columns that are needed may be absent.
 
         Returns
         -------
@@ -219,7 +230,7 @@ class Reading:
 
         keep = named_columns(keep, self._names_with_commas(*keep))
         text = TextOptions(**self._said_of_text())
-        return open_rows(self.files, kinds, keep, if_there, text)
+        return open_rows(self.files, kinds, keep, if_there, text, may_lack=may_lack)
 
     @contextmanager
     def _named_in_questions(self) -> Iterator[None]:

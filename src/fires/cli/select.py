@@ -41,20 +41,24 @@ if TYPE_CHECKING:
 _EXAMPLES = """\b
 Examples:
   fires select events.csv --target label --top 20
+  fires select events.csv --target label --top auto
   fires select events.parquet --target amount --model gaussian --out run/
   zcat events.csv.gz | fires select - --target label --exclude id,time --json
   fires select kafka://localhost:9092/events --target label --out run/
   fires select "duckdb:warehouse.db?select * from events" --position id --target label --out run/
   fires select events.parquet --target label --out run/ --report --live
+  fires select "logs/*.csv" --target label --columns open --forget-after 100000
   fires select --resume run/
 """
 _MODELS = ("auto", "probit", "logistic", *NUMERIC)
 _MAY_CHANGE = {
     *("resume", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
     *("emit", "emit_every", "metrics", "log_level", "as_json", "quiet", "debug"),
-    *("report", "live", "shape"),
+    *("report", "live", "shape", "engine", "master"),
 }
 """What may be said anew when a run goes on."""
+_OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encoding", "decimal"}
+"""What may be said of other files, with which a run goes on elsewhere."""
 
 
 @click.command("select", epilog=_EXAMPLES)
@@ -76,6 +80,22 @@ _MAY_CHANGE = {
     help="The paper to the letter: a probit without intercept. Nothing is scaled, for the "
     "Perceptron neither.",
 )
+@options.choice(
+    "--columns",
+    ("fixed", "open"),
+    "Whether all files have the columns of the first; open: new ones join, absent ones rest.",
+)
+@options.choice(
+    "--absent",
+    ("missing", "zero"),
+    "With --columns open: what it means that a row does not have a column.",
+)
+@click.option(
+    "--forget-after",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --columns open: forget a column that has been absent for so many rows.",
+)
 @options.reading
 @options.out(
     "the result, and for what a later --resume needs: features.csv, columns.csv, "
@@ -89,7 +109,7 @@ _MAY_CHANGE = {
     is_eager=True,
     callback=lambda ctx, option, path: resume_options(ctx, path),
     help="Go on with the run in a folder that --out has made, wherever it ended; FILE and options "
-    "are those of the run.",
+    "are those of the run. With another --engine than before, FILE is what comes next.",
 )
 @click.option(
     "--checkpoint",
@@ -132,12 +152,15 @@ _MAY_CHANGE = {
 @options.debug
 def command(
     target: str | None,
-    top: int | float,
+    top: int | float | str,
     batch_size: int,
     model: str,
     max_categories: int,
     seed: int,
     as_published: bool,
+    columns: str,
+    absent: str,
+    forget_after: int | None,
     out: Path | None,
     overwrite: bool,
     resume: Path | None,
@@ -178,17 +201,18 @@ def command(
     Whatever ends the run early, Ctrl-C or an error: what was learnt until then is shown and saved.
     With --out, even a run that was killed goes on with --resume, and loses nothing.
     """
-    if as_published and model not in ("auto", "probit"):
-        raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
+    opened = _open_columns(columns, absent, forget_after, as_published, engine)
+    if as_published:
+        _refuse_what_is_not_the_papers(model, top)
     reading, out = Reading(**how), resume or out
     _refuse_what_needs_a_folder(out, transform=transform, report=report, live=live)
+    if resume is not None:
+        _refuse_what_is_settled(resume, engine, reading)
     if engine == "spark":
         from fires.cli.spark_engine import select_on_spark
 
         select_on_spark(reading.file, master, resume, click.get_current_context().params)
         return
-    if resume is not None:
-        _refuse_what_is_settled(resume, reading)
     with quick_imports():
         from fires.evaluation.checkpoints import Schedule
         from fires.evaluation.run_folder import RunFolder
@@ -204,19 +228,22 @@ def command(
         page = stack.enter_context(LivePage(live))
         if log_level is not None:
             stack.enter_context(logs(log_level, as_json=as_json))
-        folder, saved = None, None
+        folder, saved, moved = None, None, False
         facts = settings_facts(file=reading.files) | {"id": uuid4().hex[:12]}
         if out is not None:
             folder = RunFolder(out, overwrite=overwrite, resume=resume is not None)
             stack.enter_context(folder)
             if resume is not None:
                 saved = _newest(folder, quiet)
+                moved = saved is not None and "spark batch" in saved.facts["bookmark"]
                 facts |= _facts_before(resume)
-            folder.begin(as_toml(click.get_current_context(), file=reading.files), facts)
+            options_now = as_toml(click.get_current_context(), file=reading.files)
+            folder.begin(options_now, facts, moved=moved)
             page.show(out)
-        holds = "numbers" if model in NUMERIC else "auto" if model == "auto" else "classes"
-        after = None if saved is None else saved.facts["bookmark"]
-        stream = reading.open(target, max_categories=max_categories, holds=holds, after=after)
+        after = None if saved is None or moved else saved.facts["bookmark"]
+        holds = _holds(model, saved if moved else None)
+        said = {"max_categories": max_categories, "columns": columns}
+        stream = reading.open(target, holds=holds, after=after, **said)
         stream.max_wait = max_wait
         as_shape(shape, [stream.schema.n_features])
         notices = Notices(stream, quiet)
@@ -227,11 +254,11 @@ def command(
         where = saying_where(reading.name, stream.schema.target, durable)
         with durable.source, _progress(stream.n_bytes, as_json, quiet) as show, where:
             if saved is not None:
-                durable.go_on(saved, label)
+                durable.go_on(_moved_here(saved, stream) if moved else saved, label)
             else:
                 settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
-                selector = FIRES(top, model=model, **settings)
-                if as_published:
+                selector = FIRES(top, model=model, **settings, **opened)
+                if as_published and not isinstance(top, str):
                     selector = FIRES.as_published(top, **settings)
                 durable.begin(selector, model, None if as_published else "standard", label)
             durable.learn(show)
@@ -243,6 +270,13 @@ def command(
     _end(durable, out, unsaved)
     if not reported:
         sys.exit(2)
+
+
+def _holds(model: str, moved: Checkpoint | None) -> str:
+    """What the target holds, by the model, or by what has learnt from other files."""
+    if moved is not None:
+        return "classes" if hasattr(moved.run.pipeline.selector, "classes_") else "numbers"
+    return "numbers" if model in NUMERIC else "auto" if model == "auto" else "classes"
 
 
 def _progress(
@@ -286,9 +320,12 @@ def _finish(
 
     stream, run, folder = durable.stream, durable.run, durable.folder
     _tried(durable.save)  # if it fails, the one before stays
-    selector, names = run.pipeline.selector, stream.schema.feature_names
-    known = names if stream.columns is None else stream.columns.of_features
+    selector, names = run.pipeline.selector, durable.names
+    is_plain = stream.columns is None or run.names is not None
+    known = names if is_plain else stream.columns.of_features
     found = run.watch.settled(known, getattr(stream, "doubts", ()))
+    if run.names is not None:  # nobody has looked whether they change
+        found = [doubt for doubt in found if doubt.kind != "constant"]
     stream.doubts = tuple(doubt for doubt in found if not _varies(doubt, stream))
     notices.tell(ended=True)
     if durable.source.reason is None:
@@ -302,6 +339,7 @@ def _finish(
         "target": stream.target.column.as_json() if hasattr(stream, "target") else None,
         "latency": durable.latencies.as_dict(),
         "alarms": alarm_rows(selector, known, run.totals),
+        "why": selector.why(),
     }
     if folder is None:
         return None
@@ -316,7 +354,7 @@ def _print(
     from fires.evaluation.run_folder import feature_rows
 
     stream, totals = durable.stream, durable.run.totals
-    selector, names = durable.run.pipeline.selector, stream.schema.feature_names
+    selector, names = durable.run.pipeline.selector, durable.names
     chosen = feature_rows(selector, names, totals, selector.get_support(indices=True))
     with redirect_stdout(sys.stderr) if to_stderr else nullcontext():
         if as_json:
@@ -340,23 +378,60 @@ def _report(out: Path, shape: str | None, quiet: bool, *, to_stderr: bool) -> bo
     return True
 
 
+def _open_columns(
+    columns: str, absent: str, forget_after: int | None, as_published: bool, engine: str
+) -> dict[str, Any]:
+    """The settings of a selector whose columns come and go; none if they are fixed."""
+    if columns == "fixed":
+        for option, is_given in (("absent zero", absent == "zero"), ("forget-after", forget_after)):
+            if is_given:
+                raise click.UsageError(f"--{option} goes with --columns open only.")
+        return {}
+    for option, is_given in (
+        ("--as-published", as_published),
+        ("--engine spark", engine == "spark"),
+    ):
+        if is_given:
+            raise click.UsageError(f"{option} does not go with --columns open.")
+    return {"columns": columns, "absent": absent, "forget_after": forget_after}
+
+
+def _refuse_what_is_not_the_papers(model: str, top: int | float | str) -> None:
+    if model not in ("auto", "probit"):
+        raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
+    if top == "auto":
+        raise click.UsageError("--as-published does not know how sure it is: give --top a number.")
+
+
 def _refuse_what_needs_a_folder(out: Path | None, **wanted: bool) -> None:
     for option, is_wanted in wanted.items():
         if is_wanted and out is None:
             raise click.UsageError(f"--{option} needs a folder to write to: give --out.")
 
 
-def _refuse_what_is_settled(resume: Path, reading: Reading) -> None:
-    """Raise an error if the command line says what the run has settled."""
+def _refuse_what_is_settled(resume: Path, engine: str, reading: Reading) -> None:
+    """Raise an error if the command line says what the run has settled.
+
+    With another engine than before, a run goes on with other files: how far the old ones were read
+    is known to the engine that has read them, and rows must not be learnt from twice.
+    """
     context = click.get_current_context()
+    before = (context.default_map or {}).get("engine", "fires")
+    moves = engine != before
+    if moves and context.get_parameter_source("file") is not ParameterSource.COMMANDLINE:
+        raise click.UsageError(
+            f"{resume} has learnt with --engine {before}: to go on with --engine {engine}, name "
+            "the files that come next. Those that it has learnt from are not read again."
+        )
+    may_change = _MAY_CHANGE | (_OF_OTHER_FILES if moves else set())
     for option in context.command.params:
         source = context.get_parameter_source(str(option.name))
-        if source is ParameterSource.COMMANDLINE and option.name not in _MAY_CHANGE:
+        if source is ParameterSource.COMMANDLINE and option.name not in may_change:
             given = option.opts[0] if isinstance(option, click.Option) else "FILE"
             raise click.UsageError(
                 f"{given} does not go with --resume: it is settled by {resume / 'run.toml'}."
             )
-    if reading.reads_once:
+    if reading.reads_once and not moves:
         raise InputError(
             f"{resume} was learnt from {reading.name}, which cannot be read again from the middle",
             hint="what it had learnt is in its state.safetensors, for fires.load",
@@ -385,16 +460,28 @@ def _newest(folder: RunFolder, quiet: bool) -> Checkpoint | None:
             f"{folder.path} was learnt from what cannot be read again from the middle",
             hint="what it had learnt can be used all the same; of a query, give --position COL",
         )
-    if saved is not None and "spark batch" in saved.facts["bookmark"]:
-        raise InputError(
-            f"{folder.path} has learnt on Spark, and its files cannot be read on from there here",
-            hint="go on with --engine spark; or fires.load its state.safetensors, and learn on",
-        )
     if not quiet:
         rows = 0 if saved is None else saved.run.totals.n_rows
         where = f"after {rows:,} rows" if rows else "with the first row: it has no checkpoint yet"
         say(f"{folder.path} goes on {where}")
     return saved
+
+
+def _moved_here(saved: Checkpoint, stream: TableStream) -> Checkpoint:
+    """A run that was on Spark, in one process: its columns must be those of the files now."""
+    names = list(stream.schema.feature_names)
+    selector = saved.run.pipeline.selector
+    is_vector = any(kind != "number" for kind, *_ in saved.facts["layout"]["parts"])
+    known = [str(name) for name in selector.feature_names_in_]
+    if len(names) != len(known) or (names != known and not is_vector):
+        pairs = zip([*names, "nothing"], [*known, "nothing"], strict=False)
+        now, then = next((a, b) for a, b in pairs if a != b)
+        raise InputError(
+            f"the run has learnt from {len(known):,} features, and the files hold {len(names):,}: "
+            f'where it had "{then}", they have "{now}"',
+            hint="name the files with the same columns, in the same order",
+        )
+    return saved._replace(run=saved.run.in_one_process())
 
 
 def _facts_before(path: Path) -> dict[str, str]:

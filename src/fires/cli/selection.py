@@ -43,11 +43,16 @@ def print_selection(
     from fires.cli.worth import noise_lines, score_rows, share_lines, verdict_lines
 
     console = Console()
-    console.print(feature_table(chosen, width=console.width))
-    click.echo("\n" + _meaning(run["classes"]))
-    for line in noise_lines(chosen, run["n_features"]):
+    if chosen:
+        console.print(feature_table(chosen, width=console.width))
+        click.echo("\n" + _meaning(run["classes"]))
+    is_auto = run.get("settings", {}).get("top") == "auto"
+    for line in [printable(run["why"])] if is_auto else noise_lines(chosen, run["n_features"]):
         click.echo(line)
-    if n_left_out := sum(row["rank"] > len(chosen) for row in chosen):
+    if absent := [printable(f'"{row["feature"]}"') for row in chosen if row.get("absent")]:
+        has = "has" if len(absent) == 1 else "have"
+        click.echo(f"{', '.join(absent)} {has} not come lately, and nothing else took the place")
+    if not is_auto and (n_left_out := sum(row["rank"] > len(chosen) for row in chosen)):
         is_not = "is not selected: it is" if n_left_out == 1 else "are not selected: they are"
         best = f"{n_left_out} of the best {len(chosen)}"
         click.echo(f"{best} {is_not} not surely better than those that are")

@@ -59,7 +59,9 @@ def select_on_spark(
 
     out: Path | None = resume or given["out"]
     if given["target"] is None:
-        raise click.UsageError("--engine spark needs --target.")
+        if _form(file) != "libsvm":
+            raise click.UsageError("--engine spark needs --target.")
+        given["target"] = "label"  # as Spark calls it
     session = spark_session(master, spark_ui_showConsoleProgress="false")
     session.sparkContext.setLogLevel("ERROR")
     frame = _read(session, file, given)
@@ -67,7 +69,7 @@ def select_on_spark(
     with one_bar("0 rows", "{task.fields[now]}", total=None, hidden=given["quiet"]) as show:
         learn_frame(frame, run, _batch_rows(given), lambda step: show(partial(_seen, step)))
     assert run.run is not None
-    totals, facts, names = run.run.totals, run.facts(), tuple(run.layout.names)
+    totals, facts, names = run.run.totals, run.facts(), run.names
     chosen = feature_rows(run.selector, names, totals, run.selector.get_support(indices=True))
     if given["as_json"]:
         click.echo(json.dumps({"features": chosen} | facts | totals.as_dict(), ensure_ascii=False))
@@ -120,11 +122,7 @@ def _run(
 
 def _read(session: Any, file: tuple[str, ...], given: dict[str, Any]) -> Any:
     """A frame of what Spark reads, by the ending of the name."""
-    endings = {Path(name.rstrip("/").removesuffix(".gz")).suffix.lower() for name in file}
-    forms = {_FORMATS.get(ending) for ending in endings}
-    if len(forms) > 1:
-        raise InputError("Spark reads files of one form together", hint="give those of one form")
-    form = forms.pop()
+    form = _form(file)
     if form is None or any(name.split("://")[0] in ("kafka", "redis", "-") for name in file):
         raise InputError(
             f"{file[0]}: fires select --engine spark reads CSV, JSON, Parquet, ORC and libsvm",
@@ -132,18 +130,37 @@ def _read(session: Any, file: tuple[str, ...], given: dict[str, Any]) -> Any:
         )
     reader = session.read.format(form)
     if form == "csv":
-        sep = given["sep"] or ("\t" if endings == {".tsv"} else ",")
+        sep = given["sep"] or ("\t" if _endings(file) == {".tsv"} else ",")
         reader = reader.option("header", not given["no_header"]).option("inferSchema", True)
         reader = reader.option("sep", sep)
+    if form == "libsvm" and given["resume"] is not None:  # later rows may lack the last columns
+        names = json.loads((given["resume"] / "names.json").read_bytes())
+        reader = reader.option("numFeatures", len(names))
     try:
         return reader.load(list(file))
     except Exception as error:  # an AnalysisException of Spark, with pages of a plan
         raise InputError(f"Spark cannot read {file[0]}: {str(error).splitlines()[0]}") from error
 
 
+def _form(file: tuple[str, ...]) -> str | None:
+    """What Spark calls the form of some files; None if it reads no such files."""
+    forms = {_FORMATS.get(ending) for ending in _endings(file)}
+    if len(forms) > 1:
+        raise InputError("Spark reads files of one form together", hint="give those of one form")
+    return forms.pop()
+
+
+def _endings(file: tuple[str, ...]) -> set[str]:
+    return {Path(name.rstrip("/").removesuffix(".gz")).suffix.lower() for name in file}
+
+
 def _batch_rows(given: dict[str, Any]) -> int:
-    source = click.get_current_context().get_parameter_source("batch_size")
-    return _BATCH_ROWS if source is ParameterSource.DEFAULT else int(given["batch_size"])
+    context = click.get_current_context()
+    source, before = context.get_parameter_source("batch_size"), context.default_map or {}
+    # A run that comes from one process has had batches that are too small for Spark.
+    elsewhere = source is ParameterSource.DEFAULT_MAP and before.get("engine") == "fires"
+    said = source is not ParameterSource.DEFAULT and not elsewhere
+    return int(given["batch_size"]) if said else _BATCH_ROWS
 
 
 def _seen(step: Step) -> dict[str, Any]:

@@ -41,6 +41,7 @@ def command(
     RUN is a folder that fires select --out has made. FILE is anything that fires select reads.
     The values stay as they are in FILE: text is not encoded, nothing is scaled. But where text
     goes to Parquet or Arrow, columns of plain numbers become numbers. Columns to keep come first.
+    After fires select --columns open, selected columns may be absent: then they are empty.
 
     Rows that cannot be read are counted, shown and left out. Whatever ends the command early: the
     rows before are written, and whole.
@@ -51,11 +52,18 @@ def command(
     saved = SavedRun(run)
     with open_output(out, overwrite=overwrite) as output:
         names = [column.name for column in saved.selected]
-        reader = reading.rows(dict.fromkeys(names, "category"), keep)
+        reader = reading.rows(dict.fromkeys(names, "category"), keep, may_lack=saved.is_open)
         kept = [name for name in reader.names if name not in names]
         numbers = [column for column in saved.selected if column.is_plain and output.is_typed]
         reduce = Reduce([*kept, *names], numbers, saved.columns.hints)
-        write_rows(reader, reduce, output, width=len(names), quiet=quiet, tell=reduce.lines)
+        write_rows(
+            reader,
+            reduce,
+            output,
+            width=len(names),
+            quiet=quiet,
+            tell=lambda: [*filter(None, [reader.absent()]), *reduce.lines()],
+        )
 
 
 class Reduce:
@@ -92,7 +100,9 @@ class Reduce:
 
         from fires.columns.values import read_cells
 
-        frame = rows.frame.select(self._names)
+        lacking = [name for name in self._names if name not in rows.frame.columns]
+        frame = rows.frame.with_columns(pl.lit(None, pl.String).alias(name) for name in lacking)
+        frame = frame.select(self._names)
         found = []
         for column in self._numbers:
             if frame[column.name].dtype == pl.String:

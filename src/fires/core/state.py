@@ -16,6 +16,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -265,9 +266,15 @@ def _checksum(tensors: Arrays, version: int) -> str:
     digest = hashlib.sha256(b"" if version < 3 else str(version).encode())
     for name in sorted(tensors):
         tensor = tensors[name]
-        digest.update(json.dumps([name, tensor.dtype.name, tensor.shape]).encode())
+        digest.update(json.dumps([name, _name_of(tensor.dtype), tensor.shape]).encode())
         digest.update(tensor.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
+
+
+@cache
+def _name_of(dtype: np.dtype[Any]) -> str:
+    """The name of a dtype, which takes NumPy some time to make up."""
+    return dtype.name
 
 
 def replace_file(path: str | os.PathLike[str], content: bytes) -> None:

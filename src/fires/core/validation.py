@@ -34,7 +34,7 @@ LARGEST = 1e150
 # --- features -----------------------------------------------------------------------------------
 
 
-def as_matrix(X: Any, owner: str) -> Any:
+def as_matrix(X: Any, owner: str, *, least: int = 1) -> Any:
     """X as a float array or a CSR matrix, without a copy where possible.
 
     Parameters
@@ -43,6 +43,8 @@ def as_matrix(X: Any, owner: str) -> Any:
         What the user passed.
     owner : str
         Whose input it is, for error messages.
+    least : int
+        How many columns there must be, 0 or 1.
 
     Returns
     -------
@@ -62,7 +64,7 @@ def as_matrix(X: Any, owner: str) -> Any:
         matrix = _polars_values(X)
     else:
         matrix = _by_scikit_learn(X, owner)
-    if 0 in matrix.shape:
+    if matrix.shape[0] < 1 or matrix.shape[1] < least:
         axis, what = (0, "sample") if matrix.shape[0] == 0 else (1, "feature")
         raise ValueError(
             f"Found array with {matrix.shape[axis]} {what}(s) (shape={matrix.shape}) while a "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Any
 
@@ -98,14 +99,14 @@ def has_intervals(selector: Any) -> bool:
     return learns_by_bayes and isinstance(selector.model_, str | Linear)
 
 
-def column_names(selector: Any, names: tuple[str, ...]) -> tuple[str, ...]:
+def column_names(selector: Any, names: Sequence[str]) -> tuple[str, ...]:
     """What the groups of a selector are called.
 
     Parameters
     ----------
     selector : FIRES
         What has learnt, in groups.
-    names : tuple of str
+    names : sequence of str
         What its features are called.
 
     Returns

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol
@@ -18,6 +19,7 @@ from fires.evaluation.by_column import column_names
 from fires.evaluation.out_folder import naming
 from fires.evaluation.records import Step, number_or_none
 from fires.evaluation.run_folder import feature_rows
+from fires.evaluation.run_names import RunNames
 from fires.evaluation.totals import RunTotals
 
 _BEGINNING = b'{"id": "'  # of every record: so a file that is not ours is left alone
@@ -65,8 +67,8 @@ class Emitter:
         Where the records go.
     run_id : str
         What the run is called; it stays the same when the run is resumed.
-    names : tuple of str
-        What the features are called.
+    names : sequence of str
+        What the features are called; a RunNames if columns come and go.
     every : {"change", "batch"}
         Whether only changes are told, or every batch.
 
@@ -88,10 +90,10 @@ class Emitter:
         self,
         sink: Sink,
         run_id: str,
-        names: tuple[str, ...],
+        names: Sequence[str],
         every: Every = "change",
     ) -> None:
-        self._sink, self._run_id, self._names, self._every = sink, run_id, names, every
+        self._sink, self._run_id, self.names, self._every = sink, run_id, names, every
         self._told: npt.NDArray[np.intp] | None = None
         self._totals = RunTotals(len(names))  # nothing is told of what they would add
 
@@ -110,7 +112,9 @@ class Emitter:
         changed = self._told is None or not np.array_equal(before, now)
         if not changed and self._every == "change":
             return
-        rows = feature_rows(selector, self._names, self._totals, now)
+        names = self.names
+        places = names.of_selector(now) if isinstance(names, RunNames) else now
+        rows = feature_rows(selector, names, self._totals, places)
         self._sink.write(
             {
                 "id": f"{self._run_id}-{step.index}",
@@ -157,8 +161,8 @@ class Emitter:
         """The names of the columns that these features come from."""
         groups = getattr(selector, "groups_", None)
         if groups is None:
-            return [self._names[place] for place in features.tolist()]
-        columns = column_names(selector, self._names)
+            return [self.names[place] for place in features.tolist()]
+        columns = column_names(selector, self.names)
         return [columns[group] for group in np.unique(groups[features]).tolist()]
 
 

@@ -98,7 +98,7 @@ def _plain(row: dict[str, str]) -> dict[str, Any]:
             values[name] = int(text)
         elif text and name in _NUMBERS:
             values[name] = float(text)
-        elif name == "selected":
+        elif name in ("selected", "absent"):
             values[name] = text == "True"
     return values
 

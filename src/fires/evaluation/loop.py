@@ -13,9 +13,13 @@ import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
 from fires.core.batch import CheckedBatch
+from fires.core.belief import Floats
+from fires.core.named import NamedRows
 from fires.core.settings import check_choice
 from fires.core.validation import as_target, is_missing, unmixed
+from fires.drift.alarms import Alarm
 from fires.evaluation.records import Step
+from fires.evaluation.run_names import RunNames
 from fires.evaluation.scoring import Baseline, scored
 from fires.kernels.scaled import keep_columns
 from fires.metrics.prediction import Metric, Scores
@@ -41,6 +45,7 @@ def prequential(
     keep_weights: bool = False,
     classes: Iterable[Any] | None = None,
     baselines: Mapping[str, Baseline] | None = None,
+    names: RunNames | None = None,
 ) -> Iterator[Step]:
     """Evaluate a pipeline on a stream, batch by batch: the one loop of every evaluation.
 
@@ -85,6 +90,9 @@ def prequential(
         Predictors that are tested and learn beside the pipeline, on the same scaled rows, with
         all features: see :func:`fires.evaluation.scoring.usual_baselines`. The seconds of a
         record do not count them.
+    names : RunNames, optional
+        If the columns of the selector are open: where all names are kept. The features of a record
+        are places in it.
 
     Yields
     ------
@@ -112,11 +120,17 @@ def prequential(
     pipeline.start()
     schema = getattr(stream, "schema", None)
     known = getattr(schema, "classes", None) if classes is None else tuple(classes)
-    if schema is not None:
+    if pipeline.open_names is None:
+        names = None
+    elif label_delay:
+        raise ValueError("label_delay goes with fixed columns only, and these are open.")
+    else:
+        names = RunNames() if names is None else names
+    if schema is not None and names is None:
         _name_columns(pipeline, list(schema.feature_names))
     totals = _running(scores, known, pipeline)
     evaluation = _Evaluation(
-        pipeline, totals, known, order, window, int(label_delay), baselines or {}
+        pipeline, totals, known, order, window, int(label_delay), baselines or {}, names
     )
     return _steps(_batches(stream, batch_size), evaluation, keep_weights, first_index)
 
@@ -165,26 +179,27 @@ def _steps(
     source: Generator[Batch], evaluation: _Evaluation, keep_weights: bool, first_index: int
 ) -> Iterator[Step]:
     selector = evaluation.pipeline.selector
-    n_alarms = len(getattr(selector, "alarms_", ()))
     with closing(source) as batches:  # so that a reader stops when nobody asks any more
         for index, batch in enumerate(batches, first_index):
             scores, seconds_select, seconds_train = evaluation.step(batch)
-            alarms = getattr(selector, "alarms_", ())
+            weights = None
+            if keep_weights and evaluation.has_learnt:
+                weights = evaluation.in_run(selector.weights_)
             yield Step(
                 index=index,
                 position=batch.position,
                 n_rows=batch.n_rows,
                 scores=scores,
-                selected=evaluation.selected,
+                selected=evaluation.selected_in_run,
                 stability=evaluation.stability,
                 seconds_select=seconds_select,
                 seconds_train=seconds_train,
-                weights=selector.weights_ if keep_weights and evaluation.has_learnt else None,
-                alarms=tuple(alarms[n_alarms:]),
+                weights=weights,
+                alarms=evaluation.new_alarms(),
                 baselines=evaluation.latest_of_baselines,
                 waited=batch.waited,
+                n_present=evaluation.n_present,
             )
-            n_alarms = len(alarms)
 
 
 class _Evaluation:
@@ -199,14 +214,18 @@ class _Evaluation:
         window: int | StabilityWindow,
         label_delay: int,
         baselines: Mapping[str, Baseline],
+        names: RunNames | None = None,
     ) -> None:
         self.pipeline, self.has_learnt = pipeline, False
-        self._baselines = baselines
+        self._baselines, self._names = baselines, names
+        alarms = getattr(pipeline.selector, "alarms_", ())
+        self._n_alarms, self._last_alarm = len(alarms), alarms[-1].batch if alarms else -1
         self.stability, self.selected = np.nan, np.empty(0, dtype=np.intp)
         if pipeline.has_learnt:
             with suppress(NotFittedError):  # of rows without labels, only the scale is learnt
                 self.selected = pipeline.selector.get_support(indices=True)
                 self.has_learnt = True
+                self._follow()
         self._totals, self._classes = totals, classes
         self._published, self._label_delay = order == "as-published", label_delay
         self._waiting: deque[CheckedBatch] = deque()
@@ -224,11 +243,51 @@ class _Evaluation:
         """How well each baseline predicted the last batch."""
         return {name: one.latest for name, one in self._baselines.items()}
 
+    @property
+    def selected_in_run(self) -> npt.NDArray[np.intp]:
+        """The selected features, by their places in the run."""
+        return self.selected if self._names is None else np.sort(self._names.of_run(self.selected))
+
+    @property
+    def n_present(self) -> int | None:
+        """How many columns were there in the window of the stability, if they come and go."""
+        known = self._names is not None and self._stabilities is not None
+        return self._stabilities.n_features if known else None  # type: ignore[union-attr]
+
+    def in_run(self, values: Floats) -> Floats:
+        """Numbers of all features, in the order of the run."""
+        return values if self._names is None else self._names.spread(values)
+
+    def new_alarms(self) -> tuple[Alarm, ...]:
+        """What the selector has noticed since it was asked last, with places in the run."""
+        alarms, names = getattr(self.pipeline.selector, "alarms_", ()), self._names
+        if names is None:
+            new = alarms[self._n_alarms :]
+            self._n_alarms = len(alarms)
+            return tuple(new)
+        # Those of features that were forgotten are gone, so they cannot be counted.
+        new = [alarm for alarm in alarms if alarm.batch > self._last_alarm]
+        self._last_alarm = max((alarm.batch for alarm in new), default=self._last_alarm)
+        return tuple(
+            alarm
+            if alarm.feature is None
+            else alarm._replace(feature=int(names.of_run(np.array([alarm.feature]))[0]))
+            for alarm in new
+        )
+
+    def _follow(self) -> None:
+        """Know what the selector calls its features, if they come and go."""
+        if self._names is not None and (known := self.pipeline.open_names) is not None:
+            self._names.follow(known)
+
     def step(self, batch: Batch) -> tuple[dict[str, float], float, float]:
         """Test and learn: the scores, and the seconds that selector and predictor took to learn."""
         if batch.restarted:
             self._restart_features(batch.restarted)
-        rows, learn_scale = self.pipeline.admit(batch.X, columns=batch.columns)
+        X = batch.X if batch.names is None else NamedRows(batch.X, batch.names)
+        rows, learn_scale = self.pipeline.admit(X, columns=batch.columns)
+        if rows.source is not None:  # features are in other places than before
+            self.selected = np.flatnonzero(np.isin(rows.source, self.selected))
         tested = _labelled(rows, batch.y, self._classes)
         if self._totals is not None and tested.y is not None and not self.has_learnt:
             self._totals.check_target(tested.y)
@@ -239,7 +298,8 @@ class _Evaluation:
         now = _EMPTY if late else self._waiting.popleft()
         if now.n_rows == 0:  # no label has come: there is nothing to learn but the scale
             scores = self._test(tested)
-            learn_scale()
+            if self._names is None:  # where columns come and go, scale and selector go together
+                learn_scale()
             return scores, 0.0, 0.0
         self.pipeline.check(now)
         scores, seconds = self._test_and_select(tested, now)
@@ -248,16 +308,24 @@ class _Evaluation:
             one.learn(now, self.pipeline.book)
         learn_scale()
         self.has_learnt = True
+        self._follow()
+        width = None if self._names is not None else now.X.shape[1]
         if self._stabilities is None:
-            self._stabilities = StabilityWindow(self._window, now.X.shape[1])
-        self.stability = self._stabilities.update(self.selected)
+            self._stabilities = StabilityWindow(self._window, width)
+        present = None if self._names is None else self._names.of_run(_there(now))
+        self.stability = self._stabilities.update(self.selected_in_run, present)
         return scores, seconds, seconds_train
 
-    def _restart_features(self, columns: tuple[int, ...]) -> None:
+    def _restart_features(self, columns: tuple[Any, ...]) -> None:
         """Forget features whose meaning changes, and what rows without labels say of them."""
+        if self._names is not None:  # by name; a new one has nothing to forget
+            known = set(self.pipeline.open_names or ())
+            self.pipeline.restart_features([name for name in columns if name in known])
+            return
         self.pipeline.restart_features(columns)
         for one in self._baselines.values():
-            one.predictor.restart_features(np.array(columns, dtype=np.intp))
+            if one.predictor is not None:
+                one.predictor.restart_features(np.array(columns, dtype=np.intp))
         for place, rows in enumerate(self._waiting):
             others = np.setdiff1d(np.arange(rows.X.shape[1]), columns)
             self._waiting[place] = rows.with_rows(keep_columns(rows.X, others))
@@ -291,12 +359,18 @@ class _Evaluation:
             _, selected, rows = self._shown
             if len(selected) == len(self.selected) and (selected == self.selected).all():
                 return rows
-        rows = keep_columns(batch.X, self.selected)
+        rows = self.pipeline.shown(batch, self.selected)
         self._shown = batch, self.selected, rows
         return rows
 
 
 _EMPTY = CheckedBatch(np.empty((0, 0)))
+
+
+def _there(batch: CheckedBatch) -> npt.NDArray[np.intp]:
+    """The features that have an entry in one of the rows, where columns come and go."""
+    n_known = batch.book.n_known
+    return np.arange(n_known) if batch.there is None else np.flatnonzero(batch.there[:n_known])
 
 
 def _labelled(
@@ -310,4 +384,6 @@ def _labelled(
     if there is not None and not there.all():
         X, y = X[there], y[there]
     target = as_target(y, X.shape[0], "prequential") if len(y) else y
-    return CheckedBatch(X, target, None, 0, classes, rows.scale, rows.names, rows.columns)
+    facts = {"there": rows.there, "book": rows.book, "source": rows.source}
+    known = rows.scale, rows.names, rows.columns
+    return CheckedBatch(X, target, None, 0, classes, *known, **facts)

@@ -174,12 +174,12 @@ class OnePass:
         if self._seed is None:
             yield from self._stream.batches(batch_size)
             return
-        restarted: list[int] = []
+        restarted: list[int | str] = []
         for rows in cut(self._kept(batch_size, restarted), batch_size):
             yield Batch(rows.X, rows.y, rows.places[-1], tuple(restarted), rows.columns)
             restarted.clear()
 
-    def _kept(self, batch_size: int, restarted: list[int]) -> Iterator[PlacedRows]:
+    def _kept(self, batch_size: int, restarted: list[int | str]) -> Iterator[PlacedRows]:
         """Nine of every ten rows, as they are read; also notes the features that start anew."""
         rng = generator(self._seed, "compare")
         for batch in self._stream.batches(10 * math.ceil(batch_size / 9)):  # whole tens

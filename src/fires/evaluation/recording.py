@@ -10,6 +10,7 @@
 - ``importance`` and ``uncertainty`` of these features, in the same order, to six digits: in the
   first 100 batches, in every tenth, and where the set changed or an alarm was raised.
 - ``missing``: missing values so far, if there were any.
+- ``present``: where columns come and go, how many were there in the window of the stability.
 
 ``snapshots/INDEX.safetensors`` holds all features after a batch, or the first 10,000 by rank:
 arrays ``features`` (places), ``importance``, ``uncertainty``, ``rank`` (1 is the best) and
@@ -34,6 +35,7 @@ from fires.core.state import Arrays, State, read_state, write_state
 
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
+    from fires.evaluation.run_names import RunNames
     from fires.pipeline import OnlinePipeline
 
 VERSION = 1
@@ -75,10 +77,14 @@ class Recorder:
         The folder of the run.
     before : ndarray of int
         The features that are selected before the first step; none in a new run.
+    names : RunNames, optional
+        What the features are called, if columns come and go.
     """
 
-    def __init__(self, folder: Path, before: npt.NDArray[np.intp]) -> None:
-        self._folder = folder / SNAPSHOTS
+    def __init__(
+        self, folder: Path, before: npt.NDArray[np.intp], names: RunNames | None = None
+    ) -> None:
+        self._folder, self._names = folder / SNAPSHOTS, names
         self._before = before
         self._late: dict[int, State] = {}
 
@@ -105,8 +111,11 @@ class Recorder:
         self._before = step.selected
         often = step.index < _EACH or step.index % _EVERY == 0
         if len(step.selected) and (often or changed or step.alarms):
-            row["importance"] = _short(selector.importances_[step.selected])
-            row["uncertainty"] = _short(selector.uncertainties_[step.selected])
+            places = step.selected
+            if self._names is not None:
+                places = self._names.of_selector(places)
+            row["importance"] = _short(selector.importances_[places])
+            row["uncertainty"] = _short(selector.uncertainties_[places])
         if pipeline.n_missing_:
             row["missing"] = pipeline.n_missing_
         return row
@@ -134,12 +143,13 @@ class Recorder:
         features = np.arange(len(ranking))
         if len(features) > _MOST_FEATURES:
             features = np.sort(np.argpartition(ranking, _MOST_FEATURES)[:_MOST_FEATURES])
+        places = features if self._names is None else self._names.of_run(features)
         arrays: Arrays = {
-            "features": features.astype(np.int32),
+            "features": places.astype(np.int32),
             "importance": selector.importances_[features].astype(np.float32),
             "uncertainty": selector.uncertainties_[features].astype(np.float32),
             "rank": ranking[features].astype(np.int32),
-            "selected": np.isin(features, step.selected),
+            "selected": np.isin(places, step.selected),
         }
         moments = pipeline.column_moments()
         if moments is not None:

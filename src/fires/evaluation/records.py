@@ -42,6 +42,13 @@ class Step:
         How well each baseline predicted the batch.
     waited : bool
         The batch has fewer rows than it should, since no more came for a while.
+    n_present : int, optional
+        Where columns come and go: how many were there in the window of the stability.
+
+    Notes
+    -----
+    Where columns come and go, features are places in all names that the run has met: see
+    :class:`fires.evaluation.run_names.RunNames`.
     """
 
     index: int
@@ -56,6 +63,7 @@ class Step:
     alarms: tuple[Alarm, ...] = ()
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)
     waited: bool = False
+    n_present: int | None = None
 
     def as_row(self) -> dict[str, Any]:
         """The record as JSON values; NaN and infinities are None."""
@@ -73,6 +81,8 @@ class Step:
             row["baselines"] = {name: plain(scores) for name, scores in self.baselines.items()}
         if self.waited:
             row["waited"] = True
+        if self.n_present is not None:
+            row["present"] = self.n_present
         if self.weights is not None:
             row["weights"] = [number_or_none(weight) for weight in self.weights.tolist()]
         if self.alarms:

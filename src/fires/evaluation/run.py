@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from fires.core.state import Arrays, State, part_of, under
 from fires.evaluation.loop import prequential
 from fires.evaluation.records import Step
+from fires.evaluation.run_names import RunNames
 from fires.evaluation.scoring import usual_baselines
 from fires.evaluation.totals import RunTotals
 from fires.evaluation.watch import Watch
 from fires.metrics.prediction import Scores
 from fires.pipeline import OnlinePipeline
-from fires.predictors import Perceptron
+from fires.predictors import LinearRegressor, Perceptron
 from fires.streams.base import Batch, Schema, Stream
 
 
@@ -26,7 +28,9 @@ class Run:
         With a built-in predictor: a ``Perceptron`` for classes, or a ``LinearRegressor``. Without
         one, there are no scores.
     n_features : int
-        Features of the stream.
+        Features of the stream. If the columns of the selector are open, it does not matter.
+    names : RunNames, optional
+        Where the names of open columns are kept.
 
     Attributes
     ----------
@@ -34,6 +38,8 @@ class Run:
         What the steps add up to, with the baselines.
     watch : Watch
         What is doubtful about the columns.
+    names : RunNames or None
+        What the features are called, if columns are open.
     latest : Batch or None
         The last batch.
     is_between_batches : bool
@@ -53,17 +59,23 @@ class Run:
     300
     """
 
-    def __init__(self, pipeline: OnlinePipeline, n_features: int) -> None:
+    def __init__(
+        self, pipeline: OnlinePipeline, n_features: int, names: RunNames | None = None
+    ) -> None:
         classes = isinstance(pipeline.predictor, Perceptron)
         scores = ("accuracy", "balanced_accuracy") if classes else ("r2", "mae")
         self.pipeline, self.watch = pipeline, Watch(pipeline)
         self.latest: Batch | None = None
         self.is_between_batches = True
-        self.totals = RunTotals(n_features)
+        self.names: RunNames | None = None
+        if pipeline.open_names is not None:
+            self.names = RunNames() if names is None else names
+        self.totals = RunTotals(n_features if self.names is None else None)
         if pipeline.predictor is None:
             return
         self.totals.whole = Scores(scores)
-        self.totals.baselines = usual_baselines(pipeline.predictor, scores)
+        see_all = self.names is None
+        self.totals.baselines = usual_baselines(pipeline.predictor, scores, see_all=see_all)
 
     def steps(self, stream: Stream, batch_size: int) -> Iterator[Step]:
         """Test on each batch and learn from it, to the end of the stream.
@@ -89,10 +101,47 @@ class Run:
             window=self.totals.window,
             first_index=self.totals.n_batches,
             baselines=self.totals.baselines,
+            names=self.names,
         ):
+            n_rows = self.totals.n_rows + step.n_rows
+            if step.position.rows != n_rows:  # it has been elsewhere before, with other files
+                step = replace(step, position=replace(step.position, rows=n_rows))
             self.totals.add(step)
             self.is_between_batches = True
             yield step
+
+    def on_cluster(self) -> Run:
+        """The same run where rows are on a cluster: the selector scales, and its belief predicts.
+
+        Returns
+        -------
+        Run
+            This one is of no use afterwards.
+        """
+        selector = self.pipeline.handed_over()
+        run = Run(OnlinePipeline(selector, None, None), selector.n_features_in_)
+        run.totals = self.totals
+        if "all" in run.totals.baselines:
+            run.totals.baselines["all"].predictor = None
+        return run
+
+    def in_one_process(self) -> Run:
+        """The same run where a predictor can learn: it begins to, on the features selected now.
+
+        Returns
+        -------
+        Run
+            This one is of no use afterwards.
+        """
+        selector = self.pipeline.selector
+        predictor = Perceptron() if hasattr(selector, "classes_") else LinearRegressor()
+        run = Run(self.pipeline.handed_back(predictor), selector.n_features_in_)
+        fresh, run.totals = run.totals, self.totals
+        if run.totals.whole is None:
+            run.totals.whole, run.totals.baselines = fresh.whole, fresh.baselines
+        else:
+            run.totals.baselines["all"].predictor = predictor.fresh()
+        return run
 
     def saved(self) -> State:
         """Everything needed to go on after the last batch.
@@ -106,7 +155,8 @@ class Run:
         arrays: Arrays = {}
         for name, (_, learnt) in parts.items():
             arrays |= under(name, learnt)
-        return {name: part for name, (part, _) in parts.items()}, arrays
+        header = {name: part for name, (part, _) in parts.items()}
+        return header | {"names": None if self.names is None else list(self.names)}, arrays
 
     @classmethod
     def from_saved(cls, header: dict[str, Any], arrays: Arrays, where: str = "the run") -> Run:
@@ -129,6 +179,9 @@ class Run:
         run = cls(pipeline, pipeline.selector.n_features_in_)
         run.totals = RunTotals.from_saved(header["totals"], part_of("totals", arrays))
         run.watch.restore(header["watch"], part_of("watch", arrays))
+        if run.names is not None:
+            run.names = RunNames(map(str, header["names"]))
+            run.names.follow(pipeline.open_names or ())
         return run
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fires.core.belief import Belief
 from fires.core.errors import InputError, StateError
 from fires.core.state import State, replace_file
 from fires.evaluation.by_column import ByColumn, column_names, has_intervals
@@ -23,11 +24,14 @@ from fires.evaluation.checkpoints import Checkpoints
 from fires.evaluation.locking import FolderLock
 from fires.evaluation.out_folder import REPORT, earlier_run, is_full, make_folder, naming
 from fires.evaluation.recording import QUARANTINE, SNAPSHOTS, STEPS, VERSION
+from fires.evaluation.records import Step
 from fires.evaluation.run import Run
+from fires.evaluation.run_names import RunNames
 from fires.evaluation.run_records import RunRecords
 from fires.evaluation.totals import RunTotals
 from fires.evaluation.transformed import TRANSFORMED
 from fires.pipeline import OnlinePipeline
+from fires.selectors.why import above_noise
 
 _RUN, _OPTIONS, _NAMES = "run.json", "run.toml", "names.json"
 _FEATURES, _COLUMNS, _STATE = "features.csv", "columns.csv", "state.safetensors"
@@ -51,7 +55,7 @@ class RunFolder:
 
     While it goes on:
 
-    - ``names.json``: what the features are called.
+    - ``names.json``: what the features are called. Where columns come and go, all that were met.
     - ``steps.jsonl`` and ``snapshots/``: see :mod:`fires.evaluation.recording`.
     - ``quarantine.ndjson``: the rows that could not be used, with reason and text.
     - ``checkpoints/``: all that is needed to go on; the last two.
@@ -61,7 +65,8 @@ class RunFolder:
 
     - ``features.csv``: every feature with its rank, weight, importance, uncertainty, the ends of
       the 95 % interval, whether it is above noise and selected, and the share of batches in which
-      it was.
+      it was. Where columns come and go also ``absent``: whether it has not come lately. One that
+      was forgotten has no numbers.
     - ``columns.csv``: every column of the table, and what was done with it.
     - ``state.safetensors``: the pipeline, selector and predictor, for :func:`fires.load`.
     - ``run.json``: counts, timings and alarms too, ``status`` "ended" or "ended early".
@@ -108,8 +113,11 @@ class RunFolder:
             self._lock = FolderLock(path)
         self._checkpoints = Checkpoints(path)
         self._began, self._keep = False, resume
-        self._former: bytes | None = None  # run.json of a run that goes on, until more is saved
+        # run.json and run.toml of a run that goes on, until more is saved
+        self._former: dict[str, bytes] = {}
         self._late: dict[str, str] = {}
+        self._names: Sequence[str] = ()
+        self._n_named = 0
         self.records: Any = None
 
     def __enter__(self) -> Self:
@@ -121,9 +129,9 @@ class RunFolder:
                 self.records.close()
         if self._began and not self._keep:
             self._put_back()
-        elif self._former is not None:
+        for name, former in self._former.items():
             with suppress(OSError):
-                replace_file(self.path / _RUN, self._former)
+                replace_file(self.path / name, former)
         self._lock.release()
         if self._made and not any(self.path.glob("[!.]*")):
             shutil.rmtree(self.path, ignore_errors=True)
@@ -137,7 +145,7 @@ class RunFolder:
 
     # --- beginning --------------------------------------------------------------------------
 
-    def begin(self, options: str, facts: Mapping[str, Any]) -> None:
+    def begin(self, options: str, facts: Mapping[str, Any], *, moved: bool = False) -> None:
         """Write down what is to be done, before the first row.
 
         Parameters
@@ -146,11 +154,16 @@ class RunFolder:
             The text of ``run.toml``.
         facts : mapping
             What goes into ``run.json``.
+        moved : bool
+            Whether a run that goes on does so elsewhere, with other options than before.
         """
         self._began = True
         if self._resumed:
-            with suppress(FileNotFoundError):
-                self._former = (self.path / _RUN).read_bytes()
+            for name in (_RUN, _OPTIONS):
+                with suppress(FileNotFoundError):
+                    self._former[name] = (self.path / name).read_bytes()
+            if moved:
+                self._write_soon(_OPTIONS, options)
             for draft in self.path.rglob(".fires-*.tmp"):  # what a killed process was writing
                 draft.unlink()
         else:
@@ -177,11 +190,12 @@ class RunFolder:
         Parameters
         ----------
         names : sequence of str
-            What the features are called.
+            What the features are called; a RunNames, which will grow, if columns come and go.
         transform : str, optional
             The name of the target, if the selected columns are to be written.
         """
-        self._write_soon(_NAMES, json.dumps(list(names), ensure_ascii=False) + "\n")
+        self._names = names
+        self._write_names()
         for leftover in (CHECKPOINTS, SNAPSHOTS, TRANSFORMED):
             shutil.rmtree(self.path / leftover, ignore_errors=True)
         self.records = RunRecords(self.path, names, transform=transform)
@@ -200,14 +214,37 @@ class RunFolder:
         transform : str, optional
             The name of the target, if the selected columns are to be written.
         """
+        self._names, self._n_named = names, len(names)
+        selected = saved.run.pipeline.selector.get_support(indices=True)
+        if isinstance(names, RunNames):
+            selected = np.sort(names.of_run(selected))
         self.records = RunRecords(
             self.path,
             names,
             saved.facts["files"],
             saved.run.totals,
-            saved.run.pipeline.selector.get_support(indices=True),
+            selected,
             transform=transform,
         )
+
+    def add(self, step: Step, pipeline: OnlinePipeline) -> None:
+        """Write down one record, and what features are called that came with its batch.
+
+        Parameters
+        ----------
+        step : Step
+            The record of the next batch.
+        pipeline : OnlinePipeline
+            What has learnt up to it.
+        """
+        if len(self._names) > self._n_named:
+            self._write_names()
+        self.records.add(step, pipeline)
+
+    def _write_names(self) -> None:
+        """Before the first record that tells of them."""
+        self._n_named = len(self._names)
+        self._write_soon(_NAMES, json.dumps(list(self._names), ensure_ascii=False) + "\n")
 
     def checkpoint(self, run: Run, bookmark: Mapping[str, Any] | None, **more: Any) -> None:
         """Save all that is needed to go on after the last record.
@@ -234,7 +271,7 @@ class RunFolder:
     def finish(
         self,
         pipeline: OnlinePipeline,
-        names: tuple[str, ...],
+        names: Sequence[str],
         totals: RunTotals,
         run: dict[str, Any],
         columns: Sequence[Mapping[str, Any]] = (),
@@ -258,7 +295,7 @@ class RunFolder:
         self._write_late()
         with naming(self.path / _STATE):
             pipeline.save(self.path / _STATE)
-        features = _feature_table(pipeline.selector, names, totals)
+        features = _with_forgotten(_feature_table(pipeline.selector, names, totals), names, totals)
         self._write(_FEATURES, _csv(features, _rows_of(features)))
         if columns:
             self._write(_COLUMNS, _csv(columns[0], (row.values() for row in columns)))
@@ -269,7 +306,7 @@ class RunFolder:
         self._is_saved()
 
     def _is_saved(self) -> None:
-        self._former = None
+        self._former = {}
         if not self._keep:
             self._keep = True
             shutil.rmtree(self.path / REPLACED, ignore_errors=True)
@@ -355,7 +392,7 @@ def _csv(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 def feature_rows(
     selector: Any,
-    names: tuple[str, ...],
+    names: Sequence[str],
     totals: RunTotals,
     columns: npt.NDArray[np.intp] | None = None,
 ) -> list[dict[str, Any]]:
@@ -365,12 +402,12 @@ def feature_rows(
     ----------
     selector : FIRES
         What has learnt from the whole stream.
-    names : tuple of str
-        What the features are called.
+    names : sequence of str
+        What the features are called; a RunNames if columns come and go.
     totals : RunTotals
         What the records add up to.
     columns : ndarray of int, optional
-        Which features; by default, all of them.
+        Which features of the selector; by default, all of them.
 
     Returns
     -------
@@ -378,10 +415,9 @@ def feature_rows(
         One row of ``features.csv`` each. ``low`` and ``high``, the ends of the 95 % interval, are
         None if the model learns by gradient: its uncertainty is no standard deviation.
         ``above_noise`` is None then too. Otherwise it says whether chance alone would hardly move
-        any of all features so far: with 500 features of noise, the 95 % interval leaves out 0 for
-        some 25 of them, and these are among the first. So the interval that it asks is one of
-        1 - 0.05 / n, with n features, times the classes from the third on. ``class``, the one for
-        which a feature matters most, is there from the third class on.
+        any of all features so far: see :func:`fires.selectors.why.above_noise`. ``class``, the one
+        for which a feature matters most, is there from the third class on. ``absent`` is there
+        where columns come and go.
     """
     table = _feature_table(selector, names, totals, columns)
     return [dict(zip(table, row, strict=True)) for row in _rows_of(table)]
@@ -389,12 +425,16 @@ def feature_rows(
 
 def _feature_table(
     selector: Any,
-    names: tuple[str, ...],
+    names: Sequence[str],
     totals: RunTotals,
     columns: npt.NDArray[np.intp] | None = None,
 ) -> Table:
     """The columns of :func:`feature_rows`: a million features are too many for a dict each."""
-    share = totals.share_selected
+    share, absent = totals.share_selected, None
+    if isinstance(names, RunNames):
+        known = selector.feature_names_in_.tolist()
+        share = _padded(share, len(names))[names.places(known)]
+        names, absent = known, np.isin(known, selector.absent_)
     if getattr(selector, "groups_", None) is not None:  # what the user knows are columns
         seen = ByColumn(selector)
         columns = None if columns is None else np.unique(seen.groups[columns])
@@ -405,12 +445,10 @@ def _feature_table(
         order = columns[np.argsort(ranking[columns])]
     by_class = selector.class_importances_
     low, high = selector.interval()
-    least, most = selector.interval(
-        1.0 - 0.05 / (by_class.size if len(by_class) >= 3 else len(low))
-    )
-    above_noise: npt.NDArray[Any] = (least > 0.0) | (most < 0.0)
+    belief = Belief(selector.importances_, selector.uncertainties_)
+    above: npt.NDArray[Any] = above_noise(belief, len(by_class) if len(by_class) >= 3 else 1)
     if not has_intervals(selector):
-        low = high = above_noise = np.full(len(ranking), None)
+        low = high = above = np.full(len(ranking), None)
     table = {
         "rank": ranking[order],
         "feature": np.array([names[column] for column in order.tolist()], dtype=object),
@@ -419,10 +457,12 @@ def _feature_table(
         "uncertainty": selector.uncertainties_[order],
         "low": low[order],
         "high": high[order],
-        "above_noise": above_noise[order],
+        "above_noise": above[order],
         "selected": selector.get_support()[order],
         "share_selected": share[order],
     }
+    if absent is not None:
+        table["absent"] = absent[order]
     by_class = by_class[:, order]
     if len(by_class) >= 3:
         # The class whose coefficient is the importance; by gradient, that is a mean of all.
@@ -433,6 +473,32 @@ def _feature_table(
     return table
 
 
+def _with_forgotten(table: Table, names: Sequence[str], totals: RunTotals) -> Table:
+    """With those columns at the end that came and went, and were forgotten."""
+    if not isinstance(names, RunNames):
+        return table
+    known = set(table["feature"].tolist())
+    gone = [place for place, name in enumerate(names) if name not in known]
+    if not gone:
+        return table
+    told: Table = {
+        "feature": np.array([names[place] for place in gone], dtype=object),
+        "selected": np.zeros(len(gone), dtype=bool),
+        "share_selected": _padded(totals.share_selected, len(names))[gone],
+        "absent": np.ones(len(gone), dtype=bool),
+    }
+    nothing = np.full(len(gone), None)
+    return {
+        name: np.append(column.astype(object), told.get(name, nothing))
+        for name, column in table.items()
+    }
+
+
+def _padded(values: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
+    """With zeros for features that are not among those that were ever selected."""
+    return np.pad(values, (0, max(n - len(values), 0)))
+
+
 def _rows_of(table: Table) -> Iterator[tuple[Any, ...]]:
     """The rows of a table of columns, as plain values, of which few are made at a time."""
     for start in range(0, len(table["rank"]), _AT_ONCE):
@@ -441,7 +507,7 @@ def _rows_of(table: Table) -> Iterator[tuple[Any, ...]]:
 
 
 def alarm_rows(
-    selector: Any, names: tuple[str, ...], totals: RunTotals | None = None
+    selector: Any, names: Sequence[str], totals: RunTotals | None = None
 ) -> list[dict[str, Any]]:
     """The alarms of a run as plain values.
 
@@ -449,8 +515,8 @@ def alarm_rows(
     ----------
     selector : FIRES
         What has learnt from the whole stream.
-    names : tuple of str
-        What the features are called.
+    names : sequence of str
+        What the features are called; a RunNames if columns come and go.
     totals : RunTotals, optional
         What the records add up to.
 
@@ -463,15 +529,16 @@ def alarm_rows(
         :class:`fires.evaluation.changes.Change`.
     """
     changes = {} if totals is None else totals.changes.by_batch
+    known = selector.feature_names_in_ if isinstance(names, RunNames) else names
     return [
-        alarm._asdict() | {"feature": names[alarm.feature]}
+        alarm._asdict() | {"feature": known[alarm.feature]}
         if alarm.feature is not None
         else alarm._asdict() | _change_row(changes.get(alarm.batch), names)
         for alarm in selector.alarms_
     ]
 
 
-def _change_row(change: Change | None, names: tuple[str, ...]) -> dict[str, Any]:
+def _change_row(change: Change | None, names: Sequence[str]) -> dict[str, Any]:
     if change is None:
         return {}
     return {

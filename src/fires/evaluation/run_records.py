@@ -13,6 +13,7 @@ from fires.evaluation.appending import LinesFile
 from fires.evaluation.out_folder import is_full, naming
 from fires.evaluation.recording import QUARANTINE, SNAPSHOTS, STEPS, Recorder, snapshots
 from fires.evaluation.records import Step
+from fires.evaluation.run_names import RunNames
 from fires.evaluation.totals import RunTotals
 from fires.evaluation.transformed import Transformed
 from fires.pipeline import OnlinePipeline
@@ -29,7 +30,7 @@ class RunRecords:
     folder : Path
         The folder of the run.
     names : sequence of str
-        What the features are called.
+        What the features are called; a RunNames if columns come and go.
     lengths : mapping of str to int
         How much to keep of each file: nothing in a new run.
     totals : RunTotals, optional
@@ -62,7 +63,8 @@ class RunRecords:
         self._steps = LinesFile(folder / STEPS, lengths.get(STEPS, 0))
         self._bad = LinesFile(folder / QUARANTINE, lengths.get(QUARANTINE, 0))
         self._bad_length = self._bad.length
-        self._recorder = Recorder(folder, before)
+        open_names = names if isinstance(names, RunNames) else None
+        self._recorder = Recorder(folder, before, open_names)
         for index, path in snapshots(folder):
             if index >= n_batches:
                 path.unlink()

@@ -97,6 +97,11 @@ class SavedRun:
         return columns
 
     @property
+    def is_open(self) -> bool:
+        """Whether its columns come and go."""
+        return self.pipeline.open_names is not None
+
+    @property
     def selected(self) -> tuple[Column, ...]:
         """The columns that are selected, in the order of the table."""
         chosen = set(self.pipeline.selected_columns)
@@ -135,8 +140,12 @@ class SavedRun:
         """
         columns = getattr(self.pipeline, "columns_", None)
         names = self.pipeline.feature_names_in_.tolist()
-        origins = names if columns is None else columns.of_features
-        return {place: names[place] for place, name in enumerate(origins) if name == column}
+        if self.is_open:  # records tell of all that were ever met
+            names = json.loads((self.path / "names.json").read_bytes())
+        if columns is None:
+            return {place: name for place, name in enumerate(names) if name == column}
+        origins = dict(zip(columns.names, columns.of_features, strict=True))
+        return {place: name for place, name in enumerate(names) if origins.get(name) == column}
 
     @property
     def target(self) -> Target | None:

@@ -56,21 +56,24 @@ class Baseline:
 
     Parameters
     ----------
-    predictor : Predictor
-        What predicts; it has learnt nothing yet.
+    predictor : Predictor or None
+        What predicts; it has learnt nothing yet. None if that is the belief of the selector, as it
+        is where rows are on a cluster.
     scores : Scores
         Updated with each batch that the pipeline is tested on.
 
     Attributes
     ----------
+    has_learnt : bool
+        Whether the predictor has learnt from a batch.
     latest : dict of str to float
         The scores of the last batch alone; NaN before the first that was tested.
     """
 
-    def __init__(self, predictor: Predictor, scores: Scores) -> None:
+    def __init__(self, predictor: Predictor | None, scores: Scores) -> None:
         self.predictor, self.scores = predictor, scores
         self.latest = dict.fromkeys(scores.names, math.nan)
-        self._has_learnt = False
+        self.has_learnt = False
 
     def test(self, batch: CheckedBatch) -> None:
         """Predict a batch, unless nothing was learnt before it.
@@ -80,7 +83,7 @@ class Baseline:
         batch : CheckedBatch
             Scaled rows with labels.
         """
-        if self._has_learnt:
+        if self.has_learnt and self.predictor is not None:
             self.latest = scored(self.scores, self.predictor, batch, batch.X)
 
     def learn(self, batch: CheckedBatch, expected: Classes) -> None:
@@ -93,8 +96,9 @@ class Baseline:
         expected : Classes
             The labels that the pipeline knows.
         """
-        self.predictor.learn(batch, expected)
-        self._has_learnt = True
+        if self.predictor is not None:
+            self.predictor.learn(batch, expected)
+            self.has_learnt = True
 
     def saved(self) -> State:
         """Everything there is to save.
@@ -103,9 +107,9 @@ class Baseline:
         -------
         header, arrays : dict
         """
-        header, learnt = predictor_state(self.predictor)
+        header, learnt = (None, {}) if self.predictor is None else predictor_state(self.predictor)
         arrays = under("predictor", learnt) | under("scores", self.scores.state())
-        return {"predictor": header, "has_learnt": self._has_learnt, "latest": self.latest}, arrays
+        return {"predictor": header, "has_learnt": self.has_learnt, "latest": self.latest}, arrays
 
     @classmethod
     def from_saved(cls, header: dict[str, Any], arrays: Arrays, names: Sequence[str]) -> Baseline:
@@ -123,21 +127,26 @@ class Baseline:
         Baseline
         """
         learnt = part_of("predictor", arrays)
-        predictor = predictor_from_state(header["predictor"], learnt, None, "the run")
+        saved = header["predictor"]
+        predictor = saved and predictor_from_state(saved, learnt, None, "the run")
         baseline = cls(predictor, Scores.from_state(part_of("scores", arrays), names))
-        baseline._has_learnt, baseline.latest = bool(header["has_learnt"]), header["latest"]
+        baseline.has_learnt, baseline.latest = bool(header["has_learnt"]), header["latest"]
         return baseline
 
 
-def usual_baselines(predictor: Predictor, scores: Sequence[str]) -> dict[str, Baseline]:
+def usual_baselines(
+    predictor: Predictor | None, scores: Sequence[str], *, see_all: bool = True
+) -> dict[str, Baseline]:
     """What a selection should beat, and what it is measured by.
 
     Parameters
     ----------
-    predictor : Predictor
-        That of the pipeline.
+    predictor : Predictor or None
+        That of the pipeline; None if the belief of the selector predicts.
     scores : sequence of str
         Names of built-in scores: of classes, or of numbers.
+    see_all : bool
+        Whether one sees all features. It cannot where columns come and go.
 
     Returns
     -------
@@ -147,10 +156,8 @@ def usual_baselines(predictor: Predictor, scores: Sequence[str]) -> dict[str, Ba
     """
     numeric = not set(scores).isdisjoint(NUMBER_SCORES)
     blind: dict[str, Predictor] = {"mean": Mean()} if numeric else {"majority": Majority()}
-    return {
-        name: Baseline(one, Scores(scores))
-        for name, one in (blind | {"all": predictor.fresh()}).items()
-    }
+    others = {"all": predictor and predictor.fresh()} if see_all else {}
+    return {name: Baseline(one, Scores(scores)) for name, one in (blind | others).items()}
 
 
 def beats(ours: Scores, theirs: Scores) -> dict[str, bool]:

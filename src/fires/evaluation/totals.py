@@ -25,8 +25,8 @@ class RunTotals:
 
     Parameters
     ----------
-    n_features : int
-        Features of the stream.
+    n_features : int or None
+        Features of the stream; None if they come and go.
     recent : int
         How many steps count as "now" in :attr:`recent_scores`.
     window : int
@@ -54,14 +54,15 @@ class RunTotals:
     (30, {'accuracy': 0.75}, array([0.33333333, 0.33333333, 0.33333333]))
     """
 
-    def __init__(self, n_features: int, recent: int = 100, window: int = 10) -> None:
+    def __init__(self, n_features: int | None, recent: int = 100, window: int = 10) -> None:
         self.whole: Scores | None = None
         self.baselines: dict[str, Baseline] = {}
         self.changes = Changes()
         self.window = StabilityWindow(window, n_features)
         self.n_batches = self.n_rows = 0
         self.seconds_select = self.seconds_train = 0.0
-        self._times_selected = np.zeros(n_features, dtype=np.int64)
+        self._times_selected = np.zeros(n_features or 0, dtype=np.int64)
+        self._is_open = n_features is None
         self._stability = WeightedMean()
         self._scores: dict[str, WeightedMean] = {}
         self._recent: deque[tuple[dict[str, float], int]] = deque(maxlen=recent)
@@ -78,6 +79,9 @@ class RunTotals:
         self.n_rows += step.n_rows
         self.seconds_select += step.seconds_select
         self.seconds_train += step.seconds_train
+        if self._is_open:
+            n_more = int(step.selected.max(initial=-1)) + 1 - len(self._times_selected)
+            self._times_selected = np.pad(self._times_selected, (0, max(n_more, 0)))
         self._times_selected[step.selected] += 1
         self._stability.add(step.stability)
         self._recent.append((step.scores, step.n_rows))
@@ -125,7 +129,10 @@ class RunTotals:
 
     @property
     def share_selected(self) -> Floats:
-        """The share of the batches after which each feature was selected."""
+        """The share of the batches after which each feature was selected.
+
+        Where features come and go, those behind the last one that was ever selected are left out.
+        """
         return self._times_selected / max(self.n_batches, 1)
 
     def saved(self) -> State:
@@ -142,6 +149,7 @@ class RunTotals:
             "means": {name: mean.sums for name, mean in self._scores.items()},
             "recent": list(self._recent),
             "most_recent": self._recent.maxlen,
+            "open": self._is_open,
             "changes": self.changes.as_json(),
             "baselines": {name: part[0] for name, part in parts.items()},
         }
@@ -166,9 +174,11 @@ class RunTotals:
         RunTotals
         """
         times = arrays["times_selected"]
-        totals = cls(len(times), header["most_recent"])
+        is_open = header.get("open", False)
+        totals = cls(None if is_open else len(times), header["most_recent"])
         totals.window = StabilityWindow.from_state(part_of("window", arrays))
-        if totals.window.n_features != len(times) or times.dtype != np.int64:
+        fits = is_open or totals.window.n_features == len(times)
+        if not fits or times.dtype != np.int64:
             raise StateError("the totals of the run do not fit together")
         for name in _COUNTS:
             setattr(totals, name, header[name])

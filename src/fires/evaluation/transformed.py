@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fires.core.named import Names
 from fires.evaluation.out_folder import naming
 
 TRANSFORMED = "transformed"
@@ -44,7 +45,14 @@ class Transformed:
         """Whether there are so many rows that they should be written."""
         return self._n_cells > _MOST_CELLS
 
-    def add(self, X: Any, y: npt.NDArray[Any], stop: int, selected: npt.NDArray[np.intp]) -> None:
+    def add(
+        self,
+        X: Any,
+        y: npt.NDArray[Any],
+        stop: int,
+        selected: npt.NDArray[np.intp],
+        columns: Sequence[str] | None = None,
+    ) -> None:
         """Keep the rows of a batch.
 
         Parameters
@@ -55,8 +63,15 @@ class Transformed:
             How many rows there were up to the end of the batch.
         selected : ndarray of int
             The features that are selected.
+        columns : sequence of str, optional
+            What the columns of X are called, where columns come and go: some of the features may
+            be absent.
         """
-        rows = X[:, selected]
+        at = selected
+        if columns is not None:
+            at = Names(columns).places(self._names[place] for place in selected.tolist())
+            selected, at = selected[at >= 0], at[at >= 0]
+        rows = X[:, at]
         rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
         self._parts.append((stop - len(y), selected, rows, y))
         self._n_cells += rows.size

@@ -68,7 +68,8 @@ class Watch:
             Rows that the pipeline has not seen yet.
         """
         X = batch.X
-        if not isinstance(X, np.ndarray):  # sparse rows come without a look at their columns
+        # Sparse rows come without a look at their columns, and so do columns that come and go.
+        if not isinstance(X, np.ndarray) or batch.names is not None:
             return
         self._look_for_change(X)
         self._n_rows += len(X)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,26 @@ from fires.core.errors import TargetError
 
 NUMBER_SCORES = ("r2", "mae")
 """The scores of numbers that are built in."""
+
+
+class NumberMoments(NamedTuple):
+    """What is known of a batch of numbers and of their predictions.
+
+    Parameters
+    ----------
+    n : int
+        How many there are.
+    mean, spread : float
+        Their mean, and the sum of squares about it.
+    error, squares : float
+        The sum of the absolute errors, and of their squares.
+    """
+
+    n: int
+    mean: float
+    spread: float
+    error: float
+    squares: float
 
 
 class NumberSums:
@@ -63,13 +83,44 @@ class NumberSums:
         if n == 0:
             return _scores(np.zeros(5))
         y, error = y.astype(np.float64), np.subtract(y, predicted, dtype=np.float64)
-        rows, mean = self.sums[:2].tolist()
-        known = mean if rows else y.mean()
         with np.errstate(over="ignore"):
-            sums = np.abs(error).sum(), (error**2).sum(), ((y - known) ** 2).sum()
+            sums = np.abs(error).sum(), (error**2).sum(), ((y - self._known(y.mean())) ** 2).sum()
+        return self._add(n, float(y.mean()), *sums)
+
+    def add(self, batch: NumberMoments) -> dict[str, float]:
+        """Add a batch of which sums are known, and score it by itself.
+
+        Parameters
+        ----------
+        batch : NumberMoments
+            What is known of its numbers and errors.
+
+        Returns
+        -------
+        dict of str to float
+            The scores of this batch alone.
+
+        Examples
+        --------
+        >>> NumberSums().add(NumberMoments(2, mean=2.0, spread=2.0, error=0.5, squares=0.25))
+        {'r2': 0.875, 'mae': 0.25}
+        """
+        n, mean, spread, error, squares = batch
+        if n == 0:
+            return _scores(np.zeros(5))
+        with np.errstate(over="ignore"):
+            about = spread + n * (np.float64(mean) - self._known(mean)) ** 2
+        return self._add(n, mean, error, squares, about)
+
+    def _known(self, mean: float) -> float:
+        """The mean of all numbers before; that of the batch, if it is the first."""
+        return float(self.sums[1]) if self.sums[0] else mean
+
+    def _add(self, n: int, mean: float, *sums: float) -> dict[str, float]:
+        rows, before = self.sums[:2].tolist()
         added = np.array([n, 0.0, *sums])
         self.sums = self.sums + added
-        self.sums[1] = mean + n * (y.mean() - mean) / (rows + n)
+        self.sums[1] = before + n * (mean - before) / (rows + n)
         return _scores(added)
 
     @property

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, Codes, KnowsClasses, encode, has_fractions
 from fires.core.errors import TargetError
-from fires.metrics.numbers import NUMBER_SCORES, NumberSums, check_numbers
+from fires.metrics.numbers import NUMBER_SCORES, NumberMoments, NumberSums, check_numbers
 
 Counts = npt.NDArray[np.int64]
 Metric = str | Callable[..., float]
@@ -127,6 +127,7 @@ class Scores(KnowsClasses):
         predicted: npt.ArrayLike,
         probabilities: npt.ArrayLike | None = None,
         columns: Sequence[Any] | npt.NDArray[Any] | None = None,
+        times: Counts | None = None,
     ) -> dict[str, float]:
         """Count a batch in, and score it by itself.
 
@@ -139,12 +140,16 @@ class Scores(KnowsClasses):
         columns : sequence, optional
             The classes whose probabilities the columns are: ``classes_`` of the predictor.
             Default: the classes known here.
+        times : ndarray of int (n_rows,), optional
+            How many rows each of these stands for, where all scores are counts.
 
         Returns
         -------
         dict of str to float
             The scores of this batch alone.
         """
+        if times is not None and not self.only_counts:
+            raise ValueError(f"{', '.join(self.names)}: these are not all counts, so no times.")
         y, predicted = np.asarray(y), np.asarray(predicted)
         if y.ndim != 1 or y.shape != predicted.shape:
             raise ValueError(
@@ -176,7 +181,24 @@ class Scores(KnowsClasses):
                 self._sums[name] = total + value * len(y), rows + len(y)
         if truth is None or taken is None:
             return self._named([], others)
-        return self._named(self._count(book, truth, taken), others)
+        return self._named(self._count(book, truth, taken, times), others)
+
+    def add(self, batch: NumberMoments) -> dict[str, float]:
+        """Count a batch of numbers in of which sums are known, where no other scores are asked for.
+
+        Parameters
+        ----------
+        batch : NumberMoments
+            What is known of its numbers and errors.
+
+        Returns
+        -------
+        dict of str to float
+            The scores of this batch alone.
+        """
+        if self._numbers is None:
+            raise ValueError(f"{', '.join(self.names)}: these are no scores of numbers.")
+        return self._named([], self._numbers.add(batch))
 
     def count(self, book: Classes, truth: Codes, taken: Codes) -> dict[str, float]:
         """Count a batch in whose labels have been looked up, where all scores are counts.
@@ -195,11 +217,13 @@ class Scores(KnowsClasses):
         """
         return self._named(self._count(book, truth, taken), {})
 
-    def _count(self, book: Classes, truth: Codes, taken: Codes) -> list[list[int]]:
+    def _count(
+        self, book: Classes, truth: Codes, taken: Codes, times: Counts | None = None
+    ) -> list[list[int]]:
         self._grow(book)
         n_classes = len(self.matrix)
-        cells = np.bincount(truth * n_classes + taken, minlength=n_classes * n_classes)
-        counted = cells.reshape(n_classes, n_classes)
+        cells = np.bincount(truth * n_classes + taken, times, n_classes * n_classes)
+        counted = cells.reshape(n_classes, n_classes).astype(np.int64, copy=False)
         self.matrix += counted
         return _marginals(counted)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -145,8 +145,10 @@ class StabilityWindow:
     ----------
     size : int
         The number of sets that count, at least 2 (the paper takes 10).
-    n_features : int
-        The number of features there are to select from.
+    n_features : int, optional
+        The number of features there are to select from. Without it, features come and go: each
+        set is given with those that were ``present`` for it. Then :math:`J` is the number of
+        different features that were present, or selected, somewhere in the window.
 
     Examples
     --------
@@ -159,24 +161,34 @@ class StabilityWindow:
     0.3333333333333333
     >>> window.update([0, 2])
     1.0
+    >>> window = StabilityWindow(size=3)
+    >>> _ = window.update([0, 1], present=[0, 1, 2])
+    >>> window.update([0, 3], present=[0, 3]), window.n_features
+    (0.0, 4)
     """
 
-    def __init__(self, size: int, n_features: int) -> None:
+    def __init__(self, size: int, n_features: int | None = None) -> None:
         self.size = operator.index(size)
-        self.n_features = operator.index(n_features)
-        for name, value, least in (("size", self.size, 2), ("n_features", self.n_features, 1)):
-            if value < least:
+        self._width = None if n_features is None else operator.index(n_features)
+        for name, value, least in (("size", self.size, 2), ("n_features", self._width, 1)):
+            if value is not None and value < least:
                 raise ValueError(f"{name} must be at least {least}, got {value}.")
         self._sets: deque[npt.NDArray[np.int64]] = deque()
-        self._counts = np.zeros(self.n_features, dtype=np.int64)
-        self._s1 = self._s2 = 0
+        self._there: deque[npt.NDArray[np.int64]] = deque()  # with the selected; if they may change
+        self._counts, self._counts_there = np.zeros((2, self._width or 0), dtype=np.int64)
+        self._s1 = self._s2 = self._n_there = 0
+
+    @property
+    def n_features(self) -> int:
+        """The number of features there are to select from."""
+        return self._n_there if self._width is None else self._width
 
     @property
     def value(self) -> float:
         """The stability of the sets in the window; NaN where it is undefined."""
         return _from_sums(len(self._sets), self.n_features, self._s1, self._s2)
 
-    def update(self, selected: npt.ArrayLike) -> float:
+    def update(self, selected: npt.ArrayLike, present: npt.ArrayLike | None = None) -> float:
         """Add a set, let the oldest go if the window is full, and give the new stability.
 
         Parameters
@@ -184,6 +196,9 @@ class StabilityWindow:
         selected : array-like of int, or of bool
             The indices of the selected features, each once, in any order; or a mask of
             length ``n_features``, which costs a pass over all features.
+        present : array-like of int, optional
+            The features that the set was selected from, where features come and go. A feature has
+            the same index for good.
 
         Returns
         -------
@@ -193,12 +208,38 @@ class StabilityWindow:
         """
         from fires.kernels.sets import count_sets  # who reads a stability needs no compiled loop
 
-        indices = self._indices(selected)
+        if (present is None) != (self._width is not None):
+            raise ValueError("present goes with a window without n_features, and with no other.")
+        if present is not None:
+            indices = self._take_in(selected, present)
+        else:
+            indices = self._indices(selected, self.n_features)
         oldest = self._sets.popleft() if len(self._sets) == self.size else _NO_FEATURES
         self._sets.append(indices)
         self._s1 += len(indices) - len(oldest)
         self._s2 += count_sets(self._counts, oldest, indices)
         return self.value
+
+    def _take_in(self, selected: npt.ArrayLike, present: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Count the features that are there now, and those not any more; give the selected."""
+        given = [as_indices(one) for one in (selected, present)]
+        there = np.union1d(*given)
+        width = int(there[-1]) + 1 if len(there) else 0
+        indices = self._indices(given[0], width)
+        if len(there) and there[0] < 0:
+            raise ValueError(f"Indices must not be negative, got {there[0]}.")
+        if width > len(self._counts):  # at least twice as many, so that growing costs little
+            room = np.zeros(max(width - len(self._counts), len(self._counts)), dtype=np.int64)
+            self._counts = np.append(self._counts, room)
+            self._counts_there = np.append(self._counts_there, room)
+        counts = self._counts_there
+        oldest = self._there.popleft() if len(self._there) == self.size else _NO_FEATURES
+        self._there.append(there)
+        counts[oldest] -= 1
+        self._n_there -= int(np.count_nonzero(counts[oldest] == 0))
+        self._n_there += int(np.count_nonzero(counts[there] == 0))
+        counts[there] += 1
+        return indices
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything there is to save, as arrays; :meth:`from_state` takes it back.
@@ -217,12 +258,11 @@ class StabilityWindow:
         >>> StabilityWindow.from_state(window.state()).value == window.value
         True
         """
-        return {
-            "size": np.array(self.size),
-            "n_features": np.array(self.n_features),
-            "lengths": np.array([len(indices) for indices in self._sets], dtype=np.int64),
-            "indices": np.concatenate([np.empty(0, dtype=np.int64), *self._sets]),
-        }
+        state = {"size": np.array(self.size), "n_features": np.array(self._width or 0)}
+        state["lengths"], state["indices"] = _joined(self._sets)
+        if self._width is None:
+            state["lengths_present"], state["present"] = _joined(self._there)
+        return state
 
     @classmethod
     def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> StabilityWindow:
@@ -238,31 +278,45 @@ class StabilityWindow:
         StabilityWindow
             It goes on as the other one would.
         """
-        window = cls(int(state["size"]), int(state["n_features"]))
-        lengths, indices = state["lengths"], state["indices"]
-        if len(lengths) > window.size or lengths.sum() != len(indices):
-            raise ValueError(
-                f"Not the state of a window of size {window.size}: "
-                f"{len(lengths)} sets with {lengths.sum()} indices, {len(indices)} given."
-            )
-        ends = np.cumsum(lengths)
-        for start, end in zip(ends - lengths, ends, strict=True):
-            window.update(indices[start:end])
+        window = cls(int(state["size"]), int(state["n_features"]) or None)
+        sets = _parted(state["lengths"], state["indices"], window.size)
+        there: list[Any] = [None] * len(sets)
+        if window._width is None:
+            there = _parted(state["lengths_present"], state["present"], window.size)
+        for selected, present in zip(sets, there, strict=True):
+            window.update(selected, present)
         return window
 
-    def _indices(self, selected: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    def _indices(self, selected: npt.ArrayLike, width: int) -> npt.NDArray[np.int64]:
         """Check a selection and give its own copy of the indices."""
         given = np.asarray(selected)
-        if _ascending(given) and given[0] >= 0 and given[-1] < self.n_features:
+        if _ascending(given) and given[0] >= 0 and given[-1] < width:
             return given.copy()  # the usual case, in fewer looks
-        if given.dtype == bool and given.shape != (self.n_features,):
-            raise ValueError(f"A mask must have shape ({self.n_features},), got {given.shape}.")
+        if given.dtype == bool and given.shape != (width,):
+            raise ValueError(f"A mask must have shape ({width},), got {given.shape}.")
         indices = as_indices(given)
-        if len(indices) and not 0 <= (low := indices.min()) <= indices.max() < self.n_features:
-            raise ValueError(
-                f"Indices must lie in 0..{self.n_features - 1}, got {low}..{indices.max()}."
-            )
+        if len(indices) and not 0 <= (low := indices.min()) <= indices.max() < width:
+            raise ValueError(f"Indices must lie in 0..{width - 1}, got {low}..{indices.max()}.")
         return indices
+
+
+def _joined(sets: Iterable[npt.NDArray[np.int64]]) -> tuple[npt.NDArray[np.int64], ...]:
+    """How long each set is, and all of them behind one another."""
+    lengths = np.array([len(indices) for indices in sets], dtype=np.int64)
+    return lengths, np.concatenate([_NO_FEATURES, *sets])
+
+
+def _parted(
+    lengths: npt.NDArray[Any], indices: npt.NDArray[Any], size: int
+) -> list[npt.NDArray[Any]]:
+    """The sets that :func:`_joined` put behind one another."""
+    if len(lengths) > size or lengths.sum() != len(indices):
+        raise ValueError(
+            f"Not the state of a window of size {size}: "
+            f"{len(lengths)} sets with {lengths.sum()} indices, {len(indices)} given."
+        )
+    ends = np.cumsum(lengths)
+    return [indices[start:end] for start, end in zip(ends - lengths, ends, strict=True)]
 
 
 def _ascending(given: npt.NDArray[Any]) -> bool:

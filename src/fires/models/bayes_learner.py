@@ -10,7 +10,7 @@ import copy
 import math
 from functools import lru_cache
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,17 @@ _SPARSE = {
     "now": Array(1, low=0.0),
     "seen_at": Array("R", "J", low=0.0),
 }
+
+
+class LeadingRows(NamedTuple):
+    """The leading columns, what a batch holds of them, scaled, and the weights of its rows."""
+
+    columns: npt.NDArray[np.int64]
+    Z: Floats
+    weight: Floats
+
+
+_NO_ROWS = LeadingRows(np.empty(0, dtype=np.int64), np.empty((0, 0)), np.empty(0))
 _OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
 
@@ -127,6 +138,10 @@ class BayesLearner:
         # Where nothing is known, whatever the belief says: see Leading.unclear.
         self._unclear: npt.NDArray[np.bool_] | None = None
         self._buffer = np.empty((0, 0))  # for a few scaled rows
+        self.keeps_rows, self._rows = (
+            False,
+            _NO_ROWS,
+        )  # the leading columns of a batch, if asked for
         # For sparse rows: the unit of mu, the rows so far, and at which of them a column was last.
         self.sparse: tuple[Floats, Floats, Floats] | None = None
 
@@ -314,6 +329,8 @@ class BayesLearner:
             own = self.own_mu if self.sparse is None else self.own_mu * self.sparse[0]
             others = said[:, 0] - mine - own[:, None]
         leading.add(rows, said, weight, others, gamma=self.gamma)
+        if self.keeps_rows:
+            self._rows = LeadingRows(leading.columns, rows, weight)
         self._find_unclear()
         if before is not None and leading.is_due:
             scores = self.scores()
@@ -337,6 +354,11 @@ class BayesLearner:
             return rows
         leading: Floats = Z.some(columns)
         return leading
+
+    def take_rows(self) -> LeadingRows:
+        """Hand over the rows of the last batch, if it ``keeps_rows``, and let go of them."""
+        rows, self._rows = self._rows, _NO_ROWS
+        return rows
 
     # --- a batch in several shards ----------------------------------------------------------
 
@@ -573,6 +595,8 @@ class BayesLearner:
                 getattr(other, name)[row] = getattr(self, name)[old]
             other.leading.information[row] = self.leading.information[old]
             other.leading.pull[row] = sign * self.leading.pull[old]
+            other.leading.brought[0, row] = self.leading.brought[0, old]
+            other.leading.brought[1, row] = sign * self.leading.brought[1, old]
             for name in ("total", "usual", "rows"):
                 getattr(other.alarm, name)[row] = getattr(self.alarm, name)[old]
         other.target = self.target.with_rows(sources)
@@ -594,25 +618,48 @@ class BayesLearner:
 
     # --- the belief -------------------------------------------------------------------------
 
-    def scores(self, columns: Any = slice(None)) -> Floats:
+    def scores(self, columns: Any = slice(None), near: Floats | None = None) -> Floats:
         """How much features matter; greater for better.
 
         Parameters
         ----------
         columns : ndarray of int, optional
             Which features; all of them by default.
+        near : ndarray (n_columns, n_columns), optional
+            How much of the coefficient of each column counts for each other one: what they would
+            say if they stood for others.
 
         Returns
         -------
         ndarray
         """
-        mu = np.abs(self._means(columns))
+        mu = np.abs(self._means(columns) if near is None else self._means(columns) @ near)
         if self._unclear is not None:
             mu = np.where(self._unclear[:, columns], 0.0, mu)
         if self.n_rows == 1:
             one: Floats = mu[0]
             return one
         return np.asarray(np.maximum(mu - self._spread(columns), 0.0).max(axis=0))
+
+    def scores_together(self, columns: npt.NDArray[np.int64]) -> Floats:
+        """As :meth:`scores`; for those that lead, their correlation is taken into account.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which features, sorted.
+
+        Returns
+        -------
+        ndarray
+        """
+        try:
+            means = np.abs(self.leading.means()).max(axis=0)
+        except np.linalg.LinAlgError:  # weights so large that nothing else counts beside them
+            return self.scores(columns)
+        leading = self.leading.columns
+        places = np.minimum(np.searchsorted(leading, columns), len(leading) - 1)
+        return np.where(leading[places] == columns, means[places], self.scores(columns))
 
     def _spread(self, columns: Any = slice(None)) -> Floats:
         """The standard deviation of the means over other streams of the same kind."""
@@ -657,13 +704,40 @@ class BayesLearner:
     def by_class(self) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation of every row of parameters."""
         mu, sigma = self._means().copy(), np.sqrt(self._variances())
-        known = self.leading.columns
-        mean, sigma[:, known] = self.leading.estimate()
+        known, mean, covariance = self.leading_posterior()
+        mu[:, known] = mean
+        sigma[:, known] = np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 0.0))
+        return mu, sigma
+
+    def leading_posterior(
+        self, *, seen: bool = False, without: npt.NDArray[np.intp] | None = None
+    ) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+        """What is known of the leading features, together.
+
+        Parameters
+        ----------
+        seen : bool
+            Only from rows of the time in which a feature has led.
+        without : ndarray of int, optional
+            Features that are left out, as if their coefficients were known to be 0.
+
+        Returns
+        -------
+        columns : ndarray of int (n_leading,)
+            Which features lead.
+        mean : ndarray (n_parameter_rows, n_leading)
+        covariance : ndarray (n_parameter_rows, n_leading, n_leading)
+            Of their coefficients.
+        """
+        columns, gone = self.leading.columns, None
+        if without is not None:
+            gone = np.isin(columns, without)
+            columns = columns[~gone]
+        mean, covariance = self.leading.posterior(seen=seen, without=gone)
         # What a row said was read off at the prediction of its time, which was off by chance, with
         # variance v. For a class, that makes all coefficients too large: by v / 3, as measured.
         wide = self.family.start_width * (self._spread() ** 2).sum(axis=1) / 3.0
-        mu[:, known] = mean / (1.0 + wide[:, None])
-        return mu, sigma
+        return columns, mean / (1.0 + wide[:, None]), covariance
 
     def prior_deviations(self) -> Floats:
         """The standard deviations of :meth:`by_class` before any row.

@@ -57,6 +57,7 @@ class Leading:
         "information": Array("R", "C1", "C1"),
         "pull": Array("R", "C1"),
         "waited": Array(low=0.0),
+        "brought": Array(2, "R", "C1", optional=True),
     }
 
     def __init__(self, n_features: int, n_rows: int) -> None:
@@ -66,6 +67,8 @@ class Leading:
         self.information = np.zeros((n_rows, size + 1, size + 1))
         self.pull = np.zeros((n_rows, size + 1))
         self.waited = 0.0  # rows since the last look at who leads
+        # What is left of the information, and of the pull, that columns brought with them.
+        self.brought = np.zeros((2, n_rows, size + 1))
 
     @property
     def holds_all(self) -> bool:
@@ -104,6 +107,8 @@ class Leading:
             told = said[k, 2], value[k], weight, gamma
             add_information(rows, *told, self.information[k], self.pull[k])
         self.waited += float(len(weight))
+        if not self.holds_all:
+            self.brought *= gamma ** float(weight.sum())
 
     def add_sums(self, information: Floats, pull: Floats, keep: float) -> None:
         """Take in what the rows of a batch said, as sums: see :meth:`add`.
@@ -117,6 +122,7 @@ class Leading:
         """
         self.information = keep * self.information + information
         self.pull = keep * self.pull + pull
+        self.brought = keep * self.brought
 
     @property
     def is_due(self) -> bool:
@@ -152,6 +158,7 @@ class Leading:
             self.pull[k, fresh] = mu[k, new] * np.minimum(
                 1.0 / var[k, new], 2.0 * known + 1.0 / PRIOR
             )
+            self.brought[:, k, fresh] = known, self.pull[k, fresh]
 
     def _lead(self, leading: Columns) -> Columns:
         """Let these columns lead, sorted; the places of those of which nothing is known here."""
@@ -160,9 +167,11 @@ class Leading:
         kept = np.append(np.flatnonzero(stays), before)
         places = np.append(np.searchsorted(leading, self.columns[stays]), size)
         old_information, old_pull = self.information, self.pull
-        n_rows = len(old_pull)
+        n_rows, brought = len(old_pull), self.brought
         self.information = np.zeros((n_rows, size + 1, size + 1))
         self.pull = np.zeros((n_rows, size + 1))
+        self.brought = np.zeros((2, n_rows, size + 1))
+        self.brought[:, :, places] = brought[:, :, kept]
         for k in range(n_rows):
             self.information[k][np.ix_(places, places)] = old_information[k][np.ix_(kept, kept)]
             self.pull[k, places] = old_pull[k, kept]
@@ -184,6 +193,7 @@ class Leading:
             size = len(self.columns) + 1
             self.information = np.zeros((len(self.pull), size, size))
             self.pull = np.zeros((len(self.pull), size))
+            self.brought = np.zeros((2, *self.pull.shape))
         elif len(self.columns) < MOST and len(new := np.setdiff1d(arrived, self.columns)):
             room = MOST - len(self.columns)
             self._lead(np.sort(np.concatenate([self.columns, new[:room]])))
@@ -214,6 +224,7 @@ class Leading:
         gone = np.setdiff1d(self.columns, source)
         if len(gone):
             other.information, other.pull = self.information.copy(), self.pull.copy()
+            other.brought = self.brought.copy()
             other.restart(gone)
             other._lead(np.setdiff1d(self.columns, gone))
         places = np.full(self.n_features, -1)
@@ -240,6 +251,7 @@ class Leading:
             information[np.ix_(stay, stay)] -= shared @ explained[:, :-1]
             pull[stay] -= shared @ explained[:, -1]
             information[gone] = information[:, gone] = pull[gone] = 0.0
+        self.brought[:, :, gone] = 0.0
 
     def forget(self, row: int | slice, keep: float) -> None:
         """Let the evidence so far count as a share of itself.
@@ -253,6 +265,7 @@ class Leading:
         """
         self.information[row] *= keep
         self.pull[row] *= keep
+        self.brought[:, row] *= keep
 
     def unclear(self) -> npt.NDArray[np.bool_] | None:
         """The columns that only seem to matter, because they say what the intercept says.
@@ -275,6 +288,17 @@ class Leading:
         unsure = np.abs(mean) < _CLEAR * deviation
         return np.asarray(unsure & repeats_level(self.information, _LEVEL))
 
+    def means(self) -> Floats:
+        """Mean of the coefficients of the leading columns; without deviations it is sooner done.
+
+        Returns
+        -------
+        ndarray (n_parameter_rows, n_leading)
+        """
+        precision = self.information.copy()
+        np.einsum("kii->ki", precision)[:] += 1.0 / PRIOR
+        return np.asarray(np.linalg.solve(precision, self.pull[:, :, None])[:, :-1, 0])
+
     def estimate(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the coefficients of the leading columns.
 
@@ -282,8 +306,40 @@ class Leading:
         -------
         mean, deviation : ndarray (n_parameter_rows, n_leading)
         """
+        mean, covariance = self.posterior()
+        return mean, np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 0.0))
+
+    def posterior(
+        self, *, seen: bool = False, without: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[Floats, Floats]:
+        """Mean and covariance of the coefficients of the leading columns.
+
+        Parameters
+        ----------
+        seen : bool
+            Only from rows of the time in which a column has led. What it brought with it comes from
+            a belief that is too sure where columns are correlated.
+        without : ndarray of bool (n_leading,), optional
+            Columns that are left out, as if their coefficients were known to be 0.
+
+        Returns
+        -------
+        mean : ndarray (n_parameter_rows, n_leading)
+        covariance : ndarray (n_parameter_rows, n_leading, n_leading)
+        """
         size = len(self.columns)
-        inverse = np.linalg.inv(self.information + np.eye(size + 1) / PRIOR)
-        mean = np.einsum("kij,kj->ki", inverse, self.pull)
-        deviation = np.sqrt(np.maximum(np.einsum("kii->ki", inverse), 0.0))
-        return mean[:, :size], deviation[:, :size]
+        information, pull = self.information + np.eye(size + 1) / PRIOR, self.pull
+        if seen and not self.holds_all:
+            own = np.arange(size + 1)
+            information[:, own, own] -= self.brought[0]
+            pull = pull - self.brought[1]
+        if without is not None:
+            kept = np.append(np.flatnonzero(~without), size)
+            information, pull = information[:, kept[:, None], kept], pull[:, kept]
+            size = len(kept) - 1
+        try:
+            inverse = np.asarray(np.linalg.inv(information), dtype=np.float64)
+        except np.linalg.LinAlgError:  # weights so large that the prior is lost beside them
+            inverse = np.asarray(np.linalg.pinv(information, hermitian=True), dtype=np.float64)
+        mean = np.einsum("kij,kj->ki", inverse, pull)
+        return mean[:, :size], inverse[:, :size, :size]

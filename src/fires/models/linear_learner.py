@@ -257,7 +257,7 @@ class LinearLearner:
         SparseTerms
         """
         gain, pull = half.gain(columns), half.pull(columns)
-        kept, sigma = self.mu[:, columns], self.sigma[:, columns]
+        kept, sigma = self.mu.take(columns, axis=1), self.sigma.take(columns, axis=1)
         pulled, pull_squares = self.pulled, self.pull_squares
         if first:
             pulled, pull_squares = kept @ pull, float(pull @ pull)

@@ -232,10 +232,10 @@ class _SparseUnit:
     pulls: Floats
 
     def gain(self, columns: Any) -> Floats:
-        return self.gains[columns]  # type: ignore[no-any-return]
+        return self.gains.take(columns)
 
     def pull(self, columns: Any) -> Floats:
-        return self.pulls[columns]  # type: ignore[no-any-return]
+        return self.pulls.take(columns)
 
 
 class _Norms:

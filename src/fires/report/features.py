@@ -70,6 +70,7 @@ class Features:
             known = np.flatnonzero(~np.isnan(result.numbers["importance"]))
             numbers = (result.numbers[name][known] for name in ("importance", "uncertainty"))
             self._know(known, *numbers)
+            self.importance[np.isnan(self.rank)] = np.nan  # they were forgotten
         old = [shot for shot in shots if shot.rows <= (1.0 - _AGO) * records.n_rows]
         self.before = old[-1] if old else None
 

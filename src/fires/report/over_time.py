@@ -28,7 +28,8 @@ def scores(records: Records, facts: Mapping[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``rows``, ``n_rows``, ``name``, ``series``, ``total`` and ``beaten``.
+        ``rows``, ``n_rows``, ``name``, ``series``, ``total`` and ``beaten``; ``by`` says what
+        predicts, if that is no predictor beside the selector.
     """
     name, spans = records.score, records.scores
     total: dict[str, dict[str, float | None]] = records.total_scores()
@@ -48,6 +49,7 @@ def scores(records: Records, facts: Mapping[str, Any]) -> dict[str, Any]:
             score: {who: rounded(value) for who, value in of.items()} for score, of in total.items()
         },
         "beaten": {of: one["beaten"] for of, one in baselines.items() if one.get("beaten")},
+        **({"by": facts["predictor"]} if "predictor" in facts else {}),
     }
 
 

@@ -25,7 +25,7 @@ class Records:
     Parameters
     ----------
     n_features : int
-        How many features there are.
+        How many features there are. More may be told of.
 
     Attributes
     ----------
@@ -70,6 +70,8 @@ class Records:
         block : Block
             Their records.
         """
+        if block.n_places > len(self.alarms_of):
+            self.grow(block.n_places)
         self._add_known(block)
         self.n_batches += len(block)
         self.n_rows = int(block.rows[-1])
@@ -89,6 +91,22 @@ class Records:
             self.alarms.append(alarm)
             if alarm["feature"] is not None:
                 self.alarms_of[alarm["feature"]] += 1
+
+    @property
+    def n_features(self) -> int:
+        """How many features there is room for."""
+        return len(self.alarms_of)
+
+    def grow(self, n_features: int) -> None:
+        """Have room for more features: where columns come and go, there will be more.
+
+        Parameters
+        ----------
+        n_features : int
+            How many there are now.
+        """
+        self.stays.grow(n_features)
+        self.alarms_of = np.pad(self.alarms_of, (0, n_features - len(self.alarms_of)))
 
     def _add_known(self, block: Block) -> None:
         known = block.known

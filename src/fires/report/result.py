@@ -98,14 +98,16 @@ def _add_features(result: Result, table: pl.DataFrame) -> None:
         result.above_noise = (rows["above_noise"] == "True").fill_null(False).to_numpy()
     if "class" in table.columns:
         result.classes = rows["class"].to_numpy()
-    if not rows["rank"].has_nulls():
+    if not rows["selected"].has_nulls():  # or these are other features
         result.numbers = {name: rows[name].to_numpy(writable=True) for name in _NUMBERS}
         together = [place for places in result.groups.values() for place in places]
         for name in ("importance", "uncertainty"):
             result.numbers[name][together] = np.nan
-        # Features of a column have its weight, and ties go to the lower index.
-        order = np.argsort(result.numbers["rank"], kind="stable")
-        result.numbers["rank"][order] = np.arange(1.0, len(order) + 1.0)
+        # Features of a column have its weight, and ties go to the lower index. Those that were
+        # forgotten have no rank.
+        rank = result.numbers["rank"]
+        order = np.argsort(rank, kind="stable")[: len(rank) - np.count_nonzero(np.isnan(rank))]
+        rank[order] = np.arange(1.0, len(order) + 1.0)
 
 
 def _add_groups(result: Result, names: Sequence[str], columns: Sequence[str]) -> None:

@@ -59,7 +59,18 @@ class Stays:
         self.since = np.zeros(n_features, dtype=np.int64)
         self._recent: list[Stay] = []  # those of the last ten sets
         self._settled: list[Stay] = []  # the last ones that have lasted, each another set
-        self._windows = _Windows(n_features, most)
+        self._windows = _Windows(most)
+
+    def grow(self, n_features: int) -> None:
+        """Have room for more features.
+
+        Parameters
+        ----------
+        n_features : int
+            How many there are now.
+        """
+        more = (0, n_features - len(self.times))
+        self.times, self.since = np.pad(self.times, more), np.pad(self.since, more)
 
     @property
     def selected(self) -> Whole:
@@ -116,7 +127,9 @@ class Stays:
             if self._recent:
                 self._settled = _settled(self._settled, self._recent[-1], stay.batch)
             self._recent.append(stay)
-        self._windows.add(self._recent, first, self._n_batches)
+        # Where columns come and go, each record tells how many there were.
+        n_there = np.where(np.isnan(block.n_present), len(self.times), block.n_present)
+        self._windows.add(self._recent, first, n_there.astype(np.int64))
         old = sum(stay.batch <= self._n_batches - WINDOW for stay in self._recent)
         del self._recent[: old - 1 if old else 0]
 
@@ -133,13 +146,14 @@ def _settled(before: list[Stay], stay: Stay, until: int) -> list[Stay]:
 class _Windows:
     """The last ten sets at the end of each of some spans of batches."""
 
-    def __init__(self, n_features: int, most: int) -> None:
-        self._n_features, self._most, self._width = n_features, most, 1
-        self._sets: list[list[Whole]] = []
+    def __init__(self, most: int) -> None:
+        self._most, self._width = most, 1
+        self._sets: list[tuple[list[Whole], int]] = []  # and how many features there were
         self._intervals: list[tuple[float, float, float] | None] = []  # None: not asked for yet
 
-    def add(self, stays: Sequence[Stay], first: int, n_batches: int) -> None:
-        """Add the batches from one to another; the stays reach back ten batches before them."""
+    def add(self, stays: Sequence[Stay], first: int, n_features: Whole) -> None:
+        """Add the batches from one on; the stays reach back ten batches before them."""
+        n_batches = first + len(n_features)
         while self._width < width_of(n_batches, self._most):
             self._width *= 2  # the end of two spans is that of the second
             for ends in (self._sets, self._intervals):
@@ -150,14 +164,15 @@ class _Windows:
         for span in range(first // self._width, -(-n_batches // self._width)):
             end = min((span + 1) * self._width, n_batches)
             which = np.searchsorted(begins, np.arange(max(end - WINDOW, 0), end), "right") - 1
-            self._sets.append([stays[place].features for place in which.tolist()])
+            sets = [stays[place].features for place in which.tolist()]
+            self._sets.append((sets, int(n_features[end - 1 - first])))
             self._intervals.append(None)
 
     def intervals(self) -> Numbers:
         """The stability of each window, and the ends of its interval."""
         for place, known in enumerate(self._intervals):
             if known is None:
-                self._intervals[place] = _interval(self._sets[place], self._n_features)
+                self._intervals[place] = _interval(*self._sets[place])
         return np.array(self._intervals, dtype=np.float64).reshape(-1, 3)
 
 
@@ -165,8 +180,9 @@ def _interval(sets: Sequence[Whole], n_features: int) -> tuple[float, float, flo
     """The stability of some sets, and the ends of its 95 % interval."""
     if len(sets) > 1 and all(one is sets[0] for one in sets) and 0 < len(sets[0]) < n_features:
         return 1.0, 1.0, 1.0  # nearly always, and at no cost
-    masks = np.zeros((len(sets), n_features), dtype=bool)
-    for mask, one in zip(masks, sets, strict=True):
-        mask[one] = True
+    # Only how many there are beside the selected ones matters, not which.
+    each, where = np.unique(np.concatenate(sets), return_inverse=True)
+    masks = np.zeros((len(sets), max(n_features, len(each))), dtype=bool)
+    masks[np.repeat(np.arange(len(sets)), list(map(len, sets))), where] = True
     value, _, low, high = stability_interval(masks)
     return value, low, high

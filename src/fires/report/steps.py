@@ -63,6 +63,7 @@ class Block:
         self.stability = _numbers(frame["stability"])
         self.seconds = _numbers(frame["seconds_select"]) + _numbers(frame["seconds_train"])
         self.n_waited = int(frame["waited"].sum())
+        self.n_present = _numbers(frame["present"])
         missing = frame["missing"].drop_nulls()
         self.n_missing = int(missing[-1]) if len(missing) else None
 
@@ -96,6 +97,13 @@ class Block:
     def sets(self) -> list[Whole]:
         """The set that is selected after each of :attr:`starts`."""
         return _arrays(self._frame["selected"].gather(self.starts))
+
+    @property
+    def n_places(self) -> int:
+        """One more than the last place that is told of."""
+        last = [int(places.max(initial=-1)) for places in self.sets]
+        last += [-1 if one["feature"] is None else int(one["feature"]) for one in self.alarms]
+        return 1 + max(last, default=-1)
 
     @cached_property
     def came(self) -> list[Whole]:
@@ -153,6 +161,7 @@ def read_block(follower: Follower, block: bytes) -> Block:
         "seconds_select": number,
         "seconds_train": number,
         "missing": whole,
+        "present": whole,
         "waited": pl.Boolean,
         "selected": places,
         "came": places,

@@ -148,19 +148,32 @@ class Summary:
             changed |= self._read_records()
         changed |= self._snapshots.refresh() | self._bad.refresh()
         if changed:
+            self._follow_names()
             ended = self._facts.has_ended and bool(self._names)
             self._result = read_result(self._folder, self._names) if ended else Result()
         return changed
 
     def _read_records(self) -> bool:
         changed = False
-        try:
-            for block in self._steps.blocks():
-                self._records.add(read_block(self._steps, block))
-                changed = True
-        except IndexError:
-            raise InputError(f"{self._folder}: its files are not of one run") from None
+        for block in self._steps.blocks():
+            self._records.add(read_block(self._steps, block))
+            changed = True
         return changed
+
+    def _follow_names(self) -> None:
+        """Know what features are called that came since: names are written before records."""
+        told = self._records.n_features
+        if told > len(self._names) or self._is_open:
+            self._names = self._read_names() or self._names
+        if told > len(self._names):
+            raise InputError(f"{self._folder}: its files are not of one run")
+        if told < len(self._names):
+            self._records.grow(len(self._names))
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether columns come and go."""
+        return self._facts.settings.get("columns") == "open"
 
     def _read_names(self) -> list[str]:
         try:

@@ -226,6 +226,19 @@ class Standard:
         both.ready = self.ready or other.ready
         return both
 
+    def undo(self, gain: Floats) -> None:
+        """See :meth:`fires.scaling.sparse.SparseStandard.undo`.
+
+        Parameters
+        ----------
+        gain : ndarray (n_features,)
+            What columns were multiplied by.
+        """
+        for name in ("shift", "reach", "waiting", "settled"):
+            setattr(self, name, getattr(self, name) / gain)
+        self.spread = self.spread / gain**2
+        self.refresh()
+
     @property
     def limit(self) -> Floats:
         """The distance from the shift beyond which entries are out of all proportion."""

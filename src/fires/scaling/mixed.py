@@ -221,6 +221,17 @@ class Mixed:
         self.columns = np.concatenate([self.columns, new])
         self._place[self.columns] = np.arange(len(self.columns))
 
+    def undo(self, gain: Floats) -> None:
+        """See :meth:`fires.scaling.sparse.SparseStandard.undo`.
+
+        Parameters
+        ----------
+        gain : ndarray (n_features,)
+            What columns were multiplied by.
+        """
+        self.sums, self.squares = self.sums / gain, self.squares / gain**2
+        self.full.undo(gain[self.columns])
+
     def restart(self, columns: npt.NDArray[np.intp]) -> None:
         """Forget some columns.
 

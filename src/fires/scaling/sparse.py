@@ -347,6 +347,17 @@ class SparseStandard:
         fresh.absent, fresh.observed = np.zeros(len(source)), np.ones(len(source))
         return rearrange(self, self.learnt, source, fresh, "pulls")
 
+    def undo(self, gain: Floats) -> None:
+        """Go on with rows that are not multiplied by a gain any more before they come here.
+
+        Parameters
+        ----------
+        gain : ndarray (n_features,)
+            What their columns were multiplied by.
+        """
+        self.sums, self.squares = self.sums / gain, self.squares / gain**2
+        self.refresh()
+
     def take_over(self, dense: Standard) -> None:
         """Go on from the sums of a dense scaler.
 

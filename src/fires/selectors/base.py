@@ -308,6 +308,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
             raise ValueError(
                 "n_features_to_select must be a positive integer or a fraction between 0 and 1; "
                 f"got {k!r}."
+                + " Only FIRES can take 'auto'."
+                * (isinstance(k, str) and k == "auto")
             )
         return min(wanted, n)
 
@@ -368,7 +370,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         """
         self._check_fitted()
         selected = self._selected()
-        matrix = validation.as_matrix(X, type(self).__name__)
+        matrix = validation.as_matrix(X, type(self).__name__, least=min(len(selected), 1))
         if matrix.shape[1] != len(selected):
             raise ValueError("X has a different shape than during fitting.")
         shape = (matrix.shape[0], self.n_features_in_)

@@ -84,6 +84,11 @@ class ChangingColumns(OnlineSelector):
         check_choice("absent", self.absent, ("missing", "zero"), "'missing' or 'zero'")
         if self.forget_after is not None:
             check_count("forget_after", self.forget_after)
+        if "n_samples_seen_" in self.__dict__ and self._is_open != ("_open_" in self.__dict__):
+            raise ValueError("columns cannot change between 'fixed' and 'open' after a batch.")
+        book = self.__dict__.get("_open_")
+        if book is not None and book.absent != self.absent:
+            raise ValueError(f"absent was {book.absent!r} and cannot change after a batch.")
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -97,7 +102,7 @@ class ChangingColumns(OnlineSelector):
             self._open_, self.n_features_in_ = batch.book, batch.book.n_known
         super()._take(batch)
 
-    def _attend(self, batch: CheckedBatch, n_before: int) -> None:
+    def _attend(self, batch: CheckedBatch) -> None:
         """Take note of which columns are there, and go by their new places.
 
         Nothing is to be done as long as all columns are there in every batch.
@@ -113,6 +118,7 @@ class ChangingColumns(OnlineSelector):
         if there is None:
             return
         if known is None:
+            n_before = batch.X.shape[1] if source is None else int(source.max()) + 1
             known = Presence(n_before, float(getattr(self, "n_samples_seen_", 0)))
         if source is not None:
             known = known.rearranged(source)

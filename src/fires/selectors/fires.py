@@ -2,50 +2,32 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
-from statistics import NormalDist
 from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from fires import models
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Belief, Floats
-from fires.core.classes import are_numbers, has_fractions
 from fires.core.declared import Array, Declared, Random, Value, collect, restore
 from fires.core.errors import StateError
-from fires.core.randomness import check_seed, generator, generator_state
-from fires.core.settings import check_choice, check_number, plain
+from fires.core.randomness import check_seed, generator_state
+from fires.core.settings import check_choice, check_number
 from fires.core.state import Arrays, State, part_of, under
-from fires.core.validation import as_numbers
-from fires.drift.alarms import Alarm, alarms_from_array, alarms_to_array
-from fires.drift.features import FeatureAlarms
-from fires.drift.surprise import SurpriseAlarm
-from fires.kernels import top_k
-from fires.kernels.features import weigh
-from fires.models.base import BaseModel, Learner, Rates
-from fires.models.bayes_learner import KEPT_ROWS, BayesLearner
+from fires.drift.alarms import alarms_from_array, alarms_to_array
+from fires.models.base import BaseModel, Rates
+from fires.models.bayes_learner import BayesLearner
 from fires.models.families import FAMILIES
-from fires.models.learners import start_learner
 from fires.models.linear import Linear
 from fires.models.model_learner import ModelLearner
-from fires.models.monte_carlo import MonteCarlo
-from fires.models.neural import NeuralNet
-from fires.models.soft_tree import SoftTree
-from fires.scaling import SCALES, Scaler
-from fires.selectors.changing import ChangingColumns
-from fires.selectors.groups import Groups
+from fires.scaling import SCALES
+from fires.selectors.choosing import Choosing
+from fires.selectors.confident import Looks
 from fires.selectors.membership import Membership
-from fires.selectors.selector import same_kind
-
-# Models that a file describes completely: they need not be passed to load again.
-BUILT_IN = (Linear, NeuralNet, SoftTree)
 
 
-class FIRES(ChangingColumns):
+class FIRES(Choosing):
     r"""Online feature selection by importance and uncertainty (Haug et al., KDD 2020).
 
     The parameters of a base model are random, :math:`\theta_j \sim \mathcal{N}(\mu_j, \sigma_j^2)`.
@@ -79,7 +61,10 @@ class FIRES(ChangingColumns):
     ----------
     n_features_to_select : int, float or "auto", default=10
         How many features to select: a number (all, if there are fewer), a fraction in (0, 1), or
-        ``"auto"``: as many as are there with confidence.
+        ``"auto"``: as many as are not zero with confidence, which may be none. Among those
+        selected, the expected share of false ones is at most 0.05, if the model is right: see
+        :mod:`fires.selectors.confident` for what exactly is promised. At most 100 can be selected.
+        For linear models with the Bayesian update. :meth:`why` says in a sentence what was found.
     columns : {"fixed", "open"}, default="fixed"
         Whether all batches have the same columns. ``"open"``: columns are known by their names, in
         frames and dicts. New ones join, absent ones rest, none is lost.
@@ -90,7 +75,9 @@ class FIRES(ChangingColumns):
         With open columns: a column that was absent for so many rows is forgotten. By default none
         is.
     redundancy : {"ignore", "drop"}, default="ignore"
-        ``"drop"``: of features that say the same, one is selected.
+        ``"drop"``: of features that say the same, one is selected, and ``twins_`` says for which
+        others it stands. See :mod:`fires.selectors.twins`. For linear models and the Bayesian
+        update.
     model : str or model object, default="auto"
         ``"probit"`` (the paper's linear model) or ``"logistic"`` for classes, ``"gaussian"`` for
         numbers, ``"poisson"`` for counts, or any :class:`fires.models.base.BaseModel`. ``"auto"``
@@ -160,8 +147,13 @@ class FIRES(ChangingColumns):
         What features are ranked by, see ``score``.
     ranking_ : ndarray (n_features,)
         The rank of every feature by its weight; 1 is best.
+    n_features_selected_ : int
+        How many features are selected.
     class_importances_ : ndarray (n_classes, n_features)
         Which feature speaks for which class. A target of numbers has one row.
+    twins_ : dict
+        With ``redundancy="drop"``: the selected features that stand for others, and a list of these
+        for each. By name, or by number where columns have no names.
     alarms_ : list of Alarm
         The changes noticed so far: row, batch, feature (None for all together) and strength. See
         :class:`fires.drift.Alarm`.
@@ -196,12 +188,11 @@ class FIRES(ChangingColumns):
     []
     >>> selector.transform(X).shape
     (100, 2)
+    >>> X = rng.normal(size=(5000, 8))
+    >>> y = X[:, 3] - X[:, 5] + rng.normal(size=5000) > 0
+    >>> FIRES("auto").fit(X, y).n_features_selected_
+    2
     """
-
-    _learner_: Learner
-    _alarms_: list[Alarm]
-    _feature_alarms_: FeatureAlarms
-    _members_: Membership
 
     def __init__(
         self,
@@ -288,180 +279,10 @@ class FIRES(ChangingColumns):
         }
         return cls(n_features_to_select, **(paper | changes))
 
-    @property
-    def importances_(self) -> Floats:
-        """The importance of every feature; read-only, and yours to keep."""
-        importances: Floats = self._computed("importances", lambda: self._belief().mu.copy())
-        return importances
-
-    @property
-    def uncertainties_(self) -> Floats:
-        """The standard deviation of every importance; read-only, and yours to keep."""
-        uncertainties: Floats = self._computed("uncertainties", lambda: self._belief().sigma.copy())
-        return uncertainties
-
-    @property
-    def class_importances_(self) -> Floats:
-        """Which feature speaks for which class: one row per class; read-only.
-
-        With two classes, the two rows differ in sign only. A numeric target has one row.
-        """
-        importances: Floats = self._computed("class importances", self._by_class)
-        return importances
-
-    @property
-    def alarms_(self) -> list[Alarm]:
-        """The changes noticed so far, in order. See :class:`fires.drift.Alarm`."""
-        self._check_fitted()
-        return list(getattr(self, "_alarms_", []))
-
-    def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        r"""The interval that holds each true importance with this probability.
-
-        .. math:: \mu_j \pm \Phi^{-1}\bigl(\tfrac{1 + c}{2}\bigr) \, \sigma_j
-
-        It is a probability for linear models that learn by Bayes' rule. With the gradient update,
-        sigma is not the error of an importance, and the interval is usually far too wide.
-
-        Parameters
-        ----------
-        confidence : float, default=0.95
-            The probability c, in (0, 1).
-
-        Returns
-        -------
-        low, high : ndarray (n_features,)
-        """
-        check_number("confidence", confidence, high=1.0, wanted="a number between 0 and 1")
-        reach = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * self.uncertainties_
-        return self.importances_ - reach, self.importances_ + reach
-
-    @property
-    def groups_(self) -> npt.NDArray[np.intp] | None:
-        """For each feature, the number of its group; None if every feature is for itself."""
-        groups = self._grouping()
-        return None if groups is None else groups.of.copy()
-
-    def group_belief(self) -> Belief:
-        """Importance and uncertainty of every group, as :mod:`fires.selectors.groups` defines them.
-
-        Returns
-        -------
-        Belief
-            ``mu`` and ``sigma``, one entry per group. A group of one feature has that feature's.
-        """
-        self._check_fitted()
-        groups, by_class = self._grouping(), getattr(self._learner_, "by_class", None)
-        if groups is None:
-            return self._belief()
-        if by_class is not None:
-            return groups.belief(*by_class())
-        belief = self._belief()
-        return groups.belief(belief.mu[None], belief.sigma[None])
-
-    def _grouping(self) -> Groups | None:
-        """The groups that the user named, or that the columns of a table make."""
-        known = self.__dict__.get("_groups_")
-        if known is None or known[0] is not self.groups:
-            groups = self._find_groups()
-            if known is not None and known[1] != groups:
-                raise ValueError("groups cannot change once something was learnt.")
-            self._groups_ = known = self.groups, groups
-        found: Groups | None = known[1]
-        return found
-
-    def _find_groups(self) -> Groups | None:
-        labels, columns = self.groups, getattr(self, "columns_", None)
-        if labels is None and columns is not None and len(columns.groups) > len(columns.used):
-            labels = columns.groups
-        if labels is None:
-            return None
-        try:
-            groups = Groups([] if isinstance(labels, str) else list(labels))
-        except TypeError:
-            groups = Groups([])
-        if len(groups.of) != self.n_features_in_:
-            raise ValueError(
-                f"groups must have a label for each of the {self.n_features_in_} features; "
-                f"got {labels!r}."
-            )
-        return groups
-
-    def _resolve_k(self) -> int:
-        groups = self._grouping()
-        if groups is None:
-            return super()._resolve_k()
-        n_features, self.n_features_in_ = self.n_features_in_, groups.n
-        try:
-            return super()._resolve_k()
-        finally:
-            self.n_features_in_ = n_features
-
-    def _weighting(self) -> tuple[Any, ...]:
-        return self.uncertainty_penalty, self.weight_penalty, self.score
-
-    @property
-    def _by_rule(self) -> bool:
-        """Whether members are kept by :mod:`fires.selectors.membership`."""
-        return self.score == "auto" and hasattr(self, "_members_")
-
-    def _belief(self) -> Belief:
-        belief: Belief | None = self._seen_.get("belief")
-        if belief is None:
-            n, belief = self.n_features_in_, self._learner_.features()
-            if len(belief.mu) > n:  # there is room for columns to come
-                belief = Belief(belief.mu[:n], belief.sigma[:n])
-            self._seen_["belief"] = belief
-        return belief
-
-    def _by_class(self) -> Floats:
-        by_class = getattr(self._learner_, "by_class", None)
-        mu = self._belief().mu[None] if by_class is None else by_class()[0]
-        mu = mu[:, : self.n_features_in_]
-        if len(mu) == 1 and self._kind_ == "classes":
-            mu = np.concatenate([-mu, mu])
-        return mu.copy()
-
-    def _weights(self) -> Floats:
-        groups = self._grouping()
-        if groups is None:
-            return self._own_weights()
-        own = self._own_weights()
-        of_groups: Floats = own if self._by_rule else groups.best(own)
-        return np.asarray(of_groups[groups.of])
-
-    def _own_weights(self) -> Floats:
-        """The weight of every feature; of every group where members are kept by a rule."""
-        if self._by_rule:
-            means: Floats = self._members_.means()
-            return means if self._grouping() is not None else means[: self.n_features_in_]
-        belief = self._belief()
-        weights = np.empty(len(belief.mu))
-        scale = 2.0 * self.weight_penalty
-        weigh(belief.mu, belief.sigma, float(self.uncertainty_penalty), scale, weights)
-        return weights
-
-    def _selected(self) -> npt.NDArray[np.intp]:
-        k, groups = self._resolve_k(), self._grouping()
-        by_rule = self._by_rule and len(self._members_.columns) == k
-        if groups is None:
-            return self._members_.columns if by_rule else self._best(k)
-        chosen = self._members_.columns if by_rule else top_k(groups.best(self.weights_), k)
-        return np.flatnonzero(np.isin(groups.of, chosen))
-
-    def _best(self, k: int) -> npt.NDArray[np.intp]:
-        """The features of the greatest weight; of open columns, of those that are there."""
-        resting = self._resting() if self._is_open else None
-        if resting is None:
-            return super()._selected()
-        weights = np.where(resting[: self.n_features_in_], -np.inf, self.weights_)
-        return top_k(weights, k)
-
     # --- learning ---------------------------------------------------------------------------
 
     def _learn(self, batch: CheckedBatch) -> None:
-        started: Any = self.__dict__.get("_learner_")
-        self._attend(batch, batch.X.shape[1] if started is None else started.n_features)
+        self._attend(batch)
         target = self._target(batch)
         self._learner_ = self._learner_.ready_for(batch.X)
         self._tell_presence()
@@ -475,17 +296,6 @@ class FIRES(ChangingColumns):
             n_rows = batch.n_rows
             self._renew(n_rows, float(n_rows if batch.weight is None else batch.weight.sum()))
         self._forget_stale()
-
-    def _tell_presence(self) -> None:
-        """Let the learner know which columns are there."""
-        learner = self._learner_
-        if not isinstance(learner, BayesLearner):
-            return
-        if learner.sparse is not None and self._is_open:
-            learner.count_columns(self.n_features_in_)
-        elif "_presence_" in self.__dict__ and learner.sparse is None:
-            presence = self._presence_
-            learner.attend(presence.resting, presence.never, presence.arrived)
 
     def _rearrange(self, source: npt.NDArray[np.intp]) -> None:
         if "_learner_" not in self.__dict__:
@@ -503,87 +313,16 @@ class FIRES(ChangingColumns):
         ]
         if "_members_" in self.__dict__:
             self._members_ = self._members_.rearranged(source)
+        if "_twins_" in self.__dict__:
+            self._twins_ = self._twins_.rearranged(places)
 
     def _rates(self) -> Rates:
         sigma_rate = self.learning_rate_sigma
         return Rates(self.learning_rate, self.learning_rate if sigma_rate is None else sigma_rate)
 
-    def _count_batch(self) -> None:
-        if not hasattr(self, "_n_batches_"):
-            self._n_batches_, self._alarms_ = 0, []
-            self._rows_since_alarm_ = 0.0
-            self._surprise_ = SurpriseAlarm()
-            self._feature_alarms_ = FeatureAlarms(max(0.5 * float(self.memory), 1.0))
-            self._detector_ = None if _is_plain(self.drift) else copy.deepcopy(self.drift)
-        self._n_batches_ += 1
-
-    def _raise_alarm(self, n_rows: int, strength: float, feature: int | None) -> None:
-        row = getattr(self, "n_samples_seen_", 0) + n_rows
-        alarm = Alarm(row, self._n_batches_ - 1, feature, strength)
-        self._alarms_ = [*self._alarms_, alarm]
-
-    def _watches_surprise(self) -> bool:
-        """Whether a model that learns by gradient is watched."""
-        if self.drift is None or (isinstance(self.drift, str) and self.drift == "auto"):
-            return False
-        return not isinstance(self._learner_, BayesLearner)
-
-    def _hear_surprise(self, surprise: float, variance: float, n_rows: int) -> bool:
-        """For models that learn by gradient: forget before a batch if it is a surprise."""
-        learner: Any = self._learner_
-        if self._detector_ is None:
-            strength = self._surprise_.update(surprise, variance)
-            found = strength > self._surprise_.limit
-        else:
-            strength = surprise / n_rows
-            found = _detects(self._detector_, [strength])
-        if found:
-            learner.forget(KEPT_ROWS / max(self._rows_since_alarm_, 2.0 * KEPT_ROWS))
-            self._raise_alarm(n_rows, strength, None)
-            self._surprise_.restart()
-            self._rows_since_alarm_ = 0.0
-        self._rows_since_alarm_ += n_rows
-        return found
-
     def _renew(self, n_rows: int, weight: float) -> None:
         """After a Bayesian step on so many rows: take note of alarms, and choose the members."""
-        learner = self._learner_
-        assert isinstance(learner, BayesLearner)
-        if not hasattr(self, "_members_"):
-            self._members_ = Membership(self._n_candidates())
-        strengths = learner.strengths
-        if self._detector_ is not None and _detects(self._detector_, learner.losses.tolist()):
-            learner.forget_most()
-            strengths = [float(learner.losses.mean())]
-        for strength in strengths:
-            self._raise_alarm(n_rows, strength, None)
-        if strengths:
-            self._members_.restart()
-            self._feature_alarms_.restart()
-        elif self.drift is not None and self._feature_alarms_.is_due(weight):
-            # Class by class: which class a feature matters most for may change without any drift.
-            moved = self._feature_alarms_.update(*learner.by_class(), learner.prior_deviations())
-            for feature, strength in moved.items():
-                self._raise_alarm(n_rows, strength, feature)
-        k, groups = self._resolve_k(), self._grouping()
-        if groups is None:
-            scores, variances, touched = learner.scores, learner.variances, learner.touched
-            resting, arrived = self._resting(), _NO_COLUMNS
-            if learner.sparse is not None and self._is_open:
-                self._members_.count_features(self.n_features_in_)
-            elif "_presence_" in self.__dict__:
-                arrived = self._presence_.arrived
-            facts = scores, variances, learner.prior, k, weight, touched
-            self._members_.renew(*facts, resting, arrived)
-            return
-        belief = groups.belief(*learner.scored())
-        mu, var = np.abs(belief.mu), belief.sigma**2
-        self._members_.renew(mu.__getitem__, var.__getitem__, learner.prior, k, weight)
-
-    def _n_candidates(self) -> int:
-        """How many features, or groups of them, there are to select from."""
-        groups = self._grouping()
-        return self._width if groups is None else groups.n
+        self._choose(weight, anew=self._take_note(n_rows, weight))
 
     def restart_features(self, columns: Sequence[int | str]) -> Self:
         """Forget what was learnt about some features; everything else stays.
@@ -617,17 +356,6 @@ class FIRES(ChangingColumns):
         """
         return super().restart_features(columns)
 
-    def take_scale(self, scaler: Scaler) -> None:
-        """Go on with the scale that a pipeline has learnt, for rows that it does not scale.
-
-        Parameters
-        ----------
-        scaler : Scaler
-            Of the same ``scale``.
-        """
-        learner: Any = self._learner_
-        learner.scaler.restore(scaler.state())
-
     def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
         self._learner_.restart_features(columns)
         if hasattr(self, "_members_"):
@@ -635,79 +363,8 @@ class FIRES(ChangingColumns):
             chosen = columns if groups is None else np.unique(groups.of[columns])
             self._members_.restart_features(chosen)
             self._feature_alarms_.restart_features(columns, self._width)
-
-    def _target(self, batch: CheckedBatch) -> npt.NDArray[Any]:
-        """The target in the form the model takes. Starts the learner, or adds new classes."""
-        started = hasattr(self, "_learner_")
-        if not started:
-            self.model_ = self._decide(batch)
-            self._kind_ = self._kind(batch)
-        if self._kind_ != "classes":
-            return self._take_numbers(batch)
-        codes, before = self._take_whole_labels(batch)
-        n_classes = len(self._book_)
-        if not started:
-            self._start(n_classes)
-        elif before is not None and len(before) != n_classes:
-            self._learner_ = self._learner_.with_classes(before, self.classes_)
-        # While only one class is known, it is the positive one.
-        return codes + 1 if n_classes == 1 else codes
-
-    def _take_numbers(self, batch: CheckedBatch) -> Floats:
-        """A target of numbers or counts; starts the learner."""
-        assert batch.y is not None
-        if batch.announced is not None:
-            raise ValueError(f"classes is for class labels; {self._model_name()} has none.")
-        numbers = as_numbers(batch.y, self._model_name())
-        if not hasattr(self, "_learner_"):
-            self._start(0)
-        return numbers
-
-    _for_numbers = "for a numeric target use {model=gaussian}."
-
-    def _decide(self, batch: CheckedBatch) -> Any:
-        """The model that "auto" stands for."""
-        if self.model != "auto":
-            return self.model
-        choices = "numbers ({model=gaussian}), counts ({model=poisson}) or classes ({model=probit})"
-        assert batch.y is not None
-        numeric = are_numbers(batch.y, batch.announced, choices=choices)
-        return "gaussian" if numeric else "probit"
-
-    def _kind(self, batch: CheckedBatch) -> str:
-        """What the target is, by the model or by the first batch: classes, numbers or counts."""
-        assert batch.y is not None
-        model = self._as_model()
-        task: str = getattr(model, "task", "auto")
-        if task != "auto":
-            return task
-        numeric = has_fractions(batch.y)
-        if isinstance(model, MonteCarlo):
-            name = self._model_name()
-            choices = f"numbers ({name}(task='numbers')) or classes (task='classes')"
-            numeric = are_numbers(batch.y, batch.announced, choices=choices)
-        return "numbers" if numeric else "classes"
-
-    def _as_model(self) -> Any:
-        """The model as an object."""
-        return (
-            Linear(self.model_, self.fit_intercept) if isinstance(self.model_, str) else self.model_
-        )
-
-    def _start(self, n_classes: int) -> None:
-        self._learner_ = start_learner(
-            self._as_model(),
-            self._width,
-            n_classes,
-            scale=self.scale,
-            starts=(self.mu_init, self.sigma_init),
-            memory=float(self.memory) if self.update == "bayes" else None,
-            watches=isinstance(self.drift, str),
-            rng=lambda: generator(self.random_state, "fires"),
-        )
-
-    def _model_name(self) -> str:
-        return self.model_ if isinstance(self.model_, str) else type(self.model_).__name__
+        if hasattr(self, "_twins_"):
+            self._twins_.restart(columns)
 
     def _check_parameters(self) -> None:
         for name in ("learning_rate", "weight_penalty"):
@@ -717,19 +374,16 @@ class FIRES(ChangingColumns):
                 wanted = "a number that is not negative"
                 check_number(name, getattr(self, name), ends="[)", wanted=wanted)
         check_choice("score", self.score, ("auto", "omega"), "'auto' or 'omega'")
-        if hasattr(self, "_learner_"):
-            return
-        check_choice("update", self.update, ("bayes", "gradient"), "'bayes' or 'gradient'")
         check_choice("redundancy", self.redundancy, ("ignore", "drop"), "'ignore' or 'drop'")
         self._check_columns()
-        if _is_plain(self.drift):
-            known = "'auto', 'alarm', None or a detector"
-            check_choice("drift", self.drift, ("auto", "alarm", None), known)
-        elif not (hasattr(self.drift, "update") and hasattr(self.drift, "drift_detected")):
-            raise ValueError(
-                "drift must be 'auto', 'alarm', None, or a detector with the method update and the "
-                f"attribute drift_detected, as River's have; got {self.drift!r}."
-            )
+        if self.redundancy == "drop" and self.score != "auto":
+            raise ValueError("redundancy='drop' needs score='auto': omega ranks, twins or not.")
+        if hasattr(self, "_learner_"):
+            if hasattr(self, "_twins_") != (self.redundancy == "drop"):
+                raise ValueError("redundancy cannot change once something was learnt.")
+            return
+        check_choice("update", self.update, ("bayes", "gradient"), "'bayes' or 'gradient'")
+        self._check_drift()
         check_number("memory", self.memory, low=1.0, wanted="a number of rows above 1")
         check_choice("scale", self.scale, SCALES, "'standard', 'minmax' or None")
         check_choice("fit_intercept", self.fit_intercept, (True, False), "True or False")
@@ -747,43 +401,11 @@ class FIRES(ChangingColumns):
             raise ValueError(f"columns='open' does not go with {what}.")
         check_seed(self.random_state)
         self._check_starts()
-
-    def _check_starts(self) -> None:
-        for name in ("mu_init", "sigma_init"):
-            try:
-                start = np.asarray(getattr(self, name), dtype=np.float64)
-            except (TypeError, ValueError):
-                start = np.array(np.nan)
-            shapes = [()] if self._is_open else [(), (self.n_features_in_,)]
-            if start.shape not in shapes or not np.isfinite(start).all():
-                each = "" if self._is_open else ", or one for each feature"
-                raise ValueError(f"{name} must be a number{each}.")
-        if (np.asarray(self.sigma_init) < 0).any():
-            raise ValueError("sigma_init must not be negative.")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        family = FAMILIES.get(self.model) if isinstance(self.model, str) else None
-        tags.target_tags.positive_only = family is not None and family.kind == "counts"
-        return tags
+        linear = isinstance(self.model, str | Linear)
+        if self._finds_how_many and not (linear and self.update == "bayes"):
+            self._refuse_auto(self.model)
 
     # --- state ------------------------------------------------------------------------------
-
-    def _plain(self, value: Any) -> Any:
-        if type(value) in BUILT_IN:
-            return {"model": type(value).__name__, "settings": plain(dict(vars(value)))}
-        if isinstance(value, BaseModel):
-            return {"object": _name(value)}
-        return plain(value)
-
-    def _from_plain(self, value: Any, model: Any) -> Any:
-        if isinstance(value, dict) and "model" in value:
-            if model is not None:  # the user passed it again, perhaps for another device
-                return _again(model, value["model"])
-            return getattr(models, value["model"])(**value["settings"])
-        if isinstance(value, dict) and "object" in value:
-            return _again(model, value["object"])
-        return value
 
     def _state(self) -> State:
         header: dict[str, Any] = {
@@ -829,7 +451,8 @@ class FIRES(ChangingColumns):
     def _parts(self) -> dict[str, Any]:
         """What has learnt besides the learner, by its name in a file."""
         parts: dict[str, Any] = {"surprise": self._surprise_, "moved": self._feature_alarms_}
-        return parts | ({"members": self._members_} if hasattr(self, "_members_") else {})
+        later = {"members": "_members_", "looks": "_looks_", "twins": "_twins_"}
+        return parts | {k: getattr(self, name) for k, name in later.items() if hasattr(self, name)}
 
     def _restore_alarms(self, header: dict[str, Any], arrays: Arrays) -> None:
         by_bayes = isinstance(self._learner_, BayesLearner)
@@ -838,6 +461,8 @@ class FIRES(ChangingColumns):
         self._count_batch()
         if by_bayes:
             self._members_ = Membership(self._n_candidates())
+            if part_of("looks", arrays):
+                self._looks_ = Looks()
         found, sizes = SimpleNamespace(), {"J": self._width}
         restore(found, _ALARMS, header, arrays, sizes)
         for name, part in self._parts().items():
@@ -845,38 +470,15 @@ class FIRES(ChangingColumns):
             restore(part, part.learnt, {}, part_of(name, arrays), of_part)
         if by_bayes:
             self._members_.refresh()
+        if hasattr(self, "_twins_"):
+            self._twins_.refresh()
         self._n_batches_, self._rows_since_alarm_ = found.n_batches, found.rows_since_alarm
         self._alarms_ = alarms_from_array(found.alarms)
 
 
-_NO_COLUMNS: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
 _ONLY_CHOICE = {"update": "gradient", "score": "omega", "drift": None}
 _ALARMS: Declared = {
     "alarms": Array("*", 4),
     "n_batches": Value(int, low=0),
     "rows_since_alarm": Value(float, low=0.0),
 }
-
-
-def _is_plain(drift: Any) -> bool:
-    """Whether it is a setting, not a detector."""
-    return drift is None or isinstance(drift, str)
-
-
-def _detects(detector: Any, losses: list[float]) -> bool:
-    """Whether a detector finds a drift when it is told how badly rows were predicted."""
-    found = False
-    for loss in losses:
-        detector.update(loss)
-        found = found or bool(detector.drift_detected)
-    return found
-
-
-def _again(model: Any, wanted: str) -> Any:
-    """The user's model, passed to ``fires.load``."""
-    return same_kind(model, _name(model), wanted, "a model of your own")
-
-
-def _name(model: Any) -> str:
-    name: str = getattr(model, "name", type(model).__qualname__)
-    return name

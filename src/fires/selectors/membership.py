@@ -36,6 +36,7 @@ _LEAST = 1e-300  # nothing, nearly: its logarithm is finite
 _ROWS = 1000.0  # that the mean of the scores reaches back
 
 Columns = npt.NDArray[np.intp]
+Judge = Callable[[Any, Floats, Floats], tuple[Floats, Floats]]
 _NONE: Columns = np.empty(0, dtype=np.intp)
 
 
@@ -109,11 +110,12 @@ class Membership:
         scores: Callable[[Any], Floats],
         variances: Callable[[Any], Floats],
         prior: float,
-        k: int,
+        k: int | None,
         n_rows: float,
         touched: Columns | None = None,
         resting: npt.NDArray[np.bool_] | None = None,
         arrived: Columns = _NONE,
+        judge: Judge | None = None,
     ) -> None:
         """Take in the scores after a batch, and let newcomers in.
 
@@ -123,8 +125,8 @@ class Membership:
             The scores after this batch, and the variances of the means they come from.
         prior : float
             The variance before any row.
-        k : int
-            How many are selected.
+        k : int or None
+            How many are selected. None: the members are chosen elsewhere, see :meth:`choose`.
         n_rows : float
             The rows of the batch.
         touched : ndarray of int, optional
@@ -134,12 +136,14 @@ class Membership:
             others. None if all are there.
         arrived : ndarray of int
             The features that came with this batch.
+        judge : callable (columns, mean_scores, scores) -> mean_scores, scores, optional
+            What the choice is made by, in place of the scores.
         """
         self.rows += n_rows
         share = min(n_rows / min(self.rows, _ROWS), 1.0)
         if touched is not None and not len(self.since):
             self.since, self.last = np.full(len(self.score), self.kept), self.score.copy()
-        if touched is None or len(self.columns) != k:
+        if touched is None or (k is not None and len(self.columns) != k):
             columns: Any = slice(None)
         else:
             columns = np.union1d(touched, self.columns)
@@ -148,18 +152,24 @@ class Membership:
         if len(arrived):
             score[arrived] = now[arrived]
         self.kept += math.log(max(1.0 - share, _LEAST))
-        if len(self.columns) != k:
+        if k is None or len(self.columns) != k:
             self._note(columns, score + share * (now - score), now)
-            self._enter(top_k(_of_those_there(self.score, resting), k))
+        if k is None:
+            return
+        if len(self.columns) != k:
+            score = self.score if judge is None else judge(columns, self.score, now)[0]
+            self.choose(top_k(_of_those_there(score, resting), k))
             return
         inside, limit = self._inside[columns], self._limit
-        if resting is None:
+        if resting is None and judge is None:
             came = renew(score, now, variances(columns), prior, share, limit, inside)
         else:
-            limit = _limit(len(resting) - int(np.count_nonzero(resting)))
-            there = [_of_those_there(values, resting) for values in (score, now)]
-            came = renew(*there, variances(columns), prior, share, limit, inside)
             score = score + share * (now - score)
+            judged = (score, now) if judge is None else judge(columns, score, now)
+            if resting is not None:
+                limit = _limit(len(resting) - int(np.count_nonzero(resting)))
+            there = [_of_those_there(values, resting) for values in judged]
+            came = renew(*there, variances(columns), prior, 0.0, limit, inside)
         self._note(columns, score, now)
         if came:
             self._inside[columns] = inside
@@ -197,7 +207,7 @@ class Membership:
         fresh.last = np.zeros(len(source))
         other = rearrange(self, self.learnt, source, fresh)
         other._limit = _limit(len(source))
-        other._enter(np.flatnonzero(np.isin(source, self.columns)))
+        other.choose(np.flatnonzero(np.isin(source, self.columns)))
         return other
 
     def means(self) -> Floats:
@@ -209,8 +219,14 @@ class Membership:
         """
         return self._caught_up(slice(None)).copy()
 
-    def _enter(self, columns: Columns) -> None:
-        """Make these the members."""
+    def choose(self, columns: Columns) -> None:
+        """Make these the members.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which features, ascending.
+        """
         self.columns = columns
         self._inside = np.zeros(len(self.score), dtype=np.bool_)
         self._inside[columns] = True
@@ -219,7 +235,7 @@ class Membership:
         """Note who is a member after the columns were loaded; StateError if parts do not fit."""
         if len(self.last) != len(self.since):
             raise StateError("last and since are not of one length")
-        self._enter(np.unique(self.columns))
+        self.choose(np.unique(self.columns))
 
 
 def _limit(n_features: int) -> float:

@@ -120,6 +120,21 @@ class OpenColumns:
         """The names, in the order of their arrival."""
         return self._names[: self.n_known]
 
+    def named(self, places: Iterable[int]) -> list[str]:
+        """The names of some columns.
+
+        Parameters
+        ----------
+        places : iterable of int
+            Their places.
+
+        Returns
+        -------
+        list of str
+        """
+        names = self._names
+        return [names[place] for place in places]
+
     def places_of(self, names: Sequence[str]) -> tuple[int, ...]:
         """The places of those of some columns that are known.
 

@@ -83,6 +83,12 @@ class Selector(Gate, BaseEstimator, ABC):  # type: ignore[misc]
         mask[self._selected()] = True
         return mask
 
+    @property
+    def n_features_selected_(self) -> int:
+        """How many features are selected."""
+        self._check_fitted()
+        return len(self._selected())
+
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """The names of the selected features.
 

@@ -241,7 +241,8 @@ def _take(
     selector._check_settings()
     # Steps change arrays in place. So the learner that learns is a copy, which counts only once
     # nothing can fail any more.
-    for name in ("_learner_", "_surprise_", "_detector_", "_feature_alarms_", "_members_"):
+    changed = ("_learner_", "_surprise_", "_detector_", "_feature_alarms_", "_members_", "_looks_")
+    for name in changed:
         if name in selector.__dict__:
             setattr(selector, name, copy.deepcopy(getattr(selector, name)))
     go_through(batch.rounds(), evaluate)
@@ -287,6 +288,11 @@ class _Batch:
             raise InputError(
                 f"the model {selector._model_name()} cannot learn from shards",
                 hint="use a linear one, such as 'probit' or 'gaussian'.",
+            )
+        if selector.redundancy == "drop":
+            raise InputError(
+                "twins are found in rows, and these stay in their shards",
+                hint="use redundancy='ignore', or FIRES without shards.",
             )
         is_told = not (selector.drift is None or isinstance(selector.drift, str))
         if is_told and isinstance(learner, BayesLearner):

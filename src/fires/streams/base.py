@@ -65,9 +65,9 @@ class Batch:
         Labels as the source has them (text, integers, booleans), or float64 numbers.
     position : Position
         Where the batch ends in the source.
-    restarted : tuple of int
+    restarted : tuple of int, or of str
         Features that mean something else from this batch on; what was learnt about them starts
-        anew.
+        anew. Where columns may be others from batch to batch, their names.
     columns : Columns, optional
         What the rows were encoded with.
     waited : bool
@@ -85,7 +85,7 @@ class Batch:
     X: Any
     y: npt.NDArray[Any]
     position: Position = field(default_factory=Position)
-    restarted: tuple[int, ...] = ()
+    restarted: tuple[int | str, ...] = ()
     columns: Any = None
     waited: bool = False
     names: Any = None

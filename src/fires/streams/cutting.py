@@ -37,6 +37,10 @@ class PlacedRows(NamedTuple):
         How many rows of that block come before the end of these.
     waited : bool
         The batch has fewer rows than it should, since no more came for a while.
+    names : tuple of str, optional
+        The columns of the table that the rows have, where they may be others from block to block:
+        no batch lies across two such blocks. Without it, a later block may have more columns than
+        those before; in rows before them they are missing.
     """
 
     X: Any
@@ -47,6 +51,7 @@ class PlacedRows(NamedTuple):
     start: Any = None
     n_used: int = 0
     waited: bool = False
+    names: tuple[str, ...] | None = None
 
 
 def cut(
@@ -106,6 +111,8 @@ def cut(
         faults, at = block.faults, _n_before(block.faults, start)
         n_again = len(faults) - at if skip else min(n_told, len(faults) - at)
         at, n_told = at + n_again, n_told - (0 if skip else n_again)
+        if held.n_rows and start < n_rows and held.names != block.names:
+            yield held.handed_out()
         for stop in (*range(start + size - held.n_rows, n_rows, size), n_rows):
             if start < stop:
                 before = _n_before(faults, stop)
@@ -116,9 +123,7 @@ def cut(
         held.behind += faults[at:]
         if held.n_rows and max_wait is not None and time.monotonic() - held.since >= max_wait:
             yield held.handed_out()._replace(waited=True)
-        if len(held.faults) + len(held.behind) > _MOST_FAULTS:
-            yield _no_rows(held.faults + held.behind)
-            held.faults, held.behind = [], []
+        yield from held.too_many_faults()
     if held.n_rows:
         yield held.handed_out()
     if held.behind:
@@ -136,6 +141,11 @@ class _Held:
         self.behind: list[tuple[int, Fault]] = []
         self._parts: list[PlacedRows] = []
 
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The columns that the rows have, if they may change."""
+        return self._parts[-1].names
+
     def take(self, part: PlacedRows, faults: Sequence[tuple[int, Fault]]) -> None:
         """Add rows, and the faults among them."""
         if not self.n_rows:
@@ -144,6 +154,12 @@ class _Held:
         self.n_rows += len(part.y)
         self.faults += [*self.behind, *faults]
         self.behind = []
+
+    def too_many_faults(self) -> Iterator[PlacedRows]:
+        """All faults, if they are too many to wait."""
+        if len(self.faults) + len(self.behind) > _MOST_FAULTS:
+            yield _no_rows(self.faults + self.behind)
+            self.faults, self.behind = [], []
 
     def handed_out(self) -> PlacedRows:
         """All of it but the faults behind."""
@@ -164,7 +180,8 @@ def _n_before(faults: Sequence[tuple[int, Fault]], row: int) -> int:
 
 def _part(block: PlacedRows, start: int, stop: int) -> PlacedRows:
     X, y, places = (part[start:stop] for part in (block.X, block.y, block.places))
-    return PlacedRows(X, y, places, block.columns, (), block.start, stop)
+    names = block.names
+    return PlacedRows(X, y, places, block.columns, (), block.start, stop, names=names)
 
 
 def _no_rows(faults: Sequence[tuple[int, Fault]]) -> PlacedRows:
@@ -182,8 +199,12 @@ def stacked(parts: Sequence[Any]) -> Any:
     Returns
     -------
     ndarray or CSR
-        One matrix.
+        One matrix, as wide as the last part; NaN in columns that dense parts before it lack.
     """
     if sparse.issparse(parts[0]):
         return sparse.vstack(parts, format="csr")
+    width = parts[-1].shape[1]
+    if any(part.shape[1] < width for part in parts):
+        gaps = [np.full((len(part), width - part.shape[1]), np.nan) for part in parts]
+        parts = [np.hstack(pair) for pair in zip(parts, gaps, strict=True)]
     return np.concatenate(parts)

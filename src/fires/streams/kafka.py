@@ -70,6 +70,7 @@ def from_kafka(
     holds: Literal["auto", "classes", "numbers"] = "auto",
     keep_doubtful: bool = True,
     after: Bookmark | None = None,
+    columns: Literal["fixed", "open"] = "fixed",
     **said_of_columns: Any,
 ) -> TableStream:
     """Make a stream of a topic of Kafka, with a JSON object in each message.
@@ -106,6 +107,8 @@ def from_kafka(
         The ``bookmark()`` of an earlier stream of this topic: reading goes on behind its last
         batch. If that cannot be done without a loss, for messages are gone by now or there is a
         new partition, an error names the partition and the offsets.
+    columns : {"fixed", "open"}
+        Whether later messages may have other keys: see :func:`fires.streams.from_file`.
     **said_of_columns
         What else :func:`fires.streams.from_file` takes that is about columns: ``max_categories``,
         ``categorical``, ``numeric``, ``na_values``, ``decimal``, ``thousands``, ``dates``,
@@ -133,6 +136,7 @@ def from_kafka(
         hints=hints,
         keep_doubtful=keep_doubtful,
         after=after,
+        columns=columns,
     )
 
 

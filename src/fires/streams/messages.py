@@ -165,6 +165,10 @@ class MessageTable:
         """What a user should know of the messages that were read, in one line each."""
         return self._broker.notes
 
+    def let_columns_change(self) -> None:
+        """See :class:`fires.streams.table.Table`: later keys are columns too."""
+        self._rows.is_open = True
+
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:

@@ -48,6 +48,7 @@ def from_redis(
     holds: Literal["auto", "classes", "numbers"] = "auto",
     keep_doubtful: bool = True,
     after: Bookmark | None = None,
+    columns: Literal["fixed", "open"] = "fixed",
     **said_of_columns: Any,
 ) -> TableStream:
     """Make a stream of a Redis Stream.
@@ -82,6 +83,8 @@ def from_redis(
         The ``bookmark()`` of an earlier stream of this key: reading goes on behind its last batch.
         If entries behind it were trimmed or deleted, or the server has lost them, an error names
         the ids.
+    columns : {"fixed", "open"}
+        Whether later messages may have other keys: see :func:`fires.streams.from_file`.
     **said_of_columns
         What else :func:`fires.streams.from_file` takes that is about columns: ``max_categories``,
         ``categorical``, ``numeric``, ``na_values``, ``decimal``, ``thousands``, ``dates``,
@@ -109,6 +112,7 @@ def from_redis(
         hints=hints,
         keep_doubtful=keep_doubtful,
         after=after,
+        columns=columns,
     )
 
 

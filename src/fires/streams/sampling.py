@@ -19,7 +19,7 @@ _MOST_NOT_TEXT = 0.05
 """A text of which more rows of the sample are not UTF-8 was written in another way."""
 
 
-def choose_columns(table: Table, target: str, exclude: Sequence[str]) -> list[str]:
+def choose_columns(table: Table, target: str, exclude: Collection[str]) -> list[str]:
     """Check the names of the columns.
 
     Parameters
@@ -28,7 +28,7 @@ def choose_columns(table: Table, target: str, exclude: Sequence[str]) -> list[st
         The table.
     target : str
         The column to predict.
-    exclude : sequence of str
+    exclude : collection of str
         Columns to leave out.
 
     Returns
@@ -49,14 +49,14 @@ def choose_columns(table: Table, target: str, exclude: Sequence[str]) -> list[st
     return used
 
 
-def exclude_columns(table: Table, exclude: Sequence[str]) -> list[str]:
+def exclude_columns(table: Table, exclude: Collection[str]) -> list[str]:
     """Leave out columns.
 
     Parameters
     ----------
     table : Table
         The table.
-    exclude : sequence of str
+    exclude : collection of str
         Columns to leave out.
 
     Returns
@@ -69,14 +69,14 @@ def exclude_columns(table: Table, exclude: Sequence[str]) -> list[str]:
     return [name for name in table.column_names if name not in left_out]
 
 
-def refuse_unknown(table: Table, names: Sequence[str]) -> None:
+def refuse_unknown(table: Table, names: Collection[str]) -> None:
     """Raise if a table does not have a column that the user named.
 
     Parameters
     ----------
     table : Table
         The table.
-    names : sequence of str
+    names : collection of str
         What the user named.
     """
     parts = getattr(table, "tables", (table,))

@@ -78,6 +78,8 @@ class Chunk:
     written : callable (str) -> polars.Series, optional
         Gives a column as it stands in the source, where the frame may have made other numbers of
         it: for those that are no good numbers after all.
+    ragged : bool
+        Each row has some of the columns: where it has a null, it may have no such column.
     """
 
     frame: pl.DataFrame
@@ -91,6 +93,7 @@ class Chunk:
     where: Callable[[int], Mapping[str, Any]] | None = None
     start: Position | None = None
     written: Callable[[str], pl.Series] | None = None
+    ragged: bool = False
 
     def fault(self, row: int, reason: str) -> Fault:
         """A row that cannot be used for what is in it.
@@ -139,6 +142,10 @@ class Table(Protocol):
 
     Where there is no end, :meth:`chunks` waits for more, not longer than a fifth of a second at a
     time: then it gives a chunk without rows.
+
+    A table whose columns may be others from chunk to chunk also has ``let_columns_change()``. After
+    it was called, chunks have the columns that are there, also those that nobody asked for since
+    nobody knew of them, and :attr:`column_names` are all those known at the beginning.
 
     Attributes
     ----------

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from fires.columns.schema import N_EXAMPLES, NO_HINTS, Column, Doubt, Hints
 from fires.core.errors import InputError, Question, StateError
+from fires.core.settings import check_choice
 from fires.streams.base import Batch, Position, Schema, check_batch_size
 from fires.streams.base import Bookmark as Bookmark
 from fires.streams.cutting import PlacedRows, cut
@@ -122,6 +123,7 @@ def stream_of(
     hints: Hints = NO_HINTS,
     keep_doubtful: bool = True,
     after: Bookmark | None = None,
+    columns: Literal["fixed", "open"] = "fixed",
 ) -> TableStream:
     """Make a stream of a table.
 
@@ -142,6 +144,9 @@ def stream_of(
     after : dict, optional
         The ``bookmark()`` of an earlier stream of this table: reading goes on there, and what the
         columns hold is taken from it.
+    columns : {"fixed", "open"}
+        Whether the columns may be others from file to file, or from message to message; see
+        :func:`fires.streams.from_file`.
 
     Returns
     -------
@@ -156,28 +161,41 @@ def stream_of(
     if after is not None:
         _refuse_bookmark(table)
         stream = TableStream.at(table, after)
-        wanted = {*(c.name for c in stream.columns.used), stream.schema.target}
+        wanted = {stream.schema.target}
+        if not stream.is_open:
+            wanted |= {column.name for column in stream.columns.used}
         if wanted - set(table.column_names):
             raise InputError(f"{table.name} does not have the columns of the earlier run")
         return stream
     if target is None:
         raise Question("the column to predict is not named", table.name, "say {target=COL}")
     name = target.column.name if isinstance(target, Target) else target
-    used = choose_columns(table, name, [exclude] if isinstance(exclude, str) else exclude)
+    exclude = [exclude] if isinstance(exclude, str) else exclude
+    check_choice("columns", columns, ("fixed", "open"))
+    is_open = columns == "open"
+    if is_open and hasattr(table, "let_columns_change"):
+        table.let_columns_change()
+    used = choose_columns(table, name, exclude)
+    first = getattr(table, "tables", (table,))[0] if is_open else table
+    if is_open:
+        for part in getattr(table, "tables", ()):
+            choose_columns(part, name, set(exclude) & set(part.column_names))
+        there = set(first.column_names)
+        used = [column for column in used if column in there]
     special = {name, *hints.categorical, *hints.numeric}
     as_text = used if hints.decimal or hints.thousands else special.intersection(used)
-    sample = read_sample(table, used, as_text)
+    sample = read_sample(first, used, as_text)
     if isinstance(target, str):
         target = Target.learn(sample[target], hints, holds)
     features = [column for column in used if column != name]
     known = target.read(sample[name]).y
-    columns = Columns.learn(sample.drop(name), hints, features, known)
-    doubts = doubts_of(sample, columns, target)
+    learnt = Columns.learn(sample.drop(name), hints, features, known)
+    doubts = doubts_of(sample, learnt, target)
     if not keep_doubtful:
-        columns = without_doubtful(columns, doubts)
-    if not columns.names:
-        raise InputError(f"{table.name} has no column that can be used besides the target")
-    return TableStream(table, columns, target, doubts)
+        learnt = without_doubtful(learnt, doubts)
+    if not learnt.names:
+        raise InputError(f"{first.name} has no column that can be used besides the target")
+    return TableStream(table, learnt, target, doubts, exclude if is_open else None)
 
 
 def start_of(bookmark: Bookmark) -> Position:
@@ -252,10 +270,17 @@ class TableStream:
         Called where the source has no more for the moment, and will be waited for.
     max_wait : float or None
         Seconds after which rows are handed out though they are too few for a batch.
+    is_open : bool
+        Whether the columns may be others from batch to batch: ``names`` of a batch says which.
     """
 
     def __init__(
-        self, table: Table, columns: Columns, target: Target, doubts: Sequence[Doubt] = ()
+        self,
+        table: Table,
+        columns: Columns,
+        target: Target,
+        doubts: Sequence[Doubt] = (),
+        excluded: Sequence[str] | None = None,
     ) -> None:
         self.schema = Schema(columns.names, target.column.name)
         self.n_bytes = table.n_bytes
@@ -264,6 +289,8 @@ class TableStream:
         self.on_fault: Callable[[Sequence[Fault]], object] = len  # nobody wants to know
         self.on_idle: Callable[[], object] = bool
         self.max_wait: float | None = None
+        self.is_open = excluded is not None
+        self._excluded = frozenset(excluded or ())  # never learnt, where columns are open
         self._table = table
         self._new_fields: dict[str, int] = {}  # met before this stream began
         start = _Start(Position(), columns, target)
@@ -296,7 +323,12 @@ class TableStream:
         try:
             columns = Columns.from_json(bookmark["columns"])
             target = Target(Column.from_json(bookmark["target"]), columns.hints)
-            stream = cls(table, columns, target, [Doubt(**one) for one in bookmark["doubts"]])
+            doubts, excluded = [Doubt(**one) for one in bookmark["doubts"]], None
+            if bookmark.get("open"):
+                excluded = list(map(str, bookmark["excluded"]))
+                if hasattr(table, "let_columns_change"):
+                    table.let_columns_change()
+            stream = cls(table, columns, target, doubts, excluded)
             stream._new_fields = {str(k): int(v) for k, v in bookmark["new_fields"].items()}
             position, start = Position(**bookmark["position"]), Position(**bookmark["start"])
             statistics = bookmark["statistics"]
@@ -360,7 +392,7 @@ class TableStream:
             "rejected": self.rejected.as_json(),
             "new_fields": self._all_new_fields,
             "files": getattr(self._table, "files", None),
-        }
+        } | ({"open": True, "excluded": sorted(self._excluded)} if self.is_open else {})
 
     @property
     def _all_new_fields(self) -> dict[str, int]:
@@ -433,15 +465,23 @@ class TableStream:
                 self._reject([fault for _, fault in found.faults])
                 if not len(found.y):
                     continue
-                columns, n_new = found.columns, len(found.y)
-                restarted = columns.restarted(n_encoded, n_encoded + n_new)
+                columns, n_new = found.columns.knowing(statistics), len(found.y)
+                there = columns if found.names is None else columns.among(found.names)
+                restarted = there.restarted(n_encoded, n_encoded + n_new)
                 n_rows, n_encoded = n_rows + n_new, n_encoded + n_new
-                X, columns = columns.knowing(statistics).by_target(found.X, found.y, n_encoded)
-                self.columns, statistics = columns, columns.statistics
+                X, there = there.by_target(found.X, found.y, n_encoded)
+                statistics = there.statistics
+                self.columns = columns = columns.knowing(statistics)
                 position = self._table.position(n_rows, found.places[-1])
                 self._left = _Left(position, found.start, found.n_used, statistics)
                 self._n_told = 0
-                yield Batch(X, found.y, position, restarted, columns, found.waited)
+                names: tuple[str, ...] | None = None
+                if self.is_open:
+                    names = there.names
+                    restarted = tuple(names[feature] for feature in restarted)
+                    if found.names is None:
+                        X, names = _that_are_there(X, names)
+                yield Batch(X, found.y, position, restarted, columns, found.waited, names)
         if n_rows == 0 and self.rejected.examples:
             raise unreadable(self._table, *self.rejected.examples[0])
 
@@ -481,6 +521,12 @@ class TableStream:
         kinds: dict[str, Kind] = {
             column.name: "number" if column.is_plain else "category" for column in columns.used
         }
+        if self.is_open:
+            left_out = {column.name for column in columns.left_out} | self._excluded
+            late = (
+                name for name in self._table.column_names if name not in kinds.keys() | left_out
+            )
+            kinds |= dict.fromkeys(late, "category")
         target = known.column
         kinds[target.name] = (
             target.kind if target.kind == "integer" or target.is_plain else "category"
@@ -517,14 +563,44 @@ class TableStream:
                     numbers = None if numbers is None else numbers.rows(labels.usable)
                 if chunk.faults or labels.usable is not None:
                     faults = _faults(chunk, labels.usable, labels.reasons)
+                frame = frame.drop(name)
+                names: tuple[str, ...] | None = None
+                if self.is_open:
+                    frame = frame.drop(self._excluded & set(frame.columns))
+                    columns = columns.extended(frame, labels.y)
+                    _take_new(kinds, start.columns, columns)
+                    if chunk.ragged:
+                        frame = columns.completed(frame, absent=True)
+                    else:
+                        names = (*frame.columns, *(() if numbers is None else numbers.names))
+                part = columns if names is None else columns.among(names)
                 _take_as_text(kinds, frame)
-                X, columns = columns.encode(frame.drop(name), numbers, written)
+                X, part = part.encode(frame, numbers, written)
+                columns = part if names is None else columns.after(part)
                 _take_as_it_is_now(kinds, start.columns, columns)
                 if len(places):
                     position = self._table.position(0, places[-1])
-                yield PlacedRows(X, labels.y, places, columns, list(faults), start)
+                yield PlacedRows(X, labels.y, places, columns, list(faults), start, names=names)
                 if chunk.short:
                     self.on_idle()
+
+
+def _that_are_there(
+    X: npt.NDArray[Any], names: tuple[str, ...]
+) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
+    """The columns that have a value in some row."""
+    import numpy as np
+
+    there = np.flatnonzero(~np.isnan(X).all(axis=0))
+    if len(there) == len(names):
+        return X, names
+    return X[:, there], tuple(names[feature] for feature in there.tolist())
+
+
+def _take_new(kinds: dict[str, Kind], before: Columns, after: Columns) -> None:
+    """Let new columns come as numbers from now on, if they hold some; so far they come as text."""
+    for column in after.all[len(before.all) :]:
+        kinds[column.name] = "number" if column.is_plain else "category"
 
 
 def _no_rows(faults: Iterable[Fault]) -> PlacedRows:
@@ -588,8 +664,9 @@ def _take_as_text(kinds: dict[str, Kind], frame: pl.DataFrame) -> None:
     import polars as pl
 
     for column, dtype in frame.schema.items():
-        if dtype == pl.String and kinds[column] in ("number", "integer"):
+        kind = kinds.get(column)
+        if dtype == pl.String and kind in ("number", "integer"):
             text = frame[column]
-            wanted = pl.Float64 if kinds[column] == "number" else pl.Int64
+            wanted = pl.Float64 if kind == "number" else pl.Int64
             if text.cast(wanted, strict=False).null_count() > text.null_count():
                 kinds[column] = "category"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -88,6 +89,24 @@ def test_a_worker_that_is_killed_is_replaced_and_the_sums_are_the_same(spark, tm
     assert os.path.exists(killed)
     assert (again == undisturbed).all()
     assert (first == undisturbed).all()
+
+
+def test_shards_that_are_not_nearby_come_from_the_cache(spark):
+    from pyspark import SparkFiles
+
+    folder = Path(SparkFiles.getRootDirectory())
+    X, y = rows(600)
+    frame = frame_of(spark, X, y).repartition(2)
+    (folder / "fires-shard-of-a-worker-that-died").write_bytes(b"")
+    with MicroBatch(frame, layout_of(frame.schema, "label")) as batch:
+        first = batch.evaluate(sums_task())["X'y"]
+        files = sorted(folder.glob("fires-shard-*"))
+        assert len(files) == 2
+        files[0].unlink()
+        with MicroBatch.of_packed(batch._packed, batch._layout) as other:
+            sums = [one.evaluate(sums_task()) for one in (batch, other, batch, other)]
+    assert all((one["X'y"] == first).all() for one in sums)
+    assert not list(folder.glob("fires-shard-*"))
 
 
 def test_an_error_that_a_user_can_cause_is_one_line(spark):

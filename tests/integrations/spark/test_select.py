@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import polars as pl
 import pytest
-from click.testing import CliRunner
 from numpy.testing import assert_allclose
 from tests.integrations.spark.conftest import COLUMNS, write_files
 from tests.integrations.spark.killed import learn
 
 import fires
 from fires import FIRES
-from fires.cli import main
 from fires.core.batch import CheckedBatch
 from fires.core.errors import InputError
 from fires.core.sharding import Shards
 from fires.evaluation.saved_run import SavedRun
+from fires.evaluation.sharded_scoring import ShardedTest
+from fires.evaluation.totals import RunTotals
 from fires.integrations.spark import select_frame, select_stream
 from fires.selectors.sharded import partial_fit_sharded
 
@@ -42,6 +44,24 @@ def take(selector: FIRES, paths) -> None:
         partial_fit_sharded(selector, whole.evaluate, n_features=8, names=COLUMNS)
 
 
+def tested(files, update: str) -> dict[str, float]:
+    """How well the last micro-batch is predicted by what was learnt before it, by itself."""
+    paths = sorted(files.iterdir())
+    selector, frame = FIRES(2, update=update), pl.concat(map(pl.read_parquet, paths[-2:]))
+    for place in range(0, len(paths) - 2, 2):
+        take(selector, paths[place : place + 2])
+    whole = Shards(
+        [
+            CheckedBatch(
+                frame.select(COLUMNS).to_numpy(order="c"), frame["label"].to_numpy().astype(str)
+            )
+        ]
+    )
+    test = ShardedTest(selector)
+    partial_fit_sharded(selector, test.beside(whole.evaluate), n_features=8)
+    return test.scored(RunTotals(8))
+
+
 @pytest.mark.parametrize("update", UPDATES)
 def test_a_stream_is_learnt_as_in_one_process(spark, tmp_path, update):
     files, run = tmp_path / "files", tmp_path / "run"
@@ -65,6 +85,16 @@ def test_a_stream_is_learnt_as_in_one_process(spark, tmp_path, update):
     saved = SavedRun(run)
     assert (saved.facts["status"], saved.facts["rows"]) == ("ended", 900)
     assert saved.facts["classes"] == ["down", "up"]
+    # Each micro-batch was predicted by the belief before it; the first cannot be.
+    lines = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
+    who = {"selected": [line["scores"] for line in lines]} | {
+        name: [line["baselines"][name] for line in lines] for name in ("all", "majority")
+    }
+    for scores in who.values():
+        assert [score["accuracy"] is None for score in scores] == [True, False, False]
+    assert who["selected"][-1] == tested(files, update)
+    assert saved.facts["scores"].keys() == {"accuracy", "balanced_accuracy"}
+    assert saved.facts["predictor"] == "the belief of the selector"
     with pytest.raises(InputError, match="holds a run with n_features_to_select=2"):
         learn(spark, str(files), run, selector=FIRES(3, update=update))
 
@@ -99,28 +129,6 @@ def test_what_cannot_be_done_is_one_line(spark, tmp_path):
     known = FIRES(2).partial_fit(pl.DataFrame(np.eye(8), schema=COLUMNS), [0, 1] * 4)
     with pytest.raises(InputError, match='has learnt from "f0", and the frame has none'):
         select_frame(frame.drop("f0"), known, target="label")
-
-
-def test_a_run_moves_from_one_machine_to_spark(spark, tmp_path):
-    files, run = tmp_path / "files", tmp_path / "run"
-    write_files(files, 4)
-    parts = sorted(map(str, files.iterdir()))
-    command = ["select", *parts[:2], "--target", "label", "--top", "2", "--out", str(run), "-q"]
-    done = CliRunner().invoke(main, [*command, "--batch-size", "150"])
-    assert done.exit_code == 0, done.output
-    before = fires.load(run / "state.safetensors")
-
-    frame = spark.read.parquet(*parts[2:])
-    selector = FIRES(2, batch_size=150, random_state=0)
-    found = select_frame(frame, selector, target="label", run=run, batch_rows=300)
-    assert found.totals.n_rows == found.selector.n_samples_seen_ == 600
-    assert SavedRun(run).facts["batches"] == 3
-    # The scale came along: it is that of all rows, not of the last.
-    after = fires.load(run / "state.safetensors")
-    assert_allclose(after.selector.importances_, before.selector.importances_, atol=0.5)
-    assert after.selector.get_support(indices=True).tolist() == [3, 5]
-    again = CliRunner().invoke(main, ["select", "--resume", str(run)])
-    assert "has learnt on Spark" in again.stderr
 
 
 def test_a_run_is_kept_where_hadoop_reaches(spark, tmp_path):

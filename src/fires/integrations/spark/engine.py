@@ -1,8 +1,9 @@
 """Rounds of sums over a micro-batch on Spark.
 
 The first pass over a micro-batch turns the rows of every partition into the form that tasks take,
-and keeps that, cached. So the source is read once, and later rounds take no time for conversion.
-A task goes out by broadcast, and the partitions' sums come back.
+and keeps that: cached by Spark, and in files beside the workers. So the source is read once. In
+later rounds a task goes out by broadcast, workers read their shards from the files, and only the
+partitions' sums come back. Where a file is not found, Spark's cache has the shard.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from fires.core.batch import CheckedBatch
 from fires.core.optional import require
 from fires.core.sharding import Sums, Task, add_up
+from fires.integrations.spark.nearby import Nearby
 from fires.integrations.spark.rows import in_pieces, shard_of, widths_of
 
 if TYPE_CHECKING:
@@ -24,9 +26,18 @@ PACKED = "partition int, piece int, shard binary, answer binary"
 """What :func:`packer` gives."""
 _Packed: TypeAlias = tuple[CheckedBatch, int] | ValueError
 """A shard and the rows that were left out, or what is wrong with it."""
-_ANSWERS = "partition int, piece int, answer binary"
 _PIECE_BYTES = 1 << 26
 """Of a shard of dense rows: a value of Spark must stay well below 2 GB."""
+
+
+class _Answer(NamedTuple):
+    """What a task says of a shard."""
+
+    partition: int
+    piece: int
+    n_rows: int
+    n_left_out: int
+    sums: Sums | ValueError  # an error that a user can cause is an answer
 
 
 class MicroBatch:
@@ -54,6 +65,8 @@ class MicroBatch:
         self._context = frame.sparkSession.sparkContext
         self._packed: Any = None
         self._first: Any = None
+        self._keys: Any = None
+        self._near = Nearby.begin()
         self.n_rows = self.n_left_out = self.n_rounds = 0
 
     @classmethod
@@ -82,6 +95,7 @@ class MicroBatch:
         if self._first is not None:
             self._packed.unpersist()
             self._first.destroy()
+        self._near.end()
 
     def evaluate(self, task: Task) -> Sums:
         """Call a task for every shard, and add up in the order of partitions.
@@ -101,29 +115,44 @@ class MicroBatch:
             If there is nothing to learn from.
         """
         self.n_rounds += 1
-        sent = send(self._context, self._layout, task)
+        sent = send(self._context, self._layout, task, self._near)
         if self._packed is None:
             # A partition that is lost is made again from its rows: the task is needed until then.
             self._first, rows = sent, _piece_rows(self._layout)
             found = self._frame.select(*map(_quoted, self._layout.columns))
             self._packed = found.mapInArrow(packer(sent, rows), PACKED).persist()
-            answers = self._packed.select("partition", "piece", "answer").collect()
-        else:
-            shards = self._packed.select("partition", "piece", "shard")
-            answers = shards.mapInArrow(_answerer(sent), _ANSWERS).collect()
-            sent.destroy()
+            found = self._packed.select("answer").collect()
+            return self._added([_Answer(*pickle.loads(row.answer)) for row in found])
+        answers = self._asked(sent)
+        sent.destroy()
         return self._added(answers)
 
-    def _added(self, answers: list[Any]) -> Sums:
+    def _asked(self, sent: Any) -> list[_Answer]:
+        """The answers to a task of a later round."""
+        answer, found = _answerer(sent), []
+        shards = self._packed.select("partition", "piece", "shard")
+        if self._keys is None:
+            # Planned once. It runs where the shards are: Spark goes by where it has cached them.
+            self._keys = self._packed.select("partition", "piece").rdd
+            if self._first is None:  # no task has gone through these shards so far
+                return [_Answer(*one) for one in shards.rdd.mapPartitions(answer).collect()]
+        found = self._keys.mapPartitions(answer).collect()
+        gone = [f"(partition = {one[0]} and piece = {one[1]})" for one in found if len(one) == 2]
+        if gone:
+            again = shards.where(" or ".join(gone)).rdd.mapPartitions(answer).collect()
+            found = [one for one in found if len(one) > 2] + again
+        return [_Answer(*one) for one in found]
+
+    def _added(self, answers: list[_Answer]) -> Sums:
         parts = []
         self.n_rows = self.n_left_out = 0
-        for row in sorted(answers, key=lambda row: (row.partition, row.piece)):
-            n_rows, n_left_out, answer = pickle.loads(row.answer)
-            if isinstance(answer, Exception):
-                raise answer
-            self.n_rows, self.n_left_out = self.n_rows + n_rows, self.n_left_out + n_left_out
-            if n_rows:
-                parts.append(answer)
+        for one in sorted(answers, key=lambda one: one[:2]):
+            if isinstance(one.sums, Exception):
+                raise one.sums
+            self.n_rows += one.n_rows
+            self.n_left_out += one.n_left_out
+            if one.n_rows:
+                parts.append(one.sums)
         if not parts:
             raise NoRows
         return add_up(parts)
@@ -163,7 +192,7 @@ def completed(frame: Any, layout: Layout) -> Layout:
     return replace(layout, parts=parts, is_sparse=bool(found["max is_sparse"]))
 
 
-def send(context: Any, layout: Layout, task: Task | None) -> Any:
+def send(context: Any, layout: Layout, task: Task | None, near: Nearby | None = None) -> Any:
     """Send a task to all workers.
 
     Parameters
@@ -174,6 +203,8 @@ def send(context: Any, layout: Layout, task: Task | None) -> Any:
         What the columns are.
     task : Task or None
         What to compute.
+    near : Nearby, optional
+        Files in which workers keep the shards of a micro-batch.
 
     Returns
     -------
@@ -181,7 +212,7 @@ def send(context: Any, layout: Layout, task: Task | None) -> Any:
     """
     # A task may be made of what only the driver can import.
     cloudpickle = require("pyspark.cloudpickle", "fires on Spark", extra="spark")
-    return context.broadcast(cloudpickle.dumps((layout, task)))
+    return context.broadcast(cloudpickle.dumps((layout, task, near)))
 
 
 def packer(sent: Any, n_rows: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
@@ -201,29 +232,36 @@ def packer(sent: Any, n_rows: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """
 
     def pack(batches: Iterable[Any]) -> Iterator[Any]:
-        layout, task = pickle.loads(sent.value)
+        layout, task, near = pickle.loads(sent.value)
         partition = _partition()
+        if near is not None:
+            near.tidy()
         for piece, part in enumerate(in_pieces(batches, n_rows)):
             packed: _Packed
             try:
                 packed = shard_of(part, layout)
             except ValueError as error:
                 packed = error
-            yield _record(partition, piece, shard=packed, answer=_answer(task, packed))
+            pickled = pickle.dumps(packed, 5)
+            if near is not None:
+                near.put(partition, piece, pickled)
+            answer = pickle.dumps((partition, piece, *_answer(task, packed)), 5)
+            yield _record(partition, piece, shard=pickled, answer=answer)
 
     return pack
 
 
-def _answerer(sent: Any) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """What a worker does in later rounds: it answers a task."""
+def _answerer(sent: Any) -> Callable[[Iterable[Any]], Iterator[tuple[Any, ...]]]:
+    """What a worker does in later rounds: it answers a task, unless it does not find the shard."""
 
-    def answer(batches: Iterable[Any]) -> Iterator[Any]:
-        _, task = pickle.loads(sent.value)
-        for batch in batches:
-            columns = (batch.column(name) for name in ("partition", "piece", "shard"))
-            for partition, piece, packed in zip(*columns, strict=True):
-                found = _answer(task, pickle.loads(packed.as_buffer()))
-                yield _record(partition.as_py(), piece.as_py(), answer=found)
+    def answer(rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+        _, task, near = pickle.loads(sent.value)
+        for partition, piece, *shard in rows:
+            if shard:
+                near.put(partition, piece, shard[0])
+            packed = pickle.loads(shard[0]) if shard else near.get(partition, piece)
+            said = () if packed is None else _answer(task, packed)
+            yield partition, piece, *said
 
     return answer
 
@@ -249,11 +287,10 @@ def _answer(task: Task | None, packed: _Packed) -> tuple[int, int, Sums | ValueE
     return shard.n_rows, n_left_out, sums
 
 
-def _record(partition: int, piece: int, **values: Any) -> Any:
-    """One row of an answer."""
+def _record(partition: int, piece: int, **values: bytes) -> Any:
+    """One row of what :func:`packer` gives."""
     pa = require("pyarrow", "fires on Spark", extra="spark")
-    pickled = {name: pickle.dumps(value, 5) for name, value in values.items()}
-    packed = {name: pa.array([value], pa.binary()) for name, value in pickled.items()}
+    packed = {name: pa.array([value], pa.binary()) for name, value in values.items()}
     places = {"partition": [partition], "piece": [piece]}
     columns = {name: pa.array(value, pa.int32()) for name, value in places.items()}
     return pa.RecordBatch.from_pydict(columns | packed)

@@ -125,8 +125,8 @@ def select_frame(
     learning = SparkRun(selector, layout, path, overwrite=overwrite, settings=settings, store=store)
     learn_frame(df, learning, batch_rows, on_step)
     assert learning.run is not None
-    names = tuple(learning.layout.names)
-    return FrameSelection(learning.selector, names, learning.run.totals, learning.n_left_out)
+    found = learning.selector, learning.names, learning.run.totals, learning.n_left_out
+    return FrameSelection(*found)
 
 
 def learn_frame(
@@ -146,7 +146,7 @@ def learn_frame(
         Called with the record of every micro-batch.
     """
     try:
-        if learning.run is None:
+        if not learning.goes_on:
             learning.layout = completed(df, learning.layout)
         layout = learning.layout
         cut = _cut(df, batch_rows)

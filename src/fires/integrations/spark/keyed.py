@@ -8,6 +8,7 @@ learnt as bytes in its own state store: those of a saved file, with its checksum
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +19,7 @@ from fires.core.settings import check_count
 from fires.evaluation.run_folder import feature_rows
 from fires.evaluation.totals import RunTotals
 from fires.integrations.spark.engine import completed
-from fires.integrations.spark.layout import Layout, layout_of
+from fires.integrations.spark.layout import Layout, Part, layout_of
 from fires.integrations.spark.rows import in_pieces, shard_of
 from fires.loading import selector_from_bytes, selector_to_bytes
 from fires.selectors.fires import FIRES
@@ -146,7 +147,7 @@ def select_stream_by_key(
     keys = _columns(key)
     given = (weight, features, entries, n_features)
     layout = _known(_layout(df.schema, selector, keys, target, order, *given))
-    df, layout = _without_vectors(df, layout)
+    df, layout = _in_arrays(df, layout)
     learning = _ByKey(selector, layout, keys, order, state)
     schema = _schema(df.schema, learning)
     chosen = df.select(*map(_quoted, learning.columns))
@@ -241,6 +242,8 @@ def _frame_learner(
     """For ``applyInPandasWithState``: the rows that a micro-batch has of a key."""
 
     def learn(key: tuple[Any, ...], frames: Iterable[Any], state: Any) -> Iterator[Any]:
+        # Spark puts these frames together with empty ones, of which pandas warns once a worker.
+        warnings.filterwarnings("ignore", "The behavior of DataFrame concat", FutureWarning)
         pa = require("pyarrow", "fires on Spark", extra="spark")
         pd = require("pandas", "fires on Spark", extra="spark")
         values = [getattr(value, "item", lambda value=value: value)() for value in key]
@@ -298,8 +301,12 @@ def _known(layout: Layout) -> Layout:
     return layout
 
 
-def _without_vectors(df: Any, layout: Layout) -> tuple[Any, Layout]:
-    """The frame with arrays for vectors: pandas would make an object of each vector."""
+def _in_arrays(df: Any, layout: Layout) -> tuple[Any, Layout]:
+    """The frame with arrays for vectors, and one array for all numbers.
+
+    Pandas would make an object of each vector, and for each key it would make all columns anew.
+    """
+    functions = require("pyspark.sql.functions", "fires on Spark", extra="spark")
     parts = []
     for part in layout.parts:
         if part.kind == "vector":
@@ -308,6 +315,14 @@ def _without_vectors(df: Any, layout: Layout) -> tuple[Any, Layout]:
             df = df.withColumn(column, ml.vector_to_array(df[_quoted(column)]))
             part = replace(part, kind="array")
         parts.append(part)
+    if len(parts) > 1 and all(part.kind == "number" for part in parts):
+        names = tuple(part.columns[0] for part in parts)
+        column = "features"
+        while column in df.columns:
+            column += "_"
+        numbers = functions.array(*(df[_quoted(name)].cast("double") for name in names))
+        df = df.withColumn(column, numbers)
+        parts = [Part("array", (column,), len(names), names)]
     return df, replace(layout, parts=tuple(parts))
 
 

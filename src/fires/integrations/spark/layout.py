@@ -28,15 +28,20 @@ class Part:
         One column; two for ``"entries"``.
     width : int
         How many features they are; 0 as long as that is not known.
+    called : tuple of str
+        The names of the features, where the columns do not tell them.
     """
 
     kind: Kind
     columns: tuple[str, ...]
     width: int = 0
+    called: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """What the features are called."""
+        if self.called:
+            return list(self.called)
         if self.kind == "number":
             return [self.columns[0]]
         return [f"{self.columns[-1]}[{place}]" for place in range(self.width)]
@@ -90,6 +95,8 @@ class Layout:
     def in_order(self, selector: Any) -> Layout:
         """The columns in the order that a selector has learnt them in; others are left out.
 
+        A column of vectors has as many entries as the selector has learnt features besides.
+
         Parameters
         ----------
         selector : FIRES
@@ -105,6 +112,12 @@ class Layout:
             If it has learnt from a column that is not there.
         """
         names = getattr(selector, "feature_names_in_", None)
+        unknown = [part for part in self.parts if not part.width]
+        if len(unknown) == 1 and hasattr(selector, "n_features_in_"):
+            width = max(selector.n_features_in_ - self.n_features, 0)
+            return replace(
+                self, parts=tuple(replace(p, width=p.width or width) for p in self.parts)
+            )
         if names is None or any(part.kind != "number" for part in self.parts):
             return self
         there = {part.columns[0]: part for part in self.parts}

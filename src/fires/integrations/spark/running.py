@@ -21,6 +21,7 @@ from fires.evaluation.latency import Latencies
 from fires.evaluation.records import Step
 from fires.evaluation.run import Run
 from fires.evaluation.run_folder import RunFolder, alarm_rows
+from fires.evaluation.sharded_scoring import ShardedTest
 from fires.integrations.spark.engine import MicroBatch, NoRows, completed
 from fires.integrations.spark.layout import Layout
 from fires.integrations.spark.store import Store
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pyspark", "pyarrow")
 _KEPT = ("id", "started")
+_MODELS = ("auto", "probit", "logistic", "gaussian", "poisson")
 
 
 class SparkRun:
@@ -100,11 +102,17 @@ class SparkRun:
             self._open(path, overwrite, resume, options)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """What the features are called."""
+        return tuple(_names(self.selector))
+
+    @property
     def goes_on(self) -> bool:
         """Whether it has been here before, on Spark."""
         return self.last >= 0
 
     def _open(self, path: Path, overwrite: bool, resume: bool | None, options: str | None) -> None:
+        is_checked = resume is True  # whoever says so has seen to it that settings are the same
         if resume is None:
             resume = (path / "run.toml").exists() and not overwrite
         self.folder = RunFolder(path, overwrite=overwrite, resume=resume)
@@ -113,27 +121,29 @@ class SparkRun:
             if resume:
                 saved, _ = self.folder.newest_checkpoint()
                 self._facts |= _facts_before(path)
-            self.folder.begin(options or _options(self._facts["settings"]), self._facts)
+            options = options or _options(self._facts["settings"], self.selector)
+            moved = saved is not None and not _is_of_spark(saved)
+            self.folder.begin(options, self._facts, moved=moved)
             if saved is not None:
-                self._go_on(saved)
+                self._go_on(saved, moved=moved, is_checked=is_checked)
         except BaseException:
             self.folder.__exit__()
             raise
 
-    def _go_on(self, saved: Checkpoint) -> None:
+    def _go_on(self, saved: Checkpoint, *, moved: bool, is_checked: bool) -> None:
         assert self.folder is not None
         facts, run = saved.facts, saved.run
-        bookmark = facts["bookmark"] or {}
         known = run.pipeline.selector
-        _refuse_other_settings(self.selector, known, self.folder.path)
-        if "spark batch" in bookmark:
+        if not is_checked:
+            _refuse_other_settings(self.selector, known, self.folder.path)
+        if not moved:
+            bookmark = facts["bookmark"]
             self.last, self.cut = int(bookmark["spark batch"]), bookmark["cut"]
             self.n_left_out = int(facts["left_out"])
             self.layout = Layout.from_json(facts["layout"], self.layout, str(self.folder.path))
         else:  # it comes from one machine
             self.layout = self.layout.in_order(known)
-            run = Run(OnlinePipeline(run.pipeline.handed_over(), None, None), known.n_features_in_)
-            run.totals = saved.run.totals
+            run = run.on_cluster()
         self.run, self.selector = run, known
         self._seconds = float(facts["seconds"])
         self._latencies.restore(facts["latencies"])
@@ -159,7 +169,7 @@ class SparkRun:
         """
         if number <= self.last:
             return None
-        if not self.layout.is_known or self.run is None:
+        if not self.goes_on:
             self.layout = completed(frame, self.layout)
         if not self.layout.is_known:  # no rows yet
             return None
@@ -185,10 +195,12 @@ class SparkRun:
         began, layout = time.perf_counter(), self.layout
         fitted = hasattr(self.selector, "n_samples_seen_")
         n_alarms = len(self.selector.alarms_) if fitted else 0
+        totals = None if self.run is None else self.run.totals
+        test = ShardedTest(self.selector, totals, sparse=layout.is_sparse)
         try:
             partial_fit_sharded(
                 self.selector,
-                batch.evaluate,
+                test.beside(batch.evaluate),
                 n_features=layout.n_features,
                 names=None if fitted else layout.names,
                 sparse=layout.is_sparse,
@@ -202,9 +214,9 @@ class SparkRun:
             return None
         seconds = time.perf_counter() - began
         self._latencies.add(seconds)
-        return self._record(batch.n_rows, seconds, n_alarms)
+        return self._record(batch.n_rows, seconds, n_alarms, test)
 
-    def _record(self, n_rows: int, seconds: float, n_alarms: int) -> Step:
+    def _record(self, n_rows: int, seconds: float, n_alarms: int, test: ShardedTest) -> Step:
         if self.run is None:
             pipeline = OnlinePipeline(self.selector, None, None).caught_up()
             self.run = Run(pipeline, self.selector.n_features_in_)
@@ -212,16 +224,18 @@ class SparkRun:
                 self.folder.start(_names(self.selector))
         totals, pipeline = self.run.totals, self.run.pipeline.caught_up()
         selected = self.selector.get_support(indices=True)
+        scores = test.scored(totals)
         step = Step(
             index=totals.n_batches,
             position=Position(rows=totals.n_rows + n_rows, offset=totals.n_rows + n_rows),
             n_rows=n_rows,
-            scores={},
+            scores=scores,
             selected=selected,
             stability=totals.window.update(selected),
             seconds_select=seconds,
             seconds_train=0.0,
             alarms=tuple(self.selector.alarms_[n_alarms:]),
+            baselines={name: one.latest for name, one in totals.baselines.items()},
         )
         totals.add(step)
         if self.folder is not None:
@@ -259,10 +273,8 @@ class SparkRun:
         folder, self.folder = self.folder, None
         try:
             if self.run is not None:
-                run, selector = self.run, self.selector
-                names = tuple(_names(selector))
-                facts = self.facts(reason)
-                folder.finish(run.pipeline.caught_up(), names, run.totals, facts)
+                run, facts = self.run, self.facts(reason)
+                folder.finish(run.pipeline.caught_up(), self.names, run.totals, facts)
                 if self._store is not None:
                     self._store.publish(folder.path)
         finally:
@@ -285,7 +297,6 @@ class SparkRun:
         """
         assert self.run is not None
         selector = self.selector
-        names = tuple(_names(selector))
         seconds = self._seconds + time.perf_counter() - self._began
         return self._facts | {
             "seconds": round(seconds, 3),
@@ -299,7 +310,8 @@ class SparkRun:
             "missing_values": selector.n_missing_,
             "target": None,
             "latency": self._latencies.as_dict(),
-            "alarms": alarm_rows(selector, names, self.run.totals),
+            "alarms": alarm_rows(selector, self.names, self.run.totals),
+            "why": selector.why(),
         }
 
 
@@ -319,6 +331,7 @@ def _facts(settings: Mapping[str, Any]) -> dict[str, Any]:
         "versions": {"python": platform.python_version()}
         | {library: version(library) for library in _LIBRARIES},
         "settings": {"engine": "spark", **settings},
+        "predictor": "the belief of the selector",
         "id": uuid4().hex[:12],
     }
 
@@ -332,17 +345,27 @@ def _facts_before(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _options(settings: Mapping[str, Any]) -> str:
-    """The text of ``run.toml``."""
-    given = {name: value for name, value in settings.items() if value is not None}
+def _options(settings: Mapping[str, Any], selector: FIRES) -> str:
+    """The text of ``run.toml``, as far as ``fires select`` has such options."""
+    named = {"batch_rows": "batch-size", "weight": "# weight"}
+    given = {named.get(name, name): value for name, value in settings.items() if value is not None}
+    if selector.model in _MODELS:
+        given["model"] = selector.model
     lines = [f"{name} = {json.dumps(value)}" for name, value in given.items()]
     return "\n".join(["# A run on Spark.", *lines]) + "\n"
+
+
+def _is_of_spark(saved: Checkpoint) -> bool:
+    """Whether a run was on Spark when it was saved."""
+    return "spark batch" in (saved.facts["bookmark"] or {})
 
 
 def _refuse_other_settings(given: FIRES, known: FIRES, path: Path) -> None:
     """Raise an error if a run is to go on with a selector of other settings."""
     before, now = known.get_params(), given.get_params()
     for name, value in before.items():
+        if name == "batch_size":  # Spark says how many rows a micro-batch has
+            continue
         same = value is now[name] or np.array_equal(np.asarray(value), np.asarray(now[name]))
         if not same and isinstance(value, str | int | float | bool | None):
             raise InputError(

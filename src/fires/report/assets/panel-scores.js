@@ -8,13 +8,15 @@ panels.push({
     const chart = new RowsChart(body, "Scores over time");
     const legend = el("div", { class: "legend" });
     const totals = el("div", {});
-    body.append(legend, totals);
+    const by = el("p", { class: "muted" });
+    body.append(legend, totals, by);
     return (run) => {
       const { scores } = run;
       const names = Object.keys(SOURCES).filter((name) => name in scores.series);
       const title = SCORES[scores.name] || scores.name;
       chart.show(() => scoresSpec(run, names), `${title} over time. In all: ${names.map((name) => `${SOURCES[name] || name} ${short((scores.total[scores.name] || {})[name], 3)}`).join(", ")}.`);
       legend.replaceChildren(...names.map((name) => keyed(`var(${SCORE_COLOURS[name] || "--muted"})`, SOURCES[name] || name)));
+      by.textContent = scores.by ? `What predicts is ${scores.by}.` : "";
       const kinds = Object.keys(scores.total).filter((kind) => Object.values(scores.total[kind]).some((value) => value !== null));
       totals.replaceChildren(kinds.length ? table(["over all rows", ...kinds.map((kind) => SCORES[kind] || kind)],
         names.map((name) => [`${SOURCES[name] || name}`, ...kinds.map((kind) => scored(scores.total[kind][name]))]),

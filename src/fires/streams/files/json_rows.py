@@ -40,10 +40,14 @@ class JsonRows:
     new_fields : dict of str to int
         Keys that came later, and the first line in which they were seen; one line in a hundred is
         looked at. They are not used.
+    is_open : bool
+        Whether later keys are columns too. Then every line is looked at, ``column_names`` grow, and
+        a chunk has the columns known by then.
     """
 
     def __init__(self, first: Iterable[Mapping[str, Any]]) -> None:
         self.new_fields: dict[str, int] = {}
+        self.is_open = False
         self._typed = True
         self._nested: set[str] = set()
         names: dict[str, None] = {}
@@ -72,12 +76,16 @@ class JsonRows:
         Chunk
             The rows, in order.
         """
-        names = [name for name in self.column_names if name in kinds]
+        if self.is_open:
+            self._take_new_fields(block)
+        known = self._known
+        names = [name for name in self.column_names if name in kinds or name not in known]
         frame = None
         if self._nested.isdisjoint(names) and len(block.ends):
-            frame = self._fast(block, {name: kinds[name] for name in names})
+            frame = self._fast(block, {name: kinds.get(name, "category") for name in names})
         if frame is not None:
-            self._look_for_new_fields(block)
+            if not self.is_open:
+                self._look_for_new_fields(block)
             yield Chunk(
                 frame,
                 block.lines[:-1],
@@ -85,6 +93,7 @@ class JsonRows:
                 short=block.short,
                 raw=block.text,
                 written=lambda name: _parse(block, {name: pl.String})[name],
+                ragged=self.is_open,
             )
         elif len(block.data) > PIECE and len(block.ends) > 1:
             at = 0
@@ -132,6 +141,7 @@ class JsonRows:
             faults,
             block.short,
             raw=lambda row: block.text(good[row]),
+            ragged=self.is_open,
         )
 
     def _series(self, name: str, values: list[str | None]) -> pl.Series:
@@ -139,6 +149,16 @@ class JsonRows:
             return pl.Series(name, values, dtype=pl.String)
         lists = [None if value is None else [value] for value in values]
         return pl.Series(name, lists, dtype=pl.List(pl.String))
+
+    def _take_new_fields(self, block: Block) -> None:
+        """Know the columns of all lines."""
+        names = dict.fromkeys(self.column_names)
+        for row in json_rows(block.data):
+            if isinstance(row, dict) and not names.keys() >= row.keys():
+                new = [name for name in row if name not in names]
+                names.update(dict.fromkeys(new))
+                self._nested.update(name for name in new if isinstance(row[name], (dict, list)))
+        self.column_names = tuple(names)
 
     def _look_for_new_fields(self, block: Block) -> None:
         """Look at a few lines: the same ones, however the text is cut into blocks."""
@@ -151,7 +171,7 @@ class JsonRows:
                 self._note_new_fields(row, first + i)
 
     def _note_new_fields(self, row: dict[str, Any], line: int) -> None:
-        if line % _LOOK_EVERY == 1:
+        if line % _LOOK_EVERY == 1 and not self.is_open:
             for name in row:
                 if name not in self._known:
                     self.new_fields.setdefault(name, line)

@@ -54,6 +54,10 @@ class JsonTable:
         if not self.column_names:
             raise InputError(f"{self.name} has no columns: its objects are empty")
 
+    def let_columns_change(self) -> None:
+        """See :class:`fires.streams.table.Table`: later keys are columns too."""
+        self._rows.is_open = True
+
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:

@@ -18,7 +18,7 @@ class ManyTables:
     """Tables in order. The first says which columns there are.
 
     A later one may have them in another order. What it lacks is missing in its rows; what only it
-    has is not used.
+    has is not used. After :meth:`let_columns_change`, the rows of each have its own columns.
 
     Parameters
     ----------
@@ -52,6 +52,16 @@ class ManyTables:
             if set(first.column_names).isdisjoint(table.column_names):
                 raise InputError(f"{table.name} has no column of those in {first.name}")
         self.differences = _differences(first, later)
+        self._is_open = False
+
+    def let_columns_change(self) -> None:
+        """See :class:`fires.streams.table.Table`; ``column_names`` are those of all tables."""
+        self._is_open, self.differences = True, []
+        for table in self.tables:
+            if hasattr(table, "let_columns_change"):
+                table.let_columns_change()
+        names = (name for table in self.tables for name in table.column_names)
+        self.column_names = tuple(dict.fromkeys(names))
 
     @property
     def new_fields(self) -> dict[str, int]:
@@ -80,7 +90,8 @@ class ManyTables:
             if index < start.file:
                 continue
             there = set(table.column_names)
-            lacking = [pl.lit(None, pl.String).alias(name) for name in names if name not in there]
+            absent = [name for name in names if name not in there and not self._is_open]
+            lacking = [pl.lit(None, pl.String).alias(name) for name in absent]
             wanted = {name: kinds[name] for name in names if name in there}
             begin = start if index == start.file else Position()
             for chunk in table.chunks(wanted, begin, n_rows=n_rows):

@@ -49,6 +49,8 @@ def open_rows(
     keep: Sequence[str] = (),
     if_there: Sequence[str] = (),
     options: TextOptions = FOUND_OUT,
+    *,
+    may_lack: bool = False,
 ) -> RowReader:
     r"""Open a table of which only some columns are needed.
 
@@ -62,6 +64,8 @@ def open_rows(
         Other columns, which come as text. The second may be absent.
     options : TextOptions
         What the user says about a text.
+    may_lack : bool
+        Whether columns that are needed may be absent, in some files or in all.
 
     Returns
     -------
@@ -86,16 +90,26 @@ def open_rows(
     table = open_table(path, options)
     if isinstance(table, SvmlightFile):
         raise InputError(f"{table.text.name} is svmlight, which has no names for its columns")
+    if may_lack:
+        for part in getattr(table, "tables", (table,)):
+            refuse_unknown(part, keep)
+        if hasattr(table, "let_columns_change"):
+            table.let_columns_change()
     refuse_unknown(table, keep)
     there = set(table.column_names)
     lacking = [name for name in kinds if name not in there]
-    if lacking:
+    if lacking and not may_lack:
         some = ", ".join(f'"{name}"' for name in lacking[:_SHOWN])
         more = f" and {len(lacking) - _SHOWN:,} more" if len(lacking) > _SHOWN else ""
         what = "the column" if len(lacking) == 1 else f"{len(lacking):,} columns"
         raise InputError(f"{table.name} lacks {what} {some}{more}, which the run needs")
     others = [*keep, *(name for name in if_there if name in there)]
-    return RowReader(table, {**kinds, **dict.fromkeys(others, "category")})
+    wanted: dict[str, Kind] = {**kinds, **dict.fromkeys(others, "category")}
+    if may_lack:
+        for part in getattr(table, "tables", (table,)):
+            if wanted.keys().isdisjoint(part.column_names):  # its rows must be read all the same
+                wanted[part.column_names[0]] = "category"
+    return RowReader(table, wanted, tuple(kinds))
 
 
 class RowReader:
@@ -107,6 +121,8 @@ class RowReader:
         The table.
     kinds : mapping of str to str
         The columns to read, and the kind of each.
+    needed : sequence of str
+        Those that should be there.
 
     Attributes
     ----------
@@ -118,12 +134,34 @@ class RowReader:
         The columns that are read.
     """
 
-    def __init__(self, table: Table, kinds: Mapping[str, Kind]) -> None:
+    def __init__(self, table: Table, kinds: Mapping[str, Kind], needed: Sequence[str] = ()) -> None:
         self.n_bytes = table.n_bytes
         self.rejected = Rejected(unit=table.unit)
         self._table = table
         self.names = tuple(kinds)
         self._kinds = dict(kinds)
+        self._needed, self._n_rows = needed, 0
+        self._n_there: dict[str, int] = {}
+
+    def absent(self) -> str:
+        """What a user should know of columns that rows did not have.
+
+        Returns
+        -------
+        str
+            One line; empty if all were there.
+        """
+        told = []
+        for name in self._needed:
+            n_absent = self._n_rows - self._n_there.get(name, 0)
+            if n_absent:
+                some = "" if n_absent == self._n_rows else f" (in {n_absent:,} rows)"
+                told.append(f'"{name}"{some}')
+        if not told:
+            return ""
+        more = f" and {len(told) - _SHOWN:,} more" if len(told) > _SHOWN else ""
+        what = "the column" if len(told) == 1 else f"{len(told):,} columns"
+        return f"absent, and taken for missing: {what} {', '.join(told[:_SHOWN])}{more}"
 
     def surprises(self) -> list[str]:
         """What a user should know about the table, in one line each.
@@ -159,6 +197,9 @@ class RowReader:
                     self.rejected = self.rejected.more(chunk.named_faults)
                 frame, numbers = self._frame(chunk), _numbers(chunk, n_rows)
                 n_rows += len(chunk.lines) + len(chunk.faults)
+                self._n_rows += len(frame)
+                for name in frame.columns:
+                    self._n_there[name] = self._n_there.get(name, 0) + len(frame)
                 for start in range(0, len(numbers), batch_size):
                     part = slice(start, start + batch_size)
                     yield Rows(frame[part], numbers[part], int(chunk.places[part][-1, 0]))

@@ -41,6 +41,7 @@ def from_file(
     follow: bool = False,
     after: Bookmark | None = None,
     block_size: int = BLOCK,
+    columns: Literal["fixed", "open"] = "fixed",
 ) -> TableStream:
     r"""Make a stream of a table in a file, in bounded memory however long the file is.
 
@@ -101,6 +102,12 @@ def from_file(
         batch, and what the columns hold is as it was there, whatever else is said here.
     block_size : int
         Bytes of text to parse at once. The batches do not depend on it.
+    columns : {"fixed", "open"}
+        ``"fixed"``: the columns of all files are those of the first. What a later one lacks is
+        missing, what only it has is not used. ``"open"``: each file has its own columns, and each
+        JSON object its own keys. The ``names`` of a batch say which its columns are. No batch lies
+        across two files with different columns. Of JSON, a batch has the keys of its objects. What
+        a new column holds is found out from the first block of rows that has it.
 
     Returns
     -------
@@ -143,6 +150,8 @@ def from_file(
     else:
         table = open_table(path, options, block_size, counted)
     if isinstance(table, SvmlightFile):
+        if columns == "open":
+            raise InputError(f"{table.text.name} is svmlight, which has no names for open columns")
         return cast("TableStream", SvmlightStream(table, after))  # it can do the same
     return stream_of(
         table,
@@ -152,6 +161,7 @@ def from_file(
         hints=hints,
         keep_doubtful=keep_doubtful,
         after=after,
+        columns=columns,
     )
 
 

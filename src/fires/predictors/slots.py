@@ -1,0 +1,208 @@
+"""Places in a predictor of fixed width for columns that come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.errors import InputError, StateError
+
+Places = npt.NDArray[np.intp]
+
+_LEAST, _PER_FEATURE = 64, 4
+
+
+def usual_slots(n_features_to_select: Any) -> int:
+    """How many slots there are if nothing is said.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or str
+        Of the selector.
+
+    Returns
+    -------
+    int
+        Four for each feature to select, and 64 at least; 64 if it is not known how many there will
+        be.
+
+    Examples
+    --------
+    >>> usual_slots(5), usual_slots(20), usual_slots("auto")
+    (64, 80, 64)
+    """
+    if isinstance(n_features_to_select, bool | float | str):
+        return _LEAST
+    return max(_LEAST, _PER_FEATURE * int(n_features_to_select))
+
+
+class Slots:
+    """Gives each selected column a place of its own among those of a predictor.
+
+    A predictor has a fixed width, and only the selected columns are shown to it. A column gets a
+    slot when it is selected for the first time, and keeps it as long as there is room: when it is
+    selected again, the predictor still knows it. If all slots are taken, a new column gets the one
+    whose column has not been selected for longest. What the predictor has learnt there is of the
+    other column, and has to be forgotten.
+
+    Parameters
+    ----------
+    n_slots : int
+        How many there are: the width of the predictor.
+
+    Examples
+    --------
+    >>> slots = Slots(3)
+    >>> slots.take(["age", "size"])
+    (array([0, 1]), array([], dtype=int64))
+    >>> slots.take(["town", "size"])
+    (array([2, 1]), array([], dtype=int64))
+    >>> slots.take(["town", "street"])  # age has not been selected for longest
+    (array([2, 0]), array([0]))
+    >>> slots.names
+    ['street', 'size', 'town']
+    """
+
+    def __init__(self, n_slots: int) -> None:
+        self.names: list[str | None] = [None] * n_slots
+        self._places: dict[str, int] = {}
+        self._last = np.zeros(n_slots, dtype=np.int64)
+        self._now = 0
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def take(self, names: Sequence[str]) -> tuple[Places, Places]:
+        """The slots of the columns that are selected now.
+
+        Parameters
+        ----------
+        names : sequence of str
+            What they are called, all different.
+
+        Returns
+        -------
+        places : ndarray of int
+            The slot of each.
+        handed_over : ndarray of int
+            The slots that belonged to another column before.
+
+        Raises
+        ------
+        InputError
+            If there are more columns than slots. Nothing has changed then.
+        """
+        if len(names) > len(self):
+            raise InputError(
+                f"{len(names)} columns are selected, and the predictor has {len(self)} slots",
+                hint=f"give slots={len(names)} or more",
+            )
+        places = self.places(names)
+        new = np.flatnonzero(places < 0)
+        self._now += 1
+        self._last[places[places >= 0]] = self._now
+        handed_over: Places = np.empty(0, dtype=np.intp)
+        if len(new):
+            # Slots without a column have 0 here, and ties go to the first.
+            found = np.sort(np.argsort(self._last, kind="stable")[: len(new)])
+            handed_over = found[[self.names[place] is not None for place in found.tolist()]]
+            for place, at in zip(found.tolist(), new.tolist(), strict=True):
+                self._places.pop(self.names[place], None)
+                self.names[place] = names[at]
+                self._places[names[at]] = place
+            places[new] = found
+            self._last[found] = self._now
+        return places, handed_over
+
+    def places(self, names: Iterable[str]) -> Places:
+        """The slot of each column, as far as they have one.
+
+        Parameters
+        ----------
+        names : iterable of str
+            What they are called.
+
+        Returns
+        -------
+        ndarray of int
+            -1 for those that have none.
+        """
+        return np.array([self._places.get(name, -1) for name in names], dtype=np.intp)
+
+    def filled(self, X: Any, columns: Places, places: Places) -> Any:
+        """Rows as the predictor sees them.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            Rows of any width.
+        columns : ndarray of int
+            The columns of X to show, all different.
+        places : ndarray of int
+            The slot of each of them.
+
+        Returns
+        -------
+        ndarray or CSR matrix (n_rows, n_slots)
+            Of the type of X; 0 in all other slots.
+
+        Examples
+        --------
+        >>> Slots(3).filled(np.array([[1.0, 2.0, 3.0, 4.0]]), np.array([1, 3]), np.array([2, 0]))
+        array([[4., 0., 2.]])
+        """
+        if isinstance(X, np.ndarray):
+            rows = np.zeros((X.shape[0], len(self)), dtype=X.dtype)
+            rows[:, places] = X[:, columns]
+            return rows
+        slot_of = np.full(X.shape[1], -1, dtype=X.indices.dtype)
+        slot_of[columns] = places
+        slots = slot_of[X.indices]
+        keep = slots >= 0
+        ends = np.concatenate([[0], np.cumsum(keep)])[X.indptr].astype(X.indptr.dtype)
+        sparse = type(X)((X.data[keep], slots[keep], ends), shape=(X.shape[0], len(self)))
+        sparse.sort_indices()
+        return sparse
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything there is to save, as JSON values; :meth:`from_json` takes it back.
+
+        Returns
+        -------
+        dict
+        """
+        return {"names": list(self.names), "last": self._last.tolist(), "now": self._now}
+
+    @classmethod
+    def from_json(cls, saved: Any) -> Slots:
+        """What :meth:`as_json` wrote down.
+
+        Parameters
+        ----------
+        saved : dict
+            JSON values.
+
+        Returns
+        -------
+        Slots
+
+        Raises
+        ------
+        StateError
+            If it is something else.
+        """
+        try:
+            names, last = list(saved["names"]), np.array(saved["last"], dtype=np.int64)
+            slots = cls(len(names))
+            slots.names, slots._last, slots._now = names, last, int(saved["now"])
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise StateError(f"the slots are not what they should be: {error!r}") from None
+        taken = [name for name in names if name is not None]
+        slots._places = {name: place for place, name in enumerate(names) if name is not None}
+        fits = all(isinstance(name, str) for name in taken) and last.shape == (len(names),)
+        if not fits or len(slots._places) != len(taken) or not names:
+            raise StateError("the slots are not what they should be")
+        return slots

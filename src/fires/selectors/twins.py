@@ -1,0 +1,300 @@
+r"""Twins: of features that say the same, one is selected.
+
+**Candidates** are the columns that lead, 100 at most: see :mod:`fires.models.leading`. Their
+correlation is kept as sums over rows, which fade as all evidence does: all of the first 1,000 rows,
+then one in four. It is about the rows alone. So an alarm, which is about the target, leaves it as
+it is. The sums of :mod:`fires.models.leading` cannot stand in for it: there, rows whose class is
+clear hardly count, and two copies of a strong feature seem to have little in common.
+
+**A twin** is a candidate of which one to three others leave less than a quarter:
+:math:`1 - R^2 < 0.25`. So copies with a correlation beyond 0.87 are twins, whatever its sign, and
+so is the sum of two columns. Two noisy copies of one column, with a correlation of 0.95 each, have
+one of 0.90 to each other. Candidates are taken in turn, those with the greatest coefficients first,
+correlation taken into account; twins of those before are left out. Members are favoured by three
+standard deviations, so that equal twins do not take turns.
+
+**What counts.** A twin is judged by what it adds, :math:`|\beta| \sqrt{1 - R^2}`, where
+:math:`\beta` is its coefficient beside all other candidates. This is next to nothing for a copy.
+It is not for a neighbour that matters as well, however correlated: such a one is selected. A
+belief with one variance per feature shares an effect among copies. So a feature that is no twin is
+judged by what it would say if its twins were not there: by :math:`\mu_j + \sum_m b_{mj} \mu_m`,
+where :math:`b_{mj}` is its coefficient in twin m. It is never less than its own.
+
+All that changes the choice, not ``weights_`` and ``ranking_``. If fewer than k features are no
+twins, twins fill the places, those that add most first.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.belief import Floats
+from fires.core.declared import Array, Declared
+from fires.core.errors import StateError
+from fires.kernels.twins import add_some, correlate, find_twins, judge
+from fires.models.bayes_learner import BayesLearner
+from fires.selectors.membership import Judge
+
+LIMIT = 0.25
+"""The share of its variance that a feature must have of its own, not to be a twin."""
+
+_PER_CANDIDATE = {"sums": 0.0, "rows": 0.0, "own": 1.0, "more": 0.0, "most": np.inf}
+_ROWS = 1000.0  # between two looks for twins
+_KNOWN = 100.0  # rows after which a column may be a twin
+_MOST = 3  # columns that explain a twin, at most
+_HOME = 3.0  # deviations by which a member is ahead of its twins
+
+Columns = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Twins:
+    """The running correlation among the candidates, and what follows from it.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> Z = rng.normal(size=(500, 3))
+    >>> Z[:, 2] = -Z[:, 0]
+    >>> twins = Twins()
+    >>> twins.add(np.arange(3), Z, np.ones(500), gamma=0.9999)
+    >>> twins.correlation().round(1) + 0.0
+    array([[ 1.,  0., -1.],
+           [ 0.,  1.,  0.],
+           [-1.,  0.,  1.]])
+    """
+
+    learnt: ClassVar[Declared] = {
+        "columns": Array("C", dtype="int64", low=0, high="J"),
+        "products": Array("C", "C"),
+        "sums": Array("C"),
+        "rows": Array("C", low=0.0),
+        "seen": Array(low=0.0),
+        "waited": Array(low=0.0),
+        "own": Array("C", low=0.0, high=1.0),
+        "part": Array("C", "C"),
+        "more": Array("C", low=0.0),
+        "most": Array("C", low=0.0, finite=False),
+    }
+
+    def __init__(self) -> None:
+        self.columns = self._given = np.empty(0, dtype=np.int64)
+        self.products = np.zeros((0, 0))
+        self.sums = np.zeros(0)
+        self.rows = np.zeros(0)  # added since each column is a candidate
+        self.seen = 0.0  # rows, added or not
+        self.waited = 0.0  # rows since the last look for twins
+        # What was found then: the share of each column that is its own, 1 unless it is a twin; what
+        # it is made of, the coefficients of every column on those that are no twins; what a column
+        # says for its twins, on top of its own; and the most that a twin may say.
+        self.own = np.zeros(0)
+        self.part = np.zeros((0, 0))
+        self.more, self.most = np.zeros(0), np.zeros(0)
+        self.some = False  # whether there are twins
+
+    def take(self, learner: BayesLearner, alone: Mask | None = None) -> None:
+        """Take in the last batch of a learner, which lets go of its rows.
+
+        Parameters
+        ----------
+        learner : BayesLearner
+            It keeps the rows of its leading columns.
+        alone : ndarray of bool (n_features,), optional
+            The features that are in no group with others. Only they are candidates.
+        """
+        columns, Z, weight = learner.take_rows()
+        if alone is not None:
+            columns, Z = columns[alone[columns]], np.ascontiguousarray(Z[:, alone[columns]])
+        self.add(columns, Z, weight, gamma=learner.gamma)
+
+    def add(self, columns: Columns, Z: Floats, weight: Floats, *, gamma: float) -> None:
+        """Take in the rows of a batch.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            The candidates, sorted. Columns that were none before have no past.
+        Z : ndarray (n_rows, n_candidates)
+            Their scaled rows.
+        weight : ndarray (n_rows,)
+            How often each row counts.
+        gamma : float
+            The share of its evidence that a belief keeps from row to row.
+        """
+        if columns is not self._given:  # who leads seldom changes, and then the array is another
+            self._follow(columns)
+        rows = np.ascontiguousarray(Z, dtype=np.float64)
+        sums = self.products, self.sums, self.rows
+        total = add_some(rows, weight, gamma, self.seen, *sums)
+        self.seen += len(Z)
+        self.waited += total
+
+    def _follow(self, columns: Columns) -> None:
+        """Let these be the candidates."""
+        self._given = columns
+        if np.array_equal(columns, self.columns):
+            return
+        old, new = np.isin(self.columns, columns), np.isin(columns, self.columns)
+        if self.part[np.ix_(old, ~old)].any():  # who stood for others has left
+            self.look_again()
+        before, places, size = np.ix_(old, old), np.ix_(new, new), len(columns)
+        for name, start in _PER_CANDIDATE.items():
+            values = np.full(size, start)
+            values[new] = getattr(self, name)[old]
+            setattr(self, name, values)
+        for name in ("products", "part"):
+            square = np.zeros((size, size))
+            square[places] = getattr(self, name)[before]
+            setattr(self, name, square)
+        self.columns = columns.copy()
+        self.some = bool((self.own < 1.0).any())
+
+    def restart(self, columns: npt.NDArray[np.intp]) -> None:
+        """Forget some columns.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+            Which columns.
+        """
+        gone = np.isin(self.columns, columns)
+        self.products[gone] = self.products[:, gone] = 0.0
+        self.sums[gone] = self.rows[gone] = 0.0
+        self.look_again()
+
+    def rearranged(self, places: npt.NDArray[np.intp]) -> Twins:
+        """A copy for other columns.
+
+        Parameters
+        ----------
+        places : ndarray of int
+            The new place of each column; -1 if it is gone. The others keep their order.
+
+        Returns
+        -------
+        Twins
+        """
+        other = copy.copy(self)
+        other._follow(self.columns[places[self.columns] >= 0])
+        other.columns = other._given = places[other.columns]
+        return other
+
+    def look_again(self) -> None:
+        """Look for twins after the next batch: what features say has changed at once."""
+        self.waited = _ROWS
+
+    def refresh(self) -> None:
+        """Note whether there are twins after loading; StateError if columns are out of order."""
+        if (np.diff(self.columns) <= 0).any():
+            raise StateError("columns of twins are not in order")
+        self.some = bool((self.own < 1.0).any())
+
+    def correlation(self) -> Floats:
+        """The correlation among the candidates.
+
+        Returns
+        -------
+        ndarray (n_candidates, n_candidates)
+        """
+        return correlate(self.products, self.sums, self.rows)
+
+    def judge(
+        self,
+        learner: BayesLearner,
+        places: Columns,
+        members: Columns,
+        resting: Mask | None = None,
+    ) -> Judge:
+        """What the scores of all features become, when twins count for what they add.
+
+        Parameters
+        ----------
+        learner : BayesLearner
+            What the coefficients are.
+        places : ndarray of int
+            The number of each candidate among the features, or the groups of them.
+        members : ndarray of int
+            The numbers of those that are selected so far.
+        resting : ndarray of bool, optional
+            Those whose columns are not there. They come last, so they stand for nobody as long as
+            others can.
+
+        Returns
+        -------
+        callable (columns, mean_scores, scores) -> mean_scores, scores
+            The columns are sorted numbers, or a slice, and hold all candidates.
+        """
+        if self.is_due:
+            away = None if resting is None else resting[places]
+            self.look(learner, _is_in(places, members), away)
+
+        def judged(columns: Any, score: Floats, now: Floats) -> tuple[Floats, Floats]:
+            if not self.some:
+                return score, now
+            at = places if isinstance(columns, slice) else np.searchsorted(columns, places)
+            found = at, self.more, self.most
+            return judge(score, *found), judge(now, *found)
+
+        return judged
+
+    @property
+    def is_due(self) -> bool:
+        """Whether enough rows have come since the last look."""
+        return self.waited >= min(_ROWS, 0.25 * self.seen)
+
+    def look(self, learner: BayesLearner, inside: Mask, away: Mask | None = None) -> None:
+        """Find the twins, and what each candidate has to say.
+
+        Parameters
+        ----------
+        learner : BayesLearner
+            What the coefficients are.
+        inside : ndarray of bool (n_candidates,)
+            Which candidates are selected so far.
+        away : ndarray of bool (n_candidates,), optional
+            Which ones are not there.
+        """
+        mine, r, known = self.columns, self.correlation(), self.rows >= _KNOWN
+        alone = learner.scores_together(mine)
+        turn = alone + inside * (_HOME * np.sqrt(learner.variances(mine)))
+        if away is not None:
+            turn[away] = -1.0
+        order = np.argsort(-turn, kind="stable")
+        self.own, self.part = find_twins(r, known, order, LIMIT, _MOST)
+        is_twin = self.own < 1.0
+        self.waited, self.some = 0.0, bool(is_twin.any())
+        more = learner.scores(mine, self.part) - learner.scores(mine)
+        self.more = np.where(is_twin, 0.0, np.maximum(more, 0.0))
+        self.most = np.where(is_twin, np.sqrt(self.own) * alone, np.inf)
+
+    def of(self, selected: npt.NDArray[np.intp]) -> dict[int, list[int]]:
+        """Who stands for whom.
+
+        Parameters
+        ----------
+        selected : ndarray of int
+            The selected columns.
+
+        Returns
+        -------
+        dict of int to list of int
+            For selected columns, the twins that are not selected and for which they stand. The sum
+            of two stands with both.
+        """
+        inside = np.isin(self.columns, selected)
+        stands = (self.part != 0.0) & ((self.own < 1.0) & ~inside)[:, None] & inside
+        return {
+            int(self.columns[i]): self.columns[stands[:, i]].tolist()
+            for i in np.flatnonzero(stands.any(axis=0))
+        }
+
+
+def _is_in(places: Columns, members: Columns) -> Mask:
+    """Which places are those of members, which are sorted."""
+    if not len(members):
+        return np.zeros(len(places), dtype=np.bool_)
+    return np.asarray(members[np.searchsorted(members[:-1], places)] == places)

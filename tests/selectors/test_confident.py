@@ -1,0 +1,349 @@
+"""How many are selected: the rule, what it promises, and what it says."""
+
+import copy
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from scipy.special import erfc
+
+import fires
+from fires import FIRES, OFS, OnlinePipeline, RandomFeatures
+from fires.evaluation.loop import prequential
+from fires.metrics import StabilityWindow
+from fires.models import Linear, NeuralNet
+from fires.models.leading import Leading
+from fires.predictors import Perceptron
+from fires.selectors.confident import Distances, Looks, best_of_the_rest, choose
+from fires.selectors.sharded import Sharded
+
+NOBODY = np.empty(0, dtype=np.intp)
+
+
+def tail(z):
+    return erfc(np.maximum(z, 0.0) / np.sqrt(2.0))
+
+
+def rows(n=3000, n_features=30, relevant=(3, 7), effect=0.6, seed=0, kind="classes"):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n_features))
+    seen = effect * X[:, list(relevant)].sum(axis=1) + rng.normal(size=n)
+    return X, seen if kind == "numbers" else (seen > 0).astype(int)
+
+
+def auto(X, y, **settings):
+    return FIRES("auto", **settings).fit(X, y)
+
+
+# --- The rule ----------------------------------------------------------------------------------
+
+ways = st.lists(st.floats(0.0, 12.0), min_size=1, max_size=12)
+
+
+@given(ways, st.integers(0, 200), st.sets(st.integers(0, 11)))
+def test_every_selected_one_is_within_the_bound(z, more, members):
+    z, members = np.array([z]), np.array(sorted(members), dtype=np.intp)
+    known = Distances(np.arange(z.shape[1]), z, z.shape[1] + more)
+    chosen = choose(known, members)
+    assert (tail(z[0, chosen]) <= 0.05 * len(chosen) / known.n).all()
+    # Who is in stays in if nothing changes; and being in never harms.
+    assert_array_equal(choose(known, chosen), choose(known, np.union1d(members, chosen)))
+    assert set(chosen) <= set(choose(known, chosen))
+    assert set(choose(known, NOBODY)) <= set(chosen)
+
+
+def test_a_newcomer_must_be_one_deviation_further_away():
+    limit = 3.0902323  # its two tails have an area of 0.002: 0.05 / 25
+    for z, stays, enters in ((3.0, 0, 0), (3.1, 1, 0), (4.0, 1, 0), (4.1, 1, 1)):
+        known = Distances(np.array([5, 9]), np.array([[z, 0.5]]), 25)
+        assert len(choose(known, np.array([5]))) == stays == (z > limit)
+        assert len(choose(known, NOBODY)) == enters
+
+
+def test_the_more_are_selected_the_more_may_be():
+    z = np.array([[4.5, 4.5, 4.5, 3.9]])
+    assert choose(Distances(np.arange(4), z, 100), NOBODY).tolist() == [0, 1, 2]
+    z[0, 3] = 4.2
+    assert choose(Distances(np.arange(4), z, 100), NOBODY).tolist() == [0, 1, 2, 3]
+
+
+def test_a_class_counts_as_more_tail_areas():
+    z = np.array([[4.4, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    assert choose(Distances(np.array([2, 4]), z, 50), NOBODY).tolist() == [2]
+    assert choose(Distances(np.array([2, 4]), z, 3 * 50), NOBODY).tolist() == []
+
+
+def test_what_rests_is_not_selected():
+    known = Distances(np.array([0, 2]), np.array([[9.0, 9.0]]), 3)
+    resting = np.array([True, False, False])
+    assert choose(known.without(resting), np.array([0])).tolist() == [2]
+
+
+def test_the_next_one_says_what_it_would_cost():
+    known = Distances(np.arange(3), np.array([[9.0, 2.0, 1.0]]), 30)
+    following = best_of_the_rest(known, np.array([0]))
+    assert following.column == 1
+    assert following.share == pytest.approx(30 * tail(2.0) / 2)
+    assert best_of_the_rest(known, np.arange(3)) is None
+
+
+def test_looks_begin_with_200_to_1000_rows():
+    for n_features, first in ((3, 200), (50, 500), (5000, 1000)):
+        assert not Looks().is_due(first - 1.0, first - 1.0, n_features)
+        assert Looks().is_due(float(first), float(first), n_features)
+
+
+# --- On known truth ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_it_finds_as_many_as_there_are(kind):
+    selector = auto(*rows(kind=kind))
+    assert selector.get_support(indices=True).tolist() == [3, 7]
+    assert selector.n_features_selected_ == 2
+
+
+def test_three_classes_each_with_a_feature_of_its_own():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 20))
+    y = (X[:, [2, 5, 11]] + rng.normal(size=(4000, 3))).argmax(axis=1)
+    assert auto(X, y).get_support(indices=True).tolist() == [2, 5, 11]
+
+
+def test_where_nothing_matters_nearly_never_is_anything_selected():
+    n_found = [auto(*rows(1500, effect=0.0, seed=seed)).n_features_selected_ for seed in range(30)]
+    assert sum(n_found) <= 2  # at 0.05 a run
+
+
+def test_a_shadow_is_not_selected():
+    """A column correlated with one that matters has no coefficient of its own."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 10))
+    X[:, 1] = 0.9 * X[:, 0] + np.sqrt(0.19) * X[:, 1]
+    y = X[:, 0] + rng.normal(size=4000) > 0
+    assert auto(X, y).get_support(indices=True).tolist() == [0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_among_strongly_correlated_columns_few_are_false(kind):
+    """AR(0.9), with more columns than can lead: see ``python -m benchmarks auto``."""
+    recall, false = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(20_000, 200))
+        for j in range(1, 200):
+            X[:, j] = 0.9 * X[:, j - 1] + np.sqrt(0.19) * X[:, j]
+        relevant = rng.permutation(200)[:10]
+        y = 0.6 * X[:, relevant] @ rng.choice([-1.0, 1.0], 10) + rng.normal(size=len(X))
+        chosen = auto(X, y if kind == "numbers" else y > 0).get_support(indices=True)
+        hits = len(np.intersect1d(chosen, relevant))
+        recall.append(hits / 10)
+        false.append(1 - hits / max(len(chosen), 1))
+    assert np.mean(recall) >= 0.9
+    assert np.mean(false) <= 0.2
+
+
+def test_sparse_rows_of_many_columns():
+    rng = np.random.default_rng(0)
+    selector = FIRES("auto")
+    for _ in range(30):
+        X = sp.random_array((100, 100_000), density=5e-5, format="lil", rng=rng)
+        X[:, 70_000] = rng.integers(0, 2, size=(100, 1))
+        y = X[:, [70_000]].toarray()[:, 0] + 0.5 * rng.normal(size=100) > 0.5
+        selector.partial_fit(X.tocsr(), y)
+    assert selector.get_support(indices=True).tolist() == [70_000]
+
+
+def test_groups_are_judged_whole():
+    X, y = rows(relevant=(3, 7))
+    groups = np.arange(30) // 3  # the second and the third matter
+    selector = auto(X, y, groups=groups.tolist())
+    assert selector.get_support(indices=True).tolist() == [3, 4, 5, 6, 7, 8]
+    assert selector.n_features_selected_ == 6
+    assert selector.why().startswith("2 of 10 groups are not zero with confidence")
+    alone = auto(X, y, groups=list(range(30)))
+    assert_array_equal(alone.get_support(), auto(X, y).get_support())
+
+
+def test_columns_that_rest_are_not_selected():
+    import polars as pl
+
+    selector, rng = FIRES("auto", columns="open"), np.random.default_rng(0)
+    for batch in range(40):
+        names = [f"c{j}" for j in range(10)] if batch < 20 else [f"c{j}" for j in range(5, 15)]
+        frame = pl.DataFrame(rng.normal(size=(100, 10)), schema=names)
+        relevant = frame["c3" if batch < 20 else "c12"] + frame["c7"]
+        selector.partial_fit(frame, relevant.to_numpy() + rng.normal(size=100) > 0)
+    assert sorted(selector.get_feature_names_out()) == ["c12", "c7"]
+
+
+# --- The set does not flutter ------------------------------------------------------------------
+
+
+def test_after_an_alarm_the_set_is_not_emptied():
+    rng, selector, sizes = np.random.default_rng(0), FIRES("auto"), []
+    for batch in range(80):
+        X = rng.normal(size=(100, 50))
+        relevant = [1, 2, 3, 4] if batch < 50 else [1, 2, 13, 14]
+        y = 0.8 * X[:, relevant].sum(axis=1) + rng.normal(size=100) > 0
+        sizes.append(selector.partial_fit(X, y).n_features_selected_)
+    assert [alarm for alarm in selector.alarms_ if alarm.feature is None]
+    assert min(sizes[20:]) >= 3
+    assert selector.get_support(indices=True).tolist() == [1, 2, 13, 14]
+
+
+def test_a_number_may_become_auto_and_back():
+    X, y = rows()
+    selector = FIRES(5).fit(X, y)
+    assert selector.set_params(n_features_to_select="auto").n_features_selected_ == 2
+    selector.partial_fit(X[:100], y[:100])
+    assert selector.get_support(indices=True).tolist() == [3, 7]
+    assert selector.set_params(n_features_to_select=4).n_features_selected_ == 4
+    selector.partial_fit(X[:100], y[:100])
+    assert selector.n_features_selected_ == 4
+
+
+# --- Nobody is selected ------------------------------------------------------------------------
+
+
+def test_nobody_is_selected_and_all_works(tmp_path):
+    X, y = rows(400, 8, effect=0.0)
+    selector = auto(X, y)
+    assert selector.n_features_selected_ == 0
+    assert not selector.get_support().any()
+    assert selector.get_support(indices=True).tolist() == []
+    assert selector.get_feature_names_out().tolist() == []
+    assert not selector.mask(X).any()
+    for given_rows in (X, sp.csr_array(X)):
+        small = selector.transform(given_rows)
+        assert small.shape == (400, 0)
+        assert selector.inverse_transform(small).shape == (400, 8)
+    selector.save(tmp_path / "state")
+    again = fires.load(tmp_path / "state").partial_fit(X, y)
+    assert_array_equal(again.weights_, selector.partial_fit(X, y).weights_)
+
+
+def test_a_pipeline_that_selects_nobody_predicts_and_is_evaluated():
+    X, y = rows(1000, 8, effect=0.0)
+    batches = [(X[i : i + 100], y[i : i + 100]) for i in range(0, 1000, 100)]
+    steps = list(prequential(batches, FIRES("auto"), Perceptron(), classes=[0, 1]))
+    assert [len(step.selected) for step in steps] == [0] * 10
+    assert np.isnan(steps[-1].stability)
+    pipeline = OnlinePipeline(FIRES("auto"), Perceptron())
+    pipeline.partial_fit(X, y)
+    assert set(pipeline.predict(X)) <= {0, 1}
+    assert pipeline.transform(X).shape == (1000, 0)
+    assert pipeline.selected_columns == ()
+
+
+def test_a_window_takes_sets_of_nobody():
+    window = StabilityWindow(3, 5)
+    assert np.isnan([window.update(NOBODY), window.update([])]).all()
+    assert window.update([1]) < 1.0
+
+
+# --- Saved, in shards, restarted ---------------------------------------------------------------
+
+
+def test_a_saved_one_goes_on_bit_for_bit(tmp_path):
+    X, y = rows(6000, 120)
+    selector = auto(X[:3300], y[:3300])
+    selector.save(tmp_path / "state")
+    again = fires.load(tmp_path / "state")
+    for one in (selector, again):
+        for i in range(3300, 6000, 100):
+            one.partial_fit(X[i : i + 100], y[i : i + 100])
+    assert_array_equal(again.get_support(), selector.get_support())
+    assert again.why() == selector.why()
+
+
+def test_in_shards_the_same_are_found():
+    X, y = rows(4000)
+    assert Sharded(FIRES("auto", batch_size=500), n_jobs=2).fit(X, y).n_features_selected_ == 2
+
+
+def test_a_feature_that_starts_anew_is_let_go_at_the_next_look():
+    X, y = rows()
+    selector = auto(X, y).restart_features([3])
+    selector.partial_fit(0.0 * X[:500], y[:500])
+    assert selector.get_support(indices=True).tolist() == [7]
+
+
+def test_what_a_column_brought_is_left_out_and_fades():
+    leading = Leading(150, 1)
+    rng = np.random.default_rng(0)
+    score, mu, var = rng.random(150), rng.normal(size=(1, 150)), np.full((1, 150), 0.01)
+    leading.follow(score, mu, var, 0.02)
+    new = np.flatnonzero(leading.columns >= 100)
+    assert (leading.brought[0, 0, new] == leading.information[0, new, new]).all()
+    mean, covariance = leading.posterior(seen=True)
+    assert not mean[0, new].any()
+    assert (covariance[0, new, new] == 1.0).all()  # the prior
+    assert (leading.posterior()[0][0, new] != 0.0).all()
+    before = copy.deepcopy(leading)
+    leading.forget(0, 0.25)
+    assert_array_equal(leading.brought, 0.25 * before.brought)
+    Z, weight = np.zeros((2, 100)), np.array([1.0, 3.0])
+    before.add(Z, np.zeros((1, 4, 2)), weight, None, gamma=0.5)
+    assert_array_equal(before.brought[0, 0, new], before.information[0, new, new])
+
+
+# --- What is said ------------------------------------------------------------------------------
+
+
+def test_why_in_one_sentence():
+    X, y = rows()
+    assert (
+        auto(X, y)
+        .why()
+        .startswith(
+            "2 of 30 features are not zero with confidence: the expected share of false ones is at "
+            "most 0.05; "
+        )
+    )
+    none = auto(*rows(effect=0.0)).why()
+    assert none.startswith("0 of 30 features are not zero with confidence: with the first, x")
+    one = auto(*rows(n_features=1, relevant=[0])).why()
+    assert one.startswith("1 of 1 features is not zero")
+    assert one.endswith("there is no other")
+    assert FIRES(5).fit(X, y).why() == "5 of 30 features, as asked for: 2 of them are above noise"
+    gradient = FIRES(5, update="gradient").fit(X, y).why()
+    assert gradient.startswith("5 of 30 features, as asked for: how many of them matter is known")
+
+
+def test_why_calls_features_by_their_names():
+    pl = pytest.importorskip("polars")
+    X, y = rows()
+    frame = pl.DataFrame(X, schema=[f"c{j}" for j in range(30)])
+    assert ", c" in auto(frame, y).why()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"update": "gradient"},
+        {"update": "gradient", "model": Linear("probit")},
+        {"model": NeuralNet(hidden=(4,))},
+    ],
+)
+def test_what_does_not_know_how_sure_it_is_refuses_auto(settings):
+    X, y = rows(200, 8)
+    with pytest.raises(ValueError, match=r"^n_features_to_select='auto' .* update='bayes'"):
+        FIRES("auto", **settings).fit(X, y)
+    selector = FIRES(2, **settings).partial_fit(X, y).set_params(n_features_to_select="auto")
+    for use in (selector.get_support, lambda: selector.partial_fit(X, y)):
+        with pytest.raises(ValueError, match=r"^n_features_to_select='auto' .* update='bayes'"):
+            use()
+
+
+def test_auto_is_for_fires_only():
+    X, y = rows(200, 8)
+    with pytest.raises(ValueError, match="update='bayes'"):
+        FIRES.as_published("auto").fit(X, y)
+    for kind in (OFS, RandomFeatures):
+        with pytest.raises(ValueError, match=r"^n_features_to_select must .* Only FIRES"):
+            kind("auto").fit(X, y)
