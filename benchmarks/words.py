@@ -106,5 +106,5 @@ def measure(n_rows: int) -> Iterator[Row]:
 
 
 def main() -> list[Row]:
-    rows = [*measure(100), *measure(1_000)]
-    return show("words: a vocabulary that grows to a million, 100 words a row", rows)
+    title = "words: a vocabulary that grows to a million, 100 words a row"
+    return [row for n_rows in (100, 1_000) for row in show(title, measure(n_rows))]
