@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +26,12 @@ def test_names_get_the_places_that_the_plain_book_would_give_them(batches, n):
         assert list(many) == list(plain)
         assert [many.place(name) for name in names] == [plain.place(name) for name in names]
         assert [name in many for name in ("a", "b", 1)] == [name in plain for name in ("a", "b", 1)]
+        every_other = np.arange(0, len(plain), 2)
+        for one in (many, plain):
+            assert list(one.only(every_other)) == one.at(every_other) == list(one)[::2]
+        assert_array_equal(
+            many.only(every_other).places(names), plain.only(every_other).places(names)
+        )
         many.cut(n)
         plain.cut(n)
 

@@ -124,3 +124,15 @@ def test_hashed_words_go_into_a_fixed_width():
         selector.partial_fit(hashed.rows(rows), y)
     names = hashed.names(selector.get_support(indices=True))
     assert {word for name in names for word in name.split("|")} >= {"no", "yes"}
+
+
+def test_a_selected_word_is_forgotten_in_time_even_if_few_others_are():
+    rng, words, selector = np.random.default_rng(0), Words(), open_selector(forget_after=400)
+    for batch in range(40):
+        y = rng.integers(0, 2, 50)
+        noise = [[f"w{word}" for word in row] for row in rng.integers(0, 100, (50, 10))]
+        old_or_new = "old" if batch < 20 else "new"
+        rows = [[*row, f"{old_or_new}{label}"] for row, label in zip(noise, y, strict=True)]
+        selector.partial_fit(words.rows(rows), y)
+    assert sorted(selector.get_feature_names_out()) == ["new0", "new1"]
+    assert "old0" not in selector.feature_names_in_

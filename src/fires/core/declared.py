@@ -359,18 +359,23 @@ def rearrange(
     >>> rearrange(known, {"sums": Array("J")}, np.array([0, 2, -1]), fresh)
     namespace(sums=array([1., 3., 0.]), count=7)
     """
-    other = copy.copy(owner)
-    is_new, parts = source < 0, dict(declared) | dict.fromkeys(more, Array("J"))
+    other, parts = copy.copy(owner), dict(declared) | dict.fromkeys(more, Array("J"))
+    to: Any = np.flatnonzero(source >= 0)
+    from_: Any = source[to]
+    n = len(to)
+    if n and to[-1] == from_[-1] == n - 1 and (np.diff(from_) > 0).all():
+        to = from_ = slice(n)  # columns have only come; with a million, that is much sooner done
     for name, part in parts.items():
         axis = part.feature_axis if isinstance(part, Array) else None
-        value = getattr(owner, name, None)
-        if axis is None or value is None or not value.shape[axis]:  # "0|J" may have none yet
+        before = getattr(owner, name, None)
+        if axis is None or before is None or not before.shape[axis]:  # "0|J" may have none yet
             continue
-        if value.shape[axis] == 1:  # perhaps one number for all features
-            value = np.repeat(value, max(int(source.max(initial=0)) + 1, 1), axis)
-        value = np.take(value, source, axis)
-        start = np.broadcast_to(getattr(fresh, name), value.shape)
-        places: tuple[Any, ...] = (slice(None),) * axis + (is_new,)
-        value[places] = start[places]
+        if before.shape[axis] == 1:  # perhaps one number for all features
+            before = np.repeat(before, max(int(source.max(initial=0)) + 1, 1), axis)
+        shape = (*before.shape[:axis], len(source), *before.shape[axis + 1 :])
+        value = np.empty(shape, dtype=before.dtype)
+        value[...] = getattr(fresh, name)
+        others = (slice(None),) * axis
+        value[(*others, to)] = before[(*others, from_)]
         setattr(other, name, value)
     return other

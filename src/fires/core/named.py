@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -96,6 +96,34 @@ class Names(Sequence[str]):
         int
         """
         return self._places.get(name, -1)
+
+    def at(self, places: npt.NDArray[np.intp]) -> list[str]:
+        """The names at some places.
+
+        Parameters
+        ----------
+        places : ndarray of int
+            The places.
+
+        Returns
+        -------
+        list of str
+        """
+        return list(map(self._names.__getitem__, places.tolist()))
+
+    def only(self, places: npt.NDArray[np.intp]) -> Self:
+        """A new book with some of the names.
+
+        Parameters
+        ----------
+        places : ndarray of int
+            Their places here, all different.
+
+        Returns
+        -------
+        Names
+        """
+        return type(self)(self.at(places))
 
     def cut(self, n: int) -> None:
         """Keep the first names only.

@@ -7,6 +7,7 @@ slot, the entry, and the text that is compared. A table of hashes reads one.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -94,6 +95,22 @@ class ManyNames(Names):
         int
         """
         return int(self.places([name])[0])
+
+    def only(self, places: npt.NDArray[np.intp]) -> Self:
+        """A new book with some of the names.
+
+        Parameters
+        ----------
+        places : ndarray of int
+            Their places here, all different.
+
+        Returns
+        -------
+        ManyNames
+        """
+        other = type(self)()
+        other._names = self.at(places)
+        return other
 
     def cut(self, n: int) -> None:
         """Keep the first names only.

@@ -110,7 +110,7 @@ class ChangingColumns(OnlineSelector):
         known, source = self.__dict__.get("_presence_"), batch.source
         there: Any = slice(None) if batch.there is None else batch.there
         if sp.issparse(batch.X):
-            there = np.unique(batch.X.indices) if self.forget_after is not None else None
+            there = batch.X.indices if self.forget_after is not None else None
         elif known is None and source is None and batch.there is None:
             there = None
         if source is not None:
@@ -137,8 +137,12 @@ class ChangingColumns(OnlineSelector):
         if self.forget_after is None or "_presence_" not in self.__dict__ or not self._is_open:
             return
         stale = self._presence_.absent_for(float(self.forget_after))
-        share = _STALE * len(stale) >= self.n_features_in_ or self.absent == "missing"
-        if len(stale) and share and len(stale) < self.n_features_in_:
+        if not 0 < len(stale) < self.n_features_in_:
+            return
+        # Of a million words, some are stale after each batch; to put all others into new places
+        # takes longer than a step. But what is selected must not be stale.
+        many = _STALE * len(stale) >= self.n_features_in_ or self.absent == "missing"
+        if many or np.isin(self._selected(), stale).any():
             self._open_ = self._open_.dropping(stale)
 
     # --- applying it ------------------------------------------------------------------------

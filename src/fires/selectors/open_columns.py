@@ -107,7 +107,7 @@ class OpenColumns:
 
     def __init__(self, absent: str, names: Iterable[str] = (), width: int = 0) -> None:
         self.absent = absent
-        self._names = self._book_of(names)
+        self._names = ManyNames(names) if absent == "zero" else Names(names)
         self.n_known = len(self._names)
         self.width = max(width, self.n_known)
         self.stale: Places = _NOTHING
@@ -189,9 +189,9 @@ class OpenColumns:
         if len(self.stale):
             kept = np.setdiff1d(np.arange(self.n_known), self.stale)
             source = kept
-            book._names = self._book_of(self._names[place] for place in kept)
+            book._names = self._names.only(kept)
             book.stale, book.n_known = _NOTHING, len(kept)
-            book.encoder = _without(self.encoder, [self._names[place] for place in self.stale])
+            book.encoder = _without(self.encoder, self._names.at(self.stale))
             book._followed = self._followed[0], self._moved(kept)
         given, book.encoder = book._given(X, owner, y, learn=True)
         places = book._places(given.matrix, given.names, book._names.add)
@@ -229,9 +229,6 @@ class OpenColumns:
             return max(n, 2 * self.width, _LEAST_WIDTH)
         return self.width if 4 * n > self.width else max(2 * n, _LEAST_WIDTH)
 
-    def _book_of(self, names: Iterable[str]) -> Names:
-        return ManyNames(names) if self.absent == "zero" else Names(names)
-
     def _found(self, names: Iterable[str]) -> Places:
         """The place of each name; -1 for one that is not known."""
         places = self._names.places(names)
@@ -257,7 +254,7 @@ class OpenColumns:
         at = places[given.indices]
         # A place that is not known was given by a batch that was refused then.
         new = _distinct(given.indices[(at < 0) | (at >= self.n_known)])
-        places[new] = look_up([names[place] for place in new.tolist()])
+        places[new] = look_up(names.at(new))
         self._followed = names, places
         return places
 

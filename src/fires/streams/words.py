@@ -121,7 +121,7 @@ class Words:
         by_row = np.argsort(self._seen[:n], kind="stable")
         kept = np.sort(by_row[n - self.max_words // 2 :])
         self.n_forgotten += n - len(kept)
-        self._start(ManyNames([self.names[place] for place in kept.tolist()]), self._seen[kept])
+        self._start(self.names.only(kept), self._seen[kept])
 
     def as_json(self) -> dict[str, Any]:
         """All that a state file has to hold.
