@@ -53,7 +53,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     selector : OnlineSelector
-        Learns from every batch. It is not copied.
+        Learns from every batch. It is not copied. One in a :class:`fires.Sharded` learns on several
+        cores, and is saved as the selector that it is.
     predictor : object, optional
         Anything with ``partial_fit`` and ``predict`` as in scikit-learn, or a classifier of
         River. It is not copied. Without one, the pipeline scales and selects.
@@ -536,9 +537,15 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         return self.book if self._predictor_.book is NO_CLASSES else NO_CLASSES
 
     @property
+    def _own_selector(self) -> Any:
+        """The selector itself, where it is wrapped for several cores."""
+        wrapped = getattr(type(self.selector), "wraps_selector", False)
+        return self.selector.selector if wrapped else self.selector
+
+    @property
     def book(self) -> Classes:
         """The labels that the selector knows; if it knows none, those of the predictor."""
-        for part in (self.selector, getattr(self, "_predictor_", None)):
+        for part in (self._own_selector, getattr(self, "_predictor_", None)):
             if isinstance(part, KnowsClasses) and len(part.book):
                 return part.book
         return NO_CLASSES
@@ -722,7 +729,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
                 "This OnlinePipeline has not learnt anything to save yet: call partial_fit with a "
                 "batch first."
             )
-        kind = type(self.selector)
+        kind = type(self._own_selector)
         if not selectors.is_registered(kind):
             raise ValueError(f"{kind.__name__} cannot be saved: it is no selector of fires itself.")
         names = getattr(self, "feature_names_in_", None)
@@ -738,7 +745,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             "slots": None if self._slots_ is None else self._slots_.as_json(),
         }
         arrays = under("scaler", self._scaler_.state())
-        header["selector"], learnt = self.selector.saved()
+        header["selector"], learnt = self._own_selector.saved()
         arrays |= under("selector", learnt)
         if self._predictor_ is not None:
             header["predictor"], learnt = predictor_state(self._predictor_)
@@ -804,7 +811,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
 
 def _takes_batches(part: Any, base: type) -> bool:
     """Whether a part takes checked batches: it has our own partial_fit, not an overridden one."""
-    return getattr(type(part), "partial_fit", None) is base.partial_fit  # type: ignore[attr-defined]
+    own = getattr(type(part), "partial_fit", None) is base.partial_fit  # type: ignore[attr-defined]
+    return own or getattr(type(part), "wraps_selector", False)
 
 
 @lru_cache(maxsize=8)

@@ -228,3 +228,19 @@ def test_what_is_counted_is_saved_with_the_run(model):
     one, other = copy.deepcopy(selector), copy.deepcopy(selector)
     assert learn(one, totals, given[3], 2) == learn(other, again, given[3], 2)
     assert again.as_dict() == totals.as_dict()
+
+
+@pytest.mark.parametrize("scale", ["minmax", None])
+def test_other_scales_and_rows_that_are_scaled_already(scale):
+    selector, totals = FIRES(2, update="gradient", scale=scale, model="gaussian"), RunTotals(6)
+    first, second, third, _ = batches("gaussian", missing=True)
+    learn(selector, totals, first, 2)
+    scored = Scores(NUMBERS)
+    for batch in (second, third):
+        with np.errstate(all="ignore"):
+            said = plain_predictions(selector, batch.X, selector.get_support(indices=True))
+        if batch is third:
+            batch.X, batch.scale = selector._learner_.scaler.applied(batch.X), scale
+            batch.n_missing = 0
+        wanted = scored.update(batch.y, said)
+        assert_same(learn(selector, totals, batch, 3), wanted)

@@ -5,11 +5,12 @@ import pytest
 import scipy.sparse as sp
 
 import fires
-from fires import AROW, FIRES, Sharded
+from fires import AROW, FIRES, OnlinePipeline, Sharded
 from fires.core.batch import CheckedBatch
 from fires.core.errors import InputError, TargetError
 from fires.core.sharding import Shards
 from fires.models import NeuralNet
+from fires.predictors import Perceptron
 from fires.selectors.sharded import partial_fit_sharded
 
 
@@ -275,3 +276,22 @@ def test_the_bayesian_update_does_not_depend_on_the_number_of_cores():
     np.testing.assert_allclose(two.uncertainties_, one.uncertainties_, rtol=1e-8)
     np.testing.assert_array_equal(two.get_support(), one.get_support())
     assert 7 in one.get_support(indices=True)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_pipeline_takes_it_as_it_takes_its_selector(tmp_path, sparse):
+    rng = np.random.default_rng(12)
+    plain = OnlinePipeline(gradient(), Perceptron())
+    wrapped = OnlinePipeline(Sharded(gradient(), n_jobs=2), Perceptron())
+    for _ in range(3):
+        X = 50.0 * rows(rng, 40) * (rng.random((40, 4)) < (0.3 if sparse else 1.0))
+        y = np.where(X[:, 1] > 0, "b", "a")
+        for pipeline in (plain, wrapped):
+            pipeline.partial_fit(sp.csr_array(X) if sparse else X, y)
+    assert_same(plain.selector, wrapped.selector.selector)
+    assert (plain.predict(X) == wrapped.predict(X)).all()
+    assert wrapped.book.labels.tolist() == ["a", "b"]
+    wrapped.save(tmp_path / "pipeline")
+    again = fires.load(tmp_path / "pipeline")
+    assert isinstance(again.selector, FIRES)
+    assert_same(plain.selector, again.selector)

@@ -441,7 +441,7 @@ def _refuse_what_is_settled(resume: Path, engine: str, reading: Reading) -> None
             raise click.UsageError(
                 f"{given} does not go with --resume: it is settled by {resume / 'run.toml'}."
             )
-    if reading.reads_once and not moves:
+    if engine == "fires" and not moves and reading.reads_once:
         raise InputError(
             f"{resume} was learnt from {reading.name}, which cannot be read again from the middle",
             hint="what it had learnt is in its state.safetensors, for fires.load",

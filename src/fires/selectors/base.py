@@ -167,7 +167,9 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         """Forget some features: here, what is declared to have one number for each of them."""
         restart(self, self._learnt, columns, self.n_features_in_, "_{}_")
 
-    def _take_checked(self, batch: CheckedBatch) -> None:
+    def _take_checked(
+        self, batch: CheckedBatch, take: Callable[[CheckedBatch], None] | None = None
+    ) -> None:
         if self._supervised and batch.y is None:
             validation.as_target(None, 0, type(self).__name__)
         if "n_features_in_" not in self.__dict__:
@@ -176,7 +178,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
             self.feature_names_in_, self._named_apart_ = batch.names, True
         if batch.columns is not None:
             self.columns_ = batch.columns
-        self._take(batch)
+        (self._take if take is None else take)(batch)
 
     def _take_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         self._take(self._admit_target(X, y, classes, sample_weight))

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -116,6 +116,8 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     (array([2]), 1000)
     """
 
+    wraps_selector: ClassVar[bool] = True  # for a pipeline, which saves the selector itself
+
     def __init__(self, selector: FIRES, n_jobs: int = -1) -> None:
         self.selector = selector
         self.n_jobs = n_jobs
@@ -136,6 +138,22 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         selector = self._checked_selector()
         selector._all_or_nothing(self._take, X, y, classes, sample_weight)
+        return self
+
+    def learn(self, batch: CheckedBatch) -> Self:
+        """Learn from a batch that was checked elsewhere, as a pipeline does for its selector.
+
+        Parameters
+        ----------
+        batch : CheckedBatch
+            Rows with the columns learnt from, and their target.
+
+        Returns
+        -------
+        self
+        """
+        selector = self._checked_selector()
+        selector._all_or_nothing(selector._take_checked, batch, self._take_checked)
         return self
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
