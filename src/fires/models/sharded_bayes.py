@@ -460,13 +460,12 @@ class _SparseDriver(_Driver):
 
     def gathered(self, sums: Sums) -> Sums:
         """The sums, with slope and bend of all columns."""
-        n_lines = len(sums["own slope"])
-        columns, place = np.unique(sums["list columns"], return_inverse=True)
+        n_lines, columns = len(sums["own slope"]), sums["list columns"]
         parts = np.zeros((2 * n_lines, self.bayes.n_features + 1))
         for line, values in zip(parts, sums["list parts"].T, strict=True):
-            line[columns] = np.bincount(place, values, len(columns))
+            line[:-1] = np.bincount(columns, values, self.bayes.n_features)
         parts[:, -1] = np.concatenate([sums["own slope"], sums["own bend"]])
-        self.touched = columns
+        self.touched = np.flatnonzero(np.bincount(columns))
         return sums | {"slope": parts[:n_lines], "bend": parts[n_lines:]}
 
 

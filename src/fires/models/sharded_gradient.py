@@ -232,10 +232,10 @@ class _SparseUnit:
     pulls: Floats
 
     def gain(self, columns: Any) -> Floats:
-        return self.gains.take(columns)
+        return self.gains.take(columns)  # type: ignore[no-any-return]
 
     def pull(self, columns: Any) -> Floats:
-        return self.pulls.take(columns)
+        return self.pulls.take(columns)  # type: ignore[no-any-return]
 
 
 class _Norms:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
 from fires.core.sharding import Sums, Task
-from fires.kernels import read_only, sparse
+from fires.kernels import read_only, sparse, touched_columns
 from fires.models.sharded_gradient import Doubts, weight_of
 from fires.scaling.mixed import Columns, Mixed, MixedRows
 from fires.scaling.sharded import ScalePlan, ShardedStandard, show
@@ -86,10 +86,12 @@ class SparseRows:
         dict of str to ndarray
         """
         full, n = self.rows.full, len(c)
-        columns, local = np.unique(self.rows.indices, return_inverse=True)
-        data, _, indptr = self.entries
+        data, indices, indptr = self.entries
+        local = np.empty(len(indices), dtype=indptr.dtype)
+        slot = np.zeros(indices.max(initial=-1) + 1, dtype=np.int32)
+        columns = touched_columns(indices, slot, local)
         p, q = np.zeros((2, n, len(columns)))
-        sparse.accumulate_csr(data, *read_only(local.astype(indptr.dtype)), indptr, c, d, p, q)
+        sparse.accumulate_csr(data, *read_only(local), indptr, c, d, p, q)
         rare, dense = np.concatenate([p, q]), np.concatenate([c @ full, d @ (full * full)])
         return {
             "own slope": c.sum(axis=1),
@@ -299,10 +301,11 @@ class MixedScale:
     def _learn(self, sums: Sums) -> None:
         if "list scale" not in sums:
             return
-        columns, place = np.unique(sums["list scale columns"], return_inverse=True)
+        there = sums["list scale columns"]
+        columns = np.flatnonzero(np.bincount(there))
         parts = np.zeros((sums["list scale"].shape[1], len(columns)))
         for line, values in zip(parts, sums["list scale"].T, strict=True):
-            line[:] = np.bincount(place, values, len(columns))
+            line[:] = np.bincount(there, values)[columns]
         if not np.isfinite(parts[1]).all():
             raise ValueError("X holds values so large that sums overflow; rescale them.")
         batch: Any = SimpleNamespace(columns=columns, total=float(sums["batch weight"]))

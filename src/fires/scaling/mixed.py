@@ -166,7 +166,9 @@ class Mixed:
         full, learn = self.full.scaled(block, weight)
         rare = ~is_full
         indices = X.indices[rare]
-        data = np.nan_to_num(X.data[rare] * self.gain(indices)).clip(-CLIP, CLIP)
+        many = len(indices) > len(self.sums)  # then it is less work to ask for each column once
+        gain = self.gain(slice(None)).take(indices) if many else self.gain(indices)
+        data = np.nan_to_num(X.data[rare] * gain).clip(-CLIP, CLIP)
         indptr = np.concatenate([[0], np.cumsum(np.bincount(row[rare], minlength=X.shape[0]))])
         return MixedRows(full, self.columns, data, indices, indptr), learn
 
