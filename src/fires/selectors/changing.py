@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -92,10 +92,12 @@ class ChangingColumns(OnlineSelector):
 
     # --- learning ---------------------------------------------------------------------------
 
-    def _take_checked(self, batch: CheckedBatch) -> None:
+    def _take_checked(
+        self, batch: CheckedBatch, take: Callable[[CheckedBatch], None] | None = None
+    ) -> None:
         if batch.book is not None:
             self.n_features_in_ = batch.book.n_known
-        super()._take_checked(batch)
+        super()._take_checked(batch, take)
 
     def _take(self, batch: CheckedBatch) -> None:
         if batch.book is not None:
