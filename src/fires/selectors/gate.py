@@ -52,7 +52,7 @@ class Gate:
         X, names = self._as_numbers(X, y, learn=learn)
         matrix = validation.as_matrix(X, type(self).__name__)
         if "n_features_in_" not in self.__dict__:
-            known = getattr(self, "feature_names_in_", names)
+            known = self.__dict__.get("feature_names_in_", names)
             self.n_features_in_ = matrix.shape[1] if known is None else len(known)
             if known is not None:
                 self.feature_names_in_ = known
@@ -61,7 +61,7 @@ class Gate:
         n_rows = matrix.shape[0]
         target = None if y is None else validation.as_target(y, n_rows, type(self).__name__)
         weight = validation.as_weights(sample_weight, n_rows)
-        columns = getattr(self, "columns_", None)
+        columns = self.__dict__.get("columns_")
         there = columns_there(matrix) if n_missing else None
         return CheckedBatch(
             *(matrix, target, weight, n_missing, classes), columns=columns, there=there
@@ -116,7 +116,7 @@ class Gate:
 
     def _as_numbers(self, X: Any, y: Any = None, *, learn: bool = False) -> tuple[Any, Any]:
         """The rows and the names of their columns, with numbers for text, categories and dates."""
-        known = getattr(self, "columns_", None)
+        known = self.__dict__.get("columns_")
         is_first = learn and known is None and "n_features_in_" not in self.__dict__
         if type(X) is np.ndarray or not (known or is_first) or not validation.is_table(X):
             return X, validation.column_names(X)
@@ -151,7 +151,7 @@ class Gate:
 
     def _columns_state(self) -> dict[str, Any] | None:
         """What the columns hold, for a state file."""
-        columns = getattr(self, "columns_", None) if self._open_book() is None else None
+        columns = self.__dict__.get("columns_") if self._open_book() is None else None
         return None if columns is None else columns.as_json()  # of open ones, the book has it
 
     def _restore_columns(self, saved: Any) -> None:
@@ -168,8 +168,8 @@ class Gate:
     def _in_order(self, matrix: Any, names: Any) -> Any:
         """The columns in the order learnt from."""
         # After name_features, plain arrays without names are expected.
-        apart = names is None and getattr(self, "_named_apart_", False)
-        known = None if apart else getattr(self, "feature_names_in_", None)
+        apart = names is None and self.__dict__.get("_named_apart_", False)
+        known = None if apart else self.__dict__.get("feature_names_in_")
         owner = type(self).__name__
         order = validation.match_columns(names, matrix.shape[1], known, self.n_features_in_, owner)
         return matrix if order is None else matrix[:, order]
@@ -178,7 +178,7 @@ class Gate:
         """Raise if there are entries that cannot be used; return the number of missing ones."""
         counts = scan(matrix if isinstance(matrix, np.ndarray) else matrix.data)
         if any(counts):
-            known = getattr(self, "feature_names_in_", None)
+            known = self.__dict__.get("feature_names_in_")
             owner = type(self).__name__
             validation.refuse(matrix, counts, known, missing=self.missing, owner=owner)
         return counts[0]
