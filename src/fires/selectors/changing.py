@@ -64,7 +64,7 @@ class ChangingColumns(OnlineSelector):
         return self.n_features_in_ if book is None else book.width
 
     def _open_book(self) -> OpenColumns | None:
-        if not self._is_open:
+        if self.columns != "open":
             return None
         return self.__dict__.get("_open_") or OpenColumns(self.absent)
 
@@ -105,14 +105,12 @@ class ChangingColumns(OnlineSelector):
         super()._take(batch)
 
     def _attend(self, batch: CheckedBatch) -> None:
-        """Take note of which columns are there, and go by their new places.
-
-        Nothing is to be done as long as all columns are there in every batch.
-        """
+        """Take note of which columns are there, and go by their new places."""
         known, source = self.__dict__.get("_presence_"), batch.source
         there: Any = slice(None) if batch.there is None else batch.there
         if sp.issparse(batch.X):
-            there = batch.X.indices if self.forget_after is not None else None
+            forgets = self.forget_after is not None and batch.book is not None
+            there = batch.X.indices if forgets else None
         elif known is None and source is None and batch.there is None:
             there = None
         if source is not None:

@@ -154,7 +154,9 @@ class Choosing(Watchful):
         return isinstance(self.n_features_to_select, str) and self.n_features_to_select == "auto"
 
     def _resolve_k(self) -> int:
-        groups = self._grouping()
+        k, groups = self.n_features_to_select, self._grouping()
+        if type(k) is int and k >= 1 and groups is None:  # the usual case, fast
+            return min(k, self.n_features_in_)
         if self._finds_how_many:
             self._refuse_auto(getattr(self, "_learner_", None))
             return len(self._members_.columns) if hasattr(self, "_members_") else 0

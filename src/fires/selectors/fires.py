@@ -282,10 +282,13 @@ class FIRES(Choosing):
     # --- learning ---------------------------------------------------------------------------
 
     def _learn(self, batch: CheckedBatch) -> None:
-        self._attend(batch)
+        changes = batch.book is not None or batch.there is not None or "_presence_" in self.__dict__
+        if changes:
+            self._attend(batch)
         target = self._target(batch)
         self._learner_ = self._learner_.ready_for(batch.X)
-        self._tell_presence()
+        if changes:
+            self._tell_presence()
         self._count_batch()
         if self._watches_surprise():
             watched: Any = self._learner_
@@ -295,7 +298,8 @@ class FIRES(Choosing):
         if isinstance(self._learner_, BayesLearner):
             n_rows = batch.n_rows
             self._renew(n_rows, float(n_rows if batch.weight is None else batch.weight.sum()))
-        self._forget_stale()
+        if changes:
+            self._forget_stale()
 
     def _rearrange(self, source: npt.NDArray[np.intp]) -> None:
         if "_learner_" not in self.__dict__:
