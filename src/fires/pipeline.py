@@ -321,14 +321,29 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         finally:
             self.__dict__ = known
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ("feature_names_in_", "columns_") and "selector" in self.__dict__:
-            book = self._open_book()
-            if name == "feature_names_in_" and book is not None:
-                return self.selector.feature_names_in_
-            if name == "columns_" and book is not None and book.encoder is not None:
-                return book.encoder
-        return object.__getattribute__(self, name)  # for its own error
+    @property
+    def feature_names_in_(self) -> Any:
+        """The names of the columns, in the order learnt from."""
+        names = self.__dict__.get("feature_names_in_")
+        if names is None and self._open_book() is not None:
+            return self.selector.feature_names_in_
+        return _known(names, "feature_names_in_")
+
+    @feature_names_in_.setter
+    def feature_names_in_(self, names: Any) -> None:
+        self.__dict__["feature_names_in_"] = names
+
+    @property
+    def columns_(self) -> Any:
+        """What text, categories and dates were encoded with."""
+        columns, book = self.__dict__.get("columns_"), self._open_book()
+        if columns is None and book is not None:
+            columns = book.encoder
+        return _known(columns, "columns_")
+
+    @columns_.setter
+    def columns_(self, columns: Any) -> None:
+        self.__dict__["columns_"] = columns
 
     def name_features(self, names: Any) -> Self:
         """Name the columns of a stream of plain arrays, for the selector too.
@@ -807,6 +822,13 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         if Value(bool).read("named_apart", header, arrays, {}):
             pipeline._named_apart_ = True
         return pipeline
+
+
+def _known(value: Any, name: str) -> Any:
+    """A value that is there; without one, the attribute is not."""
+    if value is None:
+        raise AttributeError(f"'OnlinePipeline' object has no attribute {name!r}")
+    return value
 
 
 def _takes_batches(part: Any, base: type) -> bool:

@@ -108,7 +108,7 @@ class Leading:
             add_information(rows, *told, self.information[k], self.pull[k])
         self.waited += float(len(weight))
         if not self.holds_all:
-            self.brought *= gamma ** float(weight.sum())
+            self.brought *= gamma ** np.add.reduce(weight)
 
     def add_sums(self, information: Floats, pull: Floats, keep: float) -> None:
         """Take in what the rows of a batch said, as sums: see :meth:`add`.

@@ -68,15 +68,28 @@ class ChangingColumns(OnlineSelector):
             return None
         return self.__dict__.get("_open_") or OpenColumns(self.absent)
 
-    def __getattr__(self, name: str) -> Any:
-        # With a million words, making an array of names takes longer than a batch.
-        if name == "feature_names_in_" and "_open_" in self.__dict__:
-            names = self._seen_.get("names") if "_seen_" in self.__dict__ else None
+    # A property and no __getattr__, with which Python would be slow to find any attribute.
+    @property
+    def feature_names_in_(self) -> Any:
+        """The names of the columns, in the order learnt from."""
+        names = self.__dict__.get("feature_names_in_")
+        if names is None and "_open_" in self.__dict__:
+            # With a million words, making an array of names takes longer than a batch.
+            seen = self.__dict__.setdefault("_seen_", {})
+            names = seen.get("names")
             if names is None or len(names) != self._open_.n_known:
-                names = np.array(self._open_.known, dtype=object)
-                self.__dict__.setdefault("_seen_", {})["names"] = names
-            return names
-        return object.__getattribute__(self, name)  # for its own error
+                names = seen["names"] = np.array(self._open_.known, dtype=object)
+        if names is None:
+            raise AttributeError("feature_names_in_ is there only where columns have names.")
+        return names
+
+    @feature_names_in_.setter
+    def feature_names_in_(self, names: Any) -> None:
+        self.__dict__["feature_names_in_"] = names
+
+    @feature_names_in_.deleter
+    def feature_names_in_(self) -> None:
+        del self.__dict__["feature_names_in_"]
 
     def _check_columns(self) -> None:
         """Raise if one of the settings for columns makes no sense."""
