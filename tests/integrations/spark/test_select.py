@@ -44,7 +44,7 @@ def take(selector: FIRES, paths) -> None:
         partial_fit_sharded(selector, whole.evaluate, n_features=8, names=COLUMNS)
 
 
-def tested(files, update: str) -> dict[str, float]:
+def scores_before(files, update: str) -> dict[str, float]:
     """How well the last micro-batch is predicted by what was learnt before it, by itself."""
     paths = sorted(files.iterdir())
     selector, frame = FIRES(2, update=update), pl.concat(map(pl.read_parquet, paths[-2:]))
@@ -92,7 +92,7 @@ def test_a_stream_is_learnt_as_in_one_process(spark, tmp_path, update):
     }
     for scores in who.values():
         assert [score["accuracy"] is None for score in scores] == [True, False, False]
-    assert who["selected"][-1] == tested(files, update)
+    assert who["selected"][-1] == scores_before(files, update)
     assert saved.facts["scores"].keys() == {"accuracy", "balanced_accuracy"}
     assert saved.facts["predictor"] == "the belief of the selector"
     with pytest.raises(InputError, match="holds a run with n_features_to_select=2"):
