@@ -410,11 +410,13 @@ def _numbers(values: list[Any]) -> npt.NDArray[np.float64] | None:
 def _sparse(given: Any, places: Places, width: int) -> Any:
     """Values in their places as a CSR matrix, whose rows are sorted."""
     rows = given if sp.issparse(given) else sp.csr_array(given)
-    data, indices, starts = rows.data, places[rows.indices], rows.indptr
+    # Most estimators of scikit-learn refuse places of 64 bits.
+    short = np.int32 if max(width, rows.nnz) < 2**31 else np.int64
+    data, indices, starts = rows.data, places.astype(short)[rows.indices], rows.indptr
     known = indices >= 0
     if not known.all():
         ends = np.concatenate([[0], np.cumsum(known)])
         data, indices, starts = data[known], indices[known], ends[starts]
-    out = sp.csr_array((data, indices, starts), shape=(rows.shape[0], width))
+    out = sp.csr_array((data, indices, starts.astype(short)), shape=(rows.shape[0], width))
     out.sort_indices()
     return out
