@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 
 import numpy as np
@@ -172,6 +173,20 @@ def test_reduced_rows_have_gaps_for_absent_columns(run, logs):
     assert table["s11"][:N_ROWS].null_count() == 0
     assert table["s11"][N_ROWS:].null_count() == N_ROWS
     assert "absent, and taken for missing" in done.stderr
+
+
+def test_reduced_rows_of_a_file_without_any_selected_column_hold_nothing_else(run, tmp_path):
+    file = tmp_path / "other.csv"
+    file.write_text("first,second\n1,2\n3,4\n")
+    header, *rows = fires("transform", run, file).stdout.splitlines()
+    selected = {row["feature"] for row in features(run) if row["selected"] == "True"}
+    assert set(header.split(",")) == selected
+    assert rows == ["," * (len(selected) - 1)] * 2
+
+
+def test_that_a_better_column_is_absent_is_said(logs):
+    said = fires("select", logs / "day*.csv", *OPTIONS).output
+    assert re.search("not surely better than those that are, or (has|have) not come lately", said)
 
 
 def test_explain_knows_columns_that_are_absent_or_forgotten(run, logs, tmp_path):

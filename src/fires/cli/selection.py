@@ -55,8 +55,10 @@ def print_selection(
     if not is_auto and (n_left_out := sum(row["rank"] > len(chosen) for row in chosen)):
         is_not = "is not selected: it is" if n_left_out == 1 else "are not selected: they are"
         best = f"{n_left_out} of the best {len(chosen)}"
-        or_twins = ", or their twins" if run.get("twins") else ""
-        click.echo(f"{best} {is_not} not surely better than those that are{or_twins}")
+        other = ", or their twins" if run.get("twins") else ""
+        if any(row.get("absent") is not None for row in chosen):  # columns are open
+            other += f", or {'has' if n_left_out == 1 else 'have'} not come lately"
+        click.echo(f"{best} {is_not} not surely better than those that are{other}")
     for line in twin_lines(run.get("twins", {})):
         click.echo(line)
     facts = [f"{totals.n_rows:,} rows in {run['seconds']:.1f} s"]
