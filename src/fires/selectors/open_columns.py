@@ -196,7 +196,10 @@ class OpenColumns:
         given, book.encoder = book._given(X, owner, y, learn=True)
         places = book._places(given.matrix, given.names, book._names.add)
         book.n_known = len(book._names)
-        if book.n_known > book.width or source is not None:
+        if not book.n_known and self.absent == "missing":
+            raise InputError(f"{owner}: X has no columns with an entry")
+        # What learns from these rows has room for some columns, even if all texts are empty.
+        if book.n_known > book.width or source is not None or not book.width:
             before = np.arange(self.width) if source is None else source
             book.width = self._room(book.n_known)
             source = np.full(book.width, -1)
