@@ -288,6 +288,8 @@ class OpenColumns:
     def _given(self, X: Any, owner: str, y: Any, *, learn: bool) -> tuple[Given, Any]:
         """Rows as they came, and what text is encoded with from here on."""
         if isinstance(X, NamedRows):
+            if not isinstance(X.names, Names):
+                validation.check_names(np.array(list(X.names), dtype=object))
             return _given(validation.as_matrix(X.matrix, owner), X.names), self.encoder
         if isinstance(X, Mapping):
             X = [X]
