@@ -481,3 +481,14 @@ def test_names_of_rows_are_texts_and_each_is_there_once(names, absent):
 def test_fixed_columns_say_what_to_do_with_named_rows():
     with pytest.raises(InputError, match="columns='open'"):
         FIRES(1).partial_fit(NamedRows(np.eye(2), ["a", "b"]), [0, 1])
+
+
+def test_words_may_all_be_forgotten_but_those_that_are_there():
+    rng, selector = np.random.default_rng(0), FIRES(2, columns="open", absent="zero")
+    selector.set_params(forget_after=200)
+    for batch in range(40):
+        X = rng.normal(size=(100, 4))
+        names = [f"{name}{batch // 10}" for name in "abcd"]
+        selector.partial_fit(pd.DataFrame(X, columns=names), X[:, 0] > X[:, 1])
+    assert set(selector.get_feature_names_out()) == {"a3", "b3"}
+    assert selector.n_features_in_ == 4
