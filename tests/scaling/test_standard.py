@@ -53,7 +53,7 @@ def test_mean_and_spread_are_those_of_all_rows_with_fading_weights(
         scaled, learn = scaler.scaled(X, weight)
         if scaler.ready:
             bounded = np.nan_to_num(expected).clip(-CLIP, CLIP)
-            known = scaler.gain > 0.0  # others get their scale from the batch they come with
+            known = scaler.count > 0.0  # others get their scale from the batch they come with
             assert_allclose(scaled[:, known], bounded[:, known], rtol=1e-9, atol=1e-9)
         for part, old in zip(collect(scaler, scaler.learnt)[1].values(), before, strict=True):
             assert_array_equal(part, old)

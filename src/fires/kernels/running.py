@@ -394,7 +394,8 @@ def learn(
         reach[j] = max(fade[j] * reach[j], 0.0 if beyond[j] > 0.0 else farther)
         count[j] = fade[j] * before + w
         # A column that has never been there will get its scale from the batch it comes with.
-        narrow[j] = narrow[j] if count[j] > 0.0 else PATIENCE
+        if before == 0.0:
+            narrow[j] = 0.0 if count[j] > 0.0 else PATIENCE
         per_row = 1.0 / count[j] if count[j] > 0.0 else 0.0
         change = p * per_row
         shift[j] += change
