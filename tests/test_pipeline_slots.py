@@ -141,3 +141,13 @@ def test_words_are_shown_to_the_predictor():
         right = pipeline.predict(rows) == y if pipeline.has_learnt else [False]
         pipeline.partial_fit(rows, y)
     assert np.mean(right) > 0.9
+
+
+def test_words_reach_an_estimator_of_scikit_learn():
+    # It refuses sparse rows with 64-bit places.
+    rng = np.random.default_rng(0)
+    rows = [dict.fromkeys(rng.choice(list("abcdef"), 3).tolist(), 1.0) for _ in range(200)]
+    y = np.array(["a" in row for row in rows])
+    selector = FIRES(2, columns="open", absent="zero")
+    model = OnlinePipeline(selector, SGDClassifier(random_state=0)).partial_fit(rows, y)
+    assert (model.predict(rows) == y).mean() > 0.9

@@ -174,6 +174,28 @@ def test_reduced_rows_have_gaps_for_absent_columns(run, logs):
     assert "absent, and taken for missing" in done.stderr
 
 
+def test_reduced_rows_of_a_file_without_any_selected_column_hold_nothing_else(run, tmp_path):
+    file = tmp_path / "other.csv"
+    file.write_text("first,second\n1,2\n3,4\n")
+    header, *rows = fires("transform", run, file).stdout.splitlines()
+    selected = {row["feature"] for row in features(run) if row["selected"] == "True"}
+    assert set(header.split(",")) == selected
+    assert rows == ["," * (len(selected) - 1)] * 2
+
+
+def test_that_a_better_column_may_be_absent_is_said(tmp_path):
+    rng = np.random.default_rng(0)
+    for day, names in enumerate(("ab", "cd")):
+        X = rng.normal(size=(600, 2))
+        frame = pl.DataFrame(X, schema=list(names))
+        frame = frame.with_columns(y=X[:, 0] * (2 - day) + rng.normal(size=600) > 0)
+        frame.write_csv(tmp_path / f"day{day}.csv")
+    options = ("--target", "y", "--columns", "open", "--top", 1, "--quiet")
+    said = fires("select", tmp_path / "day*.csv", *options).output
+    assert "1 of the best 1 is not selected" in said
+    assert "than those that are, or has not come lately" in said
+
+
 def test_explain_knows_columns_that_are_absent_or_forgotten(run, logs, tmp_path):
     assert "it has not come lately" in fires("explain", run, "s3").output
     out = tmp_path / "run"

@@ -449,3 +449,46 @@ def test_the_book_refuses_nothing_it_knows():
     assert book.known == ["b", "c"]
     assert_array_equal(source, [1, -1])
     assert_array_equal(matrix, [[3.0, 1.0]])
+
+
+@pytest.mark.parametrize("k", [1, "auto"])
+def test_why_counts_columns_and_not_the_room_for_them(k):
+    selector = FIRES(k, columns="open", absent="zero")
+    for rows, y in words(3):
+        selector.partial_fit(rows, y)
+    assert f" of {selector.n_features_in_:,} features" in selector.why()
+
+
+def test_columns_that_never_have_an_entry_are_forgotten_too():
+    rng = np.random.default_rng(0)
+    selector = FIRES(1, columns="open", forget_after=300)
+    for batch in range(20):
+        x = rng.normal(size=100)
+        rows = [{"x": value, f"empty {batch}": None} for value in x]
+        selector.partial_fit(rows, x > 0)
+        assert selector.n_features_in_ <= 5
+    assert selector.get_feature_names_out().tolist() == ["x"]
+
+
+@pytest.mark.parametrize("names", [["a", "a"], ["a", 1]])
+@pytest.mark.parametrize("absent", ["missing", "zero"])
+def test_names_of_rows_are_texts_and_each_is_there_once(names, absent):
+    selector = FIRES(1, columns="open", absent=absent)
+    with pytest.raises((ValueError, TypeError), match="names"):
+        selector.partial_fit(NamedRows(np.eye(2), names), [0, 1])
+
+
+def test_fixed_columns_say_what_to_do_with_named_rows():
+    with pytest.raises(InputError, match="columns='open'"):
+        FIRES(1).partial_fit(NamedRows(np.eye(2), ["a", "b"]), [0, 1])
+
+
+def test_words_may_all_be_forgotten_but_those_that_are_there():
+    rng, selector = np.random.default_rng(0), FIRES(2, columns="open", absent="zero")
+    selector.set_params(forget_after=200)
+    for batch in range(40):
+        X = rng.normal(size=(100, 4))
+        names = [f"{name}{batch // 10}" for name in "abcd"]
+        selector.partial_fit(pd.DataFrame(X, columns=names), X[:, 0] > X[:, 1])
+    assert set(selector.get_feature_names_out()) == {"a3", "b3"}
+    assert selector.n_features_in_ == 4

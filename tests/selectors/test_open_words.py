@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import fires
 from fires import FIRES
+from fires.core.errors import InputError
 from fires.streams import HashedWords, NamedRows, Words
 
 
@@ -136,3 +137,21 @@ def test_a_selected_word_is_forgotten_in_time_even_if_few_others_are():
         selector.partial_fit(words.rows(rows), y)
     assert sorted(selector.get_feature_names_out()) == ["new0", "new1"]
     assert "old0" not in selector.feature_names_in_
+
+
+def test_texts_may_be_empty_at_first():
+    words = Words()
+    words.rows(["known before the selector"])
+    selector = FIRES(1, columns="open", absent="zero")
+    selector.partial_fit(words.rows(["", ""]), [0, 1])
+    assert selector.n_features_in_ == 0
+    for _ in range(20):
+        selector.partial_fit(words.rows(["good one", "bad one"] * 5), [1, 0] * 5)
+    assert selector.get_feature_names_out().tolist() in (["good"], ["bad"])
+
+
+def test_the_first_rows_must_have_a_column_where_absent_ones_are_missing():
+    words = Words()
+    words.rows(["known before the selector"])
+    with pytest.raises(InputError, match="X has no columns"):
+        FIRES(1, columns="open").partial_fit(words.rows(["", ""]), [0, 1])

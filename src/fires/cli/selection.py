@@ -52,11 +52,8 @@ def print_selection(
     if absent := [printable(f'"{row["feature"]}"') for row in chosen if row.get("absent")]:
         has = "has" if len(absent) == 1 else "have"
         click.echo(f"{', '.join(absent)} {has} not come lately, and nothing else took the place")
-    if not is_auto and (n_left_out := sum(row["rank"] > len(chosen) for row in chosen)):
-        is_not = "is not selected: it is" if n_left_out == 1 else "are not selected: they are"
-        best = f"{n_left_out} of the best {len(chosen)}"
-        or_twins = ", or their twins" if run.get("twins") else ""
-        click.echo(f"{best} {is_not} not surely better than those that are{or_twins}")
+    for line in [] if is_auto else _left_out_lines(chosen, twins=bool(run.get("twins"))):
+        click.echo(line)
     for line in twin_lines(run.get("twins", {})):
         click.echo(line)
     facts = [f"{totals.n_rows:,} rows in {run['seconds']:.1f} s"]
@@ -78,6 +75,19 @@ def print_selection(
         click.echo(f"{n_missing:,} missing {were} left out of the learning")
     for line in rejected_lines(rejected):
         click.echo(printable(line))
+
+
+def _left_out_lines(chosen: list[dict[str, Any]], *, twins: bool) -> list[str]:
+    """That some of the best features are not selected, and why."""
+    n_left_out = sum(row["rank"] > len(chosen) for row in chosen)
+    if not n_left_out:
+        return []
+    is_not = "is not selected: it is" if n_left_out == 1 else "are not selected: they are"
+    other = ", or their twins" if twins else ""
+    if "absent" in chosen[0]:  # columns are open
+        other += f", or {'has' if n_left_out == 1 else 'have'} not come lately"
+    best = f"{n_left_out} of the best {len(chosen)}"
+    return [f"{best} {is_not} not surely better than those that are{other}"]
 
 
 def _meaning(classes: list[Any] | None) -> str:

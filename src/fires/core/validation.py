@@ -22,7 +22,8 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_array, column_or_1d
 
 from fires.core.belief import Floats
-from fires.core.errors import TargetError
+from fires.core.errors import InputError, TargetError
+from fires.core.named import NamedRows
 
 Names = npt.NDArray[np.object_]
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
@@ -62,6 +63,8 @@ def as_matrix(X: Any, owner: str, *, least: int = 1) -> Any:
         matrix = _pandas_values(X, owner)
     elif is_frame(X, "polars"):
         matrix = _polars_values(X)
+    elif isinstance(X, NamedRows):
+        raise InputError(f"{owner} does not take NamedRows", hint="say columns='open', of FIRES.")
     else:
         matrix = _by_scikit_learn(X, owner)
     if matrix.shape[0] < 1 or matrix.shape[1] < least:

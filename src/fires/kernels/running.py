@@ -51,6 +51,7 @@ _LONGEST = 12_800.0  # patience
 _NARROW = 0.2**2  # the share of the variance below which a batch is narrow
 _AT_MOST = 20.0  # rows of one batch that count as narrow: it takes ten batches
 _EPSILON = float(np.finfo(np.float64).eps)
+_SUMMED = 1e-9  # of all weights: no less can be told from rounding
 _LOST = 1e-13  # of a sum of squares: variances below this have lost their digits
 _BLOCK = 8192  # columns at a time, whose sums stay in the fastest memory
 CLIP = 5.0
@@ -364,7 +365,9 @@ def learn(
             ] = 0.0
             shift[j] = shown[ORIGIN, j]
         if shown[LEFT_OUT, j] > 0.0:
-            n[j] = max(total - shown[LEFT_OUT, j], 0.0)
+            # Sums of weights are rounded: a column without an entry must not have a few.
+            rest = total - shown[LEFT_OUT, j]
+            n[j] = rest if rest > _SUMMED * total else 0.0
             fade[j] = keep ** n[j]
     sums, squares, farthest = shown[SUM], shown[SQUARES], shown[FARTHEST]
     for j in range(n_columns):
@@ -391,7 +394,8 @@ def learn(
         reach[j] = max(fade[j] * reach[j], 0.0 if beyond[j] > 0.0 else farther)
         count[j] = fade[j] * before + w
         # A column that has never been there will get its scale from the batch it comes with.
-        narrow[j] = narrow[j] if count[j] > 0.0 else PATIENCE
+        if before == 0.0:
+            narrow[j] = 0.0 if count[j] > 0.0 else PATIENCE
         per_row = 1.0 / count[j] if count[j] > 0.0 else 0.0
         change = p * per_row
         shift[j] += change

@@ -306,5 +306,7 @@ def _nothing() -> None:
 
 def _places(columns: Any, wanted: Any) -> tuple[Any, Any]:
     """Where each wanted column is among sorted columns, and whether it is there."""
+    if not len(columns):
+        return np.zeros(np.shape(wanted), dtype=np.intp), np.zeros(np.shape(wanted), dtype=np.bool_)
     place = np.searchsorted(columns, wanted).clip(max=len(columns) - 1)
     return place, columns[place] == wanted

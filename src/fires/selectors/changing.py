@@ -150,6 +150,9 @@ class ChangingColumns(OnlineSelector):
         if self.forget_after is None or "_presence_" not in self.__dict__ or not self._is_open:
             return
         stale = self._presence_.absent_for(float(self.forget_after))
+        stale = stale[stale < self.n_features_in_]
+        if self.absent == "zero":  # of these, there may be room for names that are still to come
+            stale = stale[~self._presence_.never[stale]]
         if not 0 < len(stale) < self.n_features_in_:
             return
         # Of a million words, some are stale after each batch; to put all others into new places

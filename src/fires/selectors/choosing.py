@@ -75,13 +75,14 @@ class Choosing(Watchful):
         groups, learner = self._grouping(), self._learner_
         what = "features" if groups is None else "groups" if self.groups is not None else "columns"
         chosen = self._selected() if groups is None else np.unique(groups.of[self._selected()])
+        n = self.n_features_in_ if groups is None else groups.n
         if self._finds_how_many:
-            return why.found(self._distances(), chosen, self._n_candidates(), what, self._called)
+            return why.found(self._distances(), chosen, n, what, self._called)
         n_above = None
         if isinstance(learner, BayesLearner):
             is_above = why.above_noise(self.group_belief(), learner.n_rows)
             n_above = int(is_above[chosen].sum())
-        return why.asked_for(len(chosen), self._n_candidates(), what, n_above)
+        return why.asked_for(len(chosen), n, what, n_above)
 
     def _called(self, place: int) -> str:
         """What a feature is called, or a group by its column or its first feature."""

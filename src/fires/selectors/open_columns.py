@@ -196,7 +196,10 @@ class OpenColumns:
         given, book.encoder = book._given(X, owner, y, learn=True)
         places = book._places(given.matrix, given.names, book._names.add)
         book.n_known = len(book._names)
-        if book.n_known > book.width or source is not None:
+        if not book.n_known and self.absent == "missing":
+            raise InputError(f"{owner}: X has no columns with an entry")
+        # What learns from these rows has room for some columns, even if all texts are empty.
+        if book.n_known > book.width or source is not None or not book.width:
             before = np.arange(self.width) if source is None else source
             book.width = self._room(book.n_known)
             source = np.full(book.width, -1)
@@ -285,6 +288,8 @@ class OpenColumns:
     def _given(self, X: Any, owner: str, y: Any, *, learn: bool) -> tuple[Given, Any]:
         """Rows as they came, and what text is encoded with from here on."""
         if isinstance(X, NamedRows):
+            if not isinstance(X.names, Names):
+                validation.check_names(np.array(list(X.names), dtype=object))
             return _given(validation.as_matrix(X.matrix, owner), X.names), self.encoder
         if isinstance(X, Mapping):
             X = [X]
@@ -410,11 +415,13 @@ def _numbers(values: list[Any]) -> npt.NDArray[np.float64] | None:
 def _sparse(given: Any, places: Places, width: int) -> Any:
     """Values in their places as a CSR matrix, whose rows are sorted."""
     rows = given if sp.issparse(given) else sp.csr_array(given)
-    data, indices, starts = rows.data, places[rows.indices], rows.indptr
+    # Most estimators of scikit-learn refuse places of 64 bits.
+    short = np.int32 if max(width, rows.nnz) < 2**31 else np.int64
+    data, indices, starts = rows.data, places.astype(short)[rows.indices], rows.indptr
     known = indices >= 0
     if not known.all():
         ends = np.concatenate([[0], np.cumsum(known)])
         data, indices, starts = data[known], indices[known], ends[starts]
-    out = sp.csr_array((data, indices, starts), shape=(rows.shape[0], width))
+    out = sp.csr_array((data, indices, starts.astype(short)), shape=(rows.shape[0], width))
     out.sort_indices()
     return out

@@ -100,7 +100,9 @@ class Presence:
         return int(len(self.last) - np.count_nonzero(self.resting))
 
     def absent_for(self, n_rows: float) -> npt.NDArray[np.intp]:
-        """The columns that were there once, but not for so many rows.
+        """The columns that have not been there for so many rows.
+
+        Those that never were count from the batch with which they became known.
 
         Parameters
         ----------
@@ -111,7 +113,8 @@ class Presence:
         -------
         ndarray of int
         """
-        return np.flatnonzero(~self.never & (self.rows - self.last >= n_rows))
+        since = np.where(self.never, np.maximum(self.first, 0.0), self.last)
+        return np.flatnonzero(self.rows - since >= n_rows)
 
     def rearranged(self, source: npt.NDArray[np.intp]) -> Self:
         """For other columns: see :func:`fires.core.declared.rearrange`.
@@ -125,4 +128,6 @@ class Presence:
         -------
         Presence
         """
-        return rearrange(self, self.learnt, source, Presence(len(source)))
+        fresh = Presence(len(source))
+        fresh.first[:] = self.rows
+        return rearrange(self, self.learnt, source, fresh)

@@ -109,7 +109,7 @@ def open_rows(
         for part in getattr(table, "tables", (table,)):
             if wanted.keys().isdisjoint(part.column_names):  # its rows must be read all the same
                 wanted[part.column_names[0]] = "category"
-    return RowReader(table, wanted, tuple(kinds))
+    return RowReader(table, wanted, tuple(kinds), others)
 
 
 class RowReader:
@@ -123,6 +123,8 @@ class RowReader:
         The columns to read, and the kind of each.
     needed : sequence of str
         Those that should be there.
+    others : sequence of str
+        Those that are asked for besides.
 
     Attributes
     ----------
@@ -131,14 +133,20 @@ class RowReader:
     rejected : Rejected
         The rows left out so far.
     names : tuple of str
-        The columns that are read.
+        The columns that are asked for. Another one may be read where a file has none of them.
     """
 
-    def __init__(self, table: Table, kinds: Mapping[str, Kind], needed: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        table: Table,
+        kinds: Mapping[str, Kind],
+        needed: Sequence[str] = (),
+        others: Sequence[str] = (),
+    ) -> None:
         self.n_bytes = table.n_bytes
         self.rejected = Rejected(unit=table.unit)
         self._table = table
-        self.names = tuple(kinds)
+        self.names = tuple(dict.fromkeys((*needed, *others)))
         self._kinds = dict(kinds)
         self._needed, self._n_rows = needed, 0
         self._n_there: dict[str, int] = {}
