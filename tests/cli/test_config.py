@@ -48,6 +48,7 @@ def test_a_run_writes_down_its_options(first, csv_file):
         "as-published": False,
         "columns": "fixed",
         "absent": "missing",
+        "redundancy": "ignore",
         "exclude": ["a", "e,f"],
         "no-header": False,
         "keep-doubtful": False,

@@ -227,6 +227,8 @@ def test_fixed_columns_say_what_is_missing_and_new():
         ({"columns": "all"}, "columns"),
         ({"absent": "nothing"}, "absent"),
         ({"forget_after": 0}, "forget_after"),
+        ({"forget_after": 100}, "forget_after is for columns='open'"),
+        ({"absent": "zero"}, "absent is for columns='open'"),
         ({"columns": "open", "groups": [0, 1]}, "groups"),
         ({"columns": "open", "model": fires.models.NeuralNet()}, "not linear"),
         ({"columns": "open", "update": "gradient", "mu_init": [0.0, 1.0]}, "mu_init"),
@@ -271,6 +273,13 @@ def test_text_that_comes_later_becomes_numbers(kind, tmp_path):
     assert set(selector.get_feature_names_out()) == {"town", "size"}
     assert selector.absent_ == ["noise"]
     assert selector.transform(as_kind(X)).shape == (100, 2)
+
+
+def test_numbers_do_not_become_text():
+    selector = FIRES(1, columns="open").partial_fit(pd.DataFrame({"a": [0.0, 1.0]}), [0, 1])
+    with pytest.raises(ValueError, match="'a' does not hold numbers"):
+        selector.partial_fit(pd.DataFrame({"a": ["x", "y"]}), [0, 1])
+    assert selector.n_samples_seen_ == 2
 
 
 def test_text_is_forgotten_with_its_column():

@@ -424,6 +424,13 @@ def test_a_state_that_lacks_an_array_is_refused(saved, lost):
     assert str(saved) in fault(saved)
 
 
+def test_a_file_from_before_columns_brought_anything_goes_on(saved):
+    header, arrays = read_state(saved)
+    del arrays["leading.brought"]
+    write_state(saved, header, arrays)
+    assert not fires.load(saved)._learner_.leading.brought.any()
+
+
 @pytest.mark.parametrize("lost", ["params", "n_features", "classes_given", "model"])
 def test_a_state_whose_header_lacks_an_entry_is_refused(saved, lost):
     header, arrays = read_state(saved)

@@ -781,6 +781,7 @@ class BayesLearner:
         if not self.facts[:, NOISE_ROWS].all():
             raise StateError("facts holds no rows for the noise")
         restore(self.alarm, LikelihoodAlarm.learnt, {}, part_of("alarm", arrays), sizes)
+        self.leading.brought = np.zeros((2, self.n_rows, size + 1))
         restore(self.leading, Leading.learnt, {}, part_of("leading", arrays), sizes)
         self.scaler.restore(arrays)
         self.target.restore(part_of("target", arrays))

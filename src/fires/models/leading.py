@@ -57,7 +57,8 @@ class Leading:
         "information": Array("R", "C1", "C1"),
         "pull": Array("R", "C1"),
         "waited": Array(low=0.0),
-        "brought": Array(2, "R", "C1"),
+        # Files of earlier versions do not have it: nothing is known to have been brought.
+        "brought": Array(2, "R", "C1", optional=True),
     }
 
     def __init__(self, n_features: int, n_rows: int) -> None:

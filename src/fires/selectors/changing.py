@@ -97,6 +97,13 @@ class ChangingColumns(OnlineSelector):
         check_choice("absent", self.absent, ("missing", "zero"), "'missing' or 'zero'")
         if self.forget_after is not None:
             check_count("forget_after", self.forget_after)
+        if self.columns == "fixed":
+            for name, is_set in (
+                ("absent", self.absent != "missing"),
+                ("forget_after", self.forget_after is not None),
+            ):
+                if is_set:
+                    raise ValueError(f"{name} is for columns='open'.")
         if "n_samples_seen_" in self.__dict__ and self._is_open != ("_open_" in self.__dict__):
             raise ValueError("columns cannot change between 'fixed' and 'open' after a batch.")
         book = self.__dict__.get("_open_")

@@ -62,6 +62,7 @@ class Choosing(Watchful):
 
         Examples
         --------
+        >>> from fires import FIRES
         >>> rng = np.random.default_rng(1)
         >>> X = rng.normal(size=(2000, 20))
         >>> y = X[:, 3] - X[:, 5] + rng.normal(size=2000) > 0

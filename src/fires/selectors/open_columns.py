@@ -306,11 +306,22 @@ class OpenColumns:
         names = validation.column_names(X)
         if names is None:
             raise InputError(f"{owner} has open columns, whose names must be text")
-        raw = {name for name, _ in validation.raw_columns(X)}
-        raw |= {name for name in names if self.encoder is not None and self.encoder.knows(name)}
+        raw = dict(validation.raw_columns(X))
+        self._refuse_other_kinds(raw, owner)
+        if self.encoder is not None:
+            raw |= {name: None for name in names if self.encoder.knows(name)}
         if not raw:
             return _given(validation.as_matrix(X, owner), names.tolist()), self.encoder
         return self._encoded(X, [name for name in names if name in raw], owner, y, learn)
+
+    def _refuse_other_kinds(self, raw: Mapping[str, Any], owner: str) -> None:
+        """Raise if a column holds text or the like which held numbers before."""
+        for name, kind in raw.items():
+            known = 0 <= self._names.place(name) < self.n_known
+            if known and not (self.encoder is not None and self.encoder.knows(name)):
+                raise InputError(
+                    f"Column {name!r} does not hold numbers but {kind}; before, it did"
+                )
 
     def _encoded(
         self, X: Any, raw: list[str] | None, owner: str, y: Any, learn: bool
