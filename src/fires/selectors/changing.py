@@ -23,7 +23,8 @@ from fires.selectors.base import OnlineSelector
 from fires.selectors.open_columns import OpenColumns
 from fires.selectors.presence import Presence
 
-_STALE = 8  # of so many sparse columns, one must be stale before all are put in new places
+_STALE = 2  # of so many sparse columns, one must be stale before all are put in new places
+_LOOKS = 8  # so often within forget_after, stale ones are looked for among sparse columns
 
 
 class ChangingColumns(OnlineSelector):
@@ -128,10 +129,10 @@ class ChangingColumns(OnlineSelector):
         """Take note of which columns are there, and go by their new places."""
         known, source = self.__dict__.get("_presence_"), batch.source
         there: Any = slice(None) if batch.there is None else batch.there
-        if sp.issparse(batch.X):
-            forgets = self.forget_after is not None and batch.book is not None
-            there = batch.X.indices if forgets else None
-        elif known is None and source is None and batch.there is None:
+        is_sparse = sp.issparse(batch.X)
+        if is_sparse and (self.forget_after is None or batch.book is None):
+            there = None
+        elif not is_sparse and known is None and source is None and batch.there is None:
             there = None
         if source is not None:
             self._rearrange(source)
@@ -142,7 +143,9 @@ class ChangingColumns(OnlineSelector):
             known = Presence(n_before, float(getattr(self, "n_samples_seen_", 0)))
         if source is not None:
             known = known.rearranged(source)
-        self._presence_ = known.after(there, float(batch.n_rows))
+        # A copy of what is known of a million words takes longer than a step: they are noted when
+        # nothing can fail any more.
+        self._presence_ = known if is_sparse else known.after(there, float(batch.n_rows))
 
     def _resting(self) -> npt.NDArray[np.bool_] | None:
         """The columns that are not there, of dense rows; None if all are."""
@@ -152,10 +155,14 @@ class ChangingColumns(OnlineSelector):
         resting = presence.resting
         return resting if resting.any() else None
 
-    def _forget_stale(self) -> None:
+    def _forget_stale(self, batch: CheckedBatch) -> None:
         """Let the next batch begin without the columns that were absent for too long."""
         if self.forget_after is None or "_presence_" not in self.__dict__ or not self._is_open:
             return
+        if self.absent == "zero":
+            self._presence_.note(batch.X.indices, float(batch.n_rows))
+            if not self._presence_.is_time(self.forget_after / _LOOKS):
+                return
         stale = self._presence_.absent_for(float(self.forget_after))
         stale = stale[stale < self.n_features_in_]
         if self.absent == "zero":  # of these, there may be room for names that are still to come

@@ -299,7 +299,7 @@ class FIRES(Choosing):
             n_rows = batch.n_rows
             self._renew(n_rows, float(n_rows if batch.weight is None else batch.weight.sum()))
         if changes:
-            self._forget_stale()
+            self._forget_stale(batch)
 
     def _rearrange(self, source: npt.NDArray[np.intp]) -> None:
         if "_learner_" not in self.__dict__:

@@ -47,6 +47,7 @@ class Presence:
         "first": Array("J"),
         "last": Array("J"),
         "seen": Array("J", low=0.0),
+        "looked": Array(low=0.0, optional=True),
     }
 
     def __init__(self, n_features: int, rows: float = 0.0) -> None:
@@ -54,6 +55,7 @@ class Presence:
         self.first = np.full(n_features, 0.0 if rows else _NEVER)  # rows before it came
         self.last = np.full(n_features, rows or _NEVER)  # rows when it was last there
         self.seen = np.full(n_features, rows)  # rows of the batches in which it was there
+        self.looked = rows  # rows when stale columns were last looked for
         self.arrived: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
 
     def after(self, there: Any, n_rows: float) -> Presence:
@@ -71,7 +73,7 @@ class Presence:
         Presence
         """
         other = Presence(0)
-        other.rows = self.rows + n_rows
+        other.rows, other.looked = self.rows + n_rows, self.looked
         other.first, other.last, other.seen = self.first.copy(), self.last.copy(), self.seen.copy()
         came = np.zeros(len(self.last), dtype=np.bool_)
         came[there] = True
@@ -81,6 +83,36 @@ class Presence:
         other.last[there] = other.rows
         other.seen[there] += n_rows
         return other
+
+    def note(self, there: npt.NDArray[np.intp], n_rows: float) -> None:
+        """Take in a batch of sparse rows, in place: when each column was last there.
+
+        Parameters
+        ----------
+        there : ndarray of int
+            The columns with an entry; one may come more than once.
+        n_rows : float
+            The rows of the batch.
+        """
+        self.rows += n_rows
+        self.last[there] = self.rows
+
+    def is_time(self, n_rows: float) -> bool:
+        """Whether so many rows have come since it was last time.
+
+        Parameters
+        ----------
+        n_rows : float
+            How many rows.
+
+        Returns
+        -------
+        bool
+        """
+        if self.rows - self.looked < n_rows:
+            return False
+        self.looked = self.rows
+        return True
 
     @property
     def never(self) -> Mask:
