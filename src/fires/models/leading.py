@@ -222,14 +222,14 @@ class Leading:
         Leading
         """
         other = copy.copy(self)
-        gone = np.setdiff1d(self.columns, source)
-        if len(gone):
-            other.information, other.pull = self.information.copy(), self.pull.copy()
-            other.brought = self.brought.copy()
-            other.restart(gone)
-            other._lead(np.setdiff1d(self.columns, gone))
         places = np.full(self.n_features, -1)
         places[source[source >= 0]] = np.flatnonzero(source >= 0)
+        gone = places[self.columns] < 0
+        if gone.any():
+            other.information, other.pull = self.information.copy(), self.pull.copy()
+            other.brought = self.brought.copy()
+            other.restart(self.columns[gone])
+            other._lead(self.columns[~gone])
         other.columns, other.n_features = places[other.columns], len(source)
         return other
 

@@ -187,7 +187,9 @@ class OpenColumns:
             book._names.cut(self.n_known)
             book._followed = None, _NOTHING
         if len(self.stale):
-            kept = np.setdiff1d(np.arange(self.n_known), self.stale)
+            stays = np.ones(self.n_known, dtype=np.bool_)
+            stays[self.stale] = False
+            kept = np.flatnonzero(stays)
             source = kept
             book._names = self._names.only(kept)
             book.stale, book.n_known = _NOTHING, len(kept)
