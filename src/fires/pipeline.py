@@ -333,6 +333,9 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     def feature_names_in_(self, names: Any) -> None:
         self.__dict__["feature_names_in_"] = names
 
+    def _known_names(self) -> Any:
+        return self.__dict__.get("feature_names_in_")
+
     @property
     def columns_(self) -> Any:
         """What text, categories and dates were encoded with."""

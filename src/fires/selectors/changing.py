@@ -92,6 +92,9 @@ class ChangingColumns(OnlineSelector):
     def feature_names_in_(self) -> None:
         del self.__dict__["feature_names_in_"]
 
+    def _known_names(self) -> Any:
+        return self.__dict__.get("feature_names_in_")
+
     def _check_columns(self) -> None:
         """Raise if one of the settings for columns makes no sense."""
         check_choice("columns", self.columns, ("fixed", "open"), "'fixed' or 'open'")

@@ -52,7 +52,8 @@ class Gate:
         X, names = self._as_numbers(X, y, learn=learn)
         matrix = validation.as_matrix(X, type(self).__name__)
         if "n_features_in_" not in self.__dict__:
-            known = self.__dict__.get("feature_names_in_", names)
+            known = self._known_names()
+            known = names if known is None else known
             self.n_features_in_ = matrix.shape[1] if known is None else len(known)
             if known is not None:
                 self.feature_names_in_ = known
@@ -66,6 +67,10 @@ class Gate:
         return CheckedBatch(
             *(matrix, target, weight, n_missing, classes), columns=columns, there=there
         )
+
+    def _known_names(self) -> Any:
+        """The names of columns that are fixed; None if they have none."""
+        return getattr(self, "feature_names_in_", None)
 
     # --- columns that come and go -------------------------------------------------------------
 
@@ -169,7 +174,7 @@ class Gate:
         """The columns in the order learnt from."""
         # After name_features, plain arrays without names are expected.
         apart = names is None and self.__dict__.get("_named_apart_", False)
-        known = None if apart else self.__dict__.get("feature_names_in_")
+        known = None if apart else self._known_names()
         owner = type(self).__name__
         order = validation.match_columns(names, matrix.shape[1], known, self.n_features_in_, owner)
         return matrix if order is None else matrix[:, order]
@@ -178,7 +183,7 @@ class Gate:
         """Raise if there are entries that cannot be used; return the number of missing ones."""
         counts = scan(matrix if isinstance(matrix, np.ndarray) else matrix.data)
         if any(counts):
-            known = self.__dict__.get("feature_names_in_")
+            known = self._known_names()
             owner = type(self).__name__
             validation.refuse(matrix, counts, known, missing=self.missing, owner=owner)
         return counts[0]
