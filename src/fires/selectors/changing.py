@@ -133,13 +133,13 @@ class ChangingColumns(OnlineSelector):
         known, source = self.__dict__.get("_presence_"), batch.source
         there: Any = slice(None) if batch.there is None else batch.there
         is_sparse = sp.issparse(batch.X)
-        if is_sparse and (self.forget_after is None or batch.book is None):
-            there = None
-        elif not is_sparse and known is None and source is None and batch.there is None:
-            there = None
+        if is_sparse:
+            notes = self.forget_after is not None and batch.book is not None
+        else:
+            notes = not (known is None and source is None and batch.there is None)
         if source is not None:
             self._rearrange(source)
-        if there is None:
+        if not notes:
             return
         if known is None:
             n_before = batch.X.shape[1] if source is None else int(source.max()) + 1
