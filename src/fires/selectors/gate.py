@@ -64,9 +64,8 @@ class Gate:
         weight = validation.as_weights(sample_weight, n_rows)
         columns = self.__dict__.get("columns_")
         there = columns_there(matrix) if n_missing else None
-        return CheckedBatch(
-            *(matrix, target, weight, n_missing, classes), columns=columns, there=there
-        )
+        # In order, since keywords take time: this is done for every batch.
+        return CheckedBatch(matrix, target, weight, n_missing, classes, None, None, columns, there)
 
     def _known_names(self) -> Any:
         """The names of columns that are fixed; None if they have none."""
