@@ -34,6 +34,7 @@ PARTS = (
     "spark_keys",
     "open_columns",
     "twins",
+    "weights",
 )
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from tests import naive
 
 from benchmarks.timing import Ratio, Row, show, shown, take_turns
 from fires import AROW, EFS, FTRL, OFS, SCW, OFSPartial, PEtrun
@@ -68,7 +69,7 @@ class Partial(Truncated):
     """Plain OFS with partial information: random numbers too."""
 
     def __init__(self, *settings: Any) -> None:
-        super().__init__(sequential.partial_plain, *settings)
+        super().__init__(naive.partial_plain, *settings)
         self.rng = generator(0, "ofs partial")
 
     def __call__(self, X: Any, y: Any) -> Any:
@@ -101,7 +102,7 @@ def methods() -> dict[str, tuple[Callable[[], Any], Callable[[], Plain]]]:
     return {
         "OFS": (
             lambda: OFS(K),
-            lambda: Truncated(sequential.ofs_plain, K, (0.2, 1.0, 10.0, 1.0)),
+            lambda: Truncated(naive.ofs_plain, K, (0.2, 1.0, 10.0, 1.0)),
         ),
         "OFSPartial": (
             lambda: OFSPartial(K, random_state=0),
@@ -109,12 +110,12 @@ def methods() -> dict[str, tuple[Callable[[], Any], Callable[[], Plain]]]:
         ),
         "PEtrun": (
             lambda: PEtrun(K),
-            lambda: Truncated(sequential.ofs_plain, K, (1.0, 1.0, np.inf, 0.0)),
+            lambda: Truncated(naive.ofs_plain, K, (1.0, 1.0, np.inf, 0.0)),
         ),
         "EFS": (
             lambda: EFS(K),
             lambda: Pair(
-                winnow.winnow_plain,
+                naive.winnow_plain,
                 (np.full(n + 1, 2.0), np.ones(n + 1)),
                 lambda pair: (pair[0] - pair[1])[:-1],
                 (1.5, 0.5, 1.0, 1.0),
@@ -122,16 +123,16 @@ def methods() -> dict[str, tuple[Callable[[], Any], Callable[[], Plain]]]:
         ),
         "AROW": (
             lambda: AROW(K),
-            lambda: Pair(second_order.second_order_plain, belief, mean, K, ALL, arow, False),
+            lambda: Pair(naive.second_order_plain, belief, mean, K, ALL, arow, False),
         ),
         "SCW": (
             lambda: SCW(K),
-            lambda: Pair(second_order.second_order_plain, belief, mean, K, ALL, scw, False),
+            lambda: Pair(naive.second_order_plain, belief, mean, K, ALL, scw, False),
         ),
         "AROW, truncated": (
             lambda: AROW(K, truncate="confidence"),
             lambda: Pair(
-                second_order.second_order_plain,
+                naive.second_order_plain,
                 belief,
                 mean,
                 K,
@@ -143,7 +144,7 @@ def methods() -> dict[str, tuple[Callable[[], Any], Callable[[], Plain]]]:
         "FTRL": (
             lambda: FTRL(K),
             lambda: Pair(
-                ftrl.ftrl_plain,
+                naive.ftrl_plain,
                 (np.zeros(n + 1), np.zeros(n + 1)),
                 lambda pair: ftrl.coefficients_plain(*pair, 1.0, steps)[:-1],
                 True,

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from fires import selectors
-from fires.core.errors import StateError
+from fires.core.errors import NotPassedAgain, StateError
 from fires.core.state import Arrays, read_state, state_from_bytes, state_to_bytes
 from fires.pipeline import OnlinePipeline
 from fires.predictors import as_predictor
@@ -117,8 +117,11 @@ def _restored(
         if predictor is not None:
             raise ValueError(f"{where} does not hold a pipeline: there is no predictor in it.")
         return selectors.from_state(header, arrays, model)
-    except (StateError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
-        said = str(error) if isinstance(error, StateError) else repr(error)
+    except (KeyError, TypeError, AttributeError, IndexError, OverflowError, ValueError) as error:
+        is_callers = isinstance(error, NotPassedAgain) or not (model is None and predictor is None)
+        if is_callers and isinstance(error, ValueError) and not isinstance(error, StateError):
+            raise
+        said = str(error) if isinstance(error, ValueError) else repr(error)
         raise StateError(
             f"{where} does not hold all that a {kind} needs to go on ({said})."
         ) from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from fires import selectors
 from fires.core import validation
-from fires.core.batch import CheckedBatch
+from fires.core.batch import CheckedBatch, ones
 from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, KnowsClasses
 from fires.core.declared import Declared, Value, restore
@@ -23,8 +22,10 @@ from fires.core.errors import InputError, StateError
 from fires.core.settings import check_choice, check_count
 from fires.core.state import Arrays, State, part_of, under, write_state
 from fires.core.version import __version__
+from fires.core.weighting import WeightSums, effective_weights
 from fires.kernels.scaled import keep_columns
 from fires.predictors import LinearRegressor, Perceptron, Predictor, as_predictor
+from fires.predictors.scikit_learn import SklearnPredictor
 from fires.predictors.slots import Slots, usual_slots
 from fires.predictors.state import predictor_from_state, predictor_state
 from fires.scaling import SCALES, Scaler
@@ -105,6 +106,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     _is_ours_: bool  # whether this form learns from checked batches
     _trained_: bool  # whether it can predict
     _slots_: Slots | None  # of open columns, if there is a predictor
+    _weight_sums_ = WeightSums()
 
     def __init__(
         self,
@@ -140,14 +142,57 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         classes : array, optional
             All labels there will ever be. Without it, new labels are added as they arrive.
         sample_weight : array (n_samples,), optional
-            A row of weight w counts as w rows.
+            How much each row counts; a row of weight 0 is absent.
 
         Returns
         -------
         self
         """
-        self._all_or_nothing(self._learn, X, y, classes, sample_weight)
+        if self._teaches(X, sample_weight):
+            self._all_or_nothing(self._learn, X, y, classes, sample_weight)
         return self
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Forget everything, then learn from X as :meth:`partial_fit` does, batch by batch.
+
+        The batches have the ``batch_size`` of the selector, or 100 rows. The selector itself
+        learns; of the predictor, a clone does, as in a meta-estimator of scikit-learn.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, pandas or polars frame, list of dicts (n_samples, n_features)
+            All rows.
+        y : array (n_samples,)
+            Their labels or numbers.
+        sample_weight : array (n_samples,), optional
+            How much each row counts; a row of weight 0 is absent.
+
+        Returns
+        -------
+        self
+        """
+        selector = self._own_selector
+        before: Any = vars(self), vars(selector)
+        self.__dict__, selector.__dict__ = map(_settings_of, before)
+        try:
+            self.start()
+            if self.predictor is not None:
+                self._wrap(as_predictor(self._fresh_predictor()))
+            if isinstance(self._predictor_, SklearnPredictor) and y is not None:
+                self._predictor_.foresee(validation.as_target(y, len(y), type(self).__name__))
+            size = int(getattr(selector, "batch_size", 100))
+            for part, target, weight in self._cut(X, y, sample_weight, size):
+                self._learn(part, target, None, weight)
+        except BaseException:
+            self.__dict__, selector.__dict__ = before
+            raise
+        return self
+
+    def _fresh_predictor(self) -> Any:
+        """A predictor with the same settings that has learnt nothing."""
+        if hasattr(self.predictor, "learn_one"):  # a model of River, which scikit-learn would copy
+            return self.predictor.clone()
+        return clone(self.predictor, safe=False)
 
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         batch, learn_scale = self.admit(X, y, classes, sample_weight)
@@ -244,12 +289,13 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         elif columns is not None:
             found = found | {"columns_": columns}
             raw.columns = columns
-        w = _ones(raw.n_rows) if raw.weight is None else raw.weight
+        weight, sums = effective_weights(raw.weight, raw.n_rows, self._weight_sums_)
+        w = ones(raw.n_rows) if weight is None else weight
         scaled, learn = scaler.scaled(raw.X, w, raw.n_missing > 0)
 
         def learn_scale() -> None:
             learn()
-            self.__dict__.update(found, _scaler_=scaler)
+            self.__dict__.update(found, _scaler_=scaler, _weight_sums_=sums)
             n_missing = raw.n_missing - raw.n_absent
             self.n_missing_ = getattr(self, "n_missing_", 0) + n_missing
 
@@ -569,12 +615,9 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         return NO_CLASSES
 
     def __sklearn_clone__(self) -> Self:
-        predictor = self.predictor
-        if hasattr(predictor, "learn_one"):  # a model of River, which scikit-learn would copy
-            fresh = predictor.clone()
-        else:
-            fresh = clone(predictor, safe=False)
-        return type(self)(clone(self.selector), fresh, self.preprocess, self.slots)
+        return type(self)(
+            clone(self.selector), self._fresh_predictor(), self.preprocess, self.slots
+        )
 
     # --- predicting ---------------------------------------------------------------------------
 
@@ -762,7 +805,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             "predictor": None,
             "slots": None if self._slots_ is None else self._slots_.as_json(),
         }
-        arrays = under("scaler", self._scaler_.state())
+        sums = {"weight_sums": np.array(self._weight_sums_)}
+        arrays = under("scaler", self._scaler_.state() | sums)
         header["selector"], learnt = self._own_selector.saved()
         arrays |= under("selector", learnt)
         if self._predictor_ is not None:
@@ -814,6 +858,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         pipeline._scaler_ = Scaler(pipeline.preprocess, pipeline._width)
         pipeline._scaler_.restore(part_of("scaler", arrays))
         restore(pipeline, _FACTS, header, arrays, {}, "{}_")
+        pipeline._weight_sums_ = WeightSums.read(part_of("scaler", arrays))
         pipeline._trained_ = True
         if (names := header["feature_names"]) is not None and pipeline._open_book() is None:
             known = getattr(selector, "feature_names_in_", None)
@@ -827,6 +872,11 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         return pipeline
 
 
+def _settings_of(attributes: dict[str, Any]) -> dict[str, Any]:
+    """What is left of an estimator that has forgotten everything."""
+    return {name: value for name, value in attributes.items() if not name.endswith("_")}
+
+
 def _known(value: Any, name: str) -> Any:
     """A value that is there; without one, the attribute is not."""
     if value is None:
@@ -838,10 +888,3 @@ def _takes_batches(part: Any, base: type) -> bool:
     """Whether a part takes checked batches: it has our own partial_fit, not an overridden one."""
     own = getattr(type(part), "partial_fit", None) is base.partial_fit  # type: ignore[attr-defined]
     return own or getattr(type(part), "wraps_selector", False)
-
-
-@lru_cache(maxsize=8)
-def _ones(n: int) -> Floats:
-    ones = np.ones(n)
-    ones.flags.writeable = False
-    return ones

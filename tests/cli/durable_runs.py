@@ -115,28 +115,24 @@ def killed_again_and_again(out, arguments, n_kills, rng, longest):
 
 
 def lines_of(path):
-    """The objects in a file, one a line."""
-    return list(map(json.loads, path.read_text(encoding="utf-8").splitlines()))
+    """The objects in a file, one a line; a line is whole once it ends."""
+    return list(map(json.loads, path.read_text(encoding="utf-8").split("\n")[:-1]))
 
 
 def facts(out):
     """All that a run has written down, but for timings."""
-    header, arrays = read_state(out / "state.safetensors")
-    run = json.loads((out / "run.json").read_bytes())
+    run, state = json.loads((out / "run.json").read_bytes()), out / "state.safetensors"
     bad = out / "quarantine.ndjson"
     found = {
-        "belief": {name: value.tobytes() for name, value in arrays.items()},
-        "state": header,
+        "belief": {name: value.tobytes() for name, value in read_state(state)[1].items()},
+        "state": state.read_bytes(),
         "run": {name: value for name, value in run.items() if not name.startswith(TIMINGS)},
         "steps": [
             {name: value for name, value in step.items() if not name.startswith("seconds")}
             for step in lines_of(out / "steps.jsonl")
         ],
         "quarantine": bad.read_text() if bad.exists() else "",
-        "snapshots": {
-            path.name: {name: value.tobytes() for name, value in read_state(path)[1].items()}
-            for path in (out / "snapshots").iterdir()
-        },
+        "snapshots": {path.name: path.read_bytes() for path in (out / "snapshots").iterdir()},
         "transformed": [
             row
             for path in sorted((out / "transformed").glob("*.parquet"))

@@ -150,3 +150,14 @@ def test_a_target_that_is_a_name_is_a_question_in_one_line(tmp_path):
     (line,) = result.stderr.splitlines()
     assert line.startswith(f'Error: {path}: the target column "who" holds 300 different texts')
     assert "--model probit" in line
+
+
+@pytest.mark.parametrize("target", [(), ("--target", "label")])
+def test_what_is_done_with_a_column_is_what_a_run_does_with_it(csv_file, tmp_path, target):
+    shown = json.loads(run("columns", csv_file, *target, "--json").stdout)["columns"]
+    result = run("select", csv_file, "--target", "label", "--out", tmp_path / "out", "--quiet")
+    assert result.exit_code == 0, result.output
+    with (tmp_path / "out" / "columns.csv").open(newline="") as text:
+        used = {row["name"]: row["done"] for row in csv.DictReader(text)}
+    assert {row["name"]: row["done"] for row in shown if row["name"] != "label"} == used
+    assert used["size"] == "3 categories, target-encoded from earlier rows"

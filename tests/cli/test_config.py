@@ -60,6 +60,8 @@ def test_a_run_writes_down_its_options(first, csv_file):
         "until-end": False,
         "engine": "fires",
         "master": "local[*]",
+        "json": False,
+        "quiet": False,
     }
     assert text.startswith("# fires select --config FILE, with this file, runs this again.")
     assert '\n# sep = ""\n' in text

@@ -92,6 +92,34 @@ def test_kafka_is_read_on_after_a_kill_and_without_its_broker_for_a_while(tmp_pa
     assert {row["partition"] for row in lines_of(out / "quarantine.ndjson")} == {0}
 
 
+@pytest.mark.parametrize("broker", ["kafka", "redis_server"])
+def test_columns_are_read_alike_after_a_kill_before_the_first_checkpoint(tmp_path, broker, request):
+    broker = request.getfixturevalue(broker)
+    if hasattr(broker, "create"):
+        broker.create("events", 2)
+    broker.write("events", map(json.dumps, events(150)))
+    out = tmp_path / "out"
+    child = start(broker.uri("events"), *OPTIONS, "--batch-size", "500", "--out", out)
+    wait_for(lambda: "sample" in facts_now(out), child)
+    kill(child)
+    later = [row | {"x0": "text", "new": 1} for row in events(850, first=150)]
+    broker.write("events", map(json.dumps, later))
+    result = run("--resume", out, "--until-end")
+    assert result.exit_code == 0, result.output
+    assert 'column "x0" holds categories from row 251 on, before that numbers' in result.stderr
+    assert "new" not in (out / "columns.csv").read_text()
+    assert facts(out)["run"]["rows"] == 1_000
+    assert "sample" not in facts(out)["run"]
+
+
+def facts_now(out):
+    """What ``run.json`` says while the run goes on."""
+    try:
+        return json.loads((out / "run.json").read_bytes())
+    except FileNotFoundError:
+        return {}
+
+
 def test_each_row_of_several_partitions_counts_once(tmp_path, kafka):
     kafka.create("events", 3)
     kafka.write("events", events(2_000), partition=lambda i: i % 3)

@@ -1,11 +1,19 @@
 """What Prometheus is told, by real requests."""
 
+import json
+import resource
 import socket
+import subprocess
+import sys
 import threading
+import time
+from contextlib import suppress
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
+from tests.cli.durable_runs import start, wait_for
+from tests.report.viewers import idle, rows
 
 from fires.cli import metrics_port
 from fires.cli.metrics_port import MetricsPort, metrics_address
@@ -24,9 +32,10 @@ def asked(port, host="127.0.0.1"):
 def test_numbers_are_those_of_the_last_batch():
     with MetricsPort(0) as metrics:
         assert asked(metrics.port) == {}
-        metrics.update(rows=100, bad_rows=0, batches=1, alarms=0, stability=float("nan"), lag=None)
+        metrics.update(rows=100, bad_rows=0, batches=1, alarms=0, stability=float("nan"))
         first = asked(metrics.port)
-        metrics.update(rows=200, bad_rows=3, batches=2, alarms=1, stability=0.5, lag=7)
+        metrics.update(rows=200, bad_rows=3, batches=2, alarms=1, stability=0.5)
+        metrics.lag = lambda: 7
         metrics.update(selected_features=10, checkpoint_seconds=0.25)
         second = asked(metrics.port)
     assert first == {
@@ -53,7 +62,7 @@ def test_speed_and_age_are_those_of_the_moment_they_are_asked_for(monkeypatch):
     clock = iter([1_000.0, 1_010.0, 1_010.0, 1_020.0, 1_020.0])
     monkeypatch.setattr(metrics_port.time, "monotonic", lambda: next(clock))
     metrics = object.__new__(MetricsPort)
-    metrics.values, metrics.checkpoint_at = {}, None
+    metrics.values, metrics.checkpoint_at, metrics.lag = {}, None, lambda: None
     collector = metrics_port._Collector(pytest.importorskip("prometheus_client.core"), metrics)
 
     def told():
@@ -120,3 +129,154 @@ def test_ipv6():
 def test_what_is_no_address_is_one_line(text):
     with pytest.raises(InputError, match="is no address for metrics; give a port such as 9100"):
         metrics_address(text)
+
+
+# A run
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+def answers(port):
+    try:
+        return asked(port)
+    except URLError:
+        return {}
+
+
+def test_the_numbers_of_a_run_are_there_before_its_first_batch_and_its_lag_grows_without_one(
+    redis_server, tmp_path
+):
+    def entries(n):
+        return [{"a": i % 7, "b": i % 5, "label": int(i % 5 > 2)} for i in range(n)]
+
+    def begun(*arguments):
+        return start(*arguments, "--metrics", port, "--quiet", "--keep-doubtful")
+
+    def ended(child):
+        child.terminate()
+        _, errors = child.communicate(timeout=60)
+        assert child.returncode == 0, errors
+        return json.loads((out / "run.json").read_bytes())
+
+    port, out = free_port(), tmp_path / "run"
+    redis_server.write("events", entries(1_000))
+    child = begun(redis_server.uri("events"), "-t", "label", "--out", out)
+    try:
+        wait_for(lambda: answers(port).get("fires_rows_total") == 1_000, child)
+        before = ended(child)
+        child = start("--resume", out, "--rate", "0.001")
+        wait_for(lambda: answers(port), child)
+        seen = asked(port)
+        assert seen["fires_rows_total"] == before["rows"] == 1_000
+        assert seen["fires_batches_total"] == 10
+        assert seen["fires_selected_features"] == 2
+        assert {"fires_bad_rows_total", "fires_alarms_total"} <= set(seen)
+        redis_server.write("events", entries(200))
+        wait_for(lambda: asked(port)["fires_rows_total"] == 1_100, child)
+        lag = asked(port)["fires_lag"]
+        redis_server.write("events", entries(300))
+        seen = asked(port)  # while it waits for the time of the next batch
+        assert (seen["fires_rows_total"], seen["fires_lag"]) == (1_100, lag + 300)
+        ended(child)
+    finally:
+        child.kill()
+        child.communicate()
+
+
+# Whoever connects
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /metr", b"GET /metrics HTTP/1.1\r\nX: "])
+def test_idle_connections_take_few_threads_and_answers_go_on(said):
+    before = threading.active_count()
+    with MetricsPort(0) as metrics, idle(metrics.port, 60, said):
+        assert asked(metrics.port) == {}
+        assert threading.active_count() <= before + 2 * metrics_port._MAX_CONNECTIONS + 1
+
+
+def test_a_slow_connection_is_closed_in_time(monkeypatch):
+    monkeypatch.setattr(metrics_port, "_TIMEOUT", 0.2)
+    with MetricsPort(0) as metrics, idle(metrics.port, 3) as opened:
+        began = time.monotonic()
+        for one in opened:
+            with suppress(OSError):
+                while True:  # a byte now and then does not help
+                    one.sendall(b"G")
+                    time.sleep(0.05)
+                    assert time.monotonic() < began + 10.0
+        assert asked(metrics.port) == {}
+
+
+STARVED = """
+import os, resource, sys, time
+from fires.cli.metrics_port import MetricsPort
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+with MetricsPort(0) as metrics:
+    print(metrics.port, flush=True)
+    sys.stdin.readline()
+    taken = []
+    try:
+        while True:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        pass
+    began, used = time.monotonic(), time.process_time()
+    print("starved", flush=True)
+    sys.stdin.readline()
+    print((time.process_time() - used) / (time.monotonic() - began), flush=True)
+    for one in taken:
+        os.close(one)
+    sys.stdin.readline()
+"""
+
+
+def test_without_descriptors_it_waits_for_some_and_takes_no_time_of_the_run():
+    child = subprocess.Popen(
+        [sys.executable, "-c", STARVED],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    try:
+        port = int(child.stdout.readline())
+        print(file=child.stdin, flush=True)
+        assert child.stdout.readline() == "starved\n"
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as waits:
+            waits.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            time.sleep(0.5)
+            print(file=child.stdin, flush=True)
+            assert float(child.stdout.readline()) < 0.2  # of a core
+            assert waits.recv(15) == b"HTTP/1.0 200 OK"
+        _, errors = child.communicate("\n", timeout=30)
+        assert (child.returncode, errors) == (0, "")
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def test_three_hundred_connections_do_not_end_a_run(tmp_path):
+    file, out, steps = tmp_path / "x.csv", tmp_path / "run", tmp_path / "run" / "steps.jsonl"
+    file.write_text(rows(100))
+    port = free_port()
+    child = start(
+        *(file, "-t", "label", "--batch-size", 10, "--keep-doubtful", "--follow", "--quiet"),
+        *("--out", out, "--checkpoint", "1", "--metrics", port),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128)),
+    )
+    try:
+        wait_for(lambda: steps.exists() and steps.read_bytes().count(b"\n") == 10, child)
+        with idle(port, 300):
+            with file.open("a") as growing:
+                growing.write(rows(100, 100, header=False))
+            wait_for(lambda: steps.read_bytes().count(b"\n") == 20, child)
+            wait_for(lambda: asked(port)["fires_rows_total"] == 200.0, child)
+        child.terminate()
+        _, errors = child.communicate(timeout=60)
+        assert child.returncode == 0, errors
+    finally:
+        child.kill()
+        child.communicate()

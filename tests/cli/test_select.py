@@ -17,10 +17,10 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from tests.naive import perceptron_pass_plain
 
 import fires
 from fires.cli import main
-from fires.kernels.perceptron import perceptron_pass_plain
 from fires.metrics import StabilityWindow
 from fires.predictors import LinearRegressor, Perceptron
 from fires.streams.files import from_file
@@ -660,8 +660,8 @@ def test_an_out_that_cannot_be_a_folder_is_named(csv_file, below, tmp_path):
 
 def test_a_later_run_replaces_all_of_an_earlier_one(csv_file, run, tmp_path):
     out = tmp_path / "out"
-    (out / "mine").mkdir(parents=True)
     assert select(csv_file, "-t", "label", "--batch-size", 10, "--out", out).exit_code == 0
+    (out / "mine").mkdir()
     assert select(csv_file, "-t", "label", "-k", 3, "--out", out, "--overwrite").exit_code == 0
     assert {path.name for path in out.iterdir()} == FILES | {"mine"}
     assert (out / "features.csv").read_bytes() == (run[1] / "features.csv").read_bytes()

@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
-from safetensors.numpy import save
+from safetensors.numpy import load, save
 
 from fires.core.errors import MissingExtra, StateError
-from fires.core.state import read_state, write_state
+from fires.core.state import read_state, state_from_bytes, write_state
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals, limits or modes")
 
@@ -118,7 +118,32 @@ def test_many_names_fit_into_the_header(tmp_path):
     assert_holds(tmp_path / "state", header, {})
 
 
+SAVE = """
+state = {"b": np.zeros(2, np.int8), "a": np.ones(3), "c": np.array(True), "d": np.zeros((2, 0))}
+print(state_to_bytes({"x": "höhe"}, state).hex())
+"""
+
+
+def test_the_same_state_is_the_same_bytes_in_every_process():
+    found = set()
+    for _ in range(3):  # three keys in random order would agree by chance once in 36 times
+        with python(SAVE) as process:
+            found.add(process.communicate(timeout=60)[0])
+    (text,) = found
+    content = bytes.fromhex(text)
+    assert int.from_bytes(content[:8], "little") % 8 == 0  # so all arrays are aligned
+    assert list(load(content)["a"]) == [1.0, 1.0, 1.0]
+    assert state_from_bytes(content)[0] == {"x": "höhe"}
+
+
 # What is refused, before anything is written
+
+
+def test_more_arrays_than_any_state_has_are_refused(tmp_path):
+    many = {f"array {i}": np.zeros(0) for i in range(200_000)}
+    with pytest.raises(ValueError, match=r"200,001 arrays are too many for a state file"):
+        write_state(tmp_path / "state", {}, many)
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -252,6 +277,18 @@ def test_an_index_that_makes_no_sense_is_not_read(tmp_path, index):
     path = tmp_path / "state"
     path.write_bytes(len(index).to_bytes(8, "little") + index)
     assert fault(path) == "is altered: its index cannot be read."
+
+
+def test_a_file_of_a_million_arrays_is_refused_at_once(tmp_path):
+    path = tmp_path / "state"
+    index = b'{"__metadata__":{"format":"fires-state","version":"3"},'
+    index += b",".join(
+        b'"%d":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}' % i for i in range(1_000_000)
+    )
+    path.write_bytes((len(index) + 1).to_bytes(8, "little") + index + b"}")
+    started = time.perf_counter()
+    assert fault(path) == "is truncated or altered: its index is longer than that of any state."
+    assert time.perf_counter() - started < 0.5
 
 
 def test_the_format_is_what_version_1_was(tmp_path):

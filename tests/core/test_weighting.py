@@ -6,12 +6,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.naive import top_k_plain
 
 from fires import FIRES, stability
 from fires.core.belief import Belief
 from fires.core.weighting import rank, stable_weights
 from fires.kernels import top_k
-from fires.kernels.select import top_k_plain
 
 # Wide, and yet far from where squares overflow or vanish.
 sizes = st.floats(1e-6, 1e6)

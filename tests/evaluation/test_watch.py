@@ -97,3 +97,14 @@ def test_one_column_alone_and_sparse_rows_are_not_judged():
     assert settled(X, X[:, 0] > 0, n_selected=1) == []
     X, _ = table()
     assert settled(sp.csr_array(X), X[:, 0] > 0) == []
+
+
+def test_two_batches_in_which_nothing_was_tested_settle_nothing():
+    rng = np.random.default_rng(0)
+    pipeline = fires.OnlinePipeline(fires.FIRES(1), Perceptron())
+    watch = Watch(pipeline)
+    for _ in range(2):
+        X = rng.normal(size=(500, 3))
+        watch.see(Batch(X, X[:, 1] > 0))
+        pipeline.partial_fit(X, X[:, 1] > 0)
+    assert watch.settled(["a", "b", "c"], []) == []

@@ -49,6 +49,8 @@ CLOCKS = {
     "logged": lambda rng, Z, y: times(rng, jitter=40),
     "number": lambda rng, Z, y: gaps(rng),
     "event_time": lambda rng, Z, y: np.cumsum(rng.exponential(3.0, N)).round(2),
+    "period": lambda rng, Z, y: np.arange(N) * 8 // N,
+    "day": lambda rng, Z, y: [f"2024-05-{1 + i * 5 // N:02}" for i in range(N)],
     "seconds": lambda rng, Z, y: 1_700_000_000 + np.cumsum(rng.poisson(4, N))[::-1],
 }
 CONSTANTS = {"version": lambda rng, Z, y: ["1.2.3"] * N, "flag": lambda rng, Z, y: np.zeros(N)}
@@ -141,6 +143,34 @@ def test_a_constant_that_changes_later_is_not_named(tmp_path, command):
     assert result.stderr == ""
 
 
+def test_a_period_that_is_longer_than_the_sample_is_named_at_the_end(tmp_path, command):
+    frame, y, rng = table(4, n=18_000)
+    shuffled = rng.permutation(np.arange(18_000) * 8 // 18_000)
+    grown = frame.with_columns(
+        period=pl.Series(np.arange(18_000) * 3 // 18_000),
+        switch=pl.Series(np.arange(18_000) // 17_000),
+        shuffled=pl.Series(shuffled),
+    )
+    path = written(tmp_path, grown, y, numbers=False)
+    result = command("select", path, "-t", "y", "--json")
+    (doubt,) = json.loads(result.stdout)["doubts"]
+    assert (doubt["column"], doubt["kind"]) == ("period", "clock")
+    why = "only grows, over 3 values: none of them comes again"
+    assert result.stderr == f'CAUTION: column "period" {why} (clock): --exclude period\n'
+
+
+def test_rows_in_the_order_of_their_class_are_cautioned_about(tmp_path, command):
+    frame, y, _ = table(4, n=1_000)
+    paths = {"sorted": frame[np.argsort(y)], "as they came": frame}
+    said = {}
+    for name, rows in paths.items():
+        labels = np.sort(y) if name == "sorted" else y
+        result = command("select", written(tmp_path, rows, labels, numbers=False), "-t", "y")
+        said[name] = [line for line in result.stdout.splitlines() if line.startswith("Caution")]
+    assert said["as they came"] == []
+    assert "labels come in runs of 500 rows on average; by chance" in said["sorted"][0]
+
+
 def test_columns_shows_doubts(tmp_path, command):
     frame, y, _ = table(5, row_id=CLOCKS["row_id"], outcome=LEAKS["outcome"])
     path = written(tmp_path, frame, y, numbers=False)
@@ -180,6 +210,8 @@ SOUND = {
     "sorted whole numbers": lambda rng, Z, y: np.sort(rng.integers(0, 2_500, N)),
     "sorted ages": lambda rng, Z, y: np.sort(rng.integers(0, 110, N)),
     "sorted stores": lambda rng, Z, y: np.repeat(np.arange(300), N // 300),
+    "sorted flag": lambda rng, Z, y: np.arange(N) // (N // 2),
+    "counts two late events": lambda rng, Z, y: np.maximum(np.arange(N) - (N - 3), 0),
     "response_time": lambda rng, Z, y: np.sort(rng.exponential(size=N)),
     "walk": lambda rng, Z, y: np.cumsum(rng.normal(size=N)),
     "minute of the day": lambda rng, Z, y: np.arange(N) % 1440,

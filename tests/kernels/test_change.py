@@ -16,7 +16,7 @@ def page(log_p, log_level, weight, warm_up, total, usual, rows):
     seen = [total]
     for p, level, w in zip(log_p, log_level, weight, strict=True):
         if w:
-            more = min(math.log(0.25 + 0.75 * math.exp(min(level - p, 50.0))), 3.0)
+            more = min(math.log(0.25 + 0.75 * math.exp(min(level - p, 50.0))), 3.0 / w)
             rows += w
             usual += (more - usual) * min(max(1e-3, 1.0 / rows) * w, 1.0)
             if rows > warm_up:

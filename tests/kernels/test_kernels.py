@@ -8,17 +8,10 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from tests import naive
+from tests.naive import accumulate_plain, count_sets_plain, project_plain, top_k_plain
 
-from fires.kernels import (
-    accumulate,
-    accumulate_plain,
-    features,
-    project,
-    project_plain,
-    scan,
-    top_k,
-    touched_columns,
-)
+from fires.kernels import accumulate, features, project, scan, top_k, touched_columns
 from fires.kernels.rows import pull_rows_plain
 from fires.kernels.scaled import (
     keep_columns,
@@ -27,8 +20,7 @@ from fires.kernels.scaled import (
     widen,
     widen_plain,
 )
-from fires.kernels.select import top_k_plain
-from fires.kernels.sets import count_sets, count_sets_plain
+from fires.kernels.sets import count_sets
 from fires.models.families import FAMILIES
 
 
@@ -117,7 +109,7 @@ def test_folding_equals_its_definition(seed, n_classes, n_columns):
     sigma, gain = rng.random((n_classes, n_columns)), rng.random(n_columns)
     folded = np.empty_like(mu), np.empty_like(mu)
     features.fold(mu, sigma, gain, *folded)
-    assert_allclose(folded, features.fold_plain(mu, sigma, gain), rtol=1e-14)
+    assert_allclose(folded, naive.fold_plain(mu, sigma, gain), rtol=1e-14)
 
 
 def step(seed, n_classes, n_columns, n_rows=4, n_more=1):
@@ -142,7 +134,7 @@ RATES = (0.3, 0.7, -0.5, 1.0)
 )
 def test_a_step_equals_its_definition(seed, n_classes, n_columns, n_more, intercept):
     arguments = step(seed, n_classes, n_columns, n_more=n_more)
-    expected = features.move_plain(*arguments, intercept, *RATES)
+    expected = naive.move_plain(*arguments, intercept, *RATES)
     least = features.move(*arguments, intercept, *RATES)
     mu, sigma, *_, own_mu, own_sigma = arguments
     for got, wanted in zip((mu, sigma, own_mu, own_sigma), expected, strict=True):

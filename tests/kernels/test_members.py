@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.naive import renew_plain
 
-from fires.kernels.members import renew, renew_plain
+from fires.kernels.members import renew
 
 
 @given(

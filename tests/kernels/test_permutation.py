@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
+from tests.naive import permute_plain
 
-from fires.kernels.permutation import permute_csr, permute_plain, permute_rows
+from fires.kernels.permutation import permute_csr, permute_rows
 
 
 def problem(seed, loss, n_rows, n_features):

@@ -5,13 +5,14 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
+from tests import naive
+from tests.naive import top_k_plain
 
 from fires.kernels import ftrl, second_order, sequential, winnow
-from fires.kernels.select import top_k_plain
 
 # The rows of the worked examples of the specification.
 X = np.array([[1, 0.5, 0, 0.2], [0.3, 1, 0.8, 0], [0, 0.4, 1, 0.6], [0.9, 0, 0.1, 1]])
@@ -95,10 +96,12 @@ PAPER = (0.2, 1.0 - 0.2 * 0.01, 10.0, 1.0)
 @problems
 def test_ofs_equals_its_definition(kind, settings, seed, n_rows, n_features, k, whole):
     rows, y, _ = problem(seed, n_rows, n_features, whole)
+    if whole and settings == MATLAB:
+        settings = (0.25, *settings[1:])  # exact, so that rounding does not decide between ties
     w = np.zeros(n_features)
     place, n = listed(w, k, n_features)
     n = run((sequential, "ofs"), kind, rows, y, w, place, n, k, settings)
-    expected = sequential.ofs_plain(rows, y, np.zeros(n_features), k, settings)
+    expected = naive.ofs_plain(rows, y, np.zeros(n_features), k, settings)
     assert_allclose(w, expected, rtol=1e-9, atol=1e-12)
     assert n <= k
     assert set(np.flatnonzero(w)) <= set(place[:n])
@@ -109,7 +112,7 @@ def test_ofs_equals_its_definition(kind, settings, seed, n_rows, n_features, k, 
 def test_ofs_follows_a_list_that_has_become_too_long(kind):
     """As after a change of k in mid-stream."""
     w = np.array([1.0, -2.0, 3.0, 0.5])
-    expected = sequential.ofs_plain(X, Y, w, 2, MATLAB)
+    expected = naive.ofs_plain(X, Y, w, 2, MATLAB)
     place, n = listed(w, 2, 4)
     run((sequential, "ofs"), kind, X, Y, w, place, n, 2, MATLAB)
     assert_allclose(w, expected, rtol=1e-12)
@@ -131,7 +134,7 @@ PATH = [
 @kinds
 @pytest.mark.parametrize("threshold", [0.0, 1.0])
 def test_partial_information_follows_the_worked_example(kind, threshold):
-    assert [sequential.draw_plain(row[1:], 4) for row in DRAWS[::2]] == [[0, 1], [2, 3]]
+    assert [naive.draw_plain(row[1:], 4) for row in DRAWS[::2]] == [[0, 1], [2, 3]]
     settings = (0.2, 0.2, 10.0, threshold)
     for n_rows, expected in enumerate(PATH, 1):
         w = np.zeros(4)
@@ -139,7 +142,7 @@ def test_partial_information_follows_the_worked_example(kind, threshold):
         rows, y, draws = X[:n_rows], Y[:n_rows], DRAWS[:n_rows]
         run((sequential, "partial"), kind, rows, y, draws, w, place, n, 2, settings)
         assert_allclose(w, expected, **DIGITS)
-        plain = sequential.partial_plain(rows, y, draws, np.zeros(4), 2, settings)
+        plain = naive.partial_plain(rows, y, draws, np.zeros(4), 2, settings)
         assert_allclose(plain, expected, **DIGITS)
 
 
@@ -152,14 +155,19 @@ def test_partial_equals_its_definition(kind, settings, seed, n_rows, n_features,
     draws, w = rng.random((n_rows, 1 + k)), np.zeros(n_features)
     place, n = listed(w, k, n_features)
     n = run((sequential, "partial"), kind, rows, y, draws, w, place, n, k, settings)
-    expected = sequential.partial_plain(rows, y, draws, np.zeros(n_features), k, settings)
+    near = rows * (1.0 + 1e-13 * rng.random(rows.shape))
+    expected, other = (
+        naive.partial_plain(some, y, draws, np.zeros(n_features), k, settings)
+        for some in (rows, near)
+    )
+    assume(np.abs(expected - other).max() < 1e-9)  # else rounding decides
     assert_allclose(w, expected, rtol=1e-9, atol=1e-12)
     assert sorted(place[:n]) == np.flatnonzero(w).tolist()
 
 
 def test_every_set_of_features_is_drawn_as_often_as_any_other():
     rng = np.random.default_rng(0)
-    sets = [tuple(sorted(sequential.draw_plain(rng.random(2), 4))) for _ in range(6000)]
+    sets = [tuple(sorted(naive.draw_plain(rng.random(2), 4))) for _ in range(6000)]
     _, counts = np.unique(sets, axis=0, return_counts=True)
     assert len(counts) == 6
     assert_allclose(counts, 1000, atol=150)  # five standard deviations
@@ -170,7 +178,7 @@ def test_what_is_seen_is_an_unbiased_estimate_of_the_row():
     rng, w = np.random.default_rng(1), np.array([0.4, 0.0, 0.0, 0.1])
     row, sign = np.array([[0.3, 1.0, 0.8, 0.0]]), np.array([1.0])
     steps = [
-        sequential.partial_plain(row, sign, rng.random((1, 3)), w, 4, (1.0, 0.2, np.inf, np.inf))
+        naive.partial_plain(row, sign, rng.random((1, 3)), w, 4, (1.0, 0.2, np.inf, np.inf))
         for _ in range(20_000)
     ]
     # k is 4 in the chance and the list is not cut, but only two are drawn: halve the chance.
@@ -189,7 +197,7 @@ def test_what_is_seen_is_an_unbiased_estimate_of_the_row():
 def test_winnow_equals_its_definition(kind, settings, seed, n_rows, n_features, k, whole):
     rows, y, rng = problem(seed, n_rows, n_features, whole)
     u, v = rng.random((2, n_features + 1)) + 0.5
-    expected = winnow.winnow_plain(rows, y, u, v, settings)
+    expected = naive.winnow_plain(rows, y, u, v, settings)
     bias = np.array([u[-1], v[-1]])
     u, v = u[:-1].copy(), v[:-1].copy()
     run((winnow, "winnow"), kind, rows, y, u, v, bias, settings)
@@ -223,7 +231,7 @@ def test_second_order_equals_its_definition(kind, inverse, kept, rule, seed, n_f
     rows, y, _ = problem(seed, 10, n_features, whole=False)
     mu, var = np.zeros(n_features), np.ones(n_features)
     settings = (k, kept, rule, inverse)
-    expected = second_order.second_order_plain(rows, y, mu, var, *settings)
+    expected = naive.second_order_plain(rows, y, mu, var, *settings)
     place, n = listed(mu, k, n_features)
     n = run((second_order, "second_order"), kind, rows, y, mu, var, place, n, *settings)
     assert_allclose(mu, expected[0], rtol=1e-8, atol=1e-10)
@@ -264,7 +272,7 @@ WORKED = {
 def test_second_order_follows_the_worked_example(kind, rule, inverse, means, variances):
     mu, var, y = MU.copy(), SIGMA**2, np.array([-1.0])
     settings = (4, second_order.ALL, rule, inverse)
-    plain = second_order.second_order_plain(GENERIC, y, mu, var, *settings)
+    plain = naive.second_order_plain(GENERIC, y, mu, var, *settings)
     run((second_order, "second_order"), kind, GENERIC, y, mu, var, *listed(mu * 0, 4, 4), *settings)
     for got in ((mu, var), plain):
         assert_allclose(got[0], means, **DIGITS)
@@ -276,7 +284,7 @@ def test_scw_computes_the_alpha_and_beta_of_the_worked_example():
     margin = -float(MU @ GENERIC[0])
     phi = RULES["SCW-I"][1]
     assert_allclose([phi * math.sqrt(v) - margin], 0.151452690535, **DIGITS)
-    got = second_order.scw_plain(RULES["SCW-I"], margin, v)
+    got = naive.scw_plain(RULES["SCW-I"], margin, v)
     assert_allclose(got, [0.233651546234, 0.204228618083], **DIGITS)
     alpha, noise = second_order._step(RULES["SCW-I"], margin, v)
     assert_allclose([alpha, 1.0 / (v + noise)], got, rtol=1e-12)
@@ -301,7 +309,7 @@ def test_scw_minimises_what_it_is_defined_by(name, mu, var, x):
         method="Nelder-Mead",
         options={"xatol": 1e-10, "fatol": 1e-14, "maxiter": 10_000},
     ).x
-    got = second_order.second_order_plain(
+    got = naive.second_order_plain(
         np.array([[x]]), np.ones(1), np.array([mu]), np.array([var]), 1, 0, rule, False
     )
     assert_allclose([got[0][0], got[1][0]], [best[0], math.exp(best[1])], rtol=2e-5, atol=2e-5)
@@ -336,7 +344,7 @@ def test_a_variance_stays_positive_and_never_grows(rule, seed, size):
 def test_ftrl_equals_its_definition(kind, intercept, settings, seed, n_rows, n_features, k, whole):
     rows, y, rng = problem(seed, n_rows, n_features, whole)
     z, root = 3.0 * rng.normal(size=n_features + 1), rng.random(n_features + 1)
-    expected = ftrl.ftrl_plain(rows, y, z, root, intercept, settings)
+    expected = naive.ftrl_plain(rows, y, z, root, intercept, settings)
     bias = np.array([z[-1], root[-1]])
     z, root = z[:-1].copy(), root[:-1].copy()
     assert run((ftrl, "ftrl"), kind, rows, y, z, root, bias, intercept, settings) == 0

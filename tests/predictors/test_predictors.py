@@ -12,12 +12,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Perceptron as SklearnPerceptron
 from sklearn.linear_model import SGDClassifier
 from sklearn.naive_bayes import GaussianNB
+from tests.naive import perceptron_pass_plain
 
 from fires import FIRES
 from fires.core.errors import MissingExtra, StateError
 from fires.core.state import read_state, write_state
 from fires.evaluation import prequential
-from fires.kernels.perceptron import perceptron_pass, perceptron_pass_plain
+from fires.kernels.perceptron import perceptron_pass
 from fires.predictors import (
     Perceptron,
     RiverPredictor,

@@ -3,13 +3,26 @@
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
-from contextlib import ExitStack, closing
+import sys
+import time
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 from click.testing import CliRunner
-from tests.report.viewers import FIRES, Viewer, asked, rows, served, stalled_viewer, wait_until
+from tests.report.viewers import (
+    FIRES,
+    Viewer,
+    asked,
+    idle,
+    is_closed,
+    rows,
+    served,
+    stalled_viewer,
+    wait_until,
+)
 
 from fires.cli import main
 from fires.report.live_access import Access
@@ -199,11 +212,16 @@ def test_viewers_see_a_run_go_on_be_killed_and_taken_up_again(tmp_path):
         first.wait()
 
 
-def test_a_viewer_who_does_not_read_holds_up_nobody(tmp_path):
-    names = [f"x{j} " + "very " * 5_000 for j in range(200)]  # more than fits between two programs
+def wide(path):
+    """A table whose page is more than fits between two programs."""
+    names = [f"x{j} " + "very " * 5_000 for j in range(200)]
     body = "".join(f"{','.join(['1', '2'] * 100)},{i % 2}\n" for i in range(20))
-    (tmp_path / "wide.csv").write_text(f"{','.join(names)},label\n{body}")
-    out = learn(tmp_path / "wide.csv", tmp_path / "run")
+    path.write_text(f"{','.join(names)},label\n{body}")
+    return path
+
+
+def test_a_viewer_who_does_not_read_holds_up_nobody(tmp_path):
+    out = learn(wide(tmp_path / "wide.csv"), tmp_path / "run")
     with served(out) as server, ExitStack() as stack:
         for _ in range(3):
             stack.enter_context(stalled_viewer(server.port))
@@ -244,3 +262,66 @@ def test_a_folder_that_is_gone_is_shown_as_it_was(run, tmp_path):
         learn(tmp_path / "events.csv", out, "--overwrite")
         viewer.wait_for(lambda run: run["counts"]["batches"] == 8)
         viewer.close()
+
+
+# Whoever connects
+
+IMPATIENT = "from fires.report import live; live._TIMEOUT = 0.3; from fires.cli import main; main()"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"GET / HT",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ",
+        b"GET /summary.json HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n1",
+        b"GET /favicon.ico HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /",
+    ],
+)
+def test_a_connection_that_does_not_go_on_is_closed_and_viewers_stay(run, said):
+    with served(run, program=[sys.executable, "-c", IMPATIENT]) as server:
+        viewer = Viewer(server.port)
+        viewer.wait_for(lambda run: True)
+        with idle(server.port, 3, said) as opened:
+            began = time.monotonic()
+            for byte in range(40):  # one now and then does not help
+                time.sleep(0.05)
+                for one in opened if byte < 20 else ():
+                    with suppress(OSError):
+                        one.sendall(b"1")
+            assert all(map(is_closed, opened))
+            assert time.monotonic() < began + 10.0
+        viewer.answer.fp.raw._sock.settimeout(0.1)
+        assert not is_closed(viewer.answer.fp.raw._sock)
+        viewer.close()
+
+
+def test_nor_is_who_asks_and_does_not_read_waited_for_longer(tmp_path):
+    out = learn(wide(tmp_path / "wide.csv"), tmp_path / "run")
+    with (
+        served(out, program=[sys.executable, "-c", IMPATIENT]) as server,
+        stalled_viewer(server.port) as stalled,
+    ):
+        time.sleep(1.5)
+        assert is_closed(stalled)
+        assert asked(server.port, "/summary.json")[0].status == 200
+
+
+def test_three_hundred_connections_keep_out_no_viewer(run):
+    def few_files():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+
+    with served(run, preexec_fn=few_files) as server:
+        before = Viewer(server.port)
+        before.wait_for(lambda run: True)
+        with idle(server.port, 300):
+            viewer = Viewer(server.port)
+            assert viewer.wait_for(lambda run: True)["counts"]["batches"] == 20
+            viewer.close()
+        before.answer.fp.raw._sock.settimeout(0.1)
+        assert not is_closed(before.answer.fp.raw._sock)
+        before.close()
+        server.terminate()
+        assert server.wait(30) == 0
+        assert server.stderr.read() == ""

@@ -7,22 +7,23 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
-from http.client import HTTPConnection
+from contextlib import ExitStack, contextmanager, suppress
+from http.client import HTTPConnection, IncompleteRead
 
 FIRES = [sys.executable, "-m", "fires.cli"]
 PATIENCE = 120.0
 
 
 @contextmanager
-def served(*arguments, **environment):
+def served(*arguments, program=FIRES, preexec_fn=None, **environment):
     """``fires serve`` on a free port; ends with it. Has ``address`` and ``port``."""
     child = subprocess.Popen(
-        [*FIRES, "serve", "--port", "0", *map(str, arguments)],
+        [*program, "serve", "--port", "0", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
         env=os.environ | environment,
+        preexec_fn=preexec_fn,
     )
     try:
         line = child.stdout.readline()
@@ -61,10 +62,11 @@ class Viewer:
     def events(self):
         """The data of each event, until the server ends them."""
         deadline = time.monotonic() + PATIENCE  # there are signs of life in between
-        while line := self.answer.readline():
-            assert time.monotonic() < deadline
-            if line.startswith(b"data: "):
-                yield json.loads(line.removeprefix(b"data: "))
+        with suppress(IncompleteRead):  # a server that is told to end waits for nobody: a cut is an end
+            while line := self.answer.readline():
+                assert time.monotonic() < deadline
+                if line.startswith(b"data: "):
+                    yield json.loads(line.removeprefix(b"data: "))
 
     def wait_for(self, condition):
         """The first run of the first event of which something is true."""
@@ -76,6 +78,31 @@ class Viewer:
     def close(self):
         self.answer.close()
         self._connection.close()
+
+
+@contextmanager
+def idle(port, n, said=b""):
+    """So many connections, some bytes on each, and then nothing."""
+    with ExitStack() as stack:
+        opened = []
+        for _ in range(n):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+            with suppress(OSError):
+                one.sendall(said)
+            opened.append(one)
+        yield opened
+
+
+def is_closed(connection):
+    """Whether the other side closes a connection, whatever it has said before."""
+    try:
+        while connection.recv(65536):
+            pass
+    except TimeoutError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def stalled_viewer(port):

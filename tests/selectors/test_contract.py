@@ -56,7 +56,7 @@ SHORT = (*SCALED, "a_row_of_weight_w_is_w_rows")
 
 
 # By Bayes' rule, rows speak one after the other, and members stay until others are surely better.
-BAYES = (*SCALED, "a_row_of_weight_w_is_w_rows", "the_greatest_weights_are_selected")
+BAYES = (*SCALED, "the_greatest_weights_are_selected")
 # Numbers of groups are selected, not of features.
 GROUPED = (*BAYES, *TOGETHER, "as_many_are_selected_as_asked_for")
 GRADIENT = {"update": "gradient", "score": "omega"}

@@ -858,6 +858,39 @@ def test_what_cannot_be_read_of_svmlight_is_said_in_one_line(tmp_path):
         list(from_file(wrong).batches(10))
 
 
+@pytest.mark.parametrize("packing", [None, "gzip"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_small_sparse_file_with_great_indices_has_the_columns_that_occur(
+    tmp_path, packing, first
+):
+    lines = sparse_lines()
+    lines[3] += " 9999999:1.5 # 77:1"
+    if first == 0:
+        lines[4] = "1 0:2.5"
+    data = "\n".join(lines).encode()
+    path = saved(tmp_path, packed(data, packing) if packing else data, "x.svm")
+    tracemalloc.start()
+    stream, batches = sparse_batches(path, block_size=3000)
+    assert tracemalloc.get_traced_memory()[1] < 5e6
+    tracemalloc.stop()
+    names = [*range(first, 42), 77, 9999999]
+    assert stream.schema.feature_names == tuple(map(str, names))
+    X, _ = load_svmlight_file(io.BytesIO(data), zero_based=first == 0)
+    columns = np.array(names) - first
+    columns = columns[columns < X.shape[1]]
+    found = np.vstack([batch.X.toarray() for batch in batches])
+    np.testing.assert_array_equal(found, X[:, columns].toarray())
+    next(stream.batches(64))
+    rest, later = sparse_batches(path, after=stream.bookmark())
+    assert rest.schema == stream.schema
+    np.testing.assert_array_equal(np.vstack([b.X.toarray() for b in later]), found[64:])
+    if packing is None:  # lines that were added since
+        path.write_bytes(data + b"\n1 3:1\n1 5000000:1\n1 10000000:1\n")
+        rest, later = sparse_batches(path, after=stream.bookmark())
+        assert sum(batch.n_rows for batch in later) == 500 - 64 + 1
+        assert [line for line, _ in rest.rejected.examples] == [502, 503]
+
+
 def test_rows_before_the_damage_of_a_packed_sparse_file_come_first(tmp_path):
     data = packed("\n".join(sparse_lines(20_000)).encode(), "gzip")
     path = saved(tmp_path, data[: len(data) // 2], "x.svm.gz")

@@ -1,6 +1,7 @@
 """A topic of Kafka as a stream: each message once, and no loss without a word."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
 
@@ -113,6 +114,28 @@ def test_every_row_of_several_partitions_comes_once_over_many_restarts(kafka, mo
     assert not list(stream.batches(50))
 
 
+@pytest.mark.parametrize("until_end", [True, False])
+def test_the_sample_does_not_depend_on_what_arrives_first(kafka, monkeypatch, until_end):
+    kafka.create("events", 3)
+    rows = [{"x": i, "late": None, "label": i % 2} for i in range(1_500)]
+    for row in rows[400:]:
+        row |= {"x": "text", "late": 3.5}
+    kafka.write("events", rows, lambda i: i % 3)
+    whole = from_kafka(kafka.uri("events"), "label", until_end=until_end)
+    assert {row["name"]: row["kind"] for row in whole.describe()} == {
+        "x": "category",
+        "late": "number",
+    }
+    take, n_calls = kafka_module._Reader._take, iter(range(10**6))
+
+    def slowly(reader, n, ends):  # a few at a time, and now and then nothing
+        return take(reader, min(n, 40), ends) if next(n_calls) % 2 else []
+
+    monkeypatch.setattr(kafka_module._Reader, "_take", slowly)
+    again = from_kafka(kafka.uri("events"), "label", until_end=until_end)
+    assert again.bookmark() == whole.bookmark()
+
+
 def test_faults_say_where_they_are_and_tombstones_are_none(kafka):
     kafka.create("events", 2)
     kafka.write("events", events(200), lambda i: 1)
@@ -152,6 +175,24 @@ def test_a_stream_without_an_end_hands_on_what_comes(kafka):
         wait_until(lambda: len(live.batches) == 4)
         assert live.ids() == list(range(200))
         assert wait_until(lambda: stream._table.lag() == 0)
+
+
+def test_the_lag_is_that_of_the_moment_it_is_asked_for(kafka, monkeypatch):
+    """Another thread asks, and whoever reads is busy with a batch."""
+    monkeypatch.setattr(kafka_module, "ASK", 0.5)
+    kafka.create("events", 3)
+    kafka.write("events", events(300), lambda i: i % 3)
+    stream = from_kafka(kafka.uri("events"), "label")
+    with ThreadPoolExecutor(2) as others:
+        with closing(stream.batches(100)) as batches:
+            next(batches)
+            kafka.write("events", events(40, 300), lambda i: i % 2)
+            assert list(others.map(lambda _: stream.lag(), range(8))) == [40] * 8
+            kafka.down()
+            assert others.submit(stream.lag).result() is None  # in time
+            kafka.up()
+            assert wait_until(lambda: others.submit(stream.lag).result() == 40)
+        assert others.submit(stream.lag).result() == 40
 
 
 def test_while_nothing_comes_there_are_chunks_without_rows(kafka):

@@ -1,6 +1,7 @@
 """A Redis Stream as a stream: each entry once, and no loss without a word."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
 
@@ -139,6 +140,22 @@ def test_a_stream_without_an_end_hands_on_what_comes(redis_server):
         wait_until(lambda: len(live.batches) == 4)
         assert live.ids() == list(range(200))
         assert wait_until(lambda: stream._table.lag() == 0)
+
+
+def test_the_lag_is_that_of_the_moment_it_is_asked_for(redis_server):
+    """Another thread asks, and whoever reads is busy with a batch."""
+    redis_server.write("events", flat(300))
+    stream = from_redis(redis_server.uri("events"), "label")
+    with ThreadPoolExecutor(2) as others:
+        with closing(stream.batches(100)) as batches:
+            next(batches)
+            redis_server.write("events", flat(40, 300))
+            assert list(others.map(lambda _: stream.lag(), range(8))) == [40] * 8
+            redis_server.stop()
+            assert others.submit(stream.lag).result() is None
+            redis_server.start()
+            assert others.submit(stream.lag).result() == 40
+        assert others.submit(stream.lag).result() == 40
 
 
 def test_while_nothing_comes_there_are_chunks_without_rows(redis_server):

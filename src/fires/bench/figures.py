@@ -14,6 +14,7 @@ from fires.bench.drawing import LOOKS
 from fires.bench.figure_data import DIGITS, FigureCell, Pixels
 from fires.bench.protocols import AS_PUBLISHED, PROTOCOLS, Run
 from fires.bench.results import Record, made_by, read_records
+from fires.core.files import make_folder
 from fires.core.optional import require
 from fires.core.wording import enumeration
 from fires.report import figure_style
@@ -145,7 +146,7 @@ def draw(folder: Path) -> Drawn:
     left_out: list[str] = []
     files: list[Path] = []
     for name, figure in chain(_of_digits(kept, left_out), _of_one_stream(kept)):
-        (folder / FOLDER).mkdir(exist_ok=True)
+        make_folder(folder / FOLDER)
         files += figure_style.save(figure, folder / FOLDER, name)
     return Drawn(files, left_out)
 

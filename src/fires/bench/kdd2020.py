@@ -17,7 +17,7 @@ from fires.bench.cells import BATCH_SIZES, DATASETS, FRACTIONS, METHODS, Cell
 from fires.bench.datasets import loading as datasets
 from fires.bench.protocols import PROTOCOLS
 from fires.core.errors import InputError, MissingExtra, closest, plain_name
-from fires.core.state import replace_file
+from fires.core.files import make_folder, replace_file
 from fires.core.version import __version__, code
 
 QUICK_ROWS, QUICK_BATCH_SIZES, QUICK_FRACTIONS = 3_000, (100,), (0.1,)
@@ -167,7 +167,7 @@ def note_run(folder: Path, command: str, jobs: int) -> None:
     jobs : int
         In how many processes.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     facts = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "code": code(),

@@ -6,10 +6,10 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
+from fires.core import files
 from fires.core.errors import InputError
-from fires.evaluation.out_folder import naming
 
 Record = dict[str, Any]
 
@@ -105,23 +105,23 @@ class ResultsFile:
     """
 
     def __init__(self, folder: Path, name: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        files.make_folder(folder)
         self._path = folder / name
-        self._file: IO[bytes] = self._path.open("a+b", buffering=0)
+        with files.naming(self._path):
+            self._file = files.open_to_append(self._path)
         try:
             self._lock()
-            self._file.seek(0)
-            self.records, end = parse(self._file.read(), self._path)
-            self._file.truncate(end)
+            self.records, end = parse(self._path.read_bytes(), self._path)
+            files.truncate(self._file, end)
         except BaseException:
-            self._file.close()
+            os.close(self._file)
             raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._file.close()
+        os.close(self._file)
 
     def append(self, record: Record) -> None:
         """Bring a record to the disk.
@@ -132,10 +132,9 @@ class ResultsFile:
             JSON values.
         """
         line = json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-        with naming(self._path):
-            while line:  # a disk that fills up takes a part
-                line = line[self._file.write(line) :]
-            os.fsync(self._file.fileno())
+        with files.naming(self._path):
+            files.write(self._file, line)
+            files.sync(self._file)
 
     def _lock(self) -> None:
         if sys.platform == "win32":

@@ -18,7 +18,7 @@ from fires.bench.protocols import PROTOCOLS
 from fires.bench.summary import Summary
 from fires.bench.text_table import NONE, TextTable, number
 from fires.core.belief import Floats
-from fires.core.state import replace_file
+from fires.core.files import replace_file
 
 
 class _Quantity(NamedTuple):

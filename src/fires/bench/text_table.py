@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from fires.core.spreadsheets import csv_text
 
 NONE = "–"
 _MARKS = {"l": "---", "r": "--:"}
@@ -101,14 +101,11 @@ class TextTable:
         str
             Lines.
         """
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        name = ""
+        rows, name = [], ""
         for row in self.rows:
             name = row[0] or name
-            writer.writerow([name, *("" if cell == NONE else cell for cell in row[1:])])
-        return text.getvalue()
+            rows.append([name, *("" if cell == NONE else cell for cell in row[1:])])
+        return csv_text(self.columns, rows)
 
     def latex(self) -> str:
         """A tabular for the package booktabs; a line above each name that is not repeated.

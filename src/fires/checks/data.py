@@ -152,6 +152,13 @@ def as_frame(library: Any, order: Any = None) -> Form:
     return lambda X: library.DataFrame({NAMES[j]: X[:, j] for j in columns})
 
 
+def with_text(library: Any, X: Any) -> Any:
+    """A frame in which text stands for the values of one column."""
+    text = np.array(["little", "much"])[(X[:, 1] > 0.5).astype(int)]
+    columns: dict[str, Any] = {NAMES[j]: X[:, j] for j in range(N_FEATURES)}
+    return library.DataFrame(columns | {NAMES[1]: text.tolist()})
+
+
 def as_plain(X: Any) -> npt.NDArray[Any]:
     """Any form of X as a dense array.
 
@@ -233,7 +240,6 @@ WRONG_ROWS: Wrong = {
     "a huge value": (lambda X, y: (with_entry(X, -1e200), y, None), "so large.*row 4, column 3"),
     "no rows": (lambda X, y: (X[:0], take_rows(y, slice(0)), None), r"0 sample\(s\)"),
     "negative weights": (lambda X, y: (X, y, -np.ones(len(X))), "not negative"),
-    "no weight": (lambda X, y: (X, y, np.zeros(len(X))), "nothing to learn from"),
     "few weights": (lambda X, y: (X, y, [1.0]), "sample_weight has 1"),
 }
 WRONG_WIDTHS: Wrong = {

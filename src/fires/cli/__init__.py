@@ -24,7 +24,7 @@ from fires.cli import (
     serve,
     transform,
 )
-from fires.cli.interrupts import no_interrupt_lost
+from fires.cli.interrupts import EXIT_CODE, no_interrupt_lost
 from fires.cli.text import EXPECTED, message
 from fires.core.version import __version__
 
@@ -35,6 +35,10 @@ class _Failure(click.ClickException):
 
 class _Commands(click.Group):
     """Commands that fail with one line and a code for scripts, without a traceback."""
+
+    def __call__(self, *arguments: Any, **settings: Any) -> Any:
+        """Run as a program, not within another one: the process ends with the command."""
+        return super().__call__(*arguments, obj="program", **settings)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -49,7 +53,7 @@ class _Commands(click.Group):
         except KeyboardInterrupt:
             # A terminal has just shown ^C, and stays on its line.
             click.echo("\n" * sys.stderr.isatty() + "Interrupted.", err=True)
-            ctx.exit(130)
+            ctx.exit(ctx.meta.get(EXIT_CODE, 130))
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -81,10 +81,12 @@ def _kdd2020(
     from fires.bench.datasets.loading import describe
     from fires.bench.results import CELLS
     from fires.bench.summary import Summary
+    from fires.evaluation.out_folder import refuse_foreign
 
     if datasets is not None and all_datasets:
         raise click.UsageError("--datasets and --all-datasets do not go together.")
     out = out or Path("fires-kdd2020-quick" if quick else "fires-kdd2020")
+    refuse_foreign(out, CELLS, kdd2020.RUNS)
     jobs = jobs or kdd2020.cores()
     names, chosen = [*(DATASETS if all_datasets else kdd2020.USUAL_DATASETS)], [*METHODS]
     if datasets is not None:

@@ -34,6 +34,7 @@ Examples:
   fires compare events.parquet --target label --predictor nb --seeds 10 --out comparison/ --report
 """
 _PAGE = "compare.html"
+_FILES = ("compare.json", ("compare.md", "compare.toml", _PAGE))
 _OF_CLASSES, _OF_NUMBERS = ("accuracy", "balanced_accuracy", "f1"), ("r2", "mae")
 
 
@@ -129,7 +130,7 @@ def command(
     with ExitStack() as stack:
         folder = None
         if out is not None:
-            folder = stack.enter_context(OutFolder(out, "compare.json", overwrite=overwrite))
+            folder = stack.enter_context(OutFolder(out, *_FILES, overwrite=overwrite))
         stream = _open(reading, target, score)
         numeric = _is_numeric(stream, score, batch_size)
         if score == "auto":
@@ -230,7 +231,7 @@ def _save(folder: OutFolder, files: dict[str, str]) -> OSError | None:
     try:
         for name, text in files.items():
             folder.write(name, text)
-        folder.publish(_PAGE)
+        folder.publish()
     except OSError as error:
         return error
     return None

@@ -11,7 +11,7 @@ import click
 
 from fires.core.errors import InputError, closest
 
-_NOT_OF_THE_RUN = ("overwrite", "quiet", "json", "out", "resume", "log-level", "live")
+_NOT_OF_THE_RUN = ("overwrite", "out", "resume", "accept-loss", "live")
 
 
 def read_config(ctx: click.Context, path: Path | None) -> None:

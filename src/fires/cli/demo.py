@@ -17,6 +17,7 @@ from fires.cli.report import write_report
 from fires.cli.run_facts import settings_facts
 from fires.cli.startup import quick_imports
 from fires.core.errors import InputError
+from fires.core.saved_files import read_json
 
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
@@ -130,7 +131,7 @@ def _refuse_other_runs(out: Path) -> None:
     """Raise an error if a folder holds a run that is not the demo's: it would be lost."""
     mark = out / "run.json"
     try:
-        ours = json.loads(mark.read_bytes())["settings"]["file"] == [_SOURCE]
+        ours = read_json(mark)["settings"]["file"] == [_SOURCE]
     except (OSError, ValueError, LookupError, TypeError):
         ours = not mark.exists()
     if not ours:

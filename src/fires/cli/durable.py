@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import logging
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -78,7 +78,7 @@ class BadRows:
     def __call__(self, faults: Sequence[Fault]) -> None:
         """Take notice of more of them."""
         if self._durable.folder is not None:
-            with self._durable.source.undisturbed():
+            with self._durable.source.undisturbed(), self._durable.recording():
                 self._durable.folder.records.quarantine(faults)
         self._count += len(faults)
         n_all = self._count + self._durable.n_rows
@@ -161,12 +161,14 @@ class DurableRun:
         self._then = stream
         self._schedule, self._service = schedule, service
         self._began, self._seconds = time.perf_counter(), 0.0
-        self._is_saved = True
+        self._is_saved, self._is_whole = True, True
         self.trouble: OSError | None = None
         self.latencies = Latencies()
         self.source = Interruptible(stream, batch_size, self, rate)
         self.source.watch, self.source.on_request = self.latencies.begin, self.save
         stream.on_idle = self._show_records
+        if service.metrics is not None:
+            service.metrics.lag = stream.lag
 
     @property
     def n_rows(self) -> int:
@@ -223,6 +225,7 @@ class DurableRun:
         self.latencies.restore(facts["latencies"])
         if self._service.emitter is not None and facts["emitted"] is not None:
             self._service.emitter.restore(facts["emitted"])
+        self._tell_metrics(len(self.run.pipeline.selector.get_support(indices=True)))
 
     def _name(self, names: Sequence[str]) -> None:
         """Let all who tell of features know what they are called."""
@@ -244,15 +247,24 @@ class DurableRun:
             # A stream replaces what it knows and never changes it: so this is how it is now, also
             # when it has read on for the next batch.
             self._then, self._is_saved = copy.copy(self.stream), False
-            if self._service.emitter is not None:
-                self._service.emitter.step(step, selector)
-            if self.folder is not None:
-                self._record(step)
+            with self.recording():
+                if self._service.emitter is not None:
+                    self._service.emitter.step(step, selector)
+                if self.folder is not None:
+                    self._record(step)
             self.latencies.end()
             _log_step(step)
-            if self._service.metrics is not None:
-                self._tell_metrics(step, self._service.metrics)
+            self._tell_metrics(len(step.selected))
             show(partial(self._seen, step, *began))
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """What could not be written down is not saved as if it were: the last checkpoint stays."""
+        try:
+            yield
+        except BaseException:
+            self._is_whole = False
+            raise
 
     def _record(self, step: Step) -> None:
         assert self.folder is not None
@@ -273,18 +285,19 @@ class DurableRun:
                 self.folder.records.flush()
 
     def save(self) -> None:
-        """Write a checkpoint, unless the last one is still true, or a batch is half learnt."""
-        if self.folder is None or self._is_saved or not self.run.is_between_batches:
+        """Write a checkpoint, unless the last is still true, or a batch half learnt or recorded."""
+        is_ready = self._is_whole and not self._is_saved and self.run.is_between_batches
+        if self.folder is None or not is_ready:
             return
-        from fires.evaluation.out_folder import is_full
+        from fires.core.files import is_transient
 
         started, emitter = time.perf_counter(), self._service.emitter
-        if emitter is not None:
-            emitter.flush()
         try:
+            if emitter is not None:
+                emitter.flush()
             self._save_now(emitter)
         except OSError as error:
-            if not is_full(error):
+            if not is_transient(error):
                 raise
             _LOG.warning("no checkpoint after %d rows: %s", self.n_rows, error)
             self.trouble = error
@@ -310,16 +323,17 @@ class DurableRun:
             emitted=None if emitter is None else emitter.state(),
         )
 
-    def _tell_metrics(self, step: Step, metrics: MetricsPort) -> None:
+    def _tell_metrics(self, n_selected: int) -> None:
+        if self._service.metrics is None:
+            return
         totals = self.run.totals
-        metrics.update(
+        self._service.metrics.update(
             rows=totals.n_rows,
             bad_rows=self.stream.rejected.count,
             batches=totals.n_batches,
             alarms=len(self.run.pipeline.selector.alarms_),
-            stability=step.stability,
-            selected_features=len(step.selected),
-            lag=self.stream.lag(),
+            stability=totals.window.value,
+            selected_features=n_selected,
         )
 
     def _seen(self, step: Step, began: float, n_before: int) -> dict[str, Any]:

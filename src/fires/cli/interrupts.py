@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+import click
+
 from fires.cli.pacing import paced
 from fires.cli.text import message
 from fires.core.errors import InputError
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
+EXIT_CODE = "fires.exit_code"
+"""Under which the code of a command that was interrupted is in ``meta`` of its context."""
 _HANGUP = getattr(signal, "SIGHUP", None)
 _SAVE = getattr(signal, "SIGUSR1", None)
 
@@ -90,6 +94,8 @@ class EndsEarly(Generic[Item]):
         rows.
     """
 
+    _lasts = False  # as long as the process
+
     def __init__(self, batches: Iterator[Item], done: Counted) -> None:
         self.signal: int | None = None
         self.error: BaseException | None = None
@@ -108,7 +114,9 @@ class EndsEarly(Generic[Item]):
         for number, handler in self._before.items():
             # What remains is to save: to be told again to do so must not kill the program.
             told = number == _SAVE or (self.signal is not None and number != signal.SIGINT)
-            signal.signal(number, signal.SIG_IGN if told else handler)
+            if told and number == self.signal and callable(handler):
+                handler(number, None)
+            signal.signal(number, signal.SIG_IGN if told or self._lasts else handler)
         del self._batches  # nothing more is read ahead
         if error is None or isinstance(error, KeyboardInterrupt) or not self._done.n_rows:
             return False
@@ -193,6 +201,39 @@ class EndsEarly(Generic[Item]):
             self._waits = True
         if self.signal is not None:
             raise KeyboardInterrupt
+
+
+class FromTheStart(EndsEarly[None]):
+    """Heeds SIGTERM, SIGHUP and SIGUSR1 as long as a run with a folder lasts: nothing is lost.
+
+    Before there are rows, it ends at once, and with code 0. Afterwards, nothing keeps it from
+    writing down the end. Within :meth:`undisturbed`, signals wait.
+
+    Parameters
+    ----------
+    context : click.Context
+        Of the command. Whether it has an ``obj`` says whether the process ends with it.
+    """
+
+    n_rows = 0
+
+    def __init__(self, context: click.Context) -> None:
+        super().__init__(iter(()), self)
+        self._meta, self._lasts, self._waits = context.meta, context.obj is not None, True
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        signal.signal(signal.SIGINT, self._before.pop(signal.SIGINT))
+
+    def hand_over(self, source: EndsEarly[Batch]) -> None:
+        """Leave signals to the rows, also one whose interrupt was lost in a call from C."""
+        self._waits = False
+        if self.signal is not None:
+            source.signal = self.signal
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self._meta[EXIT_CODE] = 0
+        super()._stop(number, frame)
 
 
 class Interruptible(EndsEarly["Batch"]):

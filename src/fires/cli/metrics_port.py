@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+import socket
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from http.server import ThreadingHTTPServer
 from typing import Any, Self
 
 from fires.core.errors import InputError
 from fires.core.optional import require
+from fires.report.live import listen
 
 _COUNTERS = {
     "rows": "Rows that were learnt from.",
@@ -23,7 +28,10 @@ _GAUGES = {
     "lag": "Rows that wait in the source, where it knows.",
     "checkpoint_seconds": "What the last checkpoint took.",
 }
-_KNOWN = {*_COUNTERS, *_GAUGES}
+_KNOWN = {*_COUNTERS, *_GAUGES} - {"lag"}
+_MAX_CONNECTIONS = 16
+_TIMEOUT = 10.0  # seconds that a connection may last
+_PAUSE = 0.01  # seconds between two connections: a flood of them must not slow down the run
 
 
 class MetricsPort:
@@ -44,6 +52,8 @@ class MetricsPort:
     ----------
     port : int
         The port.
+    lag : callable () -> int or None
+        Asked for ``fires_lag`` with each request, in the thread that answers it.
 
     Raises
     ------
@@ -65,16 +75,14 @@ class MetricsPort:
         core = require("prometheus_client.core", "--metrics", extra="metrics")
         self.values: dict[str, float | None] = {}
         self.checkpoint_at: float | None = None
+        self.lag: Callable[[], float | None] = lambda: None
         registry = client.CollectorRegistry()
         registry.register(_Collector(core, self))
-        try:
-            self._server, self._thread = client.start_http_server(port, host, registry)
-        except OSError as error:
-            raise InputError(
-                f"--metrics cannot listen on {host}:{port}: {error.strerror or error}",
-                hint="give another port",
-            ) from error
-        self.port = int(self._server.server_port)
+        listener = listen(host, port, what="--metrics cannot listen", hint="give another port")
+        self._server = _Server(listener, client.MetricsHandler.factory(registry))
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+        self.port = int(self._server.server_address[1])
 
     def update(self, **values: float | None) -> None:
         """Tell how the run is doing. It costs next to nothing: to be called after each batch.
@@ -83,8 +91,8 @@ class MetricsPort:
         ----------
         **values : float or None
             ``rows``, ``bad_rows``, ``batches``, ``alarms``: since the beginning of the run.
-            ``stability``, ``selected_features``, ``lag``, ``checkpoint_seconds``: now. None or NaN
-            where it is not known. To tell ``checkpoint_seconds`` says that one has been written.
+            ``stability``, ``selected_features``, ``checkpoint_seconds``: now. None or NaN where it
+            is not known. To tell ``checkpoint_seconds`` says that one has been written.
         """
         if unknown := values.keys() - _KNOWN:
             raise TypeError(f"there is no metric {sorted(unknown)[0]}")
@@ -105,6 +113,44 @@ class MetricsPort:
         self.close()
 
 
+class _Server(ThreadingHTTPServer):
+    """Answers few connections at a time, each for a short time: the run needs threads and files."""
+
+    def __init__(self, listener: socket.socket, handler: Any) -> None:
+        super().__init__(listener.getsockname()[:2], handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket, self._began = listener, dict[Any, float]()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """The next connection. Without descriptors for it, it is tried again after the pause."""
+        time.sleep(_PAUSE)
+        return super().get_request()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread, unless all that were to give way are still there."""
+        if len(self._began) < 2 * _MAX_CONNECTIONS:
+            self._began[request] = time.monotonic()
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Wake threads that take too long, and the oldest if there are too many; they end then."""
+        now = time.monotonic()
+        for n_newer, (one, began) in enumerate(reversed(list(self._began.items()))):
+            if n_newer >= _MAX_CONNECTIONS or now - began > _TIMEOUT:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        self._began.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: a client that goes away is no matter of the run."""
+
+
 class _Collector:
     """Makes the metrics of a port when they are asked for."""
 
@@ -122,7 +168,7 @@ class _Collector:
         """
         known = {
             name: value
-            for name, value in self._port.values.copy().items()
+            for name, value in (self._port.values | {"lag": self._port.lag()}).items()
             if value is not None and not math.isnan(value)
         }
         for name, what in _COUNTERS.items():

@@ -402,17 +402,17 @@ def doubt_lines(stream: TableStream | RowReader, *, ended: bool) -> list[str]:
     if click.get_current_context().params.get("keep_doubtful"):
         return []
     lines = []
+    used = {column.name for column in getattr(getattr(stream, "columns", None), "used", ())}
     for doubt in getattr(stream, "doubts", ()):  # svmlight has none
         name, exclude = f'column "{doubt.column}"', f"--exclude {shlex.quote(doubt.column)}"
-        if doubt.is_no_feature:
+        if doubt.is_no_feature and doubt.column not in used:
             lines.append(
                 f"{name} {doubt.why}: left out ({doubt.kind}), as by {exclude}; "
                 "--keep-doubtful keeps it"
             )
-        elif doubt.kind == "leak":
-            lines.append(
-                f"CAUTION: {name} {doubt.why} (leak): if it is not known beforehand, {exclude}"
-            )
+        elif doubt.kind != "constant":
+            unless = "if it is not known beforehand, " if doubt.kind == "leak" else ""
+            lines.append(f"CAUTION: {name} {doubt.why} ({doubt.kind}): {unless}{exclude}")
         elif ended:
             lines.append(f"{name} {doubt.why} (constant): it tells nothing; {exclude}")
     return lines

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from fires.cli import options
+from fires.cli.row_output import refuse_there
 from fires.cli.text import printable
 from fires.core.errors import InputError
 
@@ -27,14 +27,17 @@ Examples:
     metavar="FILE",
     help="The file to write.  [default: report.html in the first RUN]",
 )
+@options.overwrite
 @options.shape
 @options.debug
-def command(runs: tuple[Path, ...], out: Path | None, shape: str | None) -> None:
+def command(runs: tuple[Path, ...], out: Path | None, overwrite: bool, shape: str | None) -> None:
     """Write the page of a run as one file, which opens in any browser, offline.
 
     RUN is a folder that fires select --out has made: of a run that has ended, goes on or was
-    killed. Several are shown side by side. An earlier file is replaced.
+    killed. Several are shown side by side. An earlier report.html in RUN is replaced.
     """
+    if out is not None:
+        refuse_there(out, overwrite=overwrite)
     click.echo(write_report(runs, out, shape))
 
 
@@ -110,10 +113,12 @@ def features_of(runs: Sequence[Path]) -> list[int]:
     list of int
         Without those of runs that have not read a row yet, or cannot be read.
     """
+    from fires.evaluation.saved_run import read_names
+
     counts = []
     for run in runs:
         try:
-            counts.append(len(json.loads((run / "names.json").read_bytes())))
-        except (OSError, ValueError, TypeError):
+            counts.append(len(read_names(run)))
+        except (OSError, InputError):
             continue
     return counts

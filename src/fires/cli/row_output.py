@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
+from fires.core import files
 from fires.core.errors import InputError
+from fires.core.spreadsheets import frame_as_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,11 +52,16 @@ def open_output(path: Path | None, *, overwrite: bool) -> RowOutput:
         raise InputError(
             f"{path} may hold anything by its name", hint="let it end with .csv, .parquet or .arrow"
         )
+    refuse_there(path, overwrite=overwrite)
+    return CsvFile(path) if kind == "CSV" else TypedFile(path, kind)
+
+
+def refuse_there(path: Path, *, overwrite: bool) -> None:
+    """Raise an error if a file is there that may not be replaced."""
     if path.exists() and not overwrite:
         raise InputError(
             f"{path} is there already", hint="give --overwrite to replace it, or another name"
         )
-    return CsvFile(path) if kind == "CSV" else TypedFile(path, kind)
 
 
 class RowOutput:
@@ -108,18 +112,16 @@ class _Draft(RowOutput):
     """A file that is written beside its place, and moved there when it is whole."""
 
     def __init__(self, path: Path) -> None:
-        from fires.evaluation.out_folder import make_folder, naming
-
         if path.is_dir():
             raise InputError(f"{path} is a directory")
         self.n_rows = 0
-        self.name, self._path, self._naming = str(path), path, naming
-        make_folder(path.parent)
-        with naming(path):
-            self._folder = Path(tempfile.mkdtemp(prefix=".fires-", dir=path.parent))
+        self.name, self._path = str(path), path
+        files.make_folder(path.parent)
+        with files.naming(path):
+            self._folder = files.draft_folder(".fires-", path.parent)
 
     def __exit__(self, *error: object) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        files.remove_tree(self._folder)
 
 
 class CsvFile(_Draft):
@@ -134,13 +136,13 @@ class CsvFile(_Draft):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._draft = self._folder / "rows.csv"
-        self._file = self._draft.open("wb")
+        self._file = files.open_new(self._draft)
         self._has_header = False
         self._n_whole = 0
 
     def write(self, frame: pl.DataFrame) -> None:
         """See :meth:`RowOutput.write`."""
-        with self._naming(self._path):
+        with files.naming(self._path):
             super().write(frame)
         self._n_whole = self._file.tell()
 
@@ -148,9 +150,9 @@ class CsvFile(_Draft):
         """See :meth:`RowOutput.publish`."""
         with contextlib.suppress(OSError):  # the disk was full: the last rows are not whole
             self._file.close()
-        with self._naming(self._path):
-            os.truncate(self._draft, self._n_whole)
-            self._draft.replace(self._path)
+        with files.naming(self._path):
+            files.truncate(self._draft, self._n_whole)
+            files.move(self._draft, self._path)
 
     def __exit__(self, *error: object) -> None:
         with contextlib.suppress(OSError):
@@ -212,14 +214,14 @@ class TypedFile(_Draft):
         rows = pl.concat((pl.scan_ipc(part) for part in self._parts), how="vertical_relaxed")
         draft = self._folder / "rows"
         self._to_disk(rows.sink_parquet if self._kind == "Parquet" else rows.sink_ipc, draft)
-        with self._naming(self._path):
-            draft.replace(self._path)
+        with files.naming(self._path):
+            files.move(draft, self._path)
 
     def _to_disk(self, write: Callable[[Path], Any], path: Path) -> None:
         """Let polars write a file; on a full disk, not all of its errors are of the system."""
         import polars as pl
 
-        with self._naming(self._path):
+        with files.naming(self._path):
             try:
                 write(path)
             except pl.exceptions.PolarsError as error:
@@ -236,4 +238,4 @@ def _as_csv(frame: pl.DataFrame, *, header: bool) -> bytes:
             hint="give --out a name that ends with .parquet",
         )
     objects = frame.select(pl.col(pl.Binary).cast(pl.String, strict=False))
-    return frame.with_columns(objects).write_csv(include_header=header).encode()
+    return frame_as_text(frame.with_columns(objects)).write_csv(include_header=header).encode()

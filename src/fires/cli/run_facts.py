@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from fires.streams.table_stream import TableStream
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
-_NO_SETTINGS = ("out", "overwrite", "as_json", "quiet", "resume", "log_level", "live", None)
+_NO_SETTINGS = {"out", "overwrite", "as_json", "quiet", "log_level", "live", None}
+_NO_SETTINGS |= {"resume", "accept_loss"}
 
 
 def settings_facts(**known: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import importlib
 import json
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout
+from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -18,14 +18,13 @@ from click.core import ParameterSource
 from fires.cli import options
 from fires.cli.config import as_toml, read_config
 from fires.cli.durable import NUMERIC, BadRows, DurableRun, MostBad, Service
-from fires.cli.interrupts import let_signals_through
+from fires.cli.interrupts import FromTheStart, let_signals_through
 from fires.cli.logs import json_progress, logs
-from fires.cli.metrics_port import MetricsPort, metrics_address
 from fires.cli.progress import Values, one_bar
 from fires.cli.reading import Notices, Reading
 from fires.cli.report import as_shape, write_report
 from fires.cli.run_facts import settings_facts, stream_facts
-from fires.cli.selection import print_selection
+from fires.cli.selection import print_selection, say_lost
 from fires.cli.serve import LivePage
 from fires.cli.startup import quick_imports
 from fires.cli.text import EXPECTED, message, printable, say, saying_where
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from fires.columns import Doubt
     from fires.evaluation.emitting import Every
     from fires.evaluation.run_folder import Checkpoint, RunFolder
-    from fires.selectors.fires import FIRES
     from fires.streams.table_stream import TableStream
 
 _EXAMPLES = """\b
@@ -52,7 +50,7 @@ Examples:
 """
 _MODELS = ("auto", "probit", "logistic", *NUMERIC)
 _MAY_CHANGE = {
-    *("resume", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
+    *("resume", "accept_loss", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
     *("emit", "emit_every", "metrics", "log_level", "as_json", "quiet", "debug"),
     *("report", "live", "shape", "engine", "master"),
 }
@@ -117,6 +115,11 @@ _OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encodin
     "are those of the run. With another --engine than before, FILE is what comes next.",
 )
 @click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="With --resume: go on though records are lost, with those that are left.",
+)
+@click.option(
     "--checkpoint",
     metavar="N|TIME",
     default="10s",
@@ -170,6 +173,7 @@ def command(
     out: Path | None,
     overwrite: bool,
     resume: Path | None,
+    accept_loss: bool,
     checkpoint: str,
     transform: bool,
     max_bad: int | float | None,
@@ -207,21 +211,24 @@ def command(
     Whatever ends the run early, Ctrl-C or an error: what was learnt until then is shown and saved.
     With --out, even a run that was killed goes on with --resume, and loses nothing.
     """
+    context = click.get_current_context()
+    orders = FromTheStart(context)
+    context.with_resource(orders if out or resume else nullcontext())
     opened = _open_columns(columns, absent, forget_after, as_published, engine)
     if as_published:
         _refuse_what_is_not_the_papers(model, top, redundancy)
     reading, out = Reading(**how), resume or out
     _refuse_what_needs_a_folder(out, transform=transform, report=report, live=live)
-    if resume is not None:
-        _refuse_what_is_settled(resume, engine, reading)
+    _refuse_what_is_settled(resume, engine, reading)
     if engine == "spark":
         from fires.cli.spark_engine import select_on_spark
 
-        select_on_spark(reading.file, master, resume, click.get_current_context().params)
+        select_on_spark(reading.file, master, resume, context.params)
         return
     with quick_imports():
         from fires.evaluation.checkpoints import Schedule
         from fires.evaluation.run_folder import RunFolder
+        from fires.evaluation.saved_run import known_before
         from fires.selectors.fires import FIRES
         from fires.streams.addresses import refuse_secrets
 
@@ -237,19 +244,22 @@ def command(
         folder, saved, moved = None, None, False
         facts = settings_facts(file=reading.files) | {"id": uuid4().hex[:12]}
         if out is not None:
-            folder = RunFolder(out, overwrite=overwrite, resume=resume is not None)
-            stack.enter_context(folder)
-            if resume is not None:
-                saved = _newest(folder, quiet)
-                moved = saved is not None and "spark batch" in saved.facts["bookmark"]
-                facts |= _facts_before(resume)
-            options_now = as_toml(click.get_current_context(), file=reading.files)
-            folder.begin(options_now, facts, moved=moved)
+            with orders.undisturbed():
+                how_opened = {"resume": resume is not None, "accept_loss": accept_loss}
+                folder = RunFolder(out, overwrite=overwrite, **how_opened)
+                stack.enter_context(folder)
+                if resume is not None:
+                    saved = _newest(folder, quiet)
+                    moved = saved is not None and "spark batch" in saved.facts["bookmark"]
+                    facts |= known_before(resume)
+                folder.begin(as_toml(context, file=reading.files), facts, moved=moved)
             page.show(out)
-        after = None if saved is None or moved else saved.facts["bookmark"]
+        sample = facts.pop("sample", None)
+        after = (sample if saved is None else saved.facts["bookmark"]) if not moved else None
         holds = _holds(model, saved if moved else None)
         said = {"max_categories": max_categories, "columns": columns}
         stream = reading.open(target, holds=holds, after=after, **said)
+        _note_sample(None if saved else folder, facts, stream)
         stream.max_wait = max_wait
         as_shape(shape, [stream.schema.n_features])
         notices = Notices(stream, quiet)
@@ -259,8 +269,10 @@ def command(
         label = stream.schema.target if transform else None
         where = saying_where(reading.name, stream.schema.target, durable)
         with durable.source, _progress(stream.n_bytes, as_json, quiet) as show, where:
+            orders.hand_over(durable.source)
             if saved is not None:
                 durable.go_on(_moved_here(saved, stream) if moved else saved, label)
+                say_lost(folder)
             else:
                 settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
                 selector = FIRES(top, model=model, redundancy=redundancy, **settings, **opened)
@@ -276,6 +288,13 @@ def command(
     _end(durable, out, unsaved)
     if not reported:
         sys.exit(2)
+
+
+def _note_sample(folder: RunFolder | None, facts: dict[str, Any], stream: TableStream) -> None:
+    """Note what the first rows decide, where there may be others at the next start."""
+    with suppress(InputError):  # a source that cannot be taken up again
+        if folder is not None and (sample := stream.bookmark())["files"] is None:
+            folder.note(facts | {"sample": sample})
 
 
 def _holds(model: str, moved: Checkpoint | None) -> str:
@@ -311,6 +330,8 @@ def _service(
         emitter = Emitter(open_sink(emit), run_id, names, cast("Every", emit_every))
         stack.callback(emitter.close)
     if metrics is not None:
+        from fires.cli.metrics_port import MetricsPort, metrics_address
+
         port = stack.enter_context(MetricsPort(*metrics_address(metrics)))
     return Service(emitter, port)
 
@@ -322,10 +343,9 @@ def _finish(
 
     What is known of the run is added to the facts.
     """
-    from fires.evaluation.run_folder import alarm_rows, twin_names
+    from fires.evaluation.run_folder import alarm_rows, refuse_one_class, twin_names
 
     stream, run, folder = durable.stream, durable.run, durable.folder
-    _tried(durable.save)  # if it fails, the one before stays
     selector, names = run.pipeline.selector, durable.names
     is_plain = stream.columns is None or run.names is not None
     known = names if is_plain else stream.columns.of_features
@@ -335,7 +355,8 @@ def _finish(
     stream.doubts = tuple(doubt for doubt in found if not _varies(doubt, stream))
     notices.tell(ended=True)
     if durable.source.reason is None:
-        _refuse_one_class(selector, name, stream.schema.target, folder)
+        refuse_one_class(selector, f'"{stream.schema.target}" of {name}', folder)
+    _tried(durable.save)  # if it fails, the one before stays
     facts |= stream_facts(stream, durable.seconds) | {
         "ended_early": durable.source.reason,
         "model": selector.model_,
@@ -346,6 +367,7 @@ def _finish(
         "latency": durable.latencies.as_dict(),
         "alarms": alarm_rows(selector, known, run.totals),
         "why": selector.why(),
+        "cautions": run.watch.cautions(run.totals.class_shares),
     }
     if selector.redundancy == "drop":
         facts["twins"] = twin_names(selector, known)
@@ -419,13 +441,17 @@ def _refuse_what_needs_a_folder(out: Path | None, **wanted: bool) -> None:
             raise click.UsageError(f"--{option} needs a folder to write to: give --out.")
 
 
-def _refuse_what_is_settled(resume: Path, engine: str, reading: Reading) -> None:
+def _refuse_what_is_settled(resume: Path | None, engine: str, reading: Reading) -> None:
     """Raise an error if the command line says what the run has settled.
 
     With another engine than before, a run goes on with other files: how far the old ones were read
     is known to the engine that has read them, and rows must not be learnt from twice.
     """
     context = click.get_current_context()
+    if resume is None:
+        if context.params["accept_loss"]:
+            raise click.UsageError("--accept-loss goes with --resume only.")
+        return
     before = (context.default_map or {}).get("engine", "fires")
     moves = engine != before
     if moves and context.get_parameter_source("file") is not ParameterSource.COMMANDLINE:
@@ -494,15 +520,6 @@ def _moved_here(saved: Checkpoint, stream: TableStream) -> Checkpoint:
     return saved._replace(run=saved.run.in_one_process())
 
 
-def _facts_before(path: Path) -> dict[str, str]:
-    """What the run in a folder is called and when it was begun, if that can be read."""
-    try:
-        known = json.loads((path / "run.json").read_bytes())
-        return {name: str(known[name]) for name in ("id", "started")}
-    except (OSError, ValueError, LookupError, TypeError):
-        return {}
-
-
 def _tried(write: Callable[[], None]) -> OSError | None:
     """What went wrong when something was written, if anything did."""
     try:
@@ -542,14 +559,3 @@ def _varies(doubt: Doubt, stream: TableStream) -> bool:
     columns = () if stream.columns is None else stream.columns.used
     several = {column.name for column in columns if len(column.categories) > 1}
     return doubt.kind == "constant" and doubt.column in several
-
-
-def _refuse_one_class(selector: FIRES, file: str, target: str, folder: RunFolder | None) -> None:
-    classes = getattr(selector, "classes_", None)
-    if classes is not None and len(classes) == 1:
-        if folder is not None:
-            folder.discard()
-        raise InputError(
-            f'the target column "{target}" of {file} holds one value only, '
-            f"{classes[0].item()!r}: there is nothing to tell apart"
-        )

@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli.reading import rejected_lines
-from fires.cli.text import printable
+from fires.cli.text import printable, say
 
 if TYPE_CHECKING:
+    from fires.evaluation.run_folder import RunFolder
     from fires.evaluation.totals import RunTotals
     from fires.streams.table_stream import Rejected
+
+
+def say_lost(folder: RunFolder | None) -> None:
+    """Say what a run that goes on has lost of its records."""
+    if folder is not None and folder.records is not None:
+        for line in folder.records.lost:
+            say(f"{folder.path}: {line}")
 
 
 def print_selection(
@@ -66,7 +74,7 @@ def print_selection(
         click.echo()
         console.print(score_table(rows))
         click.echo()
-    for line in (*share_lines(totals), *verdict_lines(totals)):
+    for line in (*share_lines(totals), *verdict_lines(totals), *run.get("cautions", ())):
         click.echo(line)
     for line in alarm_lines(run["alarms"]):
         click.echo(line)

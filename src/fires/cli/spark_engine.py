@@ -14,7 +14,7 @@ from fires.cli.config import as_toml
 from fires.cli.progress import one_bar
 from fires.cli.report import write_report
 from fires.cli.run_facts import settings_facts
-from fires.cli.selection import print_selection
+from fires.cli.selection import print_selection, say_lost
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _TAKEN = {
     *("file", "target", "top", "batch_size", "model", "as_published", "seed", "exclude", "sep"),
     *("no_header", "out", "overwrite", "resume", "report", "as_json", "quiet", "debug", "config"),
-    *("engine", "master"),
+    *("engine", "master", "accept_loss"),
 }
 _BATCH_ROWS = 20_000
 _FORMATS = {
@@ -66,6 +66,7 @@ def select_on_spark(
     session.sparkContext.setLogLevel("ERROR")
     frame = _read(session, file, given)
     run = _run(frame, file, out, resume is not None, given)
+    say_lost(run.folder)
     with one_bar("0 rows", "{task.fields[now]}", total=None, hidden=given["quiet"]) as show:
         learn_frame(frame, run, _batch_rows(given), lambda step: show(partial(_seen, step)))
     assert run.run is not None
@@ -112,6 +113,7 @@ def _run(
         layout,
         out,
         overwrite=given["overwrite"],
+        accept_loss=given["accept_loss"],
         resume=resume,
         settings=settings_facts(file=list(file), batch_size=_batch_rows(given))["settings"],
         options=as_toml(

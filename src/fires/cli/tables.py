@@ -207,10 +207,10 @@ def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _change(alarm: Mapping[str, Any]) -> list[str]:
     """What an alarm was followed by, in a few words."""
-    moved = [f"{what}: {_listed(alarm[what])}" for what in ("left", "came") if alarm[what]]
+    moved = [f"{what}: {_listed(alarm[what])}" for what in ("left", "came") if alarm.get(what)]
     lines = ["; ".join(moved) or "the same features stay selected"]
-    before, after = dict(alarm["before"]), dict(alarm["after"])
-    n_before, n_after = before.pop("batches"), after.pop("batches")
+    before, after = dict(alarm.get("before") or {}), dict(alarm.get("after") or {})
+    n_before, n_after = before.pop("batches", 0), after.pop("batches", 0)
     batches = "batch" if n_before == 1 else f"{n_before} batches"
     for name in before.keys() & after.keys():
         title, form = ("MAE", ".4g") if name == "mae" else (name, ".3f")

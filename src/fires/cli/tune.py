@@ -53,7 +53,8 @@ def command(
     from fires.bench import kdd2020, tune
     from fires.bench.datasets.loading import describe
     from fires.cli.tables import text_table
-    from fires.core.state import replace_file
+    from fires.core.files import replace_file
+    from fires.evaluation.out_folder import refuse_foreign
     from fires.streams.base import InputError
 
     n_rows, numeric = kdd2020.QUICK_ROWS if quick else None, False
@@ -68,6 +69,7 @@ def command(
         dataset, name = str(Path(dataset).resolve()), Path(dataset).stem
     (protocol,) = runs.protocols(protocol or ("as-published" if target is None else "honest"))
     out = out or Path(f"fires-tune-{name}")
+    refuse_foreign(out, tune.TRIALS)
     trials = tune.grid(
         dataset,
         target,

@@ -157,7 +157,7 @@ def _done(column: Column, facts: Facts | None, by_target: bool) -> str:
     if column.kind == "left out":
         return f"left out: {column.why}"
     if column.kind == "category":
-        by = "known by the target of rows before" if by_target else "numbered as they appear"
+        by = "target-encoded from earlier rows" if by_target else "numbered as they appear"
         return f"{len(column.categories):,} categories, {by}"
     seen = _read_as(column, facts)
     done = {

@@ -8,7 +8,8 @@ would be by chance, or nearly all different under a name such as ``order_id``. M
 happen to be all different are none.
 
 **clock**: what grows (or falls) with the rows and is a date, goes in equal steps, has the range of
-seconds since 1970, or is named like one. A feature that the file is sorted by is none.
+seconds since 1970, or is named like one. A feature that the file is sorted by is none, unless it
+has fewer than 100 values, as a period number: what is learnt about one of them never serves again.
 
 **copy**: numbers equal to those of another column, but for scale, shift and rounding; or the same
 categories under other names. The later of the two is doubted; of a number and a category, the

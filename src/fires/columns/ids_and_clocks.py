@@ -16,6 +16,7 @@ _EQUAL_PAIRS = 20.0  # that chance must make, at least, for their lack to tell s
 _ORDERED = 0.99  # the rank correlation with the row number
 _REGULAR = 0.6  # of the steps of a clock are equal; of sorted whole numbers, 0.41 at most
 _FEWEST_DATES = 10
+_FEWEST_ROWS = 10  # without the commonest value: chance sorts them once in 1e13 files
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _IDS = {"id", "ids", "uuid", "guid", "uid", "key", "pk", "rowid", "userid"}
@@ -142,7 +143,7 @@ def clocks(seen: Seen) -> dict[str, Doubt]:
     spread = known @ row**2 - (known @ row) ** 2 / np.maximum(seen.n_known, 1)
     order = (seen.ranks.T @ row) / np.sqrt(np.maximum(spread, 1.0))
     doubts = {}
-    for j in np.flatnonzero((np.abs(order) >= 0.9) & (seen.n_distinct >= _FEWEST_DATES)).tolist():
+    for j in np.flatnonzero((np.abs(order) >= 0.9) & (seen.n_distinct >= 3)).tolist():
         name = seen.names[j]
         if seen.n_known[j] < LEAST:
             continue
@@ -161,10 +162,11 @@ def _ticks(name: str, values: Floats, order: float, n_distinct: int, is_date: bo
     only_grows = bool((steps >= 0.0).all())
     if not only_grows and order < _ORDERED:
         return ""
-    if is_date:
+    if is_date and n_distinct >= _FEWEST_DATES:
         return "holds times that grow from row to row"
     if n_distinct < LEAST:
-        return ""
+        n_rare = len(values) - np.unique(values, return_counts=True)[1].max()
+        return few_values(n_distinct) if only_grows and n_rare >= _FEWEST_ROWS else ""
     up = steps[steps > 0.0]
     usual = float(np.median(up))
     if (np.abs(steps - usual) <= 0.01 * usual).mean() >= _REGULAR:
@@ -172,6 +174,11 @@ def _ticks(name: str, values: Floats, order: float, n_distinct: int, is_date: bo
     if not only_grows and order < 0.999:
         return ""
     return "grows from row to row" if _is_epoch(values) or _is_clock(name) else ""
+
+
+def few_values(n_distinct: int) -> str:
+    """What is said of a clock of few values, such as the number of a period."""
+    return f"only grows, over {n_distinct:,} values: none of them comes again"
 
 
 def _is_epoch(values: Floats) -> bool:

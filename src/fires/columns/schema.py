@@ -12,7 +12,10 @@ from fires.core.errors import StateError
 N_EXAMPLES = 10
 """How many unusable rows are shown to the user."""
 
-Kind = Literal["number", "integer", "flag", "date", "duration", "category", "empty", "left out"]
+Kind = Literal[
+    "number", "integer", "flag", "date", "duration", "category", "empty", "left out", "label"
+]
+"""What a column holds; or how it is to be read: a "label" is a text that must not be nested."""
 DateOrder = Literal["year-first", "day-first", "month-first"]
 
 

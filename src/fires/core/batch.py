@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -113,6 +115,14 @@ class CheckedBatch:
         facts = self.announced, self.scale, self.names, self.columns
         return CheckedBatch(X, self.y, self.weight, 0, *facts, _encoded=self._encoded)
 
+    def weighted(self, weight: Floats | None) -> CheckedBatch:
+        """The same batch with other weights."""
+        if weight is self.weight:
+            return self
+        other = copy.copy(self)
+        other.weight = weight
+        return other
+
     def part(self, rows: Any) -> CheckedBatch:
         """Some of the rows as a batch. It may happen that all of them have weight 0.
 
@@ -165,3 +175,13 @@ def columns_there(X: Any) -> npt.NDArray[np.bool_] | None:
         return None
     there[doubtful] = ~np.isnan(X[:, doubtful]).all(axis=0)
     return None if there.all() else there
+
+
+@lru_cache(maxsize=16)
+def ones(n: int) -> Floats:
+    """Weights of 1; nobody writes to this array."""
+    return np.ones(n)
+
+
+def nothing() -> None:
+    """Learn nothing: what there is to learn was learnt elsewhere."""

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple, Self
 
+OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
+
 
 class Wording(NamedTuple):
     """The words of the library, or of the command, for the same thing.
@@ -161,6 +163,10 @@ def _worded(text: str, wording: Wording) -> str:
 
 class StateError(ValueError):
     """A file does not hold the saved state that it should hold."""
+
+
+class NotPassedAgain(ValueError):  # noqa: N818 - it says what happened
+    """A state needs an object of the user's, whose code is not in the file."""
 
 
 class Diverged(ValueError):  # noqa: N818 - it says what happened

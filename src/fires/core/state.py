@@ -8,23 +8,22 @@ safetensors itself does not have.
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import io
 import json
 import os
-import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import load, save
+from safetensors.numpy import load
 
 from fires.core.errors import StateError
+from fires.core.files import replace_file
+from fires.core.saved_files import open_saved
 
 Arrays = dict[str, npt.NDArray[Any]]
 State = tuple[dict[str, Any], Arrays]
@@ -34,7 +33,7 @@ _FORMAT = "fires-state"
 _VERSION = 3
 _HEADER = "__header__"
 _METADATA = "__metadata__"  # safetensors uses this name itself; no tensor can have it
-_LONGEST_INDEX = 100_000_000  # the limit of safetensors
+_LONGEST_INDEX = 10_000_000  # some 100,000 arrays
 _LEAVES = frozenset({str, int, float})
 
 
@@ -89,7 +88,22 @@ def state_to_bytes(header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike
     tensors[_HEADER] = np.frombuffer(_encode(header), dtype=np.uint8)
     checksum = _checksum(tensors, _VERSION)
     metadata = {"format": _FORMAT, "version": str(_VERSION), "checksum": checksum}
-    return save(tensors, metadata)
+    # The writer of safetensors puts metadata in random order. Large items first: all are aligned.
+    index: dict[str, Any] = {_METADATA: metadata}
+    names, end = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name)), 0
+    for name in names:
+        array, start = tensors[name], end
+        end += array.nbytes
+        kind = (
+            "BOOL" if array.dtype.kind == "b" else f"{array.dtype.kind.upper()}{8 * array.itemsize}"
+        )
+        index[name] = {"dtype": kind, "shape": array.shape, "data_offsets": (start, end)}
+    text = json.dumps(index, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    if len(text) > _LONGEST_INDEX:
+        raise ValueError(f"{len(tensors):,} arrays are too many for a state file.")
+    data = (tensors[name].reshape(-1).view(np.uint8).data for name in names)
+    return b"".join([len(text).to_bytes(8, "little"), text, *data])
 
 
 def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
@@ -122,7 +136,7 @@ def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     fires.core.errors.StateError: '...__init__.py' is not a fires state file.
     """
     try:
-        with open(path, "rb") as file:
+        with open_saved(path) as file:
             return _read(file, lambda: _tensors_of_file(path))
     except StateError as error:
         raise StateError(f"{os.fspath(path)!r} {error}") from None
@@ -178,7 +192,9 @@ def _read(file: BinaryIO, tensors_of: Callable[[], Arrays]) -> tuple[dict[str, A
     if f'"{_FORMAT}"'.encode() not in index:
         raise StateError("is not a fires state file.")
     if len(index) < length:
-        raise StateError("is truncated or altered: it ends within its index.")
+        what = "its index is longer than that of any state"
+        what = what if length > _LONGEST_INDEX else "it ends within its index"
+        raise StateError(f"is truncated or altered: {what}.")
     try:
         metadata = json.loads(index)[_METADATA]
         ours, version = metadata["format"] == _FORMAT, int(metadata["version"])
@@ -275,57 +291,6 @@ def _checksum(tensors: Arrays, version: int) -> str:
 def _name_of(dtype: np.dtype[Any]) -> str:
     """The name of a dtype, which takes NumPy some time to make up."""
     return dtype.name
-
-
-def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
-    """Replace a file by new content: all of it reaches the disk, or the old file stays.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    content : bytes
-        What it is to hold.
-    """
-    target = os.path.realpath(path)
-    folder = os.path.dirname(target)
-    try:
-        mode = os.stat(target).st_mode
-    except FileNotFoundError:
-        mode = None
-    if mode is not None and not stat.S_ISREG(mode):
-        # Checked here, because root is allowed to replace a device by a file.
-        code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
-        raise OSError(code, "Not a file that state can be written to", target)
-
-    temporary = os.path.join(folder, f".fires-{os.urandom(8).hex()}.tmp")
-    with _synced(folder):
-        try:
-            with open(temporary, "xb") as file:
-                if mode is not None:
-                    os.chmod(temporary, stat.S_IMODE(mode))  # before the content is in it
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
-
-
-@contextlib.contextmanager
-def _synced(folder: str) -> Iterator[None]:
-    """Flush the folder to the disk afterwards: only then does a new name survive a crash."""
-    if os.name == "nt":  # where folders cannot be opened
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        yield
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # --- parts of a whole ---------------------------------------------------------------------------

@@ -334,6 +334,11 @@ def is_table(X: Any) -> bool:
     return records or is_frame(X, "pandas") or is_frame(X, "polars")
 
 
+def is_raw(X: Any) -> bool:
+    """Whether X is a table with columns that are not simply numbers."""
+    return is_table(X) and next(raw_columns(X), None) is not None
+
+
 def raw_columns(X: Any) -> Iterator[tuple[Any, Any]]:
     """The columns of a table that are not simply numbers, such as text and dates.
 
@@ -512,7 +517,7 @@ def as_numbers(y: npt.NDArray[Any], what: str) -> Floats:
 
 
 def as_weights(sample_weight: Any, n_rows: int) -> Floats | None:
-    """Row weights as float64: how often each row counts. An error if they make no sense.
+    """Row weights as float64. An error if they make no sense, or are 0 for every row.
 
     Parameters
     ----------
@@ -527,18 +532,59 @@ def as_weights(sample_weight: Any, n_rows: int) -> Floats | None:
     """
     if sample_weight is None:
         return None
+    weight = _not_negative(sample_weight, n_rows)
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if total == 0 and n_rows:
+        raise ValueError("sample_weight is zero for every row: there is nothing to learn from.")
+    if not 1e-30 <= total <= 1e30:
+        raise ValueError(f"sample_weight adds up to {total:.3g}: too small or too large a sum.")
+    return weight
+
+
+def _not_negative(sample_weight: Any, n_rows: int) -> Floats:
     weight = np.asarray(sample_weight, dtype=np.float64)
     weight = np.full(n_rows, weight) if weight.ndim == 0 else column_or_1d(weight)
     _same_length("sample_weight", weight, n_rows)
     if not np.isfinite(weight).all() or (weight < 0).any():
         raise ValueError("sample_weight must hold finite numbers that are not negative.")
-    with np.errstate(over="ignore"):
-        total = weight.sum()
-    if total == 0:
-        raise ValueError("sample_weight is zero for every row: there is nothing to learn from.")
-    if not 1e-30 <= total <= 1e30:
-        raise ValueError(f"sample_weight adds up to {total:.3g}: too small or too large a sum.")
     return weight
+
+
+def weighted_rows(X: Any, y: Any, sample_weight: Any, owner: str) -> tuple[Any, Any, Any]:
+    """The rows whose weight is above 0, their target and weights; a row of weight 0 is absent."""
+    if sample_weight is None:
+        return X, y, None
+    X, n_rows = as_rows(X, owner)
+    weight = _not_negative(sample_weight, n_rows)
+    if weight.all():
+        return X, y, weight
+    rows = np.flatnonzero(weight)
+    target = None if y is None else as_target(y, n_rows, owner)[rows]
+    return take_rows(X, rows), target, weight[rows]
+
+
+def as_rows(X: Any, owner: str) -> tuple[Any, int]:
+    """X in a form that :func:`take_rows` takes, and how many rows there are."""
+    if isinstance(X, NamedRows):
+        matrix, n_rows = as_rows(X.matrix, owner)
+        return X._replace(matrix=matrix), n_rows
+    if isinstance(X, Mapping):  # one row of open columns
+        return [X], 1
+    if isinstance(X, (list, tuple)):
+        return X, len(X)
+    if not (is_table(X) or (isinstance(X, np.ndarray) and X.ndim)):
+        X = as_matrix(X, owner)
+    return X, int(X.shape[0])
+
+
+def take_rows(X: Any, rows: Any) -> Any:
+    """Some of the rows, by a slice or by their numbers, in the form in which they are."""
+    if isinstance(X, NamedRows):
+        return X._replace(matrix=take_rows(X.matrix, rows))
+    if isinstance(X, (list, tuple)):
+        return X[rows] if isinstance(rows, slice) else [X[row] for row in rows]
+    return (X.iloc if is_frame(X, "pandas") else X)[rows]
 
 
 def _same_length(name: str, values: npt.NDArray[Any], n_rows: int) -> None:

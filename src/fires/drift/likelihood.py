@@ -147,20 +147,20 @@ class LikelihoodAlarm:
         self.total[row] = self.usual[row] = self.rows[row] = 0.0
 
 
-def increments(log_p: Floats, log_level: Floats) -> Floats:
-    """What each row adds to the sum, before the usual increment is taken off.
+def increments(log_p: Floats, log_level: Floats, weight: Floats) -> Floats:
+    """What each row adds to the sum by unit of weight, before the usual increment is taken off.
 
     Parameters
     ----------
-    log_p, log_level : ndarray (n_parameter_rows, n_rows)
-        As in :meth:`LikelihoodAlarm.update`.
+    log_p, log_level, weight
+        As in :meth:`LikelihoodAlarm.update`; no weight is 0.
 
     Returns
     -------
     ndarray (n_parameter_rows, n_rows)
     """
     odds = np.exp(np.minimum(log_level - log_p, 50.0))
-    return np.asarray(np.minimum(np.log(1.0 - SHARE + SHARE * odds), MOST))
+    return np.asarray(np.minimum(np.log(1.0 - SHARE + SHARE * odds), MOST / weight))
 
 
 def segment(more: Floats, weight: Floats, usual: Floats) -> Floats:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fires.core import files
 from fires.core.errors import InputError, StateError
 from fires.core.state import Arrays, State, read_state, write_state
 
@@ -43,11 +44,17 @@ class Checkpoints:
         header, arrays : mapping
             What a run needs to go on.
         """
-        self.folder.mkdir(exist_ok=True)
+        files.make_folder(self.folder)
         path = self.folder / f"{n_batches:012d}.safetensors"
         write_state(path, said_once(header), arrays)
         for old in self.paths()[_KEPT:]:
-            old.unlink(missing_ok=True)
+            files.remove(old)
+
+    def amend(self, n_batches: int, facts: Mapping[str, Any]) -> None:
+        """Change some facts of one."""
+        path = self.folder / f"{n_batches:012d}.safetensors"
+        header, arrays = read_state(path)
+        write_state(path, header | dict(facts), arrays)
 
     def newest(self, use: Callable[[State, Path], Made]) -> tuple[Made | None, list[str]]:
         """What is made of the newest checkpoint that can be used.
@@ -84,12 +91,6 @@ class Checkpoints:
             return []
         found = (path for path in self.folder.iterdir() if _NAME.fullmatch(path.name))
         return sorted(found, reverse=True)
-
-    def clear(self) -> None:
-        """Remove all of them, and what a killed process may have left of one."""
-        if self.folder.is_dir():
-            for path in self.folder.iterdir():
-                path.unlink()
 
 
 def said_once(header: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,15 +8,15 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from fires.core import files
 from fires.core.errors import InputError
-from fires.core.state import replace_file
+from fires.evaluation.appending import AppendedFile
 from fires.evaluation.by_column import column_names
-from fires.evaluation.out_folder import naming
 from fires.evaluation.records import Step, number_or_none
 from fires.evaluation.run_folder import feature_rows
 from fires.evaluation.run_names import RunNames
@@ -247,61 +247,61 @@ class FileSink:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._is_safe = path, True
-        with naming(path):
+        self._path, self._pipe = path, -1
+        with files.naming(path):
             if not path.exists():
-                replace_file(path, b"")  # so its name survives a crash
-            self._is_regular = path.is_file()
-            if self._is_regular:
-                with path.open("r+b") as file:
-                    _mend(file, path)
-            self._file = path.open("ab", buffering=0)
+                os.close(files.open_to_append(path))
+            length, rest = _whole(path) if path.is_file() else (0, b"")
+            self._lines = AppendedFile(path, length)
+            if rest:
+                self._lines.append(rest)
+            self._lines.flush()
+            if not path.is_file():
+                self._pipe = files.open_file(path, os.O_WRONLY | os.O_APPEND)
 
     def write(self, record: dict[str, Any]) -> None:
         """See :meth:`Sink.write`."""
-        self._is_safe = False
-        rest = memoryview(_line(record).encode())
-        with naming(self._path):
-            while rest:  # a disk that gets full takes a part
-                rest = rest[self._file.write(rest) :]
+        line = _line(record).encode()
+        if self._pipe >= 0:
+            with files.naming(self._path):
+                files.write(self._pipe, line)
+        else:
+            self._lines.append(line)
+            self._lines.show()
 
     def flush(self) -> None:
         """See :meth:`Sink.flush`."""
-        if self._is_regular and not self._is_safe:
-            with naming(self._path):
-                os.fsync(self._file.fileno())
-        self._is_safe = True
+        self._lines.flush(sync=True)
 
     def close(self) -> None:
         """See :meth:`Sink.close`."""
-        self._file.close()
+        self._lines.close()
+        if self._pipe >= 0:
+            os.close(self._pipe)
 
 
 def _line(record: dict[str, Any]) -> str:
     return json.dumps(record, allow_nan=False) + "\n"
 
 
-def _mend(file: BinaryIO, path: Path) -> None:
-    """Complete the last line of a file, or cut it off if a part of it is missing."""
-    beginning = file.read(len(_BEGINNING))
-    if not _BEGINNING.startswith(beginning):
-        raise InputError(
-            f"{path} holds something else than records of selected features",
-            hint="give the name of a new file",
-        )
-    end = file.seek(0, os.SEEK_END)
-    start, torn = end, b""
-    while start and b"\n" not in torn:
-        size = min(_BLOCK, start)
-        start = file.seek(start - size)
-        torn = file.read(size) + torn
+def _whole(path: Path) -> tuple[int, bytes]:
+    """How much of a file is whole lines, and what the last one lacks."""
+    with path.open("rb") as file:
+        beginning = file.read(len(_BEGINNING))
+        if not _BEGINNING.startswith(beginning):
+            raise InputError(
+                f"{path} holds something else than records of selected features",
+                hint="give the name of a new file",
+            )
+        end = file.seek(0, os.SEEK_END)
+        start, torn = end, b""
+        while start and b"\n" not in torn:
+            size = min(_BLOCK, start)
+            start = file.seek(start - size)
+            torn = file.read(size) + torn
     torn = torn[torn.rfind(b"\n") + 1 :]
-    if not torn:
-        return
     try:
         json.loads(torn)
     except ValueError:
-        file.truncate(end - len(torn))
-    else:
-        file.seek(end)
-        file.write(b"\n")
+        return end - len(torn), b""
+    return end, b"\n"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator, Set
 from typing import Any
 
 from fires.core.errors import InputError, closest
+from fires.core.saved_files import damaged, fits, open_saved
+from fires.core.spreadsheets import csv_rows
 from fires.evaluation.saved_run import SavedRun
 
 _WHOLE = ("rank", "unreadable", "distinct")
@@ -51,7 +52,7 @@ def feature_history(run: SavedRun, feature: str) -> dict[str, Any]:
     ranked, found = _row_of(run, "features.csv", "feature", feature)
     if not column and not found:
         raise _unknown(run, feature, list(dict.fromkeys([*columns, *ranked])))
-    known: dict[str, Any] = {"feature": feature} | _plain(column) | _plain(found)
+    known: dict[str, Any] = {"feature": feature} | column | found
     known.pop("name", None)
     if not found:
         return known
@@ -59,22 +60,24 @@ def feature_history(run: SavedRun, feature: str) -> dict[str, Any]:
     if not features:
         raise InputError(f"{run.path}: its files are not of one run")
     concerned = {None, feature, *features.values()}
-    alarms = [one for one in run.facts["alarms"] if one["feature"] in concerned]
-    known |= {"n_features": len(ranked), "alarms": alarms}
-    known |= _stays(run, features.keys())
-    return known | {"meaning": _meaning(known, run.facts["classes"])}
+    known |= {"n_features": len(ranked)} | _stays(run, features.keys())
+    with damaged(run.path / "run.json"):
+        known["alarms"] = [one for one in run.facts["alarms"] if one["feature"] in concerned]
+        return known | {"meaning": _meaning(known, run.facts["classes"])}
 
 
-def _row_of(run: SavedRun, file: str, title: str, feature: str) -> tuple[list[str], dict[str, str]]:
+def _row_of(run: SavedRun, file: str, title: str, feature: str) -> tuple[list[str], dict[str, Any]]:
     """The names of all rows of a table, and the row that is of a feature."""
     names: list[str] = []
-    row: dict[str, str] = {}
+    row: dict[str, Any] = {}
     path = run.path / file
     if path.exists():  # svmlight has no columns to speak of
-        with path.open(encoding="utf-8", newline="") as text:
-            for one in csv.DictReader(text):
-                names.append(one.get(title) or "")
-                row = one if names[-1] == feature else row
+        with damaged(path):
+            for one in csv_rows(path):
+                names.append(one[title])
+                row = _plain(one) if names[-1] == feature else row
+            if title == "feature" and row and _lacks_something(row):
+                raise ValueError(f'it lacks what is known of "{feature}"')
     return names, row
 
 
@@ -87,6 +90,13 @@ def _unknown(run: SavedRun, feature: str, names: list[str]) -> InputError:
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     hint = closest(feature, names, f"it has {', '.join(names[:_SHOWN])}{more}", quote='"')
     return InputError(f'no feature "{feature}" in {run.path}', hint=hint)
+
+
+def _lacks_something(row: dict[str, Any]) -> bool:
+    """Whether a number is missing: what was forgotten has no rank, and some have no interval."""
+    wanted = ["share_selected", *["importance"] * (row["rank"] is not None)]
+    wanted += ["low", "high"] * (row["low"] != row["high"])
+    return "selected" not in row or not fits(row, dict.fromkeys(wanted, float))
 
 
 def _plain(row: dict[str, str]) -> dict[str, Any]:
@@ -122,12 +132,15 @@ def _stays(run: SavedRun, places: Set[int]) -> dict[str, Any]:
 
 def _steps(run: SavedRun) -> Iterator[dict[str, Any]]:
     path = run.path / "steps.jsonl"
-    with path.open("rb") as lines:
+    with open_saved(path) as lines:
         for number, line in enumerate(lines, 1):
             try:
-                yield json.loads(line)
-            except ValueError:
-                raise InputError(f"{path} is damaged in line {number:,}") from None
+                step = json.loads(line)
+            except (ValueError, RecursionError):
+                step = None
+            if not fits(step, {"rows": int, "selected": [int]}):
+                raise InputError(f"{path} is damaged in line {number:,}")
+            yield step
 
 
 def _meaning(known: dict[str, Any], classes: list[Any] | None) -> str:

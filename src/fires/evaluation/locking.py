@@ -6,13 +6,15 @@ import json
 import os
 import socket
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fires.core import files
 from fires.core.errors import InputError
 
-_NAME = ".lock"
+_NAME, _UNKNOWN = ".lock", "another process"
 _TRIES, _PAUSE = 20, 0.01
 
 
@@ -36,7 +38,7 @@ class FolderLock:
     def __init__(self, folder: Path) -> None:
         self._path = folder / _NAME
         while True:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._file = files.open_file(self._path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 if not _taken_soon(self._file):
                     holder = _holder(os.pread(self._file, 4096, 0))
@@ -52,13 +54,15 @@ class FolderLock:
             "host": socket.gethostname(),
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        os.truncate(self._file, 0)
-        os.pwrite(self._file, json.dumps(facts).encode() + b"\n", 0)
+        with suppress(OSError):  # one that another user has left, or a system without modes
+            os.chmod(self._path, 0o600)  # whoever can open it could hold it
+        files.truncate(self._file, 0)
+        files.write(self._file, json.dumps(facts).encode() + b"\n")
 
     def release(self) -> None:
         """Let others have it."""
         if _is_at(self._path, self._file):
-            self._path.unlink()
+            files.remove(self._path)
         os.close(self._file)
 
 
@@ -73,16 +77,25 @@ def is_held(folder: Path) -> bool:
     Returns
     -------
     bool
-        False also where the system cannot tell.
+        False also where the system cannot tell. True if there is a lock of another user, which
+        only that user can look into.
     """
     try:
-        file = os.open(folder / _NAME, os.O_RDONLY)  # whoever looks may not be allowed to write
-    except OSError:
-        return False
+        file = os.open(folder / _NAME, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        return isinstance(error, PermissionError)
     try:
         return not _take(file, shared=True)
     finally:
         os.close(file)
+
+
+def was_held(folder: Path) -> bool:
+    """Whether a process holds a folder, or was killed while it did."""
+    try:
+        return _holder((folder / _NAME).read_bytes()) != _UNKNOWN
+    except OSError:
+        return False
 
 
 def _is_at(path: Path, file: int) -> bool:
@@ -121,4 +134,4 @@ def _holder(content: bytes) -> str:
         facts: dict[str, Any] = json.loads(content)
         return f"process {facts['pid']} on {facts['host']}, since {facts['since']}"
     except (ValueError, LookupError, TypeError):
-        return "another process"
+        return _UNKNOWN

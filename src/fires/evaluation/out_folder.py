@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import json
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
+from fires.core import files
 from fires.core.errors import InputError
-from fires.core.state import replace_file
+from fires.core.files import make_folder, naming, replace_file
+from fires.core.saved_files import read_json
 
 REPORT = "report.html"
 """The page of a run: part of its folder, though others write it."""
@@ -31,6 +27,8 @@ class OutFolder:
         Made if it is not there, and removed again if nothing comes of the run.
     mark : str
         The file that is put into place last. Where it is, the others are of the same run.
+    others : sequence of str
+        What else may be written; some runs do not. Without the mark, they are not ours to replace.
     overwrite : bool
         Whether the files of an earlier run may be replaced.
 
@@ -42,26 +40,30 @@ class OutFolder:
         If nothing can be written to it.
     """
 
-    def __init__(self, path: Path, mark: str, *, overwrite: bool = False) -> None:
+    def __init__(
+        self, path: Path, mark: str, others: Sequence[str] = (), *, overwrite: bool = False
+    ) -> None:
+        # A process that is killed while it puts files into place leaves its mark in its draft.
+        there = (path / mark).exists() or any(path.glob(f".fires-*/{mark}"))
+        if taken := [] if there else [name for name in others if (path / name).exists()]:
+            raise InputError(f"{path} holds {taken[0]} and no {mark}", hint="give another folder")
         if not overwrite and (path / mark).exists():
             raise InputError(
                 f"{path} holds {earlier_run(path / mark)}",
                 hint="give --overwrite to replace it, or another folder",
             )
-        self.path, self._mark = path, mark
+        self.path, self._mark, self._others = path, mark, others
         self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
         make_folder(path)
         with naming(path):
-            self._draft = Path(tempfile.mkdtemp(prefix=".fires-", dir=path))
+            self._draft = files.draft_folder(".fires-", path)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        shutil.rmtree(self._draft, ignore_errors=True)
-        with contextlib.suppress(OSError):  # not empty: something has come of it
-            for folder in self._made:
-                folder.rmdir()
+        files.remove_tree(self._draft)
+        files.remove_empty(*self._made)  # unless something has come of it
 
     def write(self, name: str, text: str) -> None:
         """Write a file, which :meth:`publish` puts into place.
@@ -77,20 +79,23 @@ class OutFolder:
             # A file name may hold bytes that are no text.
             replace_file(self._draft / name, text.encode(errors="backslashreplace"))
 
-    def publish(self, *others: str) -> None:
-        """Put all that was written into place, the mark last.
-
-        Parameters
-        ----------
-        *others : str
-            Files that only some runs have: those of an earlier one are removed.
-        """
-        for name in (self._mark, *others):
+    def publish(self) -> None:
+        """Put all that was written into place, the mark last; nothing stays of an earlier run."""
+        for name in (self._mark, *self._others):
             with naming(self.path / name):
-                (self.path / name).unlink(missing_ok=True)
+                files.remove(self.path / name)
         for file in sorted(self._draft.iterdir(), key=lambda file: file.name == self._mark):
             with naming(self.path / file.name):
-                file.replace(self.path / file.name)
+                files.move(file, self.path / file.name)
+
+
+def refuse_foreign(folder: Path, *marks: str) -> None:
+    """Raise an error if a folder holds files, and nothing that says that they are ours."""
+    # Where Spark keeps how far a stream was read stays, also if nothing came of the run.
+    there = sorted({path.name for path in folder.glob("[!.]*")} - {"spark"})
+    if there and not any((folder / mark).exists() for mark in marks):
+        what = f"{folder} holds {there[0]} and no run of fires"
+        raise InputError(what, hint="give another folder")
 
 
 def earlier_run(mark: Path) -> str:
@@ -106,7 +111,7 @@ def earlier_run(mark: Path) -> str:
     str
     """
     try:
-        facts = json.loads(mark.read_bytes())
+        facts = read_json(mark)
         first, *more = facts["settings"]["file"]
         others = f" and {len(more):,} more" if more else ""
         run = f"the run on {first}{others} of {facts['started']}"
@@ -116,52 +121,3 @@ def earlier_run(mark: Path) -> str:
         return f"{run}, with {rows:,} rows"
     except (OSError, ValueError, LookupError, TypeError):
         return f"an earlier run ({mark.name})"
-
-
-def is_full(error: OSError) -> bool:
-    """Whether something could not be written since there is no room: there may be some later.
-
-    Parameters
-    ----------
-    error : OSError
-        What went wrong.
-
-    Returns
-    -------
-    bool
-    """
-    return error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder, unless it is there.
-
-    Parameters
-    ----------
-    path : Path
-        The folder; those above it are made too.
-
-    Raises
-    ------
-    NotADirectoryError
-        If it is a file.
-    """
-    if path.exists() and not path.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
-    with naming(path):
-        path.mkdir(parents=True, exist_ok=True)
-
-
-@contextlib.contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Let errors name the file that the user knows, not the draft of it.
-
-    Parameters
-    ----------
-    path : Path
-        What the user knows it by.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fires.core import files
 from fires.core.state import Arrays, State, read_state, write_state
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class Recorder:
             self._late = {index: late for index, late in self._late.items() if not index % apart}
             for index, path in snapshots(self._folder.parent):
                 if index % apart:
-                    path.unlink()
+                    files.remove(path)
         selector = pipeline.selector
         ranking = selector.ranking_
         features = np.arange(len(ranking))
@@ -163,7 +164,7 @@ class Recorder:
     def write(self) -> None:
         """Write what is not written yet: it may be late, if the disk was full."""
         for index in sorted(self._late):
-            self._folder.mkdir(exist_ok=True)
+            files.make_folder(self._folder)
             write_state(self._folder / f"{index:012d}.safetensors", *self._late[index])
             del self._late[index]
 

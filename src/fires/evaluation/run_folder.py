@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -14,15 +13,23 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fires.core import files
 from fires.core.belief import Belief
 from fires.core.errors import InputError, StateError
-from fires.core.state import State, replace_file
+from fires.core.files import is_transient, make_folder, naming, remove_empty, replace_file
+from fires.core.saved_files import read_json
+from fires.core.spreadsheets import csv_text
+from fires.core.state import State
 from fires.evaluation.by_column import ByColumn, column_names, has_intervals
 from fires.evaluation.changes import Change
 from fires.evaluation.checkpoints import FOLDER as CHECKPOINTS
 from fires.evaluation.checkpoints import Checkpoints
-from fires.evaluation.locking import FolderLock
-from fires.evaluation.out_folder import REPORT, earlier_run, is_full, make_folder, naming
+from fires.evaluation.locking import FolderLock, was_held
+from fires.evaluation.out_folder import (
+    REPORT,
+    earlier_run,
+    refuse_foreign,
+)
 from fires.evaluation.recording import QUARANTINE, SNAPSHOTS, STEPS, VERSION
 from fires.evaluation.records import Step
 from fires.evaluation.run import Run
@@ -35,12 +42,17 @@ from fires.selectors.why import above_noise
 
 _RUN, _OPTIONS, _NAMES = "run.json", "run.toml", "names.json"
 _FEATURES, _COLUMNS, _STATE = "features.csv", "columns.csv", "state.safetensors"
-_ALL = (
+_NUMBER = "[0-9]" * 12
+_MANIFEST = (
     *(_RUN, _OPTIONS, _NAMES, STEPS, QUARANTINE, _FEATURES, _COLUMNS, _STATE, REPORT),
-    *(CHECKPOINTS, SNAPSHOTS, TRANSFORMED),
+    *(f"{folder}/{_NUMBER}.safetensors" for folder in (CHECKPOINTS, SNAPSHOTS)),
+    *(f"{TRANSFORMED}/part-{_NUMBER}.{ending}" for ending in ("parquet", "tmp")),
+    *(".fires-*.tmp", f"{CHECKPOINTS}/.fires-*.tmp", f"{SNAPSHOTS}/.fires-*.tmp"),
 )
-REPLACED = ".replaced"
-"""Where an earlier run is until this one has saved something."""
+"""The files of a run, as patterns: the ``manifest`` in ``run.json``, before the first record."""
+_WITHIN = re.compile(r"(?!.*\*\*)[^/]*[^/.][^/]*(/[^/]*[^/.][^/]*)?")
+REPLACED, _MOVING = ".replaced", ".moving"
+"""Where an earlier run is until this one has saved something; and while it is moved there."""
 _AT_ONCE = 10_000
 
 Table: TypeAlias = dict[str, npt.NDArray[Any]]
@@ -82,6 +94,8 @@ class RunFolder:
         Whether an earlier run may be replaced.
     resume : bool
         Whether an earlier run is to go on.
+    accept_loss : bool
+        Whether it may go on though some of its records are lost.
 
     Attributes
     ----------
@@ -96,9 +110,18 @@ class RunFolder:
         If nothing can be written to it.
     """
 
-    def __init__(self, path: Path, *, overwrite: bool = False, resume: bool = False) -> None:
-        self.path, self._resumed = path, resume
-        there = (path / _RUN).exists() or (path / _OPTIONS).exists()
+    def __init__(
+        self,
+        path: Path,
+        *,
+        overwrite: bool = False,
+        resume: bool = False,
+        accept_loss: bool = False,
+    ) -> None:
+        self.path, self._resumed, self._accept_loss = path, resume, accept_loss
+        self._lost: list[str] = []
+        self._facts: Mapping[str, Any] = {}
+        there = _is_run(path)
         if resume and not (path / _OPTIONS).exists():
             why = "has no run.toml" if path.is_dir() else "is no folder"
             raise InputError(f"{path} holds no run to go on with: it {why}")
@@ -107,10 +130,13 @@ class RunFolder:
                 f"{path} holds {earlier_run(path / _RUN)}",
                 hint="give --overwrite to replace it, another folder, or --resume to go on with it",
             )
+        if not (there or resume):
+            refuse_foreign(path)
         self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
         make_folder(path)
         with naming(path):
             self._lock = FolderLock(path)
+            _move(path / _MOVING, path)  # if a process was killed while it moved a run
         self._checkpoints = Checkpoints(path)
         self._began, self._keep = False, resume
         # run.json and run.toml of a run that goes on, until more is saved
@@ -128,16 +154,13 @@ class RunFolder:
             with suppress(OSError):  # a full disk was heard of before
                 self.records.close()
         if self._began and not self._keep:
-            self._put_back()
+            with suppress(OSError):  # the next process goes on with it
+                self._put_back()
         for name, former in self._former.items():
             with suppress(OSError):
                 replace_file(self.path / name, former)
         self._lock.release()
-        if self._made and not any(self.path.glob("[!.]*")):
-            shutil.rmtree(self.path, ignore_errors=True)
-            with suppress(OSError):  # not empty
-                for folder in self._made[1:]:
-                    folder.rmdir()
+        remove_empty(*self._made)
 
     def discard(self) -> None:
         """Leave nothing of this run, unless it was taken up again."""
@@ -157,20 +180,23 @@ class RunFolder:
         moved : bool
             Whether a run that goes on does so elsewhere, with other options than before.
         """
-        self._began = True
         if self._resumed:
             for name in (_RUN, _OPTIONS):
                 with suppress(FileNotFoundError):
                     self._former[name] = (self.path / name).read_bytes()
-            if moved:
-                self._write_soon(_OPTIONS, options)
             for draft in self.path.rglob(".fires-*.tmp"):  # what a killed process was writing
-                draft.unlink()
+                files.remove(draft)
         else:
             self._set_aside()
+        self._began = True
+        if moved or not self._resumed:
             self._write_soon(_OPTIONS, options)
-        running = {"status": "running", "records": VERSION} | dict(facts)
-        self._write_soon(_RUN, _document(running))
+        self.note(facts)
+
+    def note(self, facts: Mapping[str, Any]) -> None:
+        """Write down what is known of the run while it goes on; ``facts`` as of :meth:`begin`."""
+        self._facts = facts
+        self._write_soon(_RUN, self._document("running", facts))
 
     def newest_checkpoint(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest checkpoint that can be used.
@@ -196,8 +222,7 @@ class RunFolder:
         """
         self._names = names
         self._write_names()
-        for leftover in (CHECKPOINTS, SNAPSHOTS, TRANSFORMED):
-            shutil.rmtree(self.path / leftover, ignore_errors=True)
+        _move(self.path, None, "*/*")
         self.records = RunRecords(self.path, names, transform=transform)
 
     def go_on(
@@ -221,11 +246,18 @@ class RunFolder:
         self.records = RunRecords(
             self.path,
             names,
-            saved.facts["files"],
+            saved.facts,
             saved.run.totals,
             selected,
             transform=transform,
+            accept_loss=self._accept_loss,
         )
+        self._lost = [*saved.facts.get("lost", ()), *self.records.lost]
+        if self._lost:
+            self._write_soon(_RUN, self._document("running", self._facts))
+        if self.records.lost:  # from here on, no more is lost
+            facts = self.records.saved() | {"lost": self._lost}
+            self._checkpoints.amend(saved.run.totals.n_batches, facts)
 
     def add(self, step: Step, pipeline: OnlinePipeline) -> None:
         """Write down one record, and what features are called that came with its batch.
@@ -260,8 +292,8 @@ class RunFolder:
         """
         self._write_late()
         header, arrays = run.saved()
-        header |= {"class": "Run", "records": VERSION, "files": self.records.saved()}
-        header |= {"bookmark": bookmark, **more}
+        header |= {"class": "Run", "records": VERSION, "lost": self._lost}
+        header |= self.records.saved() | {"bookmark": bookmark, **more}
         with naming(self.path / CHECKPOINTS):
             self._checkpoints.write(run.totals.n_batches, header, arrays)
         self._is_saved()
@@ -296,20 +328,27 @@ class RunFolder:
         with naming(self.path / _STATE):
             pipeline.save(self.path / _STATE)
         features = _with_forgotten(_feature_table(pipeline.selector, names, totals), names, totals)
-        self._write(_FEATURES, _csv(features, _rows_of(features)))
+        self._write(_FEATURES, csv_text(features, _rows_of(features)))
         if columns:
-            self._write(_COLUMNS, _csv(columns[0], (row.values() for row in columns)))
+            self._write(_COLUMNS, csv_text(columns[0], (row.values() for row in columns)))
         status = "ended early" if run.get("ended_early") else "ended"
-        self._write(
-            _RUN, _document({"status": status, "records": VERSION} | run | totals.as_dict())
-        )
+        self._write(_RUN, self._document(status, run | totals.as_dict()))
         self._is_saved()
 
     def _is_saved(self) -> None:
-        self._former = {}
-        if not self._keep:
-            self._keep = True
-            shutil.rmtree(self.path / REPLACED, ignore_errors=True)
+        self._former, self._keep = {}, True
+        aside = self.path / REPLACED
+        with suppress(OSError):
+            if aside.exists():
+                _move(aside, None)
+            if aside.exists():  # versions before have moved files that are not of a run
+                files.move(aside, self.path / f"replaced-{time.time_ns()}")
+
+    def _document(self, status: str, facts: Mapping[str, Any]) -> str:
+        """The text of ``run.json``."""
+        known = {"status": status, "records": VERSION, "manifest": _MANIFEST} | dict(facts)
+        known |= {"lost": self._lost} if self._lost else {}
+        return json.dumps(known, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def _write_soon(self, name: str, text: str) -> None:
         """Write a file now or, if the disk is full, with the next checkpoint."""
@@ -317,7 +356,7 @@ class RunFolder:
         try:
             self._write_late()
         except OSError as error:
-            if not is_full(error):
+            if not is_transient(error):
                 raise
 
     def _write_late(self) -> None:
@@ -332,24 +371,23 @@ class RunFolder:
 
     def _set_aside(self) -> None:
         """Keep an earlier run until this one has saved something."""
-        aside = self.path / REPLACED
-        there = [name for name in _ALL if (self.path / name).exists()]
-        if there and not aside.exists():
-            aside.mkdir()
-            for name in there:
-                (self.path / name).replace(aside / name)
+        aside, moving = self.path / REPLACED, self.path / _MOVING
+        # If there is one, what is here has never saved anything.
+        try:
+            _move(self.path, None if aside.exists() else moving)
+            if moving.exists():
+                files.move(moving, aside)
+        except BaseException:
+            with suppress(OSError):
+                _move(moving, self.path)
+            raise
 
     def _put_back(self) -> None:
-        aside = self.path / REPLACED
-        for name in _ALL:
-            file = self.path / name
-            if file.is_dir():
-                shutil.rmtree(file, ignore_errors=True)
-            else:
-                file.unlink(missing_ok=True)
-            if (aside / name).exists():
-                (aside / name).replace(file)
-        shutil.rmtree(aside, ignore_errors=True)
+        aside, moving = self.path / REPLACED, self.path / _MOVING
+        _move(self.path, None)
+        if aside.exists():
+            files.move(aside, moving)
+        _move(moving, self.path)
 
 
 class Checkpoint(NamedTuple):
@@ -376,18 +414,56 @@ def _checkpoint(state: State, path: Path) -> Checkpoint:
         raise StateError(f"{path} cannot be used ({said})") from error
 
 
-def _document(facts: Mapping[str, Any]) -> str:
-    """The text of a JSON file for people."""
-    return json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+def refuse_one_class(selector: Any, column: str, folder: RunFolder | None) -> None:
+    """Raise an error at the end of a run whose target was always the same; nothing is left."""
+    classes = getattr(selector, "classes_", None)
+    if classes is not None and len(classes) == 1:
+        if folder is not None:
+            folder.discard()
+        raise InputError(
+            f"the target column {column} holds one value only, {classes.tolist()[0]!r}: "
+            "there is nothing to tell apart"
+        )
 
 
-def _csv(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """The text of a CSV file."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()
+def _is_run(path: Path) -> bool:
+    """Whether a folder holds a run, maybe damaged, or what a killed process has left of one."""
+    try:
+        facts = read_json(path / _RUN)
+        return isinstance(facts, dict) and not facts.keys().isdisjoint(("records", "settings"))
+    except InputError:
+        return True
+    except OSError:
+        begun = (path / _OPTIONS).exists() or (path / _MOVING).exists()
+        return begun or (was_held(path) and any(path.glob("[!.]*")))
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files of the run in a folder, its marks last: by its manifest, if it has a proper one."""
+    try:
+        listed = read_json(folder / _RUN)["manifest"]
+        if not isinstance(listed, list) or not all(map(_WITHIN.fullmatch, listed)):
+            listed = ()
+    except (OSError, ValueError, LookupError, TypeError):
+        listed = ()
+    found = [path for one in listed or _MANIFEST for path in folder.glob(one) if not path.is_dir()]
+    return sorted(found, key=lambda path: (path.name == _OPTIONS, path.name == _RUN))
+
+
+def _move(folder: Path, to: Path | None, which: str = "*") -> None:
+    """Move the files of the run in a folder, or remove them; whatever else is there stays."""
+    for file in _files(folder):
+        place = file.relative_to(folder)
+        if not place.match(which):
+            continue
+        if to is None:
+            files.remove(file)
+        else:
+            make_folder((to / place).parent)
+            files.move(file, to / place)
+        remove_empty(file.parent)
+    ours = folder.glob("*/") if folder.name in (REPLACED, _MOVING) else ()
+    remove_empty(*ours, folder)
 
 
 def feature_rows(

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fires.core import files
+from fires.core.files import is_transient, naming
 from fires.evaluation.appending import LinesFile
-from fires.evaluation.out_folder import is_full, naming
 from fires.evaluation.recording import QUARANTINE, SNAPSHOTS, STEPS, Recorder, snapshots
 from fires.evaluation.records import Step
 from fires.evaluation.run_names import RunNames
@@ -31,17 +32,21 @@ class RunRecords:
         The folder of the run.
     names : sequence of str
         What the features are called; a RunNames if columns come and go.
-    lengths : mapping of str to int
-        How much to keep of each file: nothing in a new run.
+    saved : mapping
+        What a checkpoint has of :meth:`saved`: how much to keep of each file, nothing in a new run.
     totals : RunTotals, optional
         Of the batches that are kept.
     selected : ndarray of int, optional
         The features that are selected after the last of them.
     transform : str, optional
         The name of the target, if the selected columns are to be written.
+    accept_loss : bool
+        Whether lines may be lost.
 
     Attributes
     ----------
+    lost : list of str
+        What was lost, until a record says so.
     transformed : Transformed or None
         Where the selected columns are written, if they are.
     """
@@ -50,24 +55,32 @@ class RunRecords:
         self,
         folder: Path,
         names: Sequence[str],
-        lengths: Mapping[str, int] | None = None,
+        saved: Mapping[str, Any] | None = None,
         totals: RunTotals | None = None,
         selected: npt.NDArray[np.intp] | None = None,
         *,
         transform: str | None = None,
+        accept_loss: bool = False,
     ) -> None:
-        lengths = lengths or {}
+        lengths, known = (saved or {}).get("files", {}), (saved or {}).get("checksums", {})
         n_batches, n_rows = (0, 0) if totals is None else (totals.n_batches, totals.n_rows)
         before = np.empty(0, dtype=np.intp) if selected is None else selected
         self._folder = folder
-        self._steps = LinesFile(folder / STEPS, lengths.get(STEPS, 0))
-        self._bad = LinesFile(folder / QUARANTINE, lengths.get(QUARANTINE, 0))
-        self._bad_length = self._bad.length
+        least = n_batches if accept_loss else None
+        lines = [
+            LinesFile(folder / name, lengths.get(name, 0), known.get(name), least)
+            for name in (STEPS, QUARANTINE)
+        ]
+        self._steps, self._bad = lines
+        self._bad_until = self._bad.length, self._bad.checksum
+        self.lost = [f"{file.path.name} {file.lost}" for file in lines if file.lost]
+        if lengths.get(SNAPSHOTS) and not any(snapshots(folder)):
+            self.lost.append(f"{SNAPSHOTS} of the first {n_batches:,} batches are gone")
         open_names = names if isinstance(names, RunNames) else None
         self._recorder = Recorder(folder, before, open_names)
         for index, path in snapshots(folder):
             if index >= n_batches:
-                path.unlink()
+                files.remove(path)
         self.transformed = None
         if transform is not None:
             self.transformed = Transformed(folder, names, transform)
@@ -98,31 +111,33 @@ class RunRecords:
         pipeline : OnlinePipeline
             What has learnt up to it.
         """
-        self._steps.write(self._recorder.row(step, pipeline))
+        row = self._recorder.row(step, pipeline)
+        if self.lost:
+            row["lost"], self.lost = self.lost, []
+        self._steps.write(row)
         try:
             with naming(self._folder / SNAPSHOTS):
                 self._recorder.snapshot(step, pipeline)
         except OSError as error:
-            if not is_full(error):  # else it is kept, and written later
+            if not is_transient(error):  # else it is kept, and written later
                 raise
-        self._bad_length = self._bad.length  # more may come before the next batch is whole
+        self._bad_until = (
+            self._bad.length,
+            self._bad.checksum,
+        )  # more may come before the next batch is whole
 
     def flush(self) -> None:
         """Let others see all records so far, if there is room."""
-        for file in (self._steps, self._bad):
-            try:
-                file.flush()
-            except OSError as error:
-                if not is_full(error):
-                    raise
+        self._steps.show()
+        self._bad.show()
 
-    def saved(self) -> dict[str, int]:
+    def saved(self) -> dict[str, Any]:
         """Let all of it reach the disk.
 
         Returns
         -------
-        dict of str to int
-            How long each file was at the end of the last batch.
+        dict
+            How long each file was at the end of the last batch, and its checksum.
         """
         self._steps.flush(sync=True)
         self._bad.flush(sync=True)
@@ -130,7 +145,11 @@ class RunRecords:
             self._recorder.write()
         if self.transformed is not None:
             self.transformed.write()
-        return {STEPS: self._steps.length, QUARANTINE: self._bad_length}
+        n_shots, (length, checksum) = sum(1 for _ in snapshots(self._folder)), self._bad_until
+        return {
+            "files": {STEPS: self._steps.length, QUARANTINE: length, SNAPSHOTS: n_shots},
+            "checksums": {STEPS: self._steps.checksum, QUARANTINE: checksum},
+        }
 
     def close(self) -> None:
         """Write what is left, and close the files."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import InputError, StateError
 from fires.core.markup import html_list, html_table
+from fires.core.saved_files import damaged, fits, read_json
+from fires.core.spreadsheets import csv_rows
 from fires.evaluation.comparison import BASELINES
 from fires.evaluation.locking import is_held
 
@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 
 _MARK, _STATE, _FEATURES = "run.json", "state.safetensors", "features.csv"
 _SHOWN = 10
+_NUMBER, _NUMBERS = (int, float, type(None)), {"*": (int, float, type(None))}
+_MEANS = {"batches": int, "*": (int, float)}
+_ALARM: dict[str, Any] = {"feature": (str, type(None)), "row": int, "batch": int}
+_ALARM |= {"left?": [str], "came?": [str], "before?": _MEANS, "after?": _MEANS}
+_FACTS: dict[str, Any] = dict.fromkeys(("rows?", "batches?", "n_features?"), int)
+_FACTS |= {"settings": {"file?": [str], "target?": str, "shape?": str}, "classes?": list}
+_FACTS |= {"rejected_rows?": int, "missing_values?": int, "seconds?": _NUMBER, "target?": list}
+_FACTS |= {"stability?": _NUMBER, "scores?": _NUMBERS, "latency?": {"p50": _NUMBER, "*": _NUMBER}}
+_FACTS |= {"baselines?": {"*": {"scores": _NUMBERS}}, "alarms?": [_ALARM], "twins?": {"*": [str]}}
+_FACTS |= {"doubts?": [{"column": str, "kind": str, "why": str}]}
+"""What ``run.json`` holds, as far as it is used: what has a question mark need not be there."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +62,14 @@ class SavedRun:
             why = "has no run.json" if self.path.is_dir() else "is no folder"
             hint = "give the folder that fires select --out has made"
             raise InputError(f"{self.path} holds no run: it {why}", hint=hint)
-        if not isinstance(self.facts.get("settings"), dict):
+        if not fits(self.facts, _FACTS):
             raise InputError(f"{self.path / _MARK} is damaged")
 
     @cached_property
     def facts(self) -> dict[str, Any]:
         """What ``run.json`` says."""
-        try:
-            facts = json.loads((self.path / _MARK).read_bytes())
-        except ValueError:
-            facts = None
-        return facts if isinstance(facts, dict) else {}
+        facts: dict[str, Any] = read_json(self.path / _MARK)
+        return facts
 
     @cached_property
     def pipeline(self) -> OnlinePipeline:
@@ -118,12 +126,11 @@ class SavedRun:
         path = self.path / _FEATURES
         if not path.exists():
             return
-        with path.open(encoding="utf-8", newline="") as text:
-            for row in islice(csv.DictReader(text), _SHOWN):
-                low, high = (_digits(row["low"]), _digits(row["high"]))
-                ends = f"{low} to {high}" if low else ""
-                chosen = "yes" if row["selected"] == "True" else ""
-                yield row["rank"], row["feature"], _digits(row["importance"]), ends, chosen
+        for row in islice(csv_rows(path), _SHOWN):
+            low, high = (_digits(row["low"]), _digits(row["high"]))
+            ends = f"{low} to {high}" if low else ""
+            chosen = "yes" if row["selected"] == "True" else ""
+            yield row["rank"], row["feature"], _digits(row["importance"]), ends, chosen
 
     def features_of(self, column: str) -> dict[int, str]:
         """The features that a column of the table becomes.
@@ -141,10 +148,11 @@ class SavedRun:
         columns = getattr(self.pipeline, "columns_", None)
         names = self.pipeline.feature_names_in_.tolist()
         if self.is_open:  # records tell of all that were ever met
-            names = json.loads((self.path / "names.json").read_bytes())
+            names = read_names(self.path)
         if columns is None:
             return {place: name for place, name in enumerate(names) if name == column}
-        origins = dict(zip(columns.names, columns.of_features, strict=True))
+        with damaged(self.path / _STATE):
+            origins = dict(zip(columns.names, columns.of_features, strict=True))
         return {place: name for place, name in enumerate(names) if origins.get(name) == column}
 
     @property
@@ -155,6 +163,24 @@ class SavedRun:
 
         saved = self.facts.get("target")
         return None if saved is None else Target(Column.from_json(saved), self.columns.hints)
+
+
+def read_names(folder: Path) -> list[str]:
+    """What the features of the run in a folder are called."""
+    names: list[str] = read_json(folder / "names.json")
+    if not fits(names, [str]):
+        raise InputError(f"{folder / 'names.json'} is damaged")
+    return names
+
+
+def known_before(folder: Path) -> dict[str, Any]:
+    """What the run in a folder is called, when it was begun and how, if that can be read."""
+    try:
+        known = read_json(folder / _MARK)
+        sample = {"sample": known["sample"]} if isinstance(known.get("sample"), dict) else {}
+        return {name: str(known[name]) for name in ("id", "started")} | sample
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
 
 
 def _said(run: SavedRun) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fires.core import files
 from fires.core.named import Names
-from fires.evaluation.out_folder import naming
 
 TRANSFORMED = "transformed"
 _MOST_CELLS = 8_000_000
@@ -92,18 +92,11 @@ class Transformed:
             }
             frames.append(pl.DataFrame(columns))
         start = self._parts[0][0]
-        self._folder.mkdir(exist_ok=True)
-        path = self._folder / f"part-{start:012d}.parquet"
-        draft = path.with_suffix(".tmp")
-        with naming(path):
-            try:
-                pl.concat(frames, how="diagonal").write_parquet(draft)
-                with draft.open("rb") as file:
-                    os.fsync(file.fileno())
-                draft.replace(path)
-            except OSError:
-                draft.unlink(missing_ok=True)
-                raise
+        files.make_folder(self._folder)
+        path, content = self._folder / f"part-{start:012d}.parquet", io.BytesIO()
+        pl.concat(frames, how="diagonal").write_parquet(content)
+        with files.naming(path):
+            files.replace_file(path, content.getvalue())
         self._parts, self._n_cells = [], 0
 
     def cut_back(self, n_rows: int) -> None:
@@ -116,4 +109,4 @@ class Transformed:
         """
         for path in self._folder.glob("part-*.*"):
             if path.suffix == ".tmp" or int(path.stem.removeprefix("part-")) >= n_rows:
-                path.unlink()
+                files.remove(path)

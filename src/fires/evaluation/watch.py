@@ -1,8 +1,9 @@
-"""Doubts about columns that only a whole run can settle: leaks, and what stayed constant."""
+"""Doubts that only a whole run can settle: leaks, constants, clocks, and rows sorted by class."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -11,7 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.columns import Doubt
+from fires.columns.ids_and_clocks import few_values
+from fires.columns.seen import LEAST
 from fires.core.state import Arrays, State, part_of, under
+from fires.evaluation.cautions import about_labels
 from fires.metrics.prediction import Scores
 from fires.pipeline import OnlinePipeline
 from fires.predictors import LinearRegressor, Perceptron
@@ -21,6 +25,7 @@ from fires.streams.base import Batch
 _MOST_COLUMNS = 2000  # for more, a second predictor would take too long
 _FIRST_ROWS, _LAST_ROWS = 500, 5000  # that have to be tested, and after which it is settled
 _GOOD = {"accuracy": 0.8, "r2": 0.9}  # what a leak makes of the way from knowing nothing to all
+_MANY_ROWS = 1000  # in which a column that only grows does not do so by chance
 _MUCH_BETTER = 0.5  # of the errors of all other columns together
 
 
@@ -58,6 +63,8 @@ class Watch:
         self._values: npt.NDArray[np.float64] | None = None
         self._constant = np.empty(0, dtype=np.intp)
         self._n_rows = 0
+        self._labels: tuple[int, int, Any] = (0, 0, None)  # labels, runs of equal ones, the last
+        self._growing: npt.NDArray[np.float64] | None = None  # columns, last values, how many
 
     def see(self, batch: Batch) -> None:
         """Test what was learnt before this batch, and learn from it.
@@ -67,11 +74,16 @@ class Watch:
         batch : Batch
             Rows that the pipeline has not seen yet.
         """
-        X = batch.X
+        X, y = batch.X, batch.y
+        n, n_runs, last = self._labels
+        n_new = int(np.count_nonzero(y[1:] != y[:-1])) + int(n == 0 or y[0] != last)
+        self._labels = n + len(y), n_runs + n_new, y[-1:].tolist()[0]
         # Sparse rows come without a look at their columns, and so do columns that come and go.
         if not isinstance(X, np.ndarray) or batch.names is not None:
             return
         self._look_for_change(X)
+        if self._growing is None or self._growing.size:
+            self._look_for_growth(X)
         self._n_rows += len(X)
         selector = self._pipeline.selector
         if not self._pipeline.has_learnt or not 2 <= X.shape[1] <= _MOST_COLUMNS:
@@ -97,6 +109,21 @@ class Watch:
         changed = (low != known) | (high != known)
         self._constant = self._constant[~(changed & ~np.isnan(low))]
 
+    def _look_for_growth(self, X: npt.NDArray[np.float64]) -> None:
+        """Keep those columns that have few values, and have only grown so far."""
+        if self._growing is None:
+            self._growing = np.array([np.arange(X.shape[1]), X[0], np.ones(X.shape[1])])
+        now = X[:, self._growing[0].astype(np.intp)]
+        steps = np.diff(np.vstack([self._growing[1], now]), axis=0)
+        self._growing[1:] = now[-1], self._growing[2] + (steps > 0.0).sum(axis=0)
+        self._growing = self._growing[:, (steps >= 0.0).all(axis=0) & (self._growing[2] < LEAST)]
+
+    def cautions(self, shares: Mapping[Any, float]) -> list[str]:
+        """What to keep in mind of the order of the rows; ``shares`` are those of the classes."""
+        n, n_runs, _ = self._labels
+        counts = Counter({label: round(n * share) for label, share in shares.items()})
+        return list(about_labels(counts, n_runs))
+
     def saved(self) -> State:
         """Everything there is to save.
 
@@ -104,8 +131,10 @@ class Watch:
         -------
         header, arrays : dict
         """
-        header: dict[str, Any] = {"n_rows": self._n_rows, "rivals": None}
+        header: dict[str, Any] = {"n_rows": self._n_rows, "rivals": None, "labels": self._labels}
         arrays: Arrays = {"constant": self._constant}
+        if self._growing is not None:
+            arrays["growing"] = self._growing
         if self._values is not None:
             arrays["values"] = self._values
         if self._rivals is not None:
@@ -123,6 +152,9 @@ class Watch:
         """
         self._n_rows = int(header["n_rows"])
         self._constant, self._values = arrays["constant"], arrays.get("values")
+        # A run of an earlier version has not looked, and cannot know what the rows before were.
+        self._growing = arrays.get("growing", np.empty((3, 0)))
+        self._labels = tuple(header.get("labels", self._labels))
         if header["rivals"] is not None:
             self._rivals = _Rivals(int(header["rivals"]["column"]), self._pipeline)
             self._rivals.restore(header["rivals"], part_of("rivals", arrays))
@@ -140,8 +172,8 @@ class Watch:
         Returns
         -------
         list of Doubt
-            Without the constants that have changed; with those that were not noticed before, and
-            with a leak.
+            Without the constants that have changed; with those that were not noticed before, with a
+            leak, and with clocks of few values.
         """
         if self._values is None:
             return list(doubts)
@@ -158,6 +190,9 @@ class Watch:
             kept.append(Doubt(names[self._rivals.column], "leak", why))
         new = dict.fromkeys(name for name in names if name in constant - known)
         kept += [Doubt(name, "constant", rows) for name in new]
+        for column, _, n in [] if self._growing is None else self._growing.T.tolist():
+            if n >= 3 and self._n_rows >= _MANY_ROWS:  # chance does that to 2 in 1e6 columns
+                kept.append(Doubt(names[int(column)], "clock", few_values(int(n))))
         return kept
 
 
@@ -240,7 +275,7 @@ class _Rivals:
         known = 0.0
         if self._asks_class:  # always to say the commonest is to know nothing
             counts = self._sides[0][0][1].matrix.sum(axis=1)
-            known = float(counts.max() / counts.sum())
+            known = float(counts.max() / counts.sum()) if len(counts) else 1.0
         far = alone >= known + _GOOD[self._metric] * (1.0 - known)
         if known == 1.0 or not far or 1.0 - alone > _MUCH_BETTER * (1.0 - others):
             return ""

@@ -1,7 +1,7 @@
 """The compiled loops.
 
 A linear model reads X in two loops only, ``project`` and ``accumulate``, over dense and CSR data.
-Beside each loop, ``*_plain`` is its definition in NumPy; tests compare the two.
+``tests/naive.py`` has the definitions in NumPy that the tests compare the loops with.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from fires.kernels.sparse import touched_columns
 
 __all__ = [
     "accumulate",
-    "accumulate_plain",
     "oriented",
     "project",
-    "project_plain",
     "read_only",
     "scan",
     "top_k",
@@ -116,27 +114,6 @@ def accumulate(
         shift = np.zeros(X.shape[1]) if shift is None else shift
         accumulate_into(view, c2, d2, shift, p, q)
     return (p, q) if c.ndim == 2 else (p[0], q[0])
-
-
-def project_plain(
-    X: Matrix, mu: Floats, var: Floats, shift: Floats | None = None
-) -> tuple[Floats, Floats]:
-    """The definition of :func:`project`."""
-    T = _plain(X, shift)
-    return mu @ T.T, var @ (T * T).T
-
-
-def accumulate_plain(
-    X: Matrix, c: Floats, d: Floats, shift: Floats | None = None
-) -> tuple[Floats, Floats]:
-    """The definition of :func:`accumulate`."""
-    T = _plain(X, shift)
-    return c @ T, d @ (T * T)
-
-
-def _plain(X: Matrix, shift: Floats | None) -> Floats:
-    T = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
-    return np.nan_to_num(T if shift is None else T - shift, nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
 def oriented(X: Dense) -> tuple[Dense, Kernel, Kernel]:

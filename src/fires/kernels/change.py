@@ -8,7 +8,7 @@ from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
 
 SHARE = 0.75  # of the model without features in the mixture that is held against the model
-MOST = 3.0  # that one row adds
+MOST = 3.0  # that one row adds, whatever its weight
 SLOW = 1e-3  # how fast the usual increment follows
 
 
@@ -31,7 +31,7 @@ def add_up(
             if w == 0.0:
                 continue
             odds = math.exp(min(log_level[k, b] - log_p[k, b], 50.0))
-            more = min(math.log(1.0 - SHARE + SHARE * odds), MOST)
+            more = min(math.log(1.0 - SHARE + SHARE * odds), MOST / w)
             rows[k] += w
             usual[k] += (more - usual[k]) * min(max(SLOW, 1.0 / rows[k]) * w, 1.0)
             if rows[k] > warm_up:

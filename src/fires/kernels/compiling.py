@@ -32,28 +32,10 @@ def compiled(function: Callable[..., T]) -> Callable[..., T]:
     -------
     callable
     """
-    return _compiled(function)
-
-
-def released(function: Callable[..., T]) -> Callable[..., T]:
-    """Compile a loop in which a division by zero gives infinity.
-
-    Parameters
-    ----------
-    function : function
-        The loop.
-
-    Returns
-    -------
-    callable
-    """
-    return _compiled(function, error_model="numpy")
-
-
-def _compiled(function: Callable[..., T], **options: Any) -> Callable[..., T]:
     # Nobody calls these loops from C, and they hold no expressions of whole arrays. Without the
     # C wrapper and the search for such expressions, compiling takes a sixth less time.
-    options |= {"nogil": True, "fastmath": _FREEDOMS, "no_cfunc_wrapper": True, "no_rewrites": True}
+    options: dict[str, Any] = {"no_cfunc_wrapper": True, "no_rewrites": True}
+    options |= {"nogil": True, "fastmath": _FREEDOMS}
     try:
         machine: Callable[..., T] = numba.njit(function, cache=True, **options)
     except RuntimeError:  # no writable folder for the cache: compile in every process

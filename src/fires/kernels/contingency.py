@@ -68,23 +68,6 @@ def _k_log_k(counts: Floats) -> float:
     return total
 
 
-def uncertainties_plain(x: Codes, columns: Codes) -> Floats:
-    """The definition of :func:`uncertainties`."""
-
-    def entropy(*parts: Codes) -> float:
-        _, counts = np.unique(np.stack(parts), axis=1, return_counts=True)
-        p = counts / counts.sum()
-        return float(-(p * np.log(p)).sum())
-
-    out = []
-    for column in columns:
-        both = (x >= 0) & (column >= 0)
-        a, c = x[both], column[both]
-        single = entropy(a) + entropy(c)
-        out.append(2.0 * (single - entropy(a, c)) / single if single > 0.0 else 0.0)
-    return np.array(out)
-
-
 @compiled
 def contingency(x: Codes, y: Codes, given: Codes, chi2: bool) -> float:
     """The G² or chi² statistic of two columns of codes, summed over the strata of others."""
@@ -151,25 +134,3 @@ def _grouped(stratum: Ints, n_strata: int) -> tuple[Ints, Ints]:
             rows[free[stratum[b]]] = b
             free[stratum[b]] += 1
     return rows, ends
-
-
-def contingency_plain(x: Codes, y: Codes, given: Codes, chi2: bool) -> float:
-    r"""The definition of :func:`contingency`, from observed O and expected E in each stratum.
-
-    .. math:: G^2 = 2 \sum O \log (O / E), \qquad \chi^2 = \sum (O - E)^2 / E
-    """
-    there = (x >= 0) & (y >= 0) & (given >= 0).all(axis=0)
-    x, y, given = x[there], y[there], given[:, there]
-    total = 0.0
-    for stratum in np.unique(given, axis=1).T if len(x) else []:
-        here = (given == stratum[:, np.newaxis]).all(axis=0)
-        table = np.zeros((x.max() + 1, y.max() + 1))
-        np.add.at(table, (x[here], y[here]), 1.0)
-        table = table[table.any(axis=1)][:, table.any(axis=0)]
-        expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
-        if chi2:
-            total += ((table - expected) ** 2 / expected).sum()
-        else:
-            seen = table > 0.0
-            total += 2.0 * (table[seen] * np.log(table[seen] / expected[seen])).sum()
-    return float(max(total, 0.0))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from fires.core.belief import Floats
@@ -67,18 +65,6 @@ def _correlate(x: Floats, columns: Floats, r: Floats, n: Ints) -> None:
             r[i] = min(1.0, max(-1.0, xc / np.sqrt(xx * cc)))
 
 
-def correlations_plain(x: Floats, columns: Floats) -> tuple[Floats, Ints]:
-    """The definition of :func:`correlations`."""
-    r, n = [], []
-    for column in columns:
-        both = ~np.isnan(x) & ~np.isnan(column)
-        a, c = x[both], column[both]
-        n.append(len(a))
-        spread = len(a) > 0 and np.ptp(a) > 0.0 and np.ptp(c) > 0.0
-        r.append(np.corrcoef(a, c)[0, 1] if spread else 0.0)
-    return np.array(r), np.array(n, dtype=np.int64)
-
-
 @compiled
 def partial_correlation(r: Floats, i: int, j: int, given: Ints) -> float:
     """The correlation of two columns given others, from the correlations of all pairs.
@@ -107,24 +93,14 @@ def partial_correlation(r: Floats, i: int, j: int, given: Ints) -> float:
     return min(1.0, max(-1.0, value))
 
 
-def partial_correlation_plain(r: Floats, i: int, j: int, given: Sequence[int]) -> float:
-    r"""The definition of :func:`partial_correlation` where the correlations have an inverse.
-
-    .. math:: r_{ij \cdot S} = -P_{ij} / \sqrt{P_{ii} P_{jj}}, \quad P = R_{(i, j, S)}^{-1}
-    """
-    place = [i, j, *given]
-    P = np.linalg.inv(r[np.ix_(place, place)])
-    return float(-P[0, 1] / np.sqrt(P[0, 0] * P[1, 1]))
-
-
 @compiled
 def some_set_separates(
     r: Floats, n: Ints, place: int, fixed: Ints, others: Ints, most: int, bound: float
 ) -> bool:
     """Whether some set of up to ``most`` columns makes a column independent of the first one.
 
-    Every set holds the ``fixed`` columns and some of the ``others``. ``FisherZ.separated_plain`` is
-    its definition.
+    Every set holds the ``fixed`` columns and some of the ``others``. ``tests/naive.py``
+    has its definition.
     """
     for size in range(1, most + 1):
         free = size - len(fixed)

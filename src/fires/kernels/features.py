@@ -87,36 +87,3 @@ def weigh(mu: Floats, sigma: Floats, penalty: float, scale: float, weights: Floa
     """``(mu² - penalty sigma²) / scale``: fires.core.weighting.stable_weights is the definition."""
     for j in range(len(mu)):
         weights[j] = (mu[j] * mu[j] - penalty * sigma[j] * sigma[j]) / scale
-
-
-def fold_plain(mu: Floats, sigma: Floats, gain: Floats) -> tuple[Floats, Floats]:
-    """The definition of :func:`fold`."""
-    return mu * gain, (sigma * gain) ** 2
-
-
-def move_plain(
-    mu: Floats,
-    sigma: Floats,
-    p: Floats,
-    q: Floats,
-    gain: Floats,
-    c: Floats,
-    d: Floats,
-    own_mu: Floats,
-    own_sigma: Floats,
-    has_own: bool,
-    rate_mu: float,
-    rate_sigma: float,
-    least_change: float,
-    most_change: float,
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """The definition of :func:`move`, for a step that stays finite."""
-    n = len(mu)
-
-    def grown(before: Floats, sums: Floats) -> Floats:
-        return before * (1.0 + np.clip(2.0 * rate_sigma * sums, least_change, most_change))
-
-    moved = mu + rate_mu * gain * p[:n], grown(sigma, gain**2 * q[:n])
-    if not has_own:
-        return *moved, own_mu, own_sigma
-    return *moved, own_mu + rate_mu * c[:n].sum(axis=1), grown(own_sigma, d[:n].sum(axis=1))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import expit
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
@@ -25,7 +24,7 @@ def ftrl_rows(
     intercept: bool,
     settings: Four,
 ) -> int:
-    """See :func:`ftrl_plain`; ``bias`` holds z and root of the intercept."""
+    """See ``naive.ftrl_plain``; ``bias`` holds z and root of the intercept."""
     rate, beta, l1, l2 = settings
     w = np.empty(len(z))
     drag, inverse = beta + rate * l2, 1.0 / rate
@@ -60,7 +59,7 @@ def ftrl_csr(
     intercept: bool,
     settings: Four,
 ) -> int:
-    """See :func:`ftrl_plain`."""
+    """See ``naive.ftrl_plain``."""
     rate, beta, l1, l2 = settings
     drag, inverse = beta + rate * l2, 1.0 / rate
     for b in range(len(indptr) - 1):
@@ -103,20 +102,3 @@ def coefficients_plain(z: Floats, root: Floats, l1: float | Floats, settings: Fo
     rate, beta, _, l2 = settings
     w: Floats = -np.sign(z) * np.maximum(np.abs(z) - l1, 0.0) / ((beta + root) / rate + l2)
     return w
-
-
-def ftrl_plain(
-    X: Floats, y: Floats, z: Floats, root: Floats, intercept: bool, settings: Four
-) -> tuple[Floats, Floats]:
-    """The definition of :func:`ftrl_rows`; the last entries are the intercept's, without L1."""
-    rate, _, l1, _ = settings
-    z, n = z.copy(), root**2
-    penalty = np.full(len(z), l1)
-    penalty[-1] = 0.0
-    for features, sign in zip(X, y, strict=True):
-        x = np.append(features, 1.0 if intercept else 0.0)
-        w = coefficients_plain(z, np.sqrt(n), penalty, settings)
-        g = -sign * expit(-sign * (w @ x)) * x
-        z += g - (np.sqrt(n + g**2) - np.sqrt(n)) / rate * w
-        n += g**2
-    return z, np.sqrt(n)

@@ -61,23 +61,6 @@ def add_information(
             information[j, i] = information[i, j]
 
 
-def add_information_plain(
-    Z: Floats,
-    precision: Floats,
-    value: Floats,
-    weight: Floats,
-    gamma: float,
-    information: Floats,
-    pull: Floats,
-) -> tuple[Floats, Floats]:
-    """The definition of :func:`add_information`: the new sums."""
-    age = np.cumsum(weight[::-1])[::-1] - weight
-    rows = np.column_stack([Z, np.ones(len(Z))])
-    weighted = rows * (precision * gamma**age)[:, None]
-    whole = gamma ** weight.sum()
-    return information * whole + weighted.T @ rows, pull * whole + value @ weighted
-
-
 @compiled
 def some_repeat_level(information: Floats, share: float) -> bool:
     """Whether there is any column of which :func:`repeats_level` is true."""

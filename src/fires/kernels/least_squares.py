@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import scipy.sparse as sp
 
 from fires.core.belief import Floats
@@ -43,7 +42,7 @@ def least_squares_pass(X: Matrix, y: Floats, weights: Floats, own: Floats) -> No
 
 @compiled
 def least_squares_rows(X: Floats, y: Floats, weights: Floats, own: Floats) -> None:
-    """See :func:`least_squares_pass_plain`."""
+    """See ``naive.least_squares_pass_plain``."""
     for b in range(X.shape[0]):
         x = X[b]
         score, norm = own[0], 1.0
@@ -60,7 +59,7 @@ def least_squares_rows(X: Floats, y: Floats, weights: Floats, own: Floats) -> No
 def least_squares_csr(
     data: Floats, indices: Ints, indptr: Ints, y: Floats, weights: Floats, own: Floats
 ) -> None:
-    """See :func:`least_squares_pass_plain`."""
+    """See ``naive.least_squares_pass_plain``."""
     for b in range(len(indptr) - 1):
         first, last = indptr[b], indptr[b + 1]
         score, norm = own[0], 1.0
@@ -84,14 +83,3 @@ def _step(error: float, norm: float, own: Floats) -> float:
     else:
         own[1] = size
     return RATE * error / norm
-
-
-def least_squares_pass_plain(X: Floats, y: Floats, weights: Floats, own: Floats) -> None:
-    """The definition of :func:`least_squares_pass`, for dense rows."""
-    for x, value in zip(X, y, strict=True):
-        error = value - (own[0] + weights @ x)
-        size, limit = abs(error), LIMIT * own[1] if own[1] > 0.0 else np.inf
-        own[1] = own[1] + PACE * (min(size, limit) - own[1]) if own[1] > 0.0 else size
-        step = RATE * np.clip(error, -limit, limit) / (1.0 + x @ x)
-        weights += step * x
-        own[0] += step

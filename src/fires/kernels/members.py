@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -56,31 +55,3 @@ def renew(
             inside[old], inside[new] = False, True
             came += 1
     return came
-
-
-def renew_plain(
-    score: Floats,
-    now: Floats,
-    var: Floats,
-    prior: float,
-    share: float,
-    limit: float,
-    inside: npt.NDArray[np.bool_],
-) -> tuple[Floats, Any]:
-    """The definition of :func:`renew`: the new scores, and who is inside."""
-    score = score + share * (now - score)
-    members, k = np.flatnonzero(inside), int(inside.sum())
-    best = np.argsort(-score, kind="stable")[:k]
-    newcomers = best[~inside[best]]
-    leavers = np.setdiff1d(members, best)
-    leavers = leavers[np.lexsort((-leavers, score[leavers]))]
-    learnt = np.maximum(1.0 - var / prior, 0.0)
-    is_sure = now > limit * np.sqrt(var * learnt)
-    bond = var * np.sqrt(learnt)
-    ahead = score[newcomers] - score[leavers]
-    enters = (ahead > np.sqrt(bond[newcomers] + bond[leavers])) | (score[leavers] == 0.0)
-    enters |= is_sure[newcomers] & ~is_sure[leavers]
-    enters &= ahead > 0.0
-    inside = inside.copy()
-    inside[leavers[enters]], inside[newcomers[enters]] = False, True
-    return score, inside

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import scipy.sparse as sp
 
 from fires.core.belief import Floats
@@ -34,7 +33,7 @@ def perceptron_pass(X: Matrix, y: Floats, weights: Floats, bias: Floats) -> None
 
 @compiled
 def perceptron_rows(X: Floats, y: Floats, weights: Floats, bias: Floats) -> None:
-    """See :func:`perceptron_pass_plain`."""
+    """See ``naive.perceptron_pass_plain``."""
     for b in range(X.shape[0]):
         x = X[b]
         for k in range(weights.shape[0]):
@@ -52,7 +51,7 @@ def perceptron_rows(X: Floats, y: Floats, weights: Floats, bias: Floats) -> None
 def perceptron_csr(
     data: Floats, indices: Ints, indptr: Ints, y: Floats, weights: Floats, bias: Floats
 ) -> None:
-    """See :func:`perceptron_pass_plain`."""
+    """See ``naive.perceptron_pass_plain``."""
     for b in range(len(indptr) - 1):
         first, last = indptr[b], indptr[b + 1]
         for k in range(weights.shape[0]):
@@ -64,15 +63,3 @@ def perceptron_csr(
                 for i in range(first, last):
                     w[indices[i]] += y[k, b] * data[i]
                 bias[k] += y[k, b]
-
-
-def perceptron_pass_plain(
-    X: Floats, y: Floats, weights: Floats, bias: Floats
-) -> tuple[Floats, Floats]:
-    """The definition of :func:`perceptron_pass`, for dense rows."""
-    weights, bias = weights.copy(), bias.copy()
-    for x, labels in zip(X, y.T, strict=True):
-        wrong = labels * (weights @ x + bias) <= 0.0
-        weights[wrong] += np.outer(labels[wrong], x)
-        bias[wrong] += labels[wrong]
-    return weights, bias

@@ -30,7 +30,7 @@ def permute_rows(
     rate: float,
     sums: Floats,
 ) -> int:
-    """See :func:`permute_plain`; 0, or -1 if a score is not finite."""
+    """See ``naive.permute_plain``; 0, or -1 if a score is not finite."""
     scores = np.empty(len(intercept))
     for b in range(X.shape[0]):
         x, other = X[b], others[drawn[b]]
@@ -72,7 +72,7 @@ def permute_csr(
     rate: float,
     sums: Floats,
 ) -> int:
-    """See :func:`permute_plain`; entries that neither row has are not touched."""
+    """See ``naive.permute_plain``; entries that neither row has are not touched."""
     scores = np.empty(len(intercept))
     other = np.zeros(sums.shape[1])  # the row that values are taken from; zeros in between
     for b in range(len(indptr) - 1):
@@ -154,77 +154,6 @@ def _slopes(scores: Floats, y: float, numeric: bool, rate: float, reach: float) 
         for k in range(len(scores)):
             slope = scores[k] / total - (1.0 if k == int(y) else 0.0)
             scores[k] = slope * rate / (1.0 + 0.5 * rate * reach)
-
-
-def permute_plain(
-    X: Floats,
-    others: Floats,
-    drawn: Ints,
-    y: Floats,
-    mass: Floats,
-    coef: Floats,
-    intercept: Floats,
-    numeric: bool,
-    rate: float,
-    sums: Floats,
-) -> int:
-    r"""Explain every row by what the loss gains from other values, then learn from it.
-
-    With the row x, another row :math:`\tilde x` and the loss of the scores
-    :math:`a = \theta x + \theta_0`, feature j has
-
-    .. math::
-        \lambda_j = \ell(y, a + \theta_{\cdot j} (\tilde x_j - x_j)) - \ell(y, a)
-
-    The loss is the squared error, the logistic loss of one score, or the cross-entropy of the
-    softmax of several. Then :math:`\theta` takes a step of gradient descent. A step is divided by
-    :math:`1 + \text{rate} \cdot h (1 + |x|^2)`, with h the greatest curvature of the loss, so that
-    it never goes beyond its goal.
-
-    Parameters
-    ----------
-    X : ndarray (n_rows, n_features)
-        The rows.
-    others : ndarray (n_stored, n_features)
-        Where values are taken from.
-    drawn : ndarray of int (n_rows,)
-        For each row, the one of ``others`` that all its features take their values from.
-    y : ndarray (n_rows,)
-        Numbers; -1 and 1 for one score; codes of classes for several.
-    mass : ndarray (n_rows,)
-        How much each row counts.
-    coef : ndarray (n_scores, n_features)
-    intercept : ndarray (n_scores,)
-        The model; they are changed unless the rate is 0.
-    numeric : bool
-        Whether the loss is the squared error.
-    rate : float
-        The learning rate.
-    sums : ndarray (2, n_features)
-        To be added to: the sums of :math:`\lambda` and of :math:`\lambda^2`.
-
-    Returns
-    -------
-    int
-        0.
-    """
-    for x, other, goal, weight in zip(X, others[drawn], y, mass, strict=True):
-        scores = coef @ x + intercept
-        moved = scores[:, None] + coef * (other - x)
-        more = _losses(moved, goal, numeric) - _losses(scores[:, None], goal, numeric)
-        sums += weight * np.array([more, more**2])
-        if rate:
-            if numeric:
-                slope, bend = scores - goal, 1.0
-            elif len(scores) == 1:
-                slope, bend = -goal / (1.0 + np.exp(goal * scores)), 0.25
-            else:
-                slope, bend = np.exp(scores - logsumexp(scores)), 0.5
-                slope[int(goal)] -= 1.0
-            step = slope * rate / (1.0 + rate * bend * (1.0 + x @ x))
-            coef -= np.outer(step, x)
-            intercept -= step
-    return 0
 
 
 def _losses(scores: Floats, y: float, numeric: bool) -> Floats:

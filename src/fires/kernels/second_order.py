@@ -9,7 +9,7 @@ import numpy as np
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
-from fires.kernels.sequential import MOST, Flags, Ints, find_best, keep_best, truncate_plain
+from fires.kernels.sequential import MOST, Flags, Ints, find_best, keep_best
 
 AROW, SCW_1, SCW_2 = 0, 1, 2
 ALL, CONFIDENT, GREATEST = 0, 1, 2  # which means stay: all, k of least variance, k greatest
@@ -64,7 +64,7 @@ def second_order_rows(
     rule: Rule,
     inverse: bool,
 ) -> int:
-    """See :func:`second_order_plain`; ``place`` has room for every feature."""
+    """See ``naive.second_order_plain``; ``place`` has room for every feature."""
     size, key = np.empty(len(mu)), np.empty(len(mu))
     for b in range(X.shape[0]):
         x = X[b]
@@ -149,7 +149,7 @@ def second_order_csr(
     rule: Rule,
     inverse: bool,
 ) -> int:
-    """See :func:`second_order_plain`; ``place`` has room for n or k, and the entries of a row."""
+    """See ``naive.second_order_plain``; ``place`` has room for n or k, and the entries of a row."""
     key = np.empty(len(place))
     listed = np.zeros(len(mu) if kept != ALL else 0, dtype=np.bool_)
     for i in range(n):
@@ -210,56 +210,3 @@ def _unlist(
         mu[place[i]] = 0.0
         listed[place[i]] = False
     return k
-
-
-def second_order_plain(
-    X: Floats,
-    y: Floats,
-    mu: Floats,
-    var: Floats,
-    k: int,
-    kept: int,
-    rule: Rule,
-    inverse: bool,
-) -> tuple[Floats, Floats]:
-    """The definition of :func:`second_order_rows`: means and variances after every row of X.
-
-    With ``CONFIDENT``, a variance that is still 1 is never among the least.
-    """
-    for x, sign in zip(X, y, strict=True):
-        pull = var * x
-        margin, v = sign * (mu @ x), pull @ x
-        if v == 0.0:
-            continue
-        if rule[0] == AROW:
-            alpha, beta = max(0.0, 1.0 - margin) / (v + rule[1]), 1.0 / (v + rule[1])
-        else:
-            alpha, beta = scw_plain(rule, margin, v)
-        if alpha <= 0.0:
-            continue
-        mu = mu + alpha * sign * pull
-        noise = 1.0 / beta - v
-        var = 1.0 / (1.0 / var + x**2 / noise) if inverse else var - beta * pull**2
-        if kept == GREATEST:
-            mu = truncate_plain(mu, np.abs(mu), k)
-        elif kept == CONFIDENT:
-            mu = truncate_plain(mu, -var, k, floor=-1.0)
-    return mu, var
-
-
-def scw_plain(rule: Rule, m: float, v: float) -> tuple[float, float]:
-    """alpha and beta of soft confidence-weighted learning, as its authors write them."""
-    kind, phi, C = rule
-    if phi * math.sqrt(v) <= m:
-        return 0.0, 0.0
-    if kind == SCW_1:
-        psi, zeta = 1.0 + phi**2 / 2.0, 1.0 + phi**2
-        root = math.sqrt(m**2 * phi**4 / 4.0 + v * phi**2 * zeta)
-        alpha = min(C, max(0.0, (-m * psi + root) / (v * zeta)))
-    else:
-        n = v + 1.0 / (2.0 * C)
-        gamma = phi * math.sqrt(phi**2 * m**2 * v**2 + 4.0 * n * v * (n + v * phi**2))
-        slope = 2.0 * m * n + phi**2 * m * v
-        alpha = max(0.0, (gamma - slope) / (2.0 * (n**2 + n * v * phi**2)))
-    u = 0.25 * (-alpha * v * phi + math.sqrt(alpha**2 * v**2 * phi**2 + 4.0 * v)) ** 2
-    return alpha, alpha * phi / (math.sqrt(u) + v * alpha * phi)

@@ -87,9 +87,3 @@ def top_k(weights: Floats, k: int) -> Indices:
     above = np.flatnonzero(weights > threshold)
     tied = np.flatnonzero(weights == threshold)[: k - len(above)]
     return np.sort(np.concatenate([above, tied])) if len(above) < k else above
-
-
-def top_k_plain(weights: Floats, k: int) -> Indices:
-    """The definition of :func:`top_k`."""
-    order = np.argsort(-np.where(np.isnan(weights), -np.inf, weights), kind="stable")
-    return np.sort(order[:k])

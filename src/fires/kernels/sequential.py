@@ -1,7 +1,7 @@
 """Learners that go row by row: each row moves the coefficients that the next one meets.
 
 Every loop exists twice: over the rows of a C-ordered array (``*_rows``) and over a CSR matrix
-(``*_csr``). Both change arrays with one entry per feature in place; ``*_plain`` is the definition
+(``*_csr``). Both change arrays with one entry per feature in place; ``tests/naive.py`` defines them
 in NumPy. ``y`` holds -1 and 1, and X has no missing entries. If the score of a row is not finite,
 the loop ends with the result -1, and the caller restores what was there before.
 
@@ -22,7 +22,6 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
-from fires.kernels.select import top_k_plain
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -112,21 +111,12 @@ def _bound(size: Floats, k: int, scratch: Floats) -> float:
     return least
 
 
-def truncate_plain(values: Floats, key: Floats, k: int, floor: float = 0.0) -> Floats:
-    """The values at the k greatest keys above ``floor``, and zeros elsewhere."""
-    chosen = top_k_plain(key, k)
-    chosen = chosen[key[chosen] > floor]
-    out = np.zeros_like(values)
-    out[chosen] = values[chosen]
-    return out
-
-
 # --- OFS: the perceptron and its kin, with projection and truncation ----------------------------
 
 
 @compiled
 def ofs_rows(X: Floats, y: Floats, w: Floats, place: Ints, n: int, k: int, settings: Four) -> int:
-    """See :func:`ofs_plain`; ``place`` has room for every feature."""
+    """See ``naive.ofs_plain``; ``place`` has room for every feature."""
     rate, keep, radius, threshold = settings
     moved, size, key = np.empty(len(w)), np.empty(len(w)), np.empty(len(w))
     for b in range(X.shape[0]):
@@ -169,7 +159,7 @@ def ofs_csr(
     k: int,
     settings: Four,
 ) -> int:
-    """See :func:`ofs_plain`; ``place`` has room for n or k, and the entries of a row."""
+    """See ``naive.ofs_plain``; ``place`` has room for n or k, and the entries of a row."""
     rate, keep, radius, threshold = settings
     key = np.empty(len(place))
     for b in range(len(indptr) - 1):
@@ -230,21 +220,6 @@ def _project(w: Floats, place: Ints, key: Floats, n: int, k: int, radius: float)
     return _decay(w, place, m, radius / math.sqrt(squares) if squares > radius * radius else 1.0)
 
 
-def ofs_plain(X: Floats, y: Floats, w: Floats, k: int, settings: Four) -> Floats:
-    """The definition of :func:`ofs_rows`: the coefficients after every row of X."""
-    rate, keep, radius, threshold = settings
-    for x, sign in zip(X, y, strict=True):
-        if sign * (w @ x) > threshold:
-            w = keep * w
-            continue
-        w = keep * w + rate * sign * x
-        norm = np.linalg.norm(w)
-        if norm > radius:
-            w = w * (radius / norm)
-        w = truncate_plain(w, np.abs(w), k)
-    return w
-
-
 # --- OFS that may look at k entries of a row ----------------------------------------------------
 
 
@@ -259,7 +234,7 @@ def partial_rows(
     k: int,
     settings: Four,
 ) -> int:
-    """See :func:`partial_plain`; ``place`` has room for n or k, and k more."""
+    """See ``naive.partial_plain``; ``place`` has room for n or k, and k more."""
     key, drawn = np.empty(len(place)), np.zeros(len(w), dtype=np.bool_)
     seen, x = np.empty(max(n, k), dtype=np.int64), np.empty(max(n, k))
     n = _decay(w, place, n, 1.0)
@@ -291,7 +266,7 @@ def partial_csr(
     k: int,
     settings: Four,
 ) -> int:
-    """See :func:`partial_plain`; ``place`` has room for n or k, and the entries of a row."""
+    """See ``naive.partial_plain``; ``place`` has room for n or k, and the entries of a row."""
     key, drawn = np.empty(len(place)), np.zeros(len(w), dtype=np.bool_)
     chosen = np.empty(k, dtype=np.int64)
     seen, x = np.empty(len(place), dtype=np.int64), np.empty(len(place))
@@ -317,7 +292,7 @@ def partial_csr(
 
 @compiled
 def _draw(uniform: Floats, drawn: Flags, chosen: Ints, k: int) -> int:
-    """Draw k different features as :func:`draw_plain` does from ``uniform[1:]``; flag them."""
+    """Draw k different features as ``naive.draw_plain`` does from ``uniform[1:]``; flag them."""
     for i in range(k):
         last = len(drawn) - k + i
         j = min(int(uniform[1 + i] * (last + 1)), last)
@@ -354,45 +329,3 @@ def _learn_seen(
         x[i] /= chance + (1.0 - explore if w[seen[i]] != 0.0 else 0.0)
     n = _add(w, place, n, seen, x, rate * sign)
     return _project(w, place, key, n, k, radius)
-
-
-def draw_plain(uniform: Floats, n_features: int) -> list[int]:
-    """Draw as many different features as there are uniform numbers, by Floyd's algorithm.
-
-    Parameters
-    ----------
-    uniform : ndarray (k,)
-        Random numbers in [0, 1).
-    n_features : int
-        How many features there are.
-
-    Returns
-    -------
-    list of int
-    """
-    chosen: list[int] = []
-    for last, u in enumerate(uniform, n_features - len(uniform)):
-        j = min(int(u * (last + 1)), last)
-        chosen.append(last if j in chosen else j)
-    return chosen
-
-
-def partial_plain(X: Floats, y: Floats, draws: Floats, w: Floats, k: int, settings: Four) -> Floats:
-    """The definition of :func:`partial_rows`; a row of ``draws`` holds 1 + k uniform numbers."""
-    rate, explore, radius, threshold = settings
-    n_features = X.shape[1]
-    for x, sign, uniform in zip(X, y, draws, strict=True):
-        if uniform[0] < explore or not w.any():
-            seen = np.array(draw_plain(uniform[1:], n_features))
-        else:
-            seen = np.flatnonzero(w)
-        if sign * (w[seen] @ x[seen]) > threshold:
-            continue
-        chance = explore * k / n_features + (1.0 - explore) * (w[seen] != 0.0)
-        w = w.copy()
-        w[seen] += rate * sign * x[seen] / chance
-        norm = np.linalg.norm(w)
-        if norm > radius:
-            w *= radius / norm
-        w = truncate_plain(w, np.abs(w), k)
-    return w

@@ -25,11 +25,3 @@ def count_sets(counts: Ints, out: Ints, into: Ints) -> int:
         growth += 1 + 2 * counts[into[i]]
         counts[into[i]] += 1
     return growth
-
-
-def count_sets_plain(counts: Ints, out: Ints, into: Ints) -> int:
-    """The definition of :func:`count_sets`."""
-    before = int((counts**2).sum())
-    counts[out] -= 1
-    counts[into] += 1
-    return int((counts**2).sum()) - before

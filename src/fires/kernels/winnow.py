@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
 from fires.kernels.sequential import Four, Ints
@@ -13,7 +11,7 @@ GREATEST, LEAST = 2.0**200, 2.0**-200
 
 @compiled
 def winnow_rows(X: Floats, y: Floats, u: Floats, v: Floats, bias: Floats, settings: Four) -> None:
-    """See :func:`winnow_plain`; ``bias`` holds u and v of the bias feature."""
+    """See ``naive.winnow_plain``; ``bias`` holds u and v of the bias feature."""
     promotion, demotion, threshold, margin = settings
     for b in range(X.shape[0]):
         x = X[b]
@@ -45,7 +43,7 @@ def winnow_csr(
     bias: Floats,
     settings: Four,
 ) -> None:
-    """See :func:`winnow_plain`."""
+    """See ``naive.winnow_plain``."""
     promotion, demotion, threshold, margin = settings
     for b in range(len(indptr) - 1):
         score, total = bias[0] - bias[1], 1.0
@@ -69,23 +67,3 @@ def _move_bias(bias: Floats, sign: float, more: float, less: float) -> None:
     up, down = (0, 1) if sign > 0.0 else (1, 0)
     bias[up] = min(max(bias[up] * more, LEAST), GREATEST)
     bias[down] = min(max(bias[down] * less, LEAST), GREATEST)
-
-
-def winnow_plain(
-    X: Floats, y: Floats, u: Floats, v: Floats, settings: Four
-) -> tuple[Floats, Floats]:
-    """The definition of :func:`winnow_rows`; the last entries of u and v are those of the bias."""
-    promotion, demotion, threshold, margin = settings
-    u, v = u.copy(), v.copy()
-    for features, sign in zip(X, y, strict=True):
-        x = np.append(features, 1.0)
-        x /= np.abs(x).sum()
-        if sign * ((u - v) @ x - threshold) > margin:
-            continue
-        there = x != 0.0
-        up, down = (u, v) if sign > 0.0 else (v, u)
-        more = up[there] * promotion * (1.0 + x[there])
-        less = down[there] * demotion * (1.0 - x[there])
-        up[there] = np.clip(more, LEAST, GREATEST)
-        down[there] = np.clip(less, LEAST, GREATEST)
-    return u, v

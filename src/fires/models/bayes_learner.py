@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import math
-from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fires.core.batch import CheckedBatch
+from fires.core.batch import CheckedBatch, nothing, ones
 from fires.core.belief import Belief, Floats
 from fires.core.classes import Labels, class_rows
 from fires.core.declared import Array, Declared, collect, restore
-from fires.core.errors import StateError
+from fires.core.errors import OVERFLOW, StateError
 from fires.core.sharding import Rounds, ShardTarget
 from fires.core.state import Arrays, part_of, under
 from fires.drift.likelihood import LikelihoodAlarm
@@ -54,7 +53,6 @@ class LeadingRows(NamedTuple):
 
 
 _NO_ROWS = LeadingRows(np.empty(0, dtype=np.int64), np.empty((0, 0)), np.empty(0))
-_OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
 
 class BayesLearner:
@@ -183,11 +181,11 @@ class BayesLearner:
         rates : Rates, optional
             Not used: Bayes' rule has no learning rate.
         """
-        weight = _ones(batch.n_rows) if batch.weight is None else batch.weight
+        weight = ones(batch.n_rows) if batch.weight is None else batch.weight
         target, level = self.target.look(y, weight)
         log_level = self.target.log_level(target)
         on_the_way = self._scales_on_the_way(batch)
-        Z, learn_scale = (batch.X, _nothing) if on_the_way else self._scaled(batch, weight)
+        Z, learn_scale = (batch.X, nothing) if on_the_way else self._scaled(batch, weight)
         before = None if self._all_lead else self._means(self.leading.columns)
         if level is not None and self.fit_intercept and not self.evidence_rows[0]:
             self.own_mu = level
@@ -208,7 +206,7 @@ class BayesLearner:
 
     def _scaled(self, batch: CheckedBatch, weight: Floats) -> Any:
         """The rows to learn from, and what learns their scale."""
-        X, missing, learn = batch.X, batch.n_missing > 0, _nothing
+        X, missing, learn = batch.X, batch.n_missing > 0, nothing
         if self.sparse is not None and not sp.issparse(X):
             X = sp.csr_array(X)
         if batch.scale is None or batch.scale != self.scale:
@@ -218,8 +216,8 @@ class BayesLearner:
         if self.sparse is None:
             return X.toarray() if sp.issparse(X) else X, learn
         data = np.nan_to_num(X.data) if missing else X.data
-        nothing = np.empty((X.shape[0], 0)), np.empty(0, dtype=np.int64)
-        return MixedRows(*nothing, data, X.indices, X.indptr), learn
+        no_full = np.empty((X.shape[0], 0)), np.empty(0, dtype=np.int64)
+        return MixedRows(*no_full, data, X.indices, X.indptr), learn
 
     def _facts(self, said: Floats) -> tuple[Any, ...]:
         """What a loop over rows takes besides the rows: see :mod:`fires.kernels.assimilate`."""
@@ -290,7 +288,7 @@ class BayesLearner:
         """ValueError if a number is not finite; then the belief is what was kept of it."""
         if not all(np.isfinite(part).all() for part in (self.mu, self.var, *parts)):
             self.mu, self.var, self.own_mu, self.own_var, self.facts, self.sparse = kept
-            raise ValueError(_OVERFLOW)
+            raise ValueError(OVERFLOW)
 
     def _assimilate_sparse(self, Z: MixedRows, *rest: Any) -> None:
         assert self.sparse is not None
@@ -805,13 +803,3 @@ def _pick(rows: Floats, leader: npt.NDArray[np.intp] | None) -> Floats:
         return one
     picked: Floats = np.take_along_axis(rows, leader[None], axis=0)[0]
     return picked
-
-
-@lru_cache(maxsize=16)
-def _ones(n: int) -> Floats:
-    """Weights of 1; nobody writes to this array."""
-    return np.ones(n)
-
-
-def _nothing() -> None:
-    """The scale is learnt by whoever scaled the rows."""

@@ -18,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fires.core.batch import CheckedBatch
+from fires.core.batch import CheckedBatch, nothing, ones
 from fires.core.belief import Belief, Floats
 from fires.core.classes import Labels, class_rows
 from fires.core.declared import Array, Declared, collect, restore
+from fires.core.errors import OVERFLOW
 from fires.core.sharding import Rounds, ShardTarget
 from fires.core.state import Arrays, part_of, under
 from fires.kernels import oriented, project, read_only
@@ -39,7 +40,6 @@ from fires.scaling.sparse import SPARSE, Touched
 # The share of itself that sigma may lose or gain in one step; usual steps change a thousandth.
 _CAPPED = (-0.5, 1.0)
 _AS_PUBLISHED = (-1.0, np.inf)  # the paper clips sigma at 0 and nowhere else
-_OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
 
 class BatchFacts(NamedTuple):
@@ -172,14 +172,14 @@ class LinearLearner:
 
     def _look(self, batch: CheckedBatch, y: npt.NDArray[Any]) -> BatchFacts:
         n, is_weighted = batch.n_rows, batch.weight is not None
-        weight = _ones(n) if batch.weight is None else batch.weight
+        weight = ones(n) if batch.weight is None else batch.weight
         total = float(weight.sum()) if is_weighted else float(n)
         target, level = self.target.look(y, weight)
         level = _zeros(self.n_rows) if level is None else level
         return BatchFacts(weight, is_weighted, total, target, level)
 
     def _step_dense(self, batch: CheckedBatch, rows: BatchFacts, rates: Rates) -> None:
-        scaled, learn_scale = batch.X, _nothing
+        scaled, learn_scale = batch.X, nothing
         if batch.scale is None or batch.scale != self.scale:
             scaled, learn_scale = self.scaler.scaled(batch.X, rows.weight, batch.n_missing > 0)
         p, q = self._buffer("p", self.n_rows), self._buffer("q", self.n_rows)
@@ -187,7 +187,7 @@ class LinearLearner:
         if least == TOO_LONG:
             least = self._step_by_step(scaled, rows, rates, p, q)
         if least != least:
-            raise ValueError(_OVERFLOW)
+            raise ValueError(OVERFLOW)
         self.least_sigma = least
         learn_scale()
 
@@ -200,7 +200,7 @@ class LinearLearner:
         longest = np.inf if self.scale is None else least / rates.mu
         return step(
             *(*read_only(X), rows.target, rows.weight, rows.is_weighted),
-            *(self.mu, self.sigma, _zeros(self.n_features), _ones(self.n_features)),
+            *(self.mu, self.sigma, _zeros(self.n_features), ones(self.n_features)),
             *(own.mu, own.sigma, self.fit_intercept),
             *(rows.level, self.family.start_width, least, longest),
             *(*rates.shared(rows.total), *self._sigma_change),
@@ -212,7 +212,7 @@ class LinearLearner:
     ) -> float:
         """The step part by part: works for every family and every memory order."""
         n_rows, n, n_features = self.n_rows, len(rows.weight), self.n_features
-        shift, gain = _zeros(n_features), _ones(n_features)
+        shift, gain = _zeros(n_features), ones(n_features)
         view, project_into, accumulate_into = oriented(X)
 
         # p and q first hold the means and variances of the coefficients, later the sums.
@@ -338,7 +338,7 @@ class LinearLearner:
         _add_at(mu, gaps[0], share[0] * gaps[1] * (pace * pull[gaps[0]]))
         least = self.move(mu, sigma, sums, gain, pulls, share)
         if least != least:
-            raise ValueError(_OVERFLOW)
+            raise ValueError(OVERFLOW)
         self.drift, self.least_sigma = drift, min(least, self.least_sigma)
         if first:
             self.scaler.sparse = half
@@ -666,19 +666,9 @@ class LinearLearner:
 
 
 @lru_cache(maxsize=16)
-def _ones(n: int) -> Floats:
-    """Weights or gains of 1; nobody writes to this array."""
-    return np.ones(n)
-
-
-@lru_cache(maxsize=16)
 def _zeros(n: int) -> Floats:
     """Zeros for a missing intercept, level or shift; nobody writes to this array."""
     return np.zeros(n)
-
-
-def _nothing() -> None:
-    """The scale of rows that are scaled already is learnt elsewhere."""
 
 
 def _add_at(rows: Floats, columns: npt.NDArray[np.intp], values: Floats) -> None:

@@ -41,7 +41,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
-from fires.core.errors import InputError
+from fires.core.errors import OVERFLOW, InputError
 from fires.core.sharding import Rounds, ShardTarget, Sums, Task, add_up
 from fires.drift.likelihood import increments, segment
 from fires.kernels import dense
@@ -73,7 +73,6 @@ MOST_ROUNDS = 12
 _ENOUGH = 0.2  # what another step would gain in F, in nats, if a point is good enough
 _CLOSE = 10.0  # if so little is to gain, the next point may well be the last one
 _MEMORY = 12  # steps that L-BFGS remembers
-_OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
 moments: Any = None  # the family's log Z, slope and bend; filled in by _every_row
 
@@ -289,7 +288,7 @@ def _of_watch(log_p: Floats, level: Floats | None, weight: Floats, usual: Floats
     """What the alarm has to know of a shard."""
     if level is None:
         return {}
-    more = increments(log_p, level)
+    more = increments(log_p, level, weight)
     if usual is None:
         return {"more": (weight * more).sum(axis=1)}
     return {"list segments": segment(more, weight, usual)[None]}
@@ -409,7 +408,7 @@ class _Driver(DenseDriver):
         learner, total = self.bayes, climb.total
         belief = climb.belief()
         if not all(np.isfinite(part).all() for part in belief):
-            raise ValueError(_OVERFLOW)
+            raise ValueError(OVERFLOW)
         theta, var, facts, information, pull = belief
         learner.renew(theta, var, total)
         learner.facts = facts
@@ -482,7 +481,7 @@ class _Climb:
         most[:, -1] = learner.own_prior
         self.prior = np.minimum(before.var / self.kept, most)
         if not np.isfinite(looked["bend"]).all():
-            raise ValueError(_OVERFLOW)
+            raise ValueError(OVERFLOW)
         self.searches = [self._search(k) for k in range(learner.n_rows)]
         var = np.array([search.variances(looked["bend"][k]) for k, search in self.numbered()])
         self.point = before._replace(var=var)

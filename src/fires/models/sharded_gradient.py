@@ -28,6 +28,7 @@ import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
+from fires.core.errors import OVERFLOW
 from fires.core.sharding import Rounds, ShardTarget, Sums, Task
 from fires.kernels import dense, project, read_only
 from fires.kernels.scaled import rescale
@@ -40,7 +41,6 @@ from fires.scaling.sharded import SampledRows, ScalePlan, ShardedStandard, mark_
 from fires.scaling.sparse import SPARSE, Touched
 
 _BLOCK = 1 << 18  # entries of X that are worked on at a time, so that they stay in the cache
-_OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
 
 def rounds(
@@ -494,7 +494,7 @@ class DenseDriver(_Driver):
         share = self.rates.shared(total)
         least = learner.move(learner.mu, learner.sigma, moved, gain, pulls, share)
         if least != least:
-            raise ValueError(_OVERFLOW)
+            raise ValueError(OVERFLOW)
         learner.least_sigma = least
         self.learn_scale(sums, total)
 

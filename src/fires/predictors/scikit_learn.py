@@ -58,6 +58,11 @@ class SklearnPredictor(Predictor):
         """A clone of the estimator, which has learnt nothing."""
         return SklearnPredictor(clone(self.estimator))
 
+    def foresee(self, y: Labels) -> None:
+        """Know the labels that will come, before the first batch."""
+        if "classes" in inspect.signature(self.estimator.partial_fit).parameters:
+            self._book_, _ = NO_CLASSES.take(y, None)
+
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from a batch.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fires.core.errors import NotPassedAgain
 from fires.core.state import Arrays, State
 from fires.predictors.constant import Majority, Mean
 from fires.predictors.perceptron import Perceptron
@@ -79,7 +80,7 @@ def predictor_from_state(header: dict[str, Any], arrays: Arrays, given: Any, whe
     if ours is not None and (given is None or type(given) is ours):
         given = ours()
     if given is None:
-        raise ValueError(
+        raise NotPassedAgain(
             f"The predictor in {where} is {wanted}, whose code and settings are not in the file: "
             "pass it again, fires.load(path, predictor=...)."
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fires.core.errors import InputError
+from fires.core.saved_files import damaged, read_json
 from fires.core.wording import enumeration
 from fires.evaluation.comparison import BASELINES, Comparison, Outcome, sign_of
 from fires.report.rounding import rounded
@@ -128,11 +128,12 @@ def read_comparison(folder: Path) -> dict[str, Any]:
     """
     path = folder / FILE
     try:
-        return comparison_summary(json.loads(path.read_bytes()), folder.resolve().name)
+        with damaged(path):
+            return comparison_summary(read_json(path), folder.resolve().name)
     except FileNotFoundError:
         hint = "give the folder that fires compare --out has made"
         raise InputError(f"{folder} holds no comparison: it has no {FILE}", hint=hint) from None
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except InputError as error:
         why = "it is damaged, or of another version of fires"
         raise InputError(f"{path} cannot be used: {why}") from error
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fires.core.errors import InputError
+from fires.core.saved_files import damaged
 from fires.evaluation.locking import is_held
 from fires.evaluation.recording import STEPS
 from fires.evaluation.saved_run import SavedRun
@@ -98,7 +99,8 @@ class Facts:
     def shape(self) -> list[int] | None:
         """Height and width of the picture that the features are, if ``--shape`` says so."""
         height, times, width = str(self.settings.get("shape") or "").partition("x")
-        return [int(height), int(width)] if times else None
+        with damaged(self._folder / "run.json"):
+            return [int(height), int(width)] if times else None
 
     def as_dict(self, n_batches: int, score_names: Collection[str]) -> dict[str, Any]:
         """What the page tells of the run itself.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fires.core.files import replace_file
 from fires.core.optional import require
 
 
@@ -72,7 +74,9 @@ def save(figure: Any, folder: Path, name: str) -> list[Path]:
     with style():
         for path in paths:
             metadata = {"Date": None} if path.suffix == ".svg" else {}
-            figure.savefig(path, dpi=DPI, metadata=metadata)
+            picture = io.BytesIO()
+            figure.savefig(picture, format=path.suffix[1:], dpi=DPI, metadata=metadata)
+            replace_file(path, picture.getvalue())
     return paths
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import InputError
+from fires.core.saved_files import damaged, open_saved
 
 if TYPE_CHECKING:
     import polars as pl
@@ -65,7 +66,7 @@ class Follower:
         if not self._position:
             return False
         try:
-            with self.path.open("rb") as file:
+            with open_saved(self.path) as file:
                 file.seek(self._position - len(self._end))
                 return file.read(len(self._end)) != self._end
         except FileNotFoundError:
@@ -80,7 +81,7 @@ class Follower:
             Whole lines, one or more.
         """
         try:
-            file = self.path.open("rb")
+            file = open_saved(self.path)
         except FileNotFoundError:
             return
         with file:
@@ -131,7 +132,9 @@ class Follower:
             is_well = False
         if not is_well:
             # Text that is not quite Unicode is well for json, or it tells which line is damaged.
-            frame = pl.DataFrame(list(self._objects(block, key)), schema=dict(schema), strict=False)
+            objects = list(self._objects(block, key))
+            with damaged(self.path):
+                frame = pl.DataFrame(objects, schema=dict(schema), strict=False)
         self.n_lines += len(frame)
         return frame
 
@@ -139,7 +142,7 @@ class Follower:
         for number, line in enumerate(block.split(b"\n")[:-1], self.n_lines + 1):
             try:
                 found = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 found = None
             if not isinstance(found, dict) or found.get(key) is None:
                 raise InputError(f"{self.path} is damaged in line {number:,}")

@@ -19,8 +19,18 @@ from fires.core.optional import require
 from fires.report.live_access import HEADERS, Access
 from fires.report.watching import Receive, Send, Watch
 
+_MAX_CONNECTIONS = 100
+_TIMEOUT = 10.0
+"""Seconds between two looks whether a connection that has nothing to wait for has gone on."""
 
-def listen(host: str, port: int) -> socket.socket:
+
+def listen(
+    host: str,
+    port: int,
+    *,
+    what: str = "cannot listen",
+    hint: str = "give another --port, or --port 0 for any that is free",
+) -> socket.socket:
     """A socket that takes connections.
 
     Parameters
@@ -29,6 +39,8 @@ def listen(host: str, port: int) -> socket.socket:
         The address or name to listen on.
     port : int
         The port; 0 for any that is free.
+    what, hint : str
+        How the error begins, and ends.
 
     Returns
     -------
@@ -52,10 +64,7 @@ def listen(host: str, port: int) -> socket.socket:
         if listener is not None:
             listener.close()
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(
-            f"cannot listen on {host}:{port}: {why}",
-            hint="give another --port, or --port 0 for any that is free",
-        ) from error
+        raise InputError(f"{what} on {host}:{port}: {why}", hint=hint) from error
     return listener
 
 
@@ -126,7 +135,8 @@ def serve(
     server = Server(
         uvicorn.Config(
             LiveApp(watch, access),
-            http="h11",
+            http=_bounded_protocol(),
+            backlog=_MAX_CONNECTIONS,  # as many as are taken at once
             ws="none",
             lifespan="off",
             log_config=None,  # names of features must not reach a terminal
@@ -143,6 +153,45 @@ def serve(
         threading.Thread(target=_when_input_ends, args=(server.end,), daemon=True).start()
     ready()
     server.run(sockets=[listener])
+
+
+def _bounded_protocol() -> Any:
+    """uvicorn's protocol with limits: it gives requests and readers all the time they want."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Connection(H11Protocol):
+        """Ends if half a request, or an answer that nobody reads, does not go on."""
+
+        seen: Any = None
+
+        def connection_made(self, transport: Any) -> None:
+            """Take a connection. If there are too many, the oldest that asks nothing gives way."""
+            super().connection_made(transport)
+            self.began, self.look = self.loop.time(), self.loop.call_later(_TIMEOUT, self.check)
+            there: list[Any] = [one for one in self.connections if not one.transport.is_closing()]
+            if len(there) > _MAX_CONNECTIONS:
+                idle = (one for one in there if not one.is_answered)
+                min(idle, key=lambda one: one.began).transport.abort()
+
+        def connection_lost(self, error: Exception | None) -> None:
+            """Look no more."""
+            self.look.cancel()
+            super().connection_lost(error)
+
+        @property
+        def is_answered(self) -> bool:
+            """Whether a request is there whose answer has not ended: events have no end."""
+            return self.cycle is not None and not self.cycle.response_complete
+
+        def check(self) -> None:
+            """End unless it goes on."""
+            n_unread = self.transport.get_write_buffer_size()
+            seen = None if self.is_answered and not n_unread else (self.cycle, n_unread)
+            if seen is not None and seen == self.seen:
+                self.transport.abort()
+            self.seen, self.look = seen, self.loop.call_later(_TIMEOUT, self.check)
+
+    return Connection
 
 
 def _when_input_ends(tell: Callable[[], None]) -> None:

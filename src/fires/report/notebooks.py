@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from fires.core.state import replace_file
+from fires.core.files import replace_file
 from fires.evaluation.comparison import Comparison
 from fires.evaluation.saved_run import SavedRun
 from fires.report.comparison import comparison_summary

@@ -15,9 +15,8 @@ from string import Template
 from typing import Any
 
 from fires.core.errors import InputError
-from fires.core.state import replace_file
+from fires.core.files import naming, replace_file
 from fires.core.version import __version__
-from fires.evaluation.out_folder import naming
 
 _STYLES = ("uplot.css", "page.css", "panels.css", "panel-comparison.css")
 _SCRIPTS = (

@@ -73,7 +73,7 @@ class Records:
         if block.n_places > len(self.alarms_of):
             self.grow(block.n_places)
         self._add_known(block)
-        self.n_batches += len(block)
+        self.n_batches = block.last + 1  # also of those whose records are lost
         self.n_rows = int(block.rows[-1])
         self.n_waited += block.n_waited
         self.n_missing = self.n_missing if block.n_missing is None else block.n_missing

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fires.core.saved_files import damaged, open_saved
+from fires.core.spreadsheets import frame_as_written
 from fires.report.following import well_formed
 from fires.report.spans import Numbers
 
@@ -71,16 +73,19 @@ def read_result(folder: Path, names: Sequence[str]) -> Result:
         What is there of it.
     """
     result = Result(columns=names)
-    if (folder / "columns.csv").exists():
-        used = _table(folder / "columns.csv").filter(_column("kind") != "left out")
-        titles = [well_formed(title) for title in used["name"]]
-        result.kinds = dict(zip(titles, used["kind"], strict=True))
-        shares = used["missing"].cast(float, strict=False)
-        result.missing = dict(zip(titles, shares, strict=True))
-        if len(titles) < len(names):
-            _add_groups(result, names, titles)
-    if (folder / "features.csv").exists():
-        _add_features(result, _table(folder / "features.csv", _NUMBERS))
+    columns, features = folder / "columns.csv", folder / "features.csv"
+    if columns.exists():
+        with damaged(columns):
+            used = _table(columns).filter(_column("kind") != "left out")
+            titles = [well_formed(title) for title in used["name"]]
+            result.kinds = dict(zip(titles, used["kind"], strict=True))
+            shares = used["missing"].cast(float, strict=False)
+            result.missing = dict(zip(titles, shares, strict=True))
+            if len(titles) < len(names):
+                _add_groups(result, names, titles)
+    if features.exists():
+        with damaged(features):
+            _add_features(result, _table(features, _NUMBERS))
     return result
 
 
@@ -131,12 +136,13 @@ def _table(path: Path, numbers: Sequence[str] = ()) -> pl.DataFrame:
     """A CSV file: all text, but for the columns of numbers."""
     import polars as pl
 
-    titles = pl.read_csv(path, n_rows=0).columns
+    with open_saved(path) as file:
+        data = file.read()
+    titles = pl.read_csv(data, n_rows=0).columns
     kept = [title for title in titles if title not in _NOT_READ]
     types = {title: pl.Float64 if title in numbers else pl.String for title in kept}
-    return pl.read_csv(path, columns=kept, schema_overrides=types).with_columns(
-        pl.col(pl.String).fill_null("")
-    )
+    table = pl.read_csv(data, columns=kept, schema_overrides=types)
+    return frame_as_written(table.with_columns(pl.col(pl.String).fill_null("")))
 
 
 def _column(name: str) -> Any:

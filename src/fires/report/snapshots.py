@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fires.core.errors import InputError
+from fires.core.saved_files import damaged
 from fires.evaluation.recording import read_snapshot, snapshots
 from fires.report.rounding import rounded
 from fires.report.spans import Numbers, Whole
@@ -95,28 +97,35 @@ class Snapshots:
         for index, path in there.items():
             if index not in self._read:
                 try:
-                    self._read[index] = _snapshot(path)
+                    with damaged(path):
+                        self._read[index] = _snapshot(path)
                 except FileNotFoundError:  # the run has just removed it
                     continue
         return changed
 
-    def until(self, n_batches: int) -> list[Snapshot]:
+    def until(self, n_batches: int, n_features: int = 1 << 31) -> list[Snapshot]:
         """Those of the first batches, in order: a snapshot may be there before its record is.
 
         Parameters
         ----------
-        n_batches : int
-            How many batches.
+        n_batches, n_features : int
+            How many batches, and how many features there are.
 
         Returns
         -------
         list of Snapshot
         """
-        return [self._read[index] for index in sorted(self._read) if index < n_batches]
+        found = [self._read[index] for index in sorted(self._read) if index < n_batches]
+        for shot in found:
+            if len(shot.places) and not 0 <= shot.places.min() <= shot.places.max() < n_features:
+                raise InputError(f"{shot.path} is damaged: there are {n_features:,} features")
+        return found
 
 
 def _snapshot(path: Path) -> Snapshot:
     facts, arrays = read_snapshot(path)
+    if len(shapes := {array.shape for array in arrays.values()}) > 1 or len(*shapes) != 1:
+        raise ValueError("its arrays are of several lengths")
     importance = arrays["importance"].astype(np.float32)
     rank = arrays.get("rank")
     if rank is None:  # of an earlier version
@@ -130,7 +139,7 @@ def _snapshot(path: Path) -> Snapshot:
         arrays["uncertainty"].astype(np.float32),
         rank,
         path,
-        "mean" in arrays,
+        {"mean", "deviation"} <= arrays.keys(),
         int(facts.get("classes", 0)),
     )
 

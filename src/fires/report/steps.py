@@ -58,6 +58,7 @@ class Block:
         self, frame: pl.DataFrame, who: Iterable[str] = (), score_names: Iterable[str] = ()
     ) -> None:
         self._frame, self.who, self.score_names = frame, tuple(who), tuple(score_names)
+        self.last = int(frame["index"][-1])
         self.rows: Whole = frame["rows"].to_numpy()
         self.n_rows: Numbers = frame["n_rows"].to_numpy().astype(np.float64)
         self.stability = _numbers(frame["stability"])
@@ -101,9 +102,12 @@ class Block:
     @property
     def n_places(self) -> int:
         """One more than the last place that is told of."""
-        last = [int(places.max(initial=-1)) for places in self.sets]
-        last += [-1 if one["feature"] is None else int(one["feature"]) for one in self.alarms]
-        return 1 + max(last, default=-1)
+        told = [*self.sets, *self.came, self.known.places]
+        told.append(np.array([at for one in self.alarms if (at := one["feature"]) is not None]))
+        places = np.concatenate(told)
+        if len(places) and places.min() < 0:
+            raise ValueError("there is no feature of a negative number")
+        return 1 + int(places.max(initial=-1))
 
     @cached_property
     def came(self) -> list[Whole]:
@@ -173,7 +177,9 @@ def read_block(follower: Follower, block: bytes) -> Block:
     scores: dict[str, None] = {}
     baselines: dict[str, None] = {}
     for line in (block[: block.find(b"\n")], block[block.rfind(b"\n", 0, -1) + 1 :]):
-        with suppress(ValueError, LookupError, TypeError):  # parsed tells which line is damaged
+        with suppress(
+            ValueError, LookupError, TypeError, RecursionError
+        ):  # parsed tells which line is damaged
             record = json.loads(line)
             scores |= dict.fromkeys(record["scores"])
             baselines |= dict.fromkeys(record.get("baselines", ()))

@@ -9,7 +9,6 @@ them has to escape them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from fires.core.errors import InputError
+from fires.core.saved_files import damaged
 from fires.evaluation.recording import QUARANTINE, STEPS
+from fires.evaluation.saved_run import read_names
 from fires.report import over_time
 from fires.report.facts import Facts
 from fires.report.features import Features
@@ -155,19 +156,22 @@ class Summary:
 
     def _read_records(self) -> bool:
         changed = False
-        for block in self._steps.blocks():
-            self._records.add(read_block(self._steps, block))
-            changed = True
+        with damaged(self._steps.path):
+            for lines in self._steps.blocks():
+                block = read_block(self._steps, lines)
+                if block.n_places > len(self._names):  # names are written before records
+                    self._names = self._read_names()
+                if block.n_places > len(self._names):
+                    raise InputError(f"{self._folder}: its files are not of one run")
+                self._records.add(block)
+                changed = True
         return changed
 
     def _follow_names(self) -> None:
-        """Know what features are called that came since: names are written before records."""
-        told = self._records.n_features
-        if told > len(self._names) or self._is_open:
+        """Know what features are called that came since."""
+        if self._is_open:
             self._names = self._read_names() or self._names
-        if told > len(self._names):
-            raise InputError(f"{self._folder}: its files are not of one run")
-        if told < len(self._names):
+        if self._records.n_features < len(self._names):
             self._records.grow(len(self._names))
 
     @property
@@ -177,12 +181,9 @@ class Summary:
 
     def _read_names(self) -> list[str]:
         try:
-            names = json.loads((self._folder / "names.json").read_bytes())
+            return list(map(well_formed, read_names(self._folder)))
         except FileNotFoundError:
             return []
-        except ValueError:
-            raise InputError(f"{self._folder / 'names.json'} is damaged") from None
-        return [well_formed(str(name)) for name in names]
 
     # --- what is told ----------------------------------------------------------------------------
 
@@ -198,7 +199,7 @@ class Summary:
             ``picture``, ``twins``, ``groups``, ``doubts`` and ``health``.
         """
         records, names, facts = self._records, self._names, self._facts.known
-        shots = self._snapshots.until(records.n_batches)
+        shots = self._snapshots.until(records.n_batches, len(names))
         features = Features(records, shots, self._result, names)
         above_noise = self._above_noise(features)
         counts = self._counts(above_noise)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, rearrange, restart
+from fires.core.errors import OVERFLOW
 from fires.core.state import Arrays
 from fires.kernels import accumulate
 from fires.kernels.running import PATIENCE, PROPORTION, ROUNDING, YOUNG, learn, standardise
@@ -23,7 +24,6 @@ from fires.kernels.scaled import widen
 
 Columns = npt.NDArray[np.intp]
 _TINY = np.finfo(np.float64).tiny
-_OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 
 
 class Unscaled:
@@ -136,7 +136,7 @@ class Standard:
         out, shown = np.empty(X.shape), self.empty_shown()
         total = standardise(rows, weight, *self.running(), out, shown)
         if not math.isfinite(total):
-            raise ValueError(_OVERFLOW)
+            raise ValueError(OVERFLOW)
         return out, lambda: self.learn(shown, weight)
 
     def running(self) -> tuple[Any, ...]:

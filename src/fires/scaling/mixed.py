@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fires.core.batch import nothing
 from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, collect, rearrange, restart, restore
 from fires.core.state import Arrays, part_of, under
@@ -114,7 +115,7 @@ class Mixed:
             raise ValueError("X holds values so large that sums overflow; rescale them.")
         if not self.ready:
             self.learn(batch, shown)
-            return self.rows(X, weight)[0], _nothing
+            return self.rows(X, weight)[0], nothing
         rows, learn_full = self.rows(X, weight)
 
         def learn() -> None:
@@ -298,10 +299,6 @@ class Mixed:
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_slot": np.zeros(self.n_features, dtype=np.int32)}
-
-
-def _nothing() -> None:
-    """The first batch has been learnt already."""
 
 
 def _places(columns: Any, wanted: Any) -> tuple[Any, Any]:

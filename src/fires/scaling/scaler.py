@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from fires.core.batch import nothing
 from fires.core.belief import Floats
 from fires.core.declared import collect, restore
 from fires.core.state import Arrays, part_of, under
@@ -88,7 +89,7 @@ class Scaler:
     def _dense(self, X: Any, w: Floats, missing: bool) -> tuple[Any, Callable[[], None]]:
         half = self.dense
         if half.kind is None:
-            return (np.nan_to_num(X) if missing else X), _nothing
+            return (np.nan_to_num(X) if missing else X), nothing
         if isinstance(half, Standard):
             return half.scaled(X, w)
         if half.ready:
@@ -264,7 +265,3 @@ def refuse_overflow(sums: Floats) -> None:
     """
     if not math.isfinite(np.add.reduce(sums)):
         raise ValueError("X holds values so large that sums overflow; rescale them.")
-
-
-def _nothing() -> None:
-    """Without a scale there is nothing to learn."""

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
+from fires.core.errors import OVERFLOW
 from fires.core.sharding import Sums
 from fires.kernels.running import (
     BEYOND,
@@ -37,7 +38,6 @@ from fires.kernels.running import (
 )
 from fires.scaling.dense import Standard
 
-_OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
 _TOO_MANY = -1
 Columns = npt.NDArray[np.intp]
 
@@ -165,7 +165,7 @@ class ScalePlan:
             ValueError if sums overflow.
         """
         if not np.isfinite(shown[SQUARES]).all() or not np.isfinite(shown[ORIGIN]).all():
-            raise ValueError(_OVERFLOW)
+            raise ValueError(OVERFLOW)
         if not scale.ready:
             return np.zeros(0, dtype=np.intp)
         beyond = (shown[FARTHEST] > EDGE * self.limit) | (shown[REFUSED] > 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from operator import attrgetter, is_not
 from typing import Any, ClassVar, Self
@@ -43,6 +43,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         "n_missing": Value(int, low=0),
     }
     _supervised = True
+    # Whether a weight is a number of rows, or says how much a row counts beside others.
+    _weights_repeat_rows = False
 
     # For methods that do not have this setting.
     batch_size: int = 100
@@ -64,8 +66,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         """The settings that weights depend on, besides what was learnt."""
         return ()
 
-    def _foresee(self, batch: CheckedBatch) -> None:
-        """Look at all rows passed to ``fit``, before the first batch is learnt."""
+    def _foresee(self, y: Labels) -> None:
+        """Look at the whole target passed to ``fit``, before the first batch is learnt."""
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -84,13 +86,15 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         classes : array, optional
             All labels there will ever be. Without it, new labels are added as they arrive.
         sample_weight : array (n_samples,), optional
-            A row of weight w counts as w rows.
+            How much each row counts. A row of weight 0 is absent. FIRES goes by the effective
+            number of rows, so a constant weight changes nothing.
 
         Returns
         -------
         self
         """
-        self._all_or_nothing(self._take_batch, X, y, classes, sample_weight)
+        if self._teaches(X, sample_weight):
+            self._all_or_nothing(self._take_batch, X, y, classes, sample_weight)
         return self
 
     def learn(self, batch: CheckedBatch) -> Self:
@@ -118,7 +122,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         y : array (n_samples,)
             Their labels or numbers. An unsupervised method does not look at it.
         sample_weight : array (n_samples,), optional
-            A row of weight w counts as w rows.
+            How much each row counts. A row of weight 0 is absent. FIRES goes by the effective
+            number of rows, so a constant weight changes nothing.
 
         Returns
         -------
@@ -190,16 +195,25 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         sample_weight: Any,
         take: Callable[[CheckedBatch], None] | None = None,
     ) -> None:
-        for name in list(vars(self)):
-            if name.endswith("_"):
-                delattr(self, name)
-        batch = self._admit_target(X, y, None, sample_weight)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
         check_count("batch_size", self.batch_size)
-        self._check_settings()
-        if self._supervised:
-            self._foresee(batch)
-        for start in range(0, batch.n_rows, int(self.batch_size)):
-            (take or self._take)(batch.part(slice(start, start + int(self.batch_size))))
+        for batch in self._batches(X, y, sample_weight, int(self.batch_size)):
+            (take or self._take)(batch)
+
+    def _batches(self, X: Any, y: Any, sample_weight: Any, size: int) -> Iterator[CheckedBatch]:
+        """All rows in batches, each as :meth:`partial_fit` would admit it."""
+        by_rows_before = self._open_book() is not None or validation.is_raw(X)
+        if by_rows_before or not (sample_weight is None or np.asarray(sample_weight).all()):
+            if self._supervised and y is not None:
+                self._foresee(validation.as_target(y, validation.as_rows(X, "")[1], ""))
+            for part in self._cut(X, y, sample_weight, size):
+                yield self._admit_target(part[0], part[1], None, part[2])
+            return
+        batch = self._admit_target(X, y, None, sample_weight)  # numbers: quicker at once
+        if batch.y is not None:
+            self._foresee(batch.y)
+        yield from (batch.part(slice(i, i + size)) for i in range(0, batch.n_rows, size))
 
     def _admit_target(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> CheckedBatch:
         if y is None and self._supervised:
@@ -213,8 +227,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         """Learn from a batch that has passed the gate."""
         self._resolve_k()
         self._check_settings()
-        if batch.weight is None or batch.weight.any():  # in fit, a batch may have no weight at all
-            self._learn(batch)
+        self._learn(batch)
         self.n_samples_seen_ = getattr(self, "n_samples_seen_", 0) + batch.n_rows
         self.n_missing_ = getattr(self, "n_missing_", 0) + batch.n_missing - batch.n_absent
         self._seen_: dict[Any, Any] = {}

@@ -158,6 +158,7 @@ class CancelOut(OnlineSelector):
     array([3, 5])
     """
 
+    _weights_repeat_rows = True
     _learnt: ClassVar[Declared] = {"numeric": Value(bool)}
     _for_numbers = "say target='numbers'."
 

@@ -73,6 +73,7 @@ class ChiSquared(OnlineSelector):
     array([6., 0., 0.])
     """
 
+    _weights_repeat_rows = True
     _learnt: ClassVar[Declared] = {
         "present": Array("K", "J", low=0.0),
         "missing": Array("K", "1|J", low=0.0),

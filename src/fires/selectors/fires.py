@@ -15,6 +15,7 @@ from fires.core.errors import StateError
 from fires.core.randomness import check_seed, generator_state
 from fires.core.settings import check_choice, check_number
 from fires.core.state import Arrays, State, part_of, under
+from fires.core.weighting import WeightSums, effective_weights
 from fires.drift.alarms import alarms_from_array, alarms_to_array
 from fires.models.base import BaseModel, Rates
 from fires.models.bayes_learner import BayesLearner
@@ -194,6 +195,8 @@ class FIRES(Choosing):
     2
     """
 
+    _weight_sums_ = WeightSums()
+
     def __init__(
         self,
         n_features_to_select: int | float | str = 10,
@@ -287,6 +290,12 @@ class FIRES(Choosing):
             self._attend(batch)
         target = self._target(batch)
         self._learner_ = self._learner_.ready_for(batch.X)
+        by_bayes = isinstance(self._learner_, BayesLearner)
+        if by_bayes:  # the gradient update divides by the sum of the weights
+            weight, self._weight_sums_ = effective_weights(
+                batch.weight, batch.n_rows, self._weight_sums_, float(self.memory)
+            )
+            batch = batch.weighted(weight)
         if changes:
             self._tell_presence()
         self._count_batch()
@@ -295,7 +304,7 @@ class FIRES(Choosing):
             surprise, variance = watched.surprise(batch, target)
             self._hear_surprise(surprise, variance, batch.n_rows)
         self._learner_.step(batch, target, self._rates())
-        if isinstance(self._learner_, BayesLearner):
+        if by_bayes:
             n_rows = batch.n_rows
             self._renew(n_rows, float(n_rows if batch.weight is None else batch.weight.sum()))
         if changes:
@@ -421,7 +430,8 @@ class FIRES(Choosing):
         arrays = self._learner_.state()
         header["n_batches"] = self._n_batches_
         header["rows_since_alarm"] = self._rows_since_alarm_
-        arrays |= {"alarms": alarms_to_array(self._alarms_)}
+        weight_sums = np.array(self._weight_sums_)
+        arrays |= {"alarms": alarms_to_array(self._alarms_), "weight_sums": weight_sums}
         for name, part in self._parts().items():
             arrays |= under(name, collect(part, part.learnt)[1])
         changing, more = self._changing_state()
@@ -449,6 +459,7 @@ class FIRES(Choosing):
         self._learner_.restore(arrays)
         self._tell_presence()
         self._restore_alarms(header, arrays)
+        self._weight_sums_ = WeightSums.read(arrays)
         if type(self._learner_) is ModelLearner:
             self._learner_.rng = Random().read("rng", header, arrays, {})
 

@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Floats
+from fires.core.classes import Labels
 from fires.core.errors import StateError
 from fires.core.estimators import learnt_state, seeded_clone, take_up
 from fires.core.randomness import check_seed, generator
@@ -28,6 +29,8 @@ class TakesEstimator(OnlineSelector):
 
     Its code is not saved: the user passes it to ``fires.load`` again.
     """
+
+    _weights_repeat_rows = True
 
     estimator: Any
 
@@ -138,9 +141,11 @@ class FromModel(TakesEstimator):
 
     # --- learning ---------------------------------------------------------------------------
 
-    def _foresee(self, batch: CheckedBatch) -> None:
+    def _foresee(self, y: Labels) -> None:
+        self._check_settings()
         if "classes" in _options(self.estimator):
-            self._take_whole_labels(batch)  # so the first batch already knows every label
+            # So the first batch already knows every label.
+            self._take_whole_labels(CheckedBatch(None, y))
 
     def _learn(self, batch: CheckedBatch) -> None:
         started = hasattr(self, "estimator_")

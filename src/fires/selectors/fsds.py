@@ -94,6 +94,7 @@ class FSDS(OnlineSelector):
     array([3, 8])
     """
 
+    _weights_repeat_rows = True
     _supervised = False
     _learnt: ClassVar[Declared] = {
         "sketch": Array("S", "J"),

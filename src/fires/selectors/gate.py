@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -46,6 +46,8 @@ class Gate:
         learn: bool = False,
     ) -> CheckedBatch:
         """Check a batch. The first one fixes the number of columns, and what they hold."""
+        if learn:
+            X, y, sample_weight = validation.weighted_rows(X, y, sample_weight, type(self).__name__)
         book = self._open_book()
         if book is not None:
             return self._admit_open(book, X, y, classes, sample_weight, learn)
@@ -66,6 +68,23 @@ class Gate:
         there = columns_there(matrix) if n_missing else None
         # In order, since keywords take time: this is done for every batch.
         return CheckedBatch(matrix, target, weight, n_missing, classes, None, None, columns, there)
+
+    def _teaches(self, X: Any, sample_weight: Any) -> bool:
+        """Whether a row counts: from a batch whose weights are all 0, nothing is learnt."""
+        rows = X, None, sample_weight
+        return sample_weight is None or bool(len(validation.weighted_rows(*rows, "")[2]))
+
+    def _cut(self, X: Any, y: Any, sample_weight: Any, size: int) -> Iterator[tuple[Any, Any, Any]]:
+        """Rows, targets and weights in slices; those whose weights are all 0 teach nothing."""
+        owner = type(self).__name__
+        X, n_rows = validation.as_rows(X, owner)
+        weight = validation.as_weights(sample_weight, n_rows)
+        target = None if y is None else validation.as_target(y, n_rows, owner)
+        for start in range(0, max(n_rows, 1), size):
+            part = slice(start, start + size)
+            w = None if weight is None else weight[part]
+            if w is None or w.any():
+                yield validation.take_rows(X, part), None if target is None else target[part], w
 
     def _known_names(self) -> Any:
         """The names of columns that are fixed; None if they have none."""
@@ -124,7 +143,7 @@ class Gate:
         is_first = learn and known is None and "n_features_in_" not in self.__dict__
         if type(X) is np.ndarray or not (known or is_first) or not validation.is_table(X):
             return X, validation.column_names(X)
-        if known is None and next(validation.raw_columns(X), None) is None:
+        if known is None and not validation.is_raw(X):
             return X, validation.column_names(X)
         # Here and not above, because polars takes a while to load.
         from fires.columns import Columns

@@ -90,6 +90,7 @@ class Screening(OnlineSelector):
     array([1, 4])
     """
 
+    _weights_repeat_rows = True
     _learnt: ClassVar[Declared] = {"numeric": Value(bool)}
     _for_numbers = "say target='numbers'."
 

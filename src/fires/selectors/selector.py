@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from fires.core import validation
 from fires.core.declared import Declared, Value, collect, restore
-from fires.core.errors import StateError
+from fires.core.errors import NotPassedAgain, StateError
 from fires.core.settings import plain
 from fires.core.state import Arrays, State, write_state
 from fires.core.version import __version__
@@ -231,7 +231,7 @@ def same_kind(model: Any, found: str, wanted: str, what: str) -> Any:
         The model.
     """
     if model is None:
-        raise ValueError(
+        raise NotPassedAgain(
             f"This state was learnt with {what}, {wanted}: pass it again, "
             "fires.load(path, model=...)."
         )

@@ -28,7 +28,9 @@ from fires.core.sharding import (
     add_up,
     go_through,
 )
+from fires.core.weighting import WeightSums
 from fires.models.bayes_learner import BayesLearner
+from fires.models.sharded_gradient import weight_of
 from fires.selectors.fires import FIRES
 
 
@@ -276,11 +278,13 @@ class _Batch:
     def __init__(self, selector: FIRES, classes: Any, sparse: bool) -> None:
         self.selector, self.classes, self.sparse = selector, classes, sparse
         self.n_rows, self.n_missing, self.weight, self.counted = 0, 0, 0.0, False
+        # Weights in units, and what one unit counts in rows: 1 until this batch was counted.
+        self.units, self.ratio, self.weighed = selector._weight_sums_, 1.0, False
 
     def rounds(self) -> Rounds:
         selector = self.selector
         if not hasattr(selector, "_learner_"):
-            looked = yield _Counted(_Labels(), None)
+            looked = yield _Counted(_Labels(), None, self.units.unit, 1.0)
             self._count(looked)
             if not self.weight > 0.0:
                 return
@@ -290,16 +294,22 @@ class _Batch:
         else:
             self._meet({"set labels": np.zeros(1)})
         selector._learner_ = selector._learner_.ready_for(self._stand_in)
+        if not isinstance(selector._learner_, BayesLearner):  # it divides by the sum of the weights
+            self.units, self.weighed = WeightSums(1.0), True
         while True:
             found = yield from self._step()
-            if not found:
+            if found:
+                self._meet(found)
+            elif self.counted or not self.weight > 0.0:
                 break
-            self._meet(found)
         if self.weight > 0.0 and isinstance(selector._learner_, BayesLearner):
             selector._renew(self.n_rows, self.weight)
 
     def _step(self) -> Generator[Task, Sums, Sums]:
-        """The rounds of the learner. If there are new labels, they end there and return these."""
+        """The rounds of the learner. If there are new labels, they end there and return these.
+
+        They also end there if the weights turn out not to be those of rows.
+        """
         selector = self.selector
         learner: Any = selector._learner_
         if not hasattr(learner, "rounds"):
@@ -328,10 +338,11 @@ class _Batch:
                 task = next(rounds) if sums is None else rounds.send(sums)
             except StopIteration:
                 return {}
-            sums = yield _Counted(task, target)
+            before = self.units.unit, self.ratio
+            sums = yield _Counted(task, target, *before)
             self._count(sums)
             found = {name: sums[name] for name in _FOUND if name in sums}
-            if found or not self.weight > 0.0:
+            if found or not self.weight > 0.0 or before != (self.units.unit, self.ratio):
                 return found
             if not self.counted:
                 selector._count_batch()
@@ -344,6 +355,13 @@ class _Batch:
         self.n_rows = int(sums["batch rows"])
         self.n_missing = int(sums["batch missing"])
         self.weight = float(sums["batch weight"])
+        if not self.units.unit:
+            self.units = self.units._replace(unit=float(sums["max weight"]))
+        elif not self.weighed and self.weight > 0.0:
+            squares, memory = float(sums["batch squares"]), float(self.selector.memory)
+            self.units = self.units.after(self.weight, squares, self.n_rows, memory)
+            self.selector._weight_sums_, self.ratio = self.units, self.units.ratio
+            self.weighed = True
         if self.n_missing and self.selector.missing == "error":
             raise ValueError(
                 f"Input X contains NaN ({self.n_missing} entries); FIRES refuses missing values "
@@ -377,12 +395,21 @@ class _Counted:
 
     task: Task
     target: ShardTarget | None
+    unit: float
+    ratio: float
 
     def __call__(self, shard: CheckedBatch) -> Sums:
-        weight = float(shard.n_rows if shard.weight is None else shard.weight.sum())
+        if shard.weight is not None and not shard.weight.all():  # a row of weight 0 is absent
+            shard = shard.part(np.flatnonzero(shard.weight))
+        weight = weight_of(shard)
+        if self.unit not in (0.0, 1.0) or self.ratio != 1.0:
+            weight = weight / self.unit * self.ratio
+            shard = shard.weighted(weight)
         counted = {
             "batch rows": np.array(shard.n_rows),
-            "batch weight": np.array(weight),
+            "batch weight": np.array(weight.sum()),
+            "batch squares": np.array(weight @ weight),
+            "max weight": np.array(weight.max(initial=0.0)),
             "batch missing": np.array(shard.n_missing),
             "list batch rows": np.array([shard.n_rows]),
         }

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import threading
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from itertools import pairwise
+from contextlib import closing, contextmanager, suppress
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +22,7 @@ from fires.core.errors import InputError, StateError
 from fires.core.optional import require
 from fires.streams.addresses import CONFIG, Address, read_address
 from fires.streams.base import Position
-from fires.streams.table_stream import Bookmark, TableStream, stream_of
+from fires.streams.table_stream import Bookmark, TableStream
 
 if TYPE_CHECKING:
     from fires.columns.target import Target
@@ -35,10 +35,14 @@ PATIENCE = 0.01
 """Seconds to wait for more, once there is one."""
 START = 5.0
 """Seconds to wait for a broker that was not reached before."""
+ASK = 2.0
+"""Seconds to wait for an answer about the lag."""
 FLUSH = 30.0
 """Seconds within which a broker has to take what is written."""
 _COMMIT_EVERY = 5.0
 _MOST_PLACES = 1_000_000
+_ANY = -1
+"""In the place of a checksum: the messages were not read before."""
 
 _DEFAULTS = {
     "topic.metadata.refresh.interval.ms": 5_000,  # how soon a new partition is noticed
@@ -55,6 +59,7 @@ _FIXED = {
     "isolation.level": "read_committed",
     "allow.auto.create.topics": False,
 }
+_SILENT = {"log_level": 0, "statistics.interval.ms": 0}  # nobody hears what it would say
 
 _Row = tuple[int, int, bytes]  # partition, offset, value
 _log = logging.getLogger(__name__)
@@ -124,20 +129,11 @@ def from_kafka(
     InputError
         With one line that says what is wrong.
     """
-    from fires.streams.messages import MessageTable, names_in
+    from fires.streams.messages import stream_from
 
-    hints = Hints(**said_of_columns)
+    more = {"holds": holds, "keep_doubtful": keep_doubtful, "columns": columns}
     topic = KafkaTopic(uri, until_end=until_end)
-    return stream_of(
-        MessageTable(topic, None if after is None else names_in(after, exclude)),
-        target,
-        exclude=exclude,
-        holds=holds,
-        hints=hints,
-        keep_doubtful=keep_doubtful,
-        after=after,
-        columns=columns,
-    )
+    return stream_from(topic, target, exclude, after, Hints(**said_of_columns), **more)
 
 
 class KafkaTopic:
@@ -163,7 +159,9 @@ class KafkaTopic:
         self.name, self._topic = str(self._address), self._address.path
         self._until_end = until_end
         self._n_tombstones = 0
-        self._lag: int | None = None
+        self._next: tuple[int, ...] = ()  # the next offsets of the last messages that were read
+        self._asker: Any = None
+        self._asking = threading.Lock()
 
     @property
     def notes(self) -> list[str]:
@@ -179,13 +177,21 @@ class KafkaTopic:
 
     def lag(self) -> int | None:
         """How many messages are there that were not read yet; see :meth:`Broker.lag`."""
-        return self._lag
+        at, end = self._next, self._kafka.OFFSET_END
+        parts = [self._kafka.TopicPartition(self._topic, p, end) for p in range(len(at))]
+        with self._asking, suppress(InputError, self._kafka.KafkaException):
+            if self._asker is None:  # a client of its own: the reader's may be closed meanwhile
+                self._asker = _consumer(self._kafka, self._address, _SILENT)
+            ends: list[int] = [part.offset for part in self._asker.offsets_for_times(parts, ASK)]
+            if min(ends) >= 0:
+                return sum(max(end - next_, 0) for end, next_ in zip(ends, at, strict=True))
+        return None
 
-    def read(self, start: Position) -> Generator[Messages, None, None]:
+    def read(self, start: Position, sample: bool = False) -> Generator[Messages, None, None]:
         """Read all partitions; see :meth:`Broker.read`."""
         with closing(_Reader(self._kafka, self._address)) as reader:
-            for messages in reader.messages(start, self._until_end):
-                self._lag, self._n_tombstones = reader.lag(), reader.n_tombstones
+            for messages in reader.messages(start, self._until_end, sample):
+                self._next, self._n_tombstones = tuple(reader.next), reader.n_tombstones
                 yield messages
 
 
@@ -195,45 +201,47 @@ class _Reader:
     def __init__(self, kafka: Any, address: Address) -> None:
         self.n_tombstones = 0
         self._kafka, self._name, self._topic = kafka, str(address), address.path
-        properties = _properties()
-        self._commits, self._committed = "group.id" in properties, time.monotonic()
+        self._commits, self._committed = "group.id" in _properties(), time.monotonic()
         self._trouble = ""  # what was wrong with the brokers last
         self._n_there = 0  # partitions that the brokers know of
         self._broken: InputError | None = None
-        self._next: list[int] = []  # the offset of each partition that comes next
-        self._highs: list[int] = []  # and that behind its last message
+        self.next: list[int] = []  # the offset of each partition that comes next
         self._line = 0  # messages before the next
-        settings = {"group.id": "fires"} | _DEFAULTS | properties | _FIXED
-        settings |= {"stats_cb": self._count_partitions, "error_cb": self._note}
-        with _plain_errors(kafka, self._name):
-            self._consumer = kafka.Consumer(settings | _servers(address), logger=_log)
+        heard = {"stats_cb": self._count_partitions, "error_cb": self._note}
+        self._consumer = _consumer(kafka, address, heard)
 
     def close(self) -> None:
         """Leave the brokers."""
         self._consumer.close()
 
-    def lag(self) -> int:
-        """How many offsets lie before the ends of the partitions, as far as these are known."""
-        for p in range(len(self._next)):
-            known = self._consumer.get_watermark_offsets(self._partition(p), cached=True)
-            self._highs[p] = max(self._highs[p], known[1] if known else 0)
-        return sum(max(high - at, 0) for high, at in zip(self._highs, self._next, strict=True))
-
-    def messages(self, start: Position, until_end: bool) -> Generator[Messages, None, None]:
+    def messages(
+        self, start: Position, until_end: bool, sample: bool
+    ) -> Generator[Messages, None, None]:
         """Read from a position on."""
         from fires.streams.messages import FIRST, NOTHING, portion
 
         bounds = self._bounds()
         marks = self._checked(start.mark, bounds)
-        self._next, self._highs = [low for low, *_ in marks], [high for _, high in bounds]
+        self.next = [low for low, *_ in marks]
         self._line = start.line
         self._assign()
         if len(marks[0]) == 3:  # these were handed out before, in part
             yield from self._again(marks)
-        ends = self._highs.copy() if until_end else None
         n, most = FIRST, max(1, _MOST_PLACES // len(bounds))
-        while ends is None or any(at < end for at, end in zip(self._next, ends, strict=True)):
-            begin = self._next.copy()
+        before: list[int] = []
+        highs = [high for _, high in bounds]
+        while sample and self.next not in (before, highs):  # a transaction may be open
+            before = self.next.copy()  # as many offsets of each partition, whatever arrives
+            parts = zip(self.next, highs, strict=True)
+            marks = [[at, min(high, at + n // len(bounds) + 1), _ANY] for at, high in parts]
+            is_last = [end for _, end, _ in marks] == highs
+            for messages in self._again(marks):
+                if n_values := len(messages.values):
+                    n = portion(n_values, sum(map(len, messages.values)))
+                yield messages._replace(short=is_last and n_values > 0)
+        ends = highs if until_end else None
+        while ends is None or any(at < end for at, end in zip(self.next, ends, strict=True)):
+            begin = self.next.copy()
             rows = self._take(min(n, most), ends)
             if rows:
                 short = len(rows) < min(n, most)
@@ -305,9 +313,9 @@ class _Reader:
         """Read messages that were handed out before, in the same order."""
         from fires.streams.messages import MOST, NOTHING
 
-        begin, ends = self._next.copy(), [end for _, end, _ in marks]
+        begin, ends = self.next.copy(), [end for _, end, _ in marks]
         rows: list[_Row] = []
-        while any(at < end for at, end in zip(self._next, ends, strict=True)):
+        while any(at < end for at, end in zip(self.next, ends, strict=True)):
             taken = self._take(MOST, ends)
             rows += taken
             if self._broken is not None:
@@ -317,12 +325,12 @@ class _Reader:
         rows.sort(key=itemgetter(0))
         for p, found in enumerate(_crcs(rows, len(marks))):
             at, end, crc = marks[p]
-            if crc != found:
+            if crc not in (_ANY, found):
                 what = f"offsets {at:,} to {end - 1:,} were read, and are not what they were"
                 raise self._lost(p, f"{what}: messages are gone", made_anew=True)
         if rows:
             yield self._together(rows, begin, True)
-        self._next = ends
+        self.next = ends
         self._assign()
 
     def _take(self, n: int, ends: list[int] | None) -> list[_Row]:
@@ -339,9 +347,9 @@ class _Reader:
                 continue
             p, offset, value = message.partition(), message.offset(), message.value()
             if ends is not None and offset >= ends[p]:
-                self._next[p] = ends[p]
+                self.next[p] = ends[p]
                 continue
-            self._next[p] = offset + 1
+            self.next[p] = offset + 1
             if value is None:
                 self.n_tombstones += 1
             else:
@@ -354,7 +362,7 @@ class _Reader:
         error, p, offset = message.error(), message.partition(), message.offset()
         if error.code() == self._kafka.KafkaError._PARTITION_EOF:
             # What lies between, such as the marks of transactions, is never handed out.
-            self._next[p] = max(self._next[p], offset)
+            self.next[p] = max(self.next[p], offset)
             if ends is not None:
                 ends[p] = min(ends[p], offset)
         elif error.code() == self._kafka.KafkaError._AUTO_OFFSET_RESET:
@@ -366,12 +374,12 @@ class _Reader:
         """Say what the next offset of a partition is out of."""
         try:
             bounds = self._consumer.get_watermark_offsets(self._partition(p), START)
-            self._check_offset(p, self._next[p], *bounds)
+            self._check_offset(p, self.next[p], *bounds)
         except self._kafka.KafkaException:
             pass
         except InputError as gap:
             return gap
-        return self._lost(p, f"offset {self._next[p]:,} cannot be read: {error.str()}")
+        return self._lost(p, f"offset {self.next[p]:,} cannot be read: {error.str()}")
 
     def _together(self, rows: list[_Row], begin: list[int], short: bool) -> Messages:
         """Messages, partition by partition, with the places where they end."""
@@ -384,11 +392,8 @@ class _Reader:
         )
         places = np.empty((n_rows, 1 + n_partitions), dtype=np.int64)
         places[:, 0] = np.arange(line + 1, self._line + 1)
-        firsts = np.searchsorted(partitions, np.arange(n_partitions + 1))
-        for p, (first, stop) in enumerate(pairwise(firsts.tolist())):
-            places[:first, 1 + p] = begin[p]
-            places[first:stop, 1 + p] = offsets[first:stop] + 1
-            places[stop:, 1 + p] = offsets[stop - 1] + 1 if first < stop else begin[p]
+        for p, at in enumerate(begin):
+            places[:, 1 + p] = np.maximum.accumulate(np.where(partitions == p, offsets + 1, at))
 
         def where(at: int) -> dict[str, int]:
             return {"partition": rows[at][0], "offset": rows[at][1]}
@@ -402,7 +407,7 @@ class _Reader:
         return Messages([row[2] for row in rows], places[:, 0], places, where, start, short)
 
     def _assign(self) -> None:
-        self._consumer.assign([self._partition(p, at) for p, at in enumerate(self._next)])
+        self._consumer.assign([self._partition(p, at) for p, at in enumerate(self.next)])
 
     def _partition(self, p: int, *offset: int) -> Any:
         return self._kafka.TopicPartition(self._topic, p, *offset)
@@ -410,7 +415,7 @@ class _Reader:
     def _commit(self) -> None:
         """Let others know how far we are, now and then."""
         if self._commits and time.monotonic() - self._committed >= _COMMIT_EVERY:
-            offsets = [self._partition(p, at) for p, at in enumerate(self._next)]
+            offsets = [self._partition(p, at) for p, at in enumerate(self.next)]
             self._consumer.commit(offsets=offsets, asynchronous=True)
             self._committed = time.monotonic()
 
@@ -421,6 +426,13 @@ class _Reader:
 
     def _note(self, error: Any) -> None:
         self._trouble = error.str()
+
+
+def _consumer(kafka: Any, address: Address, more: Mapping[str, Any]) -> Any:
+    """A client that reads, with the properties that the user has set."""
+    settings = {"group.id": "fires"} | _DEFAULTS | _properties() | _FIXED | _servers(address)
+    with _plain_errors(kafka, str(address)):
+        return kafka.Consumer(settings | dict(more), logger=_log)
 
 
 class KafkaSink:

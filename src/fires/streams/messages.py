@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fires.columns.schema import Kind
+from fires.columns.schema import Hints, Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
 from fires.streams.files.json_rows import JsonRows, json_row
 from fires.streams.files.text_blocks import BLOCK, Block
 from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk, Fault, unreadable
+from fires.streams.table_stream import TableStream, stream_of
 
 FIRST = 1_000
 """Messages taken at once before their size is known."""
@@ -83,13 +84,16 @@ class Broker(Protocol):
     def notes(self) -> list[str]:
         """What a user should know of the messages that were read, in one line each."""
 
-    def read(self, start: Position) -> Generator[Messages, None, None]:
+    def read(self, start: Position, sample: bool = False) -> Generator[Messages, None, None]:
         """Read from a position on, and wait for more not longer than a fifth of a second at a time.
 
         Parameters
         ----------
         start : Position
             Where to begin.
+        sample : bool
+            Whether what is there now comes first in an order that does not depend on what arrives
+            first; ``short`` is the last of it.
 
         Returns
         -------
@@ -118,12 +122,12 @@ class Broker(Protocol):
         """
 
     def lag(self) -> int | None:
-        """How many messages are there that were not read yet.
+        """How many messages are there that were not read yet, asked for now and by any thread.
 
         Returns
         -------
         int or None
-            None if it is not known.
+            None if it is not known, or there is no answer within two seconds.
         """
 
 
@@ -173,12 +177,13 @@ class MessageTable:
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
         """Read the messages as they come; see :meth:`fires.streams.table.Table.chunks`."""
-        with closing(self._broker.read(start)) as portions:
+        with closing(self._broker.read(start, n_rows is not None)) as portions:
             for messages in portions:
                 if messages.values:
                     yield from self._parsed(messages, kinds)
                 else:
-                    yield Chunk(pl.DataFrame(), messages.lines, messages.places, short=True)
+                    short = messages.short
+                    yield Chunk(pl.DataFrame(), messages.lines, messages.places, short=short)
 
     def _parsed(self, messages: Messages, kinds: Mapping[str, Kind]) -> Iterator[Chunk]:
         """Parse messages, and say of each where it is."""
@@ -203,7 +208,7 @@ class MessageTable:
         """As many objects as decide which columns there are."""
         n_objects, n_bytes = 0, 0
         fault: tuple[int, str] | None = None
-        with closing(self._broker.read(Position())) as portions:
+        with closing(self._broker.read(Position(), True)) as portions:
             for messages in portions:
                 for line, value in zip(messages.lines.tolist(), messages.values, strict=True):
                     row = json_row(_in_one_line(value))
@@ -218,6 +223,14 @@ class MessageTable:
                     return
         if n_objects == 0:
             raise unreadable(self, *fault) if fault else InputError(f"{self.name} is empty")
+
+
+def stream_from(
+    broker: Broker, target: Any, exclude: Sequence[str], after: Any, hints: Hints, **more: Any
+) -> TableStream:
+    """The stream of what a broker has; the other arguments are those of ``stream_of``."""
+    table = MessageTable(broker, None if after is None else names_in(after, exclude))
+    return stream_of(table, target, exclude=exclude, after=after, hints=hints, **more)
 
 
 def names_in(bookmark: Mapping[str, Any], exclude: Sequence[str] = ()) -> list[str]:

@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from zlib import crc32
@@ -20,7 +20,7 @@ from fires.core.errors import InputError, StateError
 from fires.core.optional import require
 from fires.streams.addresses import PASSWORD, USERNAME, Address, read_address
 from fires.streams.base import Position
-from fires.streams.table_stream import Bookmark, TableStream, stream_of
+from fires.streams.table_stream import Bookmark, TableStream
 
 if TYPE_CHECKING:
     from fires.columns.target import Target
@@ -31,6 +31,8 @@ WAIT = 0.2
 """Seconds to wait for entries at a time."""
 START = 5.0
 """Seconds to wait for a server that was not reached before, and for any of its answers."""
+ASK = 2.0
+"""Seconds to wait for an answer about the lag."""
 FLUSH = 30.0
 """Seconds within which a server has to take what is written."""
 _PAGE = 10_000
@@ -100,20 +102,11 @@ def from_redis(
     InputError
         With one line that says what is wrong.
     """
-    from fires.streams.messages import MessageTable, names_in
+    from fires.streams.messages import stream_from
 
-    hints = Hints(**said_of_columns)
+    more = {"holds": holds, "keep_doubtful": keep_doubtful, "columns": columns}
     stream = RedisStream(uri, until_end=until_end)
-    return stream_of(
-        MessageTable(stream, None if after is None else names_in(after, exclude)),
-        target,
-        exclude=exclude,
-        holds=holds,
-        hints=hints,
-        keep_doubtful=keep_doubtful,
-        after=after,
-        columns=columns,
-    )
+    return stream_from(stream, target, exclude, after, Hints(**said_of_columns), **more)
 
 
 class RedisStream:
@@ -139,7 +132,7 @@ class RedisStream:
         self.name = _name(self._address, self._db, self._key)
         self.notes: list[str] = []
         self._until_end = until_end
-        self._lag: int | None = None
+        self._added: int | None = None  # entries that had been added with the last one read
 
     def position(self, rows: int, place: npt.NDArray[Any]) -> Position:
         """The last id, and the number of entries added up to it; see :meth:`Broker.position`."""
@@ -148,15 +141,20 @@ class RedisStream:
 
     def lag(self) -> int | None:
         """How many entries are there that were not read yet; see :meth:`Broker.lag`."""
-        return self._lag
+        added = self._added
+        with suppress(self._redis.RedisError, KeyError):
+            with closing(_client(self._redis, self._address, self._db, ASK)) as client:
+                said = client.xinfo_stream(self._key)["entries-added"]
+            return None if added is None else int(said) - added
+        return None
 
-    def read(self, start: Position) -> Generator[Messages, None, None]:
+    def read(self, start: Position, sample: bool = False) -> Generator[Messages, None, None]:
         """Read the entries in order; see :meth:`Broker.read`."""
         client = _client(self._redis, self._address, self._db)
         reader = _Reader(self._redis, client, self.name, self._key, start)
         with closing(client):
             for messages in reader.messages(self._until_end):
-                self._lag = reader.lag
+                self._added = reader.added
                 yield messages
 
 
@@ -174,18 +172,17 @@ class _Reader:
     """Reads a stream, once."""
 
     def __init__(self, redis: Any, client: Any, name: str, key: str, start: Position) -> None:
-        self.lag: int | None = None
         self._redis, self._client, self._name, self._key = redis, client, name, key
         self._line = start.line
         self._at: _Id = (0, 0)  # the last id that was read
-        self._added: int | None = None  # entries that had been added with it
+        self.added: int | None = None  # entries that had been added with it
         self._n_removed: int | None = None  # entries removed from the stream when it was looked at
         self._fresh = start.mark is None
         self._before: tuple[_Id, int] | None = None  # up to where entries were read before
         if start.mark is not None:
             try:
                 self._at, added = _id(start.mark["id"].encode()), start.mark["added"]
-                self._added = None if added is None else int(added)
+                self.added = None if added is None else int(added)
                 if "to" in start.mark:
                     self._before = _id(start.mark["to"].encode()), int(start.mark["crc"])
             except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -201,8 +198,6 @@ class _Reader:
         while True:
             if end is not None:
                 entries = [entry for entry in entries if _id(entry[0]) <= end]
-            if self._added is not None and state.added is not None:
-                self.lag = state.added - self._added - len(entries)
             if entries:
                 values = [_value(fields) for _, fields in entries]
                 messages = self._together(entries, values, len(entries) < n)
@@ -266,7 +261,7 @@ class _Reader:
         """Begin with the first entry."""
         self._fresh = False
         if state.added is not None:
-            self._added = state.added - state.length
+            self.added = state.added - state.length
         elif state.first is not None:
             self._at = _neighbour(state.first, -1)
 
@@ -284,11 +279,11 @@ class _Reader:
         if state.last < self._at:
             what = f"its last id is {_shown(state.last)}, and it was read up to {_shown(self._at)}"
             raise self._lost(f"{what}: the server has lost entries, or the key was made anew")
-        if self._added is None or state.added is None:
+        if self.added is None or state.added is None:
             self._check_first(state.first)
         elif self._n_removed != state.added - state.length:
             n_there = self._n_behind(state)
-            n_lost = state.added - self._added - n_there
+            n_lost = state.added - self.added - n_there
             if n_lost > 0:
                 what = "1 entry" if n_lost == 1 else f"{n_lost:,} entries"
                 what += f" after id {_shown(self._at)}"
@@ -297,7 +292,7 @@ class _Reader:
                 is_gone = "is gone, and was" if n_lost == 1 else "are gone, and were"
                 raise self._lost(f"{what} {is_gone} not read")
             if n_lost < 0:
-                what = f"it has had {state.added:,} entries in all, and {self._added:,} were read"
+                what = f"it has had {state.added:,} entries in all, and {self.added:,} were read"
                 raise self._lost(f"{what}: the server has lost entries, or the key was made anew")
             self._n_removed = state.added - state.length
 
@@ -322,7 +317,7 @@ class _Reader:
         if state.first is None or state.first > self._at:
             return state.length
         if state.deleted <= self._at:  # trimming takes the first; so nothing behind is gone
-            return (state.added or 0) - (self._added or 0)
+            return (state.added or 0) - (self.added or 0)
         n_found, at = 0, self._at
         while page := self._client.xrange(self._key, "(" + _shown(at), count=_PAGE):
             n_found, at = n_found + sum(_id(i) <= state.last for i, _ in page), _id(page[-1][0])
@@ -332,14 +327,14 @@ class _Reader:
         """Entries, with the places where they end."""
         from fires.streams.messages import Messages
 
-        n, line, begin, added = len(entries), self._line, self._at, self._added
+        n, line, begin, added = len(entries), self._line, self._at, self.added
         lines = np.arange(line + 1, line + n + 1)
         places = np.zeros((n, 4), dtype=np.uint64)
         places[:, 0] = lines
         places[:, 1:3] = [_id(at) for at, _ in entries]
         if added is not None:
             places[:, 3] = np.arange(added + 1, added + n + 1)
-            self._added = added + n
+            self.added = added + n
         self._at, self._line = _id(entries[-1][0]), line + n
 
         def where(at: int) -> dict[str, str]:
@@ -500,7 +495,7 @@ def _name(address: Address, db: int, key: str) -> str:
     return str(address._replace(path=key)) + (f"?db={db}" if db else "")
 
 
-def _client(redis: Any, address: Address, db: int) -> Any:
+def _client(redis: Any, address: Address, db: int, seconds: float = START) -> Any:
     if len(address.hosts) > 1:
         raise InputError("a stream of Redis is on one server", str(address), f"use {_FORM}")
     host, port = address.hosts[0]
@@ -511,8 +506,8 @@ def _client(redis: Any, address: Address, db: int) -> Any:
         username=os.environ.get(USERNAME),
         password=os.environ.get(PASSWORD),
         ssl=address.scheme == "rediss",
-        socket_timeout=START,
-        socket_connect_timeout=START,
+        socket_timeout=seconds,
+        socket_connect_timeout=seconds,
         retry=redis.retry.Retry(redis.backoff.NoBackoff(), 0),
         protocol=2,
     )

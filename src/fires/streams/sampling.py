@@ -93,7 +93,9 @@ def _hint(name: str, names: Sequence[str]) -> str:
     return closest(name, names, f"it has {', '.join(names[:8])}{more}", quote='"')
 
 
-def read_sample(table: Table, names: Sequence[str], as_text: Collection[str] = ()) -> pl.DataFrame:
+def read_sample(
+    table: Table, names: Sequence[str], as_text: Collection[str] = (), label: str | None = None
+) -> pl.DataFrame:
     """Read the first rows of a table.
 
     Parameters
@@ -105,6 +107,8 @@ def read_sample(table: Table, names: Sequence[str], as_text: Collection[str] = (
     as_text : collection of str
         Columns that must be there. Of others, a table with very many columns may leave out those
         that are plain numbers.
+    label : str, optional
+        The column to predict: rows in which it is nested are left out.
 
     Returns
     -------
@@ -114,6 +118,7 @@ def read_sample(table: Table, names: Sequence[str], as_text: Collection[str] = (
     n_rows = min(SAMPLE_ROWS, max(LEAST_ROWS, _SAMPLE_CELLS // len(names)))
     kinds: dict[str, Kind] = dict.fromkeys(names, "number" if len(names) > WIDE else "category")
     kinds |= dict.fromkeys(as_text, "category")
+    kinds |= {name: "label" for name in names if name == label}
     frames: list[pl.DataFrame] = []
     faults: list[Fault] = []
     met_as_text: set[str] = set()
@@ -131,7 +136,7 @@ def read_sample(table: Table, names: Sequence[str], as_text: Collection[str] = (
             raise
         # What was read before the damage is read again, and then the error is met again.
     no_text = [fault.line for fault in faults if fault.reason == NOT_UTF8]
-    if len(no_text) > _MOST_NOT_TEXT * (len(no_text) + min(n_read, n_rows)):
+    if table.head and len(no_text) > _MOST_NOT_TEXT * (len(no_text) + min(n_read, n_rows)):
         raise not_text(table.name, no_text[0], table.head)
     if n_read == 0 and faults:
         raise unreadable(table, *faults[0][:2])

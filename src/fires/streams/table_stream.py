@@ -13,6 +13,7 @@ from fires.core.settings import check_choice
 from fires.streams.base import Batch, Position, Schema, check_batch_size
 from fires.streams.base import Bookmark as Bookmark
 from fires.streams.cutting import PlacedRows, cut
+from fires.streams.files.identity import read_so_far, refuse_others
 from fires.streams.files.text_blocks import WIDE
 from fires.streams.read_ahead import read_ahead
 from fires.streams.table import Chunk, Fault, Table, changed, surprises_of, unreadable
@@ -184,7 +185,7 @@ def stream_of(
         used = [column for column in used if column in there]
     special = {name, *hints.categorical, *hints.numeric}
     as_text = used if hints.decimal or hints.thousands else special.intersection(used)
-    sample = read_sample(first, used, as_text)
+    sample = read_sample(first, used, as_text, name)
     if isinstance(target, str):
         target = Target.learn(sample[target], hints, holds)
     features = [column for column in used if column != name]
@@ -343,8 +344,6 @@ class TableStream:
             raise StateError(f"the bookmark of {table.name} is damaged ({error!r})") from None
         stream.columns = columns.knowing(statistics)
         if (files := getattr(table, "files", None)) is not None:
-            from fires.streams.files.identity import refuse_others
-
             refuse_others(files, bookmark.get("files"), position)
         return stream
 
@@ -380,6 +379,7 @@ class TableStream:
         """
         _refuse_bookmark(self._table)
         position, start, n_used, statistics = self._left
+        files = getattr(self._table, "files", None)
         return {
             "position": asdict(position),
             "start": asdict(start.position),
@@ -391,7 +391,7 @@ class TableStream:
             "doubts": [asdict(doubt) for doubt in self.doubts],
             "rejected": self.rejected.as_json(),
             "new_fields": self._all_new_fields,
-            "files": getattr(self._table, "files", None),
+            "files": None if files is None else read_so_far(files, position),
         } | ({"open": True, "excluded": sorted(self._excluded)} if self.is_open else {})
 
     @property
@@ -417,7 +417,7 @@ class TableStream:
         return lines + account.surprises(self.columns, doubted)
 
     def lag(self) -> int | None:
-        """How many rows wait in the source, if it knows.
+        """How many rows wait in the source now, if it knows; any thread may ask.
 
         Returns
         -------
@@ -530,13 +530,11 @@ class TableStream:
             )
             kinds |= dict.fromkeys(late, "category")
         target = known.column
-        kinds[target.name] = (
-            target.kind if target.kind == "integer" or target.is_plain else "category"
-        )
+        kinds[target.name] = target.kind if target.kind == "integer" or target.is_plain else "label"
         # Beyond the range of the usual whole numbers; or it would come among very many numbers.
         parts: Sequence[Table] = getattr(self._table, "tables", (self._table,))
         if target.why or max(len(part.column_names) for part in parts) > WIDE:
-            kinds[target.name] = "category"
+            kinds[target.name] = "label"
         chunks = self._table.chunks(kinds, start)
         if self.n_bytes is None:  # reading may wait for others, and then Ctrl-C would wait for it
             return self._encode(chunks, kinds)

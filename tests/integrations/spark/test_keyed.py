@@ -113,6 +113,14 @@ def test_each_key_of_a_stream_learns_what_one_process_learns(spark, tmp_path):
             assert_same(answers[number][key], expected[key])
 
 
+def test_nothing_comes_of_a_key_whose_target_is_constant(spark):
+    one_label = pl.when(pl.col("tenant") == "b").then(pl.lit("up")).otherwise("label")
+    rows = batch(0).with_columns(label=one_label)
+    frame = spark.createDataFrame(rows.to_pandas())
+    found = select_by_key(frame, FIRES(1), key="tenant", target="label", order="at").collect()
+    assert sorted({row.tenant for row in found}) == ["a", "c", "d"]
+
+
 def test_an_error_names_the_key(spark):
     rows = [("a", 1.0, "up"), ("b", float("inf"), "down")]
     df = spark.createDataFrame(rows, ["tenant", "x", "label"])

@@ -7,12 +7,14 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from numpy.testing import assert_allclose
 from tests.integrations.spark.conftest import COLUMNS, write_files
 from tests.integrations.spark.killed import learn
 
 import fires
 from fires import FIRES
+from fires.cli import main
 from fires.core.batch import CheckedBatch
 from fires.core.errors import InputError
 from fires.core.sharding import Shards
@@ -142,3 +144,68 @@ def test_a_run_is_kept_where_hadoop_reaches(spark, tmp_path):
     assert fires.load(far / "state.safetensors").selector.n_samples_seen_ == 600
     assert len(list((far / "checkpoints").glob("*.safetensors"))) == 2
     assert len((far / "steps.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_run_is_replaced_where_hadoop_reaches_and_nothing_else(spark, tmp_path):
+    files, far = tmp_path / "files", tmp_path / "far"
+    write_files(files, 2)
+    frame = spark.read.parquet(str(files))
+    far.mkdir()
+    (far / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"far holds mine.txt and no run of fires"):
+        select_frame(frame, FIRES(2), target="label", run=far.as_uri(), overwrite=True)
+    (far / "mine.txt").unlink()
+    select_frame(frame, FIRES(2), target="label", run=far.as_uri(), batch_rows=100)
+    n_batches = SavedRun(far).facts["batches"]
+    (far / "mine.txt").write_text("mine")
+    (far / "checkpoints" / "model.pt").write_text("mine")
+    select_frame(frame, FIRES(2), target="label", run=far.as_uri(), overwrite=True)
+    assert SavedRun(far).facts["batches"] < n_batches
+    assert len(list((far / "checkpoints").glob("*.safetensors"))) == 1
+    assert [far / "checkpoints" / "model.pt", far / "mine.txt"] == sorted(
+        path for path in far.rglob("*") if path.is_file() and path.read_bytes() == b"mine"
+    )
+
+
+# A constant target
+
+SAYS = r'^the target column "label" holds one value only, \'up\': there is nothing to tell apart$'
+
+
+def constant(spark, folder):
+    write_files(folder, 2)
+    for path in folder.iterdir():
+        pl.read_parquet(path).with_columns(label=pl.lit("up")).write_parquet(path)
+    return folder
+
+
+@pytest.mark.parametrize("has_folder", [True, False])
+def test_a_frame_whose_target_is_constant_is_refused_as_in_one_process(spark, tmp_path, has_folder):
+    files, run = constant(spark, tmp_path / "files"), tmp_path / "run"
+    frame = spark.read.parquet(str(files))
+    with pytest.raises(InputError, match=SAYS):
+        select_frame(frame, FIRES(2), target="label", run=run if has_folder else None)
+    assert not run.exists()
+    path = tmp_path / "x.parquet"
+    pl.concat(map(pl.read_parquet, files.iterdir())).write_parquet(path)
+    alone = CliRunner().invoke(main, ["select", str(path), "-t", "label"])
+    said = alone.stderr.removeprefix("Error: ").strip()
+    with pytest.raises(InputError, match=SAYS):
+        raise InputError(said.replace(f" of {path}", ""))
+
+
+def test_so_is_a_stream_that_ends_and_not_one_that_is_stopped(spark, tmp_path):
+    files, run = constant(spark, tmp_path / "files"), tmp_path / "run"
+    with pytest.raises(InputError, match=SAYS):
+        learn(spark, str(files), run, selector=FIRES(2))
+    assert not (run / "run.json").exists()
+    query = select_stream(
+        spark.readStream.schema(spark.read.parquet(str(files)).schema).parquet(str(files)),
+        FIRES(2),
+        target="label",
+        run=run,
+    )
+    query.processAllAvailable()
+    query.stop()
+    query.awaitTermination()
+    assert SavedRun(run).facts["rows"] == 300

@@ -8,19 +8,16 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-
-from fires.kernels.contingency import (
-    contingency,
+from tests.naive import (
     contingency_plain,
-    uncertainties,
+    correlations_plain,
+    partial_correlation_plain,
+    separated_plain,
     uncertainties_plain,
 )
-from fires.kernels.correlation import (
-    correlations,
-    correlations_plain,
-    partial_correlation,
-    partial_correlation_plain,
-)
+
+from fires.kernels.contingency import contingency, uncertainties
+from fires.kernels.correlation import correlations, partial_correlation
 from fires.selectors.arriving.base import scaled
 from fires.selectors.arriving.independence import (
     Contingency,
@@ -158,7 +155,7 @@ def test_the_search_for_a_separating_set_is_exhaustive(seed, most, alpha):
     for place in (1, 6):
         for by in (None, 3):
             found = tests.separated(place, most, alpha, by)
-            assert found == tests.separated_plain(place, most, alpha, by)
+            assert found == separated_plain(tests, place, most, alpha, by)
 
 
 @given(seed=SEEDS)

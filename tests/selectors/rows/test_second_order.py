@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from tests import naive
 
 from fires import AROW, SCW
 from fires.kernels import second_order
@@ -52,7 +53,7 @@ def test_scw_takes_its_numbers_from_its_settings(variant):
     X, y = next(stream(1))
     selector = SCW(3, confidence=0.9, C=0.3, variant=variant).partial_fit(X, y)
     rule = (1 if variant == "I" else 2, 1.2815515655446004, 0.3)
-    mu, var = second_order.second_order_plain(
+    mu, var = naive.second_order_plain(
         X, 2.0 * y - 1.0, np.zeros(12), np.ones(12), 3, second_order.ALL, rule, False
     )
     assert_allclose(selector.importances_, mu, rtol=1e-9, atol=1e-12)

@@ -15,7 +15,7 @@ import numpy as np
 from fires.bench.datasets.catalogue import DataFile, Info
 from fires.bench.datasets.download import download
 from fires.core.errors import InputError
-from fires.core.state import replace_file
+from fires.core.files import make_folder, replace_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -177,7 +177,7 @@ def fetch(info: Info, report: Callable[[str], object] = str) -> Path:
     frame.write_parquet(buffer, compression="zstd")
     path = cache_folder() / info.whole.file
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         replace_file(path, buffer.getvalue())
     except OSError as error:
         reason = error.strerror or str(error)

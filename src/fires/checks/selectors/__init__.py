@@ -60,7 +60,7 @@ def selector_checks(
         What ``fires.load`` needs besides the path, such as the model of a user.
     skip : collection of str
         The names of checks that this method does not keep. Candidates are
-        ``dense_and_sparse_are_learnt_alike``, ``a_row_of_weight_w_is_w_rows``,
+        ``dense_and_sparse_are_learnt_alike``, ``a_constant_weight_changes_nothing``,
         ``new_labels_are_taken_up``, ``the_greatest_weights_are_selected`` and
         ``a_feature_that_starts_anew_is_as_before_the_first_row``.
 
@@ -82,6 +82,11 @@ def selector_checks(
         state.RestartContract: is_known,
         state.FileContract: is_known,
         state.RandomContract: is_known and "random_state" in settings,
+    }
+    repeats = getattr(selector, "_weights_repeat_rows", False)
+    skip = {
+        *skip,
+        "a_constant_weight_changes_nothing" if repeats else "a_row_of_weight_w_is_w_rows",
     }
     contracts = (
         part(selector, target, load_options or {}) for part, applies in parts.items() if applies

@@ -13,7 +13,9 @@ from fires.checks.selectors.contract import (
     SelectorContract,
     expect_alike,
     expect_finite,
+    expect_same_state,
 )
+from fires.core import validation
 
 
 class RowContract(SelectorContract):
@@ -101,8 +103,43 @@ class RowContract(SelectorContract):
         for form in BOTH_FORMS:
             expect_finite(self._learn([(nothing, y), (X, y), (nothing, y)], form), "zeros")
 
+    def fit_is_partial_fit_on_slices(self) -> None:
+        """``fit`` learns what ``partial_fit`` learns from slices of ``batch_size``, to the bit."""
+        X, y = next(self._batches(1, n_rows=130))
+        size = getattr(self._selector, "batch_size", 100)
+        tables = {name: data.with_text(library, X) for name, library in data.LIBRARIES.items()}
+        for name, table in ({"array": X, "sparse rows": BOTH_FORMS[1](X)} | tables).items():
+            sliced = self._new()
+            for start in range(0, 130, size):
+                rows = slice(start, start + size)
+                sliced.partial_fit(validation.take_rows(table, rows), take_rows(y, rows))
+            expect_same_state(self._new().fit(table, y), sliced, f"fit on {name}")
+
+    def a_row_of_weight_0_is_absent(self) -> None:
+        """Rows of weight 0 change nothing, to the bit; nor does a batch of them."""
+        weight = np.arange(25) % 3
+        rows = np.flatnonzero(weight)
+        there = [(X[rows], take_rows(y, rows)) for X, y in self._batches()]
+        X, y = next(self._batches(seed=7))
+        for form in BOTH_FORMS:
+            weighted = self._learn(form=form, sample_weight=weight)
+            without = self._learn(there, form, sample_weight=weight[rows])
+            expect_same_state(weighted, without, "rows of weight 0")
+            weighted.partial_fit(form(X), y, sample_weight=np.zeros(25))
+            expect_same_state(weighted, without, "a batch of weight 0")
+
+    def a_constant_weight_changes_nothing(self) -> None:
+        """Weights say how much a row counts beside others, not how many rows it stands for."""
+        for form in BOTH_FORMS:
+            weighted, plain = (
+                self._learn(form=form, sample_weight=np.full(25, 3)),
+                self._learn(form=form),
+            )
+            assert_array_equal(weighted.ranking_, plain.ranking_)
+            assert_array_equal(weighted.get_support(), plain.get_support())
+
     def a_row_of_weight_w_is_w_rows(self) -> None:
-        """``sample_weight`` says how often a row counts."""
+        """The method declares that it takes ``sample_weight`` for a number of rows."""
         weight = np.arange(25) % 3 + 1
         rows = np.repeat(np.arange(25), weight)
         repeated = [(X[rows], take_rows(y, rows)) for X, y in self._batches()]

@@ -103,7 +103,8 @@ def select_frame(
     Raises
     ------
     InputError
-        If columns cannot be used, there are no rows, or the folder cannot go on.
+        If columns cannot be used, there are no rows, the target has one value only, or the folder
+        cannot go on.
     """
     if df.isStreaming:
         raise InputError("this DataFrame is a streaming one", hint="use select_stream")
@@ -119,7 +120,7 @@ def select_frame(
     )
     path, store = None, None
     if run is not None:
-        path, store = store_for(os.fspath(run), df.sparkSession, overwrite=overwrite)
+        path, store = store_for(os.fspath(run), df.sparkSession)
     settings = {"target": target, "weight": weight, "top": selector.n_features_to_select}
     settings |= {"batch_rows": batch_rows, "file": df.inputFiles()[:1]}
     learning = SparkRun(selector, layout, path, overwrite=overwrite, settings=settings, store=store)
@@ -171,7 +172,7 @@ def learn_frame(
     except BaseException as error:
         learning.finish((str(error).splitlines() or [repr(error)])[0])
         raise
-    learning.finish()
+    learning.finish(all_rows=True)
 
 
 def _cut(df: Any, batch_rows: int) -> dict[str, int]:

@@ -81,8 +81,8 @@ def select_by_key(
         One row for each key and selected feature: the key, ``feature``, ``rank``, ``importance``,
         ``low``, ``high`` (as in ``features.csv``), ``selected``, and ``rows``, from which the key
         has learnt. If asked for, ``state`` holds in the first row of a key what
-        :func:`fires.loading.selector_from_bytes` takes, and null in the others. Spark computes the
-        frame when it is used.
+        :func:`fires.loading.selector_from_bytes` takes, and null in the others. A key whose target
+        has one value only has no rows. Spark computes the frame when it is used.
 
     Raises
     ------
@@ -228,7 +228,8 @@ def _table_learner(
             selector = learning.learn(learning.before(None), table, n_rows)
         except ValueError as error:
             raise InputError(str(error), learning.at(values)) from None
-        if not hasattr(selector, "n_samples_seen_"):
+        learnt = hasattr(selector, "n_samples_seen_")
+        if not learnt or len(getattr(selector, "classes_", (0, 1))) == 1:  # nothing to tell apart
             return wanted.empty_table()
         saved = selector_to_bytes(selector) if learning.with_state else None
         return pa.Table.from_pydict(learning.found(values, selector, saved), schema=wanted)

@@ -10,7 +10,6 @@ Nothing depends on them. What is not found is asked for again, with the rows fro
 
 from __future__ import annotations
 
-import os
 import pickle
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from fires.core import files
 from fires.core.optional import require
 
 _PREFIX = "fires-shard-"
@@ -56,7 +56,7 @@ class Nearby:
         _in_use.discard(self.name)
         for path in _folder().glob(f"{_PREFIX}{self.name}-*"):
             with suppress(OSError):
-                path.unlink()
+                files.remove(path)
 
     def tidy(self) -> None:
         """Remove files that were left over on this machine."""
@@ -64,7 +64,7 @@ class Nearby:
         for path in _folder().glob(f"{_PREFIX}*"):
             if path.name.removeprefix(_PREFIX).split("-")[0] not in kept:
                 with suppress(OSError):
-                    path.unlink()
+                    files.remove(path)
 
     def put(self, partition: int, piece: int, pickled: bytes) -> None:
         """Write a shard, if there is room for it.
@@ -76,14 +76,8 @@ class Nearby:
         pickled : bytes
             What :meth:`get` gives, pickled.
         """
-        path = self._path(partition, piece)
-        unfinished = path.with_name(f"{path.name}-{os.getpid()}")
-        try:
-            unfinished.write_bytes(pickled)
-            unfinished.replace(path)  # whole or not at all: two workers may do the same
-        except OSError:
-            with suppress(OSError):
-                unfinished.unlink()
+        with suppress(OSError):  # whole or not at all: two workers may do the same
+            files.replace_file(self._path(partition, piece), pickled, sync=False)
 
     def get(self, partition: int, piece: int) -> Any:
         """A shard, if it is on this machine.

@@ -34,7 +34,7 @@ def selection_query() -> Any:
 
         def __init__(self, query: Any, run: SparkRun) -> None:
             super().__init__(query._jsq)
-            self._run = run
+            self._run, self._is_stopped = run, False
 
         @property
         def selector(self) -> FIRES:
@@ -51,11 +51,12 @@ def selection_query() -> Any:
                     raise self._run.error from None
                 raise
             if ended is not False:
-                self._run.finish()
+                self._run.finish(all_rows=not self._is_stopped)
             return ended
 
         def stop(self) -> None:
             """End the query, and write the result."""
+            self._is_stopped = True
             super().stop()
             self._run.finish(None if self._run.error is None else _first_line(self._run.error))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import shutil
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,12 +14,14 @@ from uuid import uuid4
 
 import numpy as np
 
+from fires.core import files
 from fires.core.errors import InputError
 from fires.core.version import __version__
 from fires.evaluation.latency import Latencies
 from fires.evaluation.records import Step
 from fires.evaluation.run import Run
-from fires.evaluation.run_folder import RunFolder, alarm_rows
+from fires.evaluation.run_folder import RunFolder, alarm_rows, refuse_one_class
+from fires.evaluation.saved_run import known_before
 from fires.evaluation.sharded_scoring import ShardedTest
 from fires.integrations.spark.engine import MicroBatch, NoRows, completed
 from fires.integrations.spark.layout import Layout
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from fires.evaluation.run_folder import Checkpoint
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pyspark", "pyarrow")
-_KEPT = ("id", "started")
 _MODELS = ("auto", "probit", "logistic", "gaussian", "poisson")
 
 
@@ -63,6 +63,8 @@ class SparkRun:
         The text of ``run.toml``; by default, the settings.
     store : Store, optional
         What carries the folder to another file system.
+    accept_loss : bool
+        Whether it may go on though some of its records are lost.
 
     Attributes
     ----------
@@ -87,7 +89,9 @@ class SparkRun:
         settings: Mapping[str, Any],
         options: str | None = None,
         store: Store | None = None,
+        accept_loss: bool = False,
     ) -> None:
+        self._accept_loss = accept_loss
         self.selector, self.layout = selector, layout.in_order(selector)
         self._store = store
         self.last, self.n_rounds, self.n_left_out = -1, 0, 0
@@ -115,17 +119,22 @@ class SparkRun:
         is_checked = resume is True  # whoever says so has seen to it that settings are the same
         if resume is None:
             resume = (path / "run.toml").exists() and not overwrite
-        self.folder = RunFolder(path, overwrite=overwrite, resume=resume)
+        how = {"resume": resume, "accept_loss": self._accept_loss}
+        self.folder = RunFolder(path, overwrite=overwrite, **how)
         try:
             saved = None
             if resume:
                 saved, _ = self.folder.newest_checkpoint()
-                self._facts |= _facts_before(path)
+                self._facts |= known_before(path)
             options = options or _options(self._facts["settings"], self.selector)
             moved = saved is not None and not _is_of_spark(saved)
             self.folder.begin(options, self._facts, moved=moved)
             if saved is not None:
                 self._go_on(saved, moved=moved, is_checked=is_checked)
+            elif (
+                overwrite and self._store is not None
+            ):  # what was there goes before Spark forgets its offsets
+                self._store.publish(path)
         except BaseException:
             self.folder.__exit__()
             raise
@@ -260,27 +269,30 @@ class SparkRun:
 
     # --- ending -----------------------------------------------------------------------------
 
-    def finish(self, reason: str | None = None) -> None:
+    def finish(self, reason: str | None = None, *, all_rows: bool = False) -> None:
         """Write the result, and let go of the folder. Once is enough; more does nothing.
 
         Parameters
         ----------
         reason : str, optional
             What ended the run early.
+        all_rows : bool
+            Whether there are no more rows. Then a target of one value is an error.
         """
-        if self.folder is None:
-            return
         folder, self.folder = self.folder, None
         try:
-            if self.run is not None:
+            if all_rows:
+                refuse_one_class(self.selector, f'"{self.layout.target}"', folder)
+            if self.run is not None and folder is not None:
                 run, facts = self.run, self.facts(reason)
                 folder.finish(run.pipeline.caught_up(), self.names, run.totals, facts)
                 if self._store is not None:
                     self._store.publish(folder.path)
         finally:
-            folder.__exit__()
-            if self._store is not None:  # it is kept elsewhere
-                shutil.rmtree(folder.path, ignore_errors=True)
+            if folder is not None:
+                folder.__exit__()
+            if folder is not None and self._store is not None:  # it is kept elsewhere
+                files.remove_tree(folder.path)
 
     def facts(self, reason: str | None = None) -> dict[str, Any]:
         """What is known of the run at its end, for ``run.json``.
@@ -334,15 +346,6 @@ def _facts(settings: Mapping[str, Any]) -> dict[str, Any]:
         "predictor": "the belief of the selector",
         "id": uuid4().hex[:12],
     }
-
-
-def _facts_before(path: Path) -> dict[str, Any]:
-    """What a run that goes on is called, and when it was begun."""
-    try:
-        known = json.loads((path / "run.json").read_bytes())
-        return {name: known[name] for name in _KEPT}
-    except (OSError, ValueError, LookupError, TypeError):
-        return {}
 
 
 def _options(settings: Mapping[str, Any], selector: FIRES) -> str:

@@ -12,11 +12,15 @@ it, which are cut off when the run goes on. There is no lock on the far side: on
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any, Protocol
 
-_LEFT_HERE = (".lock", ".replaced", "spark")
+from fires.core import files
+from fires.core.errors import InputError
+
+OFFSETS = "spark"
+"""The folder in that of the run where Spark keeps how far it has read."""
+_LEFT_HERE = (".lock", ".replaced", OFFSETS)
 _CHECKPOINTS = "checkpoints"
 
 
@@ -32,6 +36,9 @@ class Store(Protocol):
             An empty local folder.
         """
 
+    def forget_offsets(self) -> None:
+        """Remove how far Spark has read."""
+
     def publish(self, folder: Path) -> None:
         """Take what is new or gone, the checkpoints last; each file in one step.
 
@@ -42,7 +49,7 @@ class Store(Protocol):
         """
 
 
-def store_for(run: str, session: Any, *, overwrite: bool = False) -> tuple[Path, Store | None]:
+def store_for(run: str, session: Any) -> tuple[Path, Store | None]:
     """Where a run is written, and what carries it.
 
     Parameters
@@ -51,8 +58,6 @@ def store_for(run: str, session: Any, *, overwrite: bool = False) -> tuple[Path,
         A path, or an address with ``://`` that Hadoop knows.
     session : pyspark.sql.SparkSession
         Whose file systems are used.
-    overwrite : bool
-        Remove what is at the address.
 
     Returns
     -------
@@ -63,10 +68,8 @@ def store_for(run: str, session: Any, *, overwrite: bool = False) -> tuple[Path,
     """
     if "://" not in run:
         return Path(run), None
-    folder = Path(tempfile.mkdtemp(prefix="fires-run-"))
+    folder = files.draft_folder("fires-run-")
     store = HadoopStore(run, session)
-    if overwrite:
-        store.remove()
     store.fetch(folder)
     return folder, store
 
@@ -94,20 +97,27 @@ class HadoopStore:
         self._context = hadoop.fs.FileContext.getFileContext(self._root.toUri(), settings)
         self._known: dict[str, tuple[int, int]] = {}
 
-    def remove(self) -> None:
-        """Leave nothing there, nor how far Spark has read."""
-        self._files.delete(self._root, True)
-
     def fetch(self, folder: Path) -> None:
         """See :class:`Store`."""
         if not self._files.exists(self._root):
             return
-        for status in self._files.listStatus(self._root):
-            name = status.getPath().getName()
-            if name not in _LEFT_HERE:
+        there = {
+            status.getPath().getName(): status for status in self._files.listStatus(self._root)
+        }
+        others = sorted(there.keys() - {*_LEFT_HERE})
+        if others and not {"run.json", "run.toml"} & there.keys():
+            what = f"{self._root.toString()} holds {others[0]} and no run of fires"
+            raise InputError(what, hint="give another folder")
+        for name, status in there.items():
+            if name in others:
                 local = self._jvm.org.apache.hadoop.fs.Path((folder / name).as_uri())
                 self._files.copyToLocalFile(False, status.getPath(), local, True)
         self._known = _files_in(folder)
+
+    def forget_offsets(self) -> None:
+        """See :class:`Store`."""
+        if self._files.exists(self._path(f"{OFFSETS}/metadata")):
+            self._files.delete(self._path(OFFSETS), True)
 
     def publish(self, folder: Path) -> None:
         """See :class:`Store`."""

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fires.core import files
 from fires.core.errors import InputError
 from fires.evaluation.records import Step
 from fires.integrations.spark.layout import layout_of
 from fires.integrations.spark.query import selection_query
 from fires.integrations.spark.running import SparkRun
-from fires.integrations.spark.store import store_for
+from fires.integrations.spark.store import OFFSETS, store_for
 from fires.selectors.fires import FIRES
-
-OFFSETS = "spark"
-"""The folder in that of the run where Spark keeps how far it has read."""
 
 
 def select_stream(
@@ -93,7 +90,7 @@ def select_stream(
         n_features=n_features,
         missing=selector.missing,
     )
-    path, store = store_for(os.fspath(run), df.sparkSession, overwrite=overwrite)
+    path, store = store_for(os.fspath(run), df.sparkSession)
     fresh = overwrite or not (path / "run.toml").exists()
     top = selector.n_features_to_select
     settings = {"target": target, "weight": weight, "top": top, "file": ["a stream of Spark"]}
@@ -101,9 +98,11 @@ def select_stream(
     try:
         offsets = f"{os.fspath(run).rstrip('/')}/{OFFSETS}"
         if store is None:
-            if fresh:
-                shutil.rmtree(offsets, ignore_errors=True)
+            if fresh and (path / OFFSETS / "metadata").exists():
+                files.remove_tree(offsets)
             _refuse_gaps(path, learning)
+        elif overwrite:
+            store.forget_offsets()
 
         def take(frame: Any, number: int) -> None:
             try:

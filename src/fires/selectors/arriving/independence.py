@@ -22,7 +22,6 @@ from fires.kernels.contingency import Codes, contingency, uncertainties
 from fires.kernels.correlation import (
     NEARLY_ONE,
     correlations,
-    partial_correlation,
     some_set_separates,
 )
 from fires.kernels.sequential import Ints
@@ -209,16 +208,6 @@ class FisherZ:
         fixed = np.array([] if by is None else [by], dtype=np.int64)
         bound = float(-ndtri(alpha / 2.0))
         return bool(some_set_separates(self.r, self.n, place, fixed, others, most, bound))
-
-    def separated_plain(self, place: int, most: int, alpha: float, by: int | None = None) -> bool:
-        """The definition of :meth:`separated`, with the same arguments."""
-        for given in _sets(len(self.columns), place, most, by):
-            pairs = [place, 0, *given]
-            n = self.n[np.ix_(pairs, pairs)].min()
-            r = partial_correlation(self.r, place, 0, np.array(given, dtype=np.int64))
-            if n > len(given) + 3 and abs(fisher_z(r, n, len(given))) < -ndtri(alpha / 2.0):
-                return True
-        return False
 
 
 def _others(n_columns: int, place: int, by: int | None) -> Ints:

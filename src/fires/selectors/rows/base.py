@@ -32,6 +32,8 @@ class RowByRowSelector(OnlineSelector):
     counts as 0.
     """
 
+    _weights_repeat_rows = True
+
     _loops: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]]  # over an array, and over CSR
     _learnt: ClassVar[Declared] = {
         "theta": Array(2, "J"),  # row 0: coefficients; row 1: numbers that are never negative

@@ -150,6 +150,7 @@ class IncrementalPermutation(OnlineSelector):
     array([1, 4])
     """
 
+    _weights_repeat_rows = True
     _learnt: ClassVar[Declared] = {
         "sums": Array(2, "J"),  # of the differences of losses, and of their squares
         "mass": Array(2, low=0.0),  # the sum of the weights of rows, and of their squares
@@ -224,11 +225,11 @@ class IncrementalPermutation(OnlineSelector):
 
     # --- learning ---------------------------------------------------------------------------
 
-    def _foresee(self, batch: CheckedBatch) -> None:
-        if self.model is not None:
-            self._start(batch)
-            if not self._numeric_:
-                self._take_whole_labels(batch)  # so a model knows every label from the start
+    def _foresee(self, y: Labels) -> None:
+        self._check_settings()
+        batch = CheckedBatch(None, y)
+        if self.model is not None and not self._is_numeric(batch):
+            self._take_whole_labels(batch)  # so a model knows every label from the start
 
     def _learn(self, batch: CheckedBatch) -> None:
         if not hasattr(self, "_sums_"):
@@ -240,13 +241,16 @@ class IncrementalPermutation(OnlineSelector):
             self._rng_.bit_generator.state = before
             raise
 
-    def _start(self, batch: CheckedBatch) -> None:
+    def _is_numeric(self, batch: CheckedBatch) -> bool:
         assert batch.y is not None
         inner = None if self.model is None else _inner(as_predictor(self.model))
         tagged = hasattr(inner, "__sklearn_tags__")
         kind = get_tags(inner).estimator_type if tagged else ""
         says: dict[Any, str] = {"classifier": "classes", "regressor": "numbers"}
-        self._numeric_ = are_numbers(batch.y, batch.announced, says.get(kind, self.target))
+        return are_numbers(batch.y, batch.announced, says.get(kind, self.target))
+
+    def _start(self, batch: CheckedBatch) -> None:
+        self._numeric_ = self._is_numeric(batch)
         self._rng_ = generator(self.random_state, "incremental permutation")
         self._sums_, self._mass_ = np.zeros((2, self.n_features_in_)), np.zeros(2)
         self._stored_ = ()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Set
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,13 @@ from fires.streams.files.text_blocks import PIECE, Block
 from fires.streams.table import Chunk, Fault
 
 NOT_AN_OBJECT = "not a JSON object"
+NOT_UNICODE = r"a lone surrogate such as \ud800, which is not text"
+
+_LONE = re.compile(
+    rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])"
+)
+"""Half of a pair of escapes; also a text that looks like one, behind a backslash."""
+_NESTED = r"(?s)^(\{.*\}|\[.*\])$"
 
 _LOOK_EVERY = 100
 """In one line of so many the reader looks for keys that are new."""
@@ -78,9 +87,10 @@ class JsonRows:
         """
         new = self._take_new_fields(block) if self.is_open else ()
         names = [name for name in self.column_names if name in kinds or name in new]
+        wanted: dict[str, Kind] = {name: kinds.get(name, "category") for name in names}
         frame = None
-        if self._nested.isdisjoint(names) and len(block.ends):
-            frame = self._fast(block, {name: kinds.get(name, "category") for name in names})
+        if not any(map(self._is_nested, wanted.items())) and len(block.ends):
+            frame = self._fast(block, wanted)
         if frame is not None:
             if not self.is_open:
                 self._look_for_new_fields(block)
@@ -99,11 +109,13 @@ class JsonRows:
                 yield from self.parsed(piece, kinds, places[at : at + len(piece.ends)])
                 at += len(piece.ends)
         else:
-            yield self._slow(block, names, places)
+            yield self._slow(block, wanted, places)
 
     def _fast(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame | None:
         """Parse lines that are all as they should be; None if one is not."""
         if not block.data.isascii() and not is_utf8(block.data.decode("utf-8", "surrogateescape")):
+            return None
+        if _LONE.search(block.data):
             return None
         for typed in (True, False) if self._typed else (False,):
             types = {"number": pl.Float64, "integer": pl.Int64} if typed else {}
@@ -113,23 +125,30 @@ class JsonRows:
             except pl.exceptions.PolarsError:
                 continue
             self._typed = typed
-            return frame if len(frame) == len(block.ends) else None
+            labels = [frame[name] for name, kind in kinds.items() if kind == "label"]
+            is_nested = any(label.str.contains(_NESTED).any() for label in labels)
+            return frame if len(frame) == len(block.ends) and not is_nested else None
         return None
 
-    def _slow(self, block: Block, names: list[str], places: npt.NDArray[Any]) -> Chunk:
+    def _is_nested(self, column: tuple[str, Kind]) -> bool:
+        """Whether a column comes as lists of text: some of the first objects held such values."""
+        return column[1] == "category" and column[0] in self._nested
+
+    def _slow(self, block: Block, kinds: Mapping[str, Kind], places: npt.NDArray[Any]) -> Chunk:
         """Read a block line by line."""
-        columns: list[list[Any]] = [[] for _ in names]
+        columns: dict[str, list[Any]] = {name: [] for name in kinds}
+        labels = [name for name, kind in kinds.items() if kind == "label"]
         good, faults = [], []
-        for i, row in enumerate(json_rows(block.data)):
+        for i, row in enumerate(map(partial(_with_labels, labels), json_rows(block.data))):
             if isinstance(row, dict):
                 self._note_new_fields(row, int(block.lines[i]))
-                for name, column in zip(names, columns, strict=True):
+                for name, column in columns.items():
                     column.append(_text(row.get(name)))
                 good.append(i)
             elif row is not None:
                 faults.append(Fault(int(block.lines[i]), row, block.text(i)))
         frame = pl.DataFrame(
-            {name: self._series(name, column) for name, column in zip(names, columns, strict=True)}
+            {name: _series(columns[name], self._is_nested((name, kinds[name]))) for name in kinds}
         )
         keep = np.array(good, dtype=np.int64)
         return Chunk(
@@ -141,12 +160,6 @@ class JsonRows:
             raw=lambda row: block.text(good[row]),
             ragged=self.is_open,
         )
-
-    def _series(self, name: str, values: list[str | None]) -> pl.Series:
-        if name not in self._nested:
-            return pl.Series(name, values, dtype=pl.String)
-        lists = [None if value is None else [value] for value in values]
-        return pl.Series(name, lists, dtype=pl.List(pl.String))
 
     def _take_new_fields(self, block: Block) -> Set[str]:
         """Look at all lines; give those of their keys that the first objects did not have.
@@ -181,6 +194,13 @@ class JsonRows:
 
 def _parse(block: Block, schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
     return pl.read_ndjson(block.data, schema=schema)
+
+
+def _series(values: list[str | None], is_nested: bool) -> pl.Series:
+    if not is_nested:
+        return pl.Series(values, dtype=pl.String)
+    lists = [None if value is None else [value] for value in values]
+    return pl.Series(lists, dtype=pl.List(pl.String))
 
 
 def _always_regular(data: bytes, n_records: int) -> bool:
@@ -220,11 +240,24 @@ def json_row(line: bytes) -> _Row:
         return None
     try:
         row = json.loads(line.decode("utf-8-sig"))
+        if _LONE.search(line):
+            json.dumps(row, ensure_ascii=False).encode()
     except UnicodeDecodeError:
         return NOT_UTF8
+    except UnicodeEncodeError:
+        return NOT_UNICODE
     except (ValueError, RecursionError):
         return NOT_AN_OBJECT
     return row if isinstance(row, dict) else NOT_AN_OBJECT
+
+
+def _with_labels(labels: list[str], row: _Row) -> _Row:
+    """The same, or what is wrong with its target."""
+    if isinstance(row, dict):
+        for name in labels:
+            if isinstance(row.get(name), (dict, list)):
+                return f'an object or a list in the target column "{name}"'
+    return row
 
 
 def _text(value: Any) -> str | None:
@@ -232,7 +265,7 @@ def _text(value: Any) -> str | None:
     if value is None or value != value:
         return None
     if isinstance(value, str):
-        return value if is_utf8(value) else value.encode(errors="replace").decode()
+        return value
     return _json(value) if isinstance(value, (bool, float, dict, list)) else str(value)
 
 

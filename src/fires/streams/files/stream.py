@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, cast
 
+import numpy as np
+
 from fires.columns.schema import NO_HINTS, Column, Hints
 from fires.core.errors import InputError
 from fires.streams.base import Bookmark
@@ -211,8 +213,9 @@ def look_at(
     if isinstance(table, SvmlightFile):
         raise InputError(f"{table.text.name} is svmlight: {table.n_features:,} columns of numbers")
     used = exclude_columns(table, exclude)
-    sample = read_sample(table, used, used)
-    learnt = Columns.learn(sample, hints)
+    sample = read_sample(table, used, used, target)
+    # Whoever learns from the table has a target, and encodes categories by it.
+    learnt = Columns.learn(sample, hints, y=np.zeros(1))
     doubts = tuple(find_doubts(sample, columns=learnt))
     if target is not None and target in sample.columns:
         with suppress(InputError):  # a target that cannot be predicted is no matter here

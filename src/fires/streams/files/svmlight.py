@@ -5,19 +5,20 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from fires.core.errors import InputError, StateError
 from fires.streams.base import Batch, Bookmark, Position, Schema, check_batch_size
 from fires.streams.cutting import PlacedRows, cut, stacked
 from fires.streams.files.byte_sources import plain_errors
-from fires.streams.files.identity import refuse_others
+from fires.streams.files.identity import read_so_far, refuse_others
 from fires.streams.files.text_blocks import Block, Ints, cut_into_lines, places_of
 from fires.streams.files.text_source import TextSource
 from fires.streams.read_ahead import read_ahead
@@ -40,6 +41,9 @@ _LINE = re.compile(
 )
 _COMMENT = re.compile(rb"#[^\n]*")
 _ZERO_INDEX = re.compile(rb"[ \t]0+:")
+_INDEX = re.compile(rb"[ \t](\d+):")
+_MANY = 1_000_000
+"""Columns that any file may have; with more than it has bytes, those that occur are enough."""
 _NEWLINE, _COLON, _ZERO, _NINE = b"\n:09"
 
 
@@ -84,6 +88,9 @@ class SvmlightFile:
         By the greatest index.
     whole_labels : bool
         All labels are written as whole numbers.
+    used : list of int, or None
+        The columns that occur, from 0 on, where these are far fewer than ``n_features``; then rows
+        have no others.
     """
 
     def __init__(
@@ -100,27 +107,39 @@ class SvmlightFile:
         self.text = text
         self.cut = partial(cut_into_lines, block_size=block_size)
         self.zero_based, self.whole_labels = False, True
+        self.used: list[int] | None = None
         if counted is not None:
             self.zero_based, self.whole_labels = counted["zero_based"], counted["whole_labels"]
-            self.n_features = counted["n_features"]
+            self.n_features, self.used = counted["n_features"], counted.get("used")
             return
-        greatest = -1
+        greatest, n_bytes = -1, 0
         try:
             with closing(text.blocks(self.cut, Position(), again=True)) as blocks:
                 for block, _ in blocks:
                     greatest = max(greatest, self._look_at(block))
+                    n_bytes += len(block.data)
         except InputError:  # damage; the rows before it are read again, and then it is met again
             if greatest < 0:
                 raise
         if greatest < 0:
             raise InputError(f"{text.name} has no row with an entry")
         self.n_features = greatest + 1 if self.zero_based else greatest
+        if self.n_features > max(_MANY, n_bytes):
+            self.used = self._occurring()
 
     @property
     def facts(self) -> dict[str, Any]:
         """What was found out when it was opened, as JSON values."""
-        names = ("zero_based", "whole_labels", "n_features")
+        names = ("zero_based", "whole_labels", "n_features", "used")
         return {name: getattr(self, name) for name in names}
+
+    def _occurring(self) -> list[int]:
+        """The columns that occur, and maybe some in comments: never more than the text holds."""
+        found: set[int] = set()
+        with suppress(InputError):
+            for block, _ in self.text.blocks(self.cut, Position(), again=True):
+                found.update(int(i) - (not self.zero_based) for i in _INDEX.findall(block.data))
+        return sorted(column for column in found if 0 <= column < self.n_features)
 
     def _look_at(self, block: Block) -> int:
         """Find the greatest index in a block: the last of a line, since they ascend."""
@@ -183,7 +202,8 @@ class SvmlightStream:
         self, file: SvmlightFile, after: Bookmark | None = None, target: str = "target"
     ) -> None:
         first = 0 if file.zero_based else 1
-        self.schema = Schema(tuple(map(str, range(first, first + file.n_features))), target)
+        indices = range(file.n_features) if file.used is None else file.used
+        self.schema = Schema(tuple(str(first + index) for index in indices), target)
         self.n_bytes = file.text.n_bytes
         self.rejected = Rejected()
         self.on_fault: Callable[[Sequence[Fault]], object] = len  # nobody wants to know
@@ -211,7 +231,7 @@ class SvmlightStream:
             "n_told": self._n_told,
             "rejected": self.rejected.as_json(),
             "svmlight": self._file.facts,
-            "files": [self._file.text.identity],
+            "files": read_so_far([self._file.text.identity], self._position),
         }
 
     def lag(self) -> None:
@@ -311,6 +331,12 @@ class SvmlightStream:
         X, y = load_svmlight_file(
             io.BytesIO(data), n_features=self._file.n_features, zero_based=self._file.zero_based
         )
+        if self._file.used is not None:
+            used = np.array(self._file.used)
+            columns = np.searchsorted(used[:-1], X.indices)
+            if (used[columns] != X.indices).any():
+                raise ValueError("an index that did not occur before")
+            X = sparse.csr_matrix((X.data, columns, X.indptr), (len(y), len(used)))
         return X, y
 
     def _reject(self, faults: list[Fault]) -> None:

@@ -1,0 +1,171 @@
+"""All that changes a file or a folder is done here: one place to see, and to let fail in tests."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+AnyPath = str | os.PathLike[str]
+
+_TRANSIENT = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_TRANSIENT |= {errno.EMFILE, errno.ENFILE, errno.EINTR, errno.EAGAIN}
+_BINARY = getattr(os, "O_BINARY", 0)  # of Windows
+
+
+def is_transient(error: OSError) -> bool:
+    """Whether the same may work later: the disk is full, or no file can be opened just now."""
+    return error.errno in _TRANSIENT
+
+
+@contextlib.contextmanager
+def naming(path: AnyPath) -> Iterator[None]:
+    """Let errors name the file that the user knows, not the draft of it."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def replace_file(path: AnyPath, content: bytes, *, sync: bool = True) -> None:
+    """Replace a file by new content: all of it reaches the disk, or the old file stays.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    content : bytes
+        What it is to hold.
+    sync : bool
+        Whether it has to survive a crash of the machine.
+    """
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):
+        # Checked here, because root is allowed to replace a device by a file.
+        code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        raise OSError(code, "Not a file that state can be written to", target)
+
+    temporary = os.path.join(folder, f".fires-{os.urandom(8).hex()}.tmp")
+    with _synced(folder) if sync else contextlib.nullcontext():
+        try:
+            file = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            try:
+                if mode is not None:
+                    os.chmod(temporary, stat.S_IMODE(mode))  # before the content is in it
+                write(file, content)
+                if sync:
+                    os.fsync(file)
+            finally:
+                os.close(file)
+            os.replace(temporary, target)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
+
+
+def open_file(path: AnyPath, flags: int, mode: int = 0o666) -> int:
+    """A descriptor that can be written to."""
+    return os.open(path, flags | _BINARY, mode)
+
+
+def open_to_append(path: AnyPath) -> int:
+    """A descriptor that writes at the end of a file, which is made if it is not there."""
+    file = open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        with _synced(os.path.dirname(path)):
+            return file
+    except BaseException:
+        os.close(file)
+        raise
+
+
+def open_new(path: AnyPath) -> BinaryIO:
+    """A file that begins anew."""
+    return os.fdopen(open_file(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb")
+
+
+def write(file: int, data: bytes | memoryview) -> None:
+    """Write all of it: a disk that gets full takes a part."""
+    rest = memoryview(data)
+    while len(rest):
+        rest = rest[os.write(file, rest) :]
+
+
+def sync(file: int) -> None:
+    """Let what was written reach the disk. If that fails, write it again: some may be lost."""
+    os.fsync(file)
+
+
+def truncate(file: AnyPath | int, length: int) -> None:
+    """Cut a file back."""
+    os.truncate(file, length)
+
+
+def move(source: AnyPath, target: AnyPath) -> None:
+    """Rename, in place of what is there."""
+    os.replace(source, target)
+
+
+def remove(path: AnyPath) -> None:
+    """Remove a file, if it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+# --- folders ------------------------------------------------------------------------------------
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, unless they are there; NotADirectoryError for a file."""
+    if path.exists() and not path.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+    with naming(path):
+        for folder in reversed([each for each in (path, *path.parents) if not each.exists()]):
+            with _synced(folder.parent):
+                folder.mkdir(exist_ok=True)
+
+
+def draft_folder(prefix: str, parent: AnyPath | None = None) -> Path:
+    """A new folder of our own, in another one or where the system keeps what is temporary."""
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+
+
+def remove_empty(*folders: AnyPath) -> None:
+    """Remove folders, up to the first that holds something."""
+    with contextlib.suppress(OSError):
+        for folder in folders:
+            os.rmdir(folder)
+
+
+def remove_tree(folder: AnyPath) -> None:
+    """Remove a folder with all it holds, as far as that can be done."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _synced(folder: AnyPath) -> Iterator[None]:
+    """Flush the folder to the disk afterwards: only then does a new name survive a crash."""
+    if os.name == "nt":  # where folders cannot be opened
+        yield
+        return
+    descriptor = os.open(folder or os.curdir, os.O_RDONLY)
+    try:
+        yield
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

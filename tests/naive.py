@@ -1,0 +1,462 @@
+"""Compiled loops in plain NumPy, as slow as they are clear: what the tests compare them with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.special import expit, logsumexp, ndtri
+
+from fires.core.belief import Floats
+from fires.kernels import Matrix, second_order
+from fires.kernels.contingency import Codes
+from fires.kernels.correlation import partial_correlation
+from fires.kernels.ftrl import coefficients_plain
+from fires.kernels.least_squares import LIMIT, PACE, RATE
+from fires.kernels.permutation import _losses
+from fires.kernels.second_order import AROW, CONFIDENT, SCW_1, Rule
+from fires.kernels.select import Indices
+from fires.kernels.sequential import Four, Ints
+from fires.kernels.winnow import GREATEST, LEAST
+from fires.selectors.arriving.independence import FisherZ, _sets, fisher_z
+
+
+def project_plain(
+    X: Matrix, mu: Floats, var: Floats, shift: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """The definition of :func:`project`."""
+    T = shifted_rows(X, shift)
+    return mu @ T.T, var @ (T * T).T
+
+
+def accumulate_plain(
+    X: Matrix, c: Floats, d: Floats, shift: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """The definition of :func:`accumulate`."""
+    T = shifted_rows(X, shift)
+    return c @ T, d @ (T * T)
+
+
+def shifted_rows(X: Matrix, shift: Floats | None) -> Floats:
+    T = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+    return np.nan_to_num(T if shift is None else T - shift, nan=0.0, posinf=np.inf, neginf=-np.inf)
+
+
+def renew_plain(
+    score: Floats,
+    now: Floats,
+    var: Floats,
+    prior: float,
+    share: float,
+    limit: float,
+    inside: npt.NDArray[np.bool_],
+) -> tuple[Floats, Any]:
+    """The definition of :func:`renew`: the new scores, and who is inside."""
+    score = score + share * (now - score)
+    members, k = np.flatnonzero(inside), int(inside.sum())
+    best = np.argsort(-score, kind="stable")[:k]
+    newcomers = best[~inside[best]]
+    leavers = np.setdiff1d(members, best)
+    leavers = leavers[np.lexsort((-leavers, score[leavers]))]
+    learnt = np.maximum(1.0 - var / prior, 0.0)
+    is_sure = now > limit * np.sqrt(var * learnt)
+    bond = var * np.sqrt(learnt)
+    ahead = score[newcomers] - score[leavers]
+    enters = (ahead > np.sqrt(bond[newcomers] + bond[leavers])) | (score[leavers] == 0.0)
+    enters |= is_sure[newcomers] & ~is_sure[leavers]
+    enters &= ahead > 0.0
+    inside = inside.copy()
+    inside[leavers[enters]], inside[newcomers[enters]] = False, True
+    return score, inside
+
+
+def ftrl_plain(
+    X: Floats, y: Floats, z: Floats, root: Floats, intercept: bool, settings: Four
+) -> tuple[Floats, Floats]:
+    """The definition of :func:`ftrl_rows`; the last entries are the intercept's, without L1."""
+    rate, _, l1, _ = settings
+    z, n = z.copy(), root**2
+    penalty = np.full(len(z), l1)
+    penalty[-1] = 0.0
+    for features, sign in zip(X, y, strict=True):
+        x = np.append(features, 1.0 if intercept else 0.0)
+        w = coefficients_plain(z, np.sqrt(n), penalty, settings)
+        g = -sign * expit(-sign * (w @ x)) * x
+        z += g - (np.sqrt(n + g**2) - np.sqrt(n)) / rate * w
+        n += g**2
+    return z, np.sqrt(n)
+
+
+def uncertainties_plain(x: Codes, columns: Codes) -> Floats:
+    """The definition of :func:`uncertainties`."""
+
+    def entropy(*parts: Codes) -> float:
+        _, counts = np.unique(np.stack(parts), axis=1, return_counts=True)
+        p = counts / counts.sum()
+        return float(-(p * np.log(p)).sum())
+
+    out = []
+    for column in columns:
+        both = (x >= 0) & (column >= 0)
+        a, c = x[both], column[both]
+        single = entropy(a) + entropy(c)
+        out.append(2.0 * (single - entropy(a, c)) / single if single > 0.0 else 0.0)
+    return np.array(out)
+
+
+def contingency_plain(x: Codes, y: Codes, given: Codes, chi2: bool) -> float:
+    r"""The definition of :func:`contingency`, from observed O and expected E in each stratum.
+
+    .. math:: G^2 = 2 \sum O \log (O / E), \qquad \chi^2 = \sum (O - E)^2 / E
+    """
+    there = (x >= 0) & (y >= 0) & (given >= 0).all(axis=0)
+    x, y, given = x[there], y[there], given[:, there]
+    total = 0.0
+    for stratum in np.unique(given, axis=1).T if len(x) else []:
+        here = (given == stratum[:, np.newaxis]).all(axis=0)
+        table = np.zeros((x.max() + 1, y.max() + 1))
+        np.add.at(table, (x[here], y[here]), 1.0)
+        table = table[table.any(axis=1)][:, table.any(axis=0)]
+        expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+        if chi2:
+            total += ((table - expected) ** 2 / expected).sum()
+        else:
+            seen = table > 0.0
+            total += 2.0 * (table[seen] * np.log(table[seen] / expected[seen])).sum()
+    return float(max(total, 0.0))
+
+
+def least_squares_pass_plain(X: Floats, y: Floats, weights: Floats, own: Floats) -> None:
+    """The definition of :func:`least_squares_pass`, for dense rows."""
+    for x, value in zip(X, y, strict=True):
+        error = value - (own[0] + weights @ x)
+        size, limit = abs(error), LIMIT * own[1] if own[1] > 0.0 else np.inf
+        own[1] = own[1] + PACE * (min(size, limit) - own[1]) if own[1] > 0.0 else size
+        step = RATE * np.clip(error, -limit, limit) / (1.0 + x @ x)
+        weights += step * x
+        own[0] += step
+
+
+def permute_plain(
+    X: Floats,
+    others: Floats,
+    drawn: Ints,
+    y: Floats,
+    mass: Floats,
+    coef: Floats,
+    intercept: Floats,
+    numeric: bool,
+    rate: float,
+    sums: Floats,
+) -> int:
+    r"""Explain every row by what the loss gains from other values, then learn from it.
+
+    With the row x, another row :math:`\tilde x` and the loss of the scores
+    :math:`a = \theta x + \theta_0`, feature j has
+
+    .. math::
+        \lambda_j = \ell(y, a + \theta_{\cdot j} (\tilde x_j - x_j)) - \ell(y, a)
+
+    The loss is the squared error, the logistic loss of one score, or the cross-entropy of the
+    softmax of several. Then :math:`\theta` takes a step of gradient descent. A step is divided by
+    :math:`1 + \text{rate} \cdot h (1 + |x|^2)`, with h the greatest curvature of the loss, so that
+    it never goes beyond its goal.
+
+    Parameters
+    ----------
+    X : ndarray (n_rows, n_features)
+        The rows.
+    others : ndarray (n_stored, n_features)
+        Where values are taken from.
+    drawn : ndarray of int (n_rows,)
+        For each row, the one of ``others`` that all its features take their values from.
+    y : ndarray (n_rows,)
+        Numbers; -1 and 1 for one score; codes of classes for several.
+    mass : ndarray (n_rows,)
+        How much each row counts.
+    coef : ndarray (n_scores, n_features)
+    intercept : ndarray (n_scores,)
+        The model; they are changed unless the rate is 0.
+    numeric : bool
+        Whether the loss is the squared error.
+    rate : float
+        The learning rate.
+    sums : ndarray (2, n_features)
+        To be added to: the sums of :math:`\lambda` and of :math:`\lambda^2`.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    for x, other, goal, weight in zip(X, others[drawn], y, mass, strict=True):
+        scores = coef @ x + intercept
+        moved = scores[:, None] + coef * (other - x)
+        more = _losses(moved, goal, numeric) - _losses(scores[:, None], goal, numeric)
+        sums += weight * np.array([more, more**2])
+        if rate:
+            if numeric:
+                slope, bend = scores - goal, 1.0
+            elif len(scores) == 1:
+                slope, bend = -goal / (1.0 + np.exp(goal * scores)), 0.25
+            else:
+                slope, bend = np.exp(scores - logsumexp(scores)), 0.5
+                slope[int(goal)] -= 1.0
+            step = slope * rate / (1.0 + rate * bend * (1.0 + x @ x))
+            coef -= np.outer(step, x)
+            intercept -= step
+    return 0
+
+
+def top_k_plain(weights: Floats, k: int) -> Indices:
+    """The definition of :func:`top_k`."""
+    order = np.argsort(-np.where(np.isnan(weights), -np.inf, weights), kind="stable")
+    return np.sort(order[:k])
+
+
+def add_information_plain(
+    Z: Floats,
+    precision: Floats,
+    value: Floats,
+    weight: Floats,
+    gamma: float,
+    information: Floats,
+    pull: Floats,
+) -> tuple[Floats, Floats]:
+    """The definition of :func:`add_information`: the new sums."""
+    age = np.cumsum(weight[::-1])[::-1] - weight
+    rows = np.column_stack([Z, np.ones(len(Z))])
+    weighted = rows * (precision * gamma**age)[:, None]
+    whole = gamma ** weight.sum()
+    return information * whole + weighted.T @ rows, pull * whole + value @ weighted
+
+
+def count_sets_plain(counts: Ints, out: Ints, into: Ints) -> int:
+    """The definition of :func:`count_sets`."""
+    before = int((counts**2).sum())
+    counts[out] -= 1
+    counts[into] += 1
+    return int((counts**2).sum()) - before
+
+
+def fold_plain(mu: Floats, sigma: Floats, gain: Floats) -> tuple[Floats, Floats]:
+    """The definition of :func:`fold`."""
+    return mu * gain, (sigma * gain) ** 2
+
+
+def move_plain(
+    mu: Floats,
+    sigma: Floats,
+    p: Floats,
+    q: Floats,
+    gain: Floats,
+    c: Floats,
+    d: Floats,
+    own_mu: Floats,
+    own_sigma: Floats,
+    has_own: bool,
+    rate_mu: float,
+    rate_sigma: float,
+    least_change: float,
+    most_change: float,
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """The definition of :func:`move`, for a step that stays finite."""
+    n = len(mu)
+
+    def grown(before: Floats, sums: Floats) -> Floats:
+        return before * (1.0 + np.clip(2.0 * rate_sigma * sums, least_change, most_change))
+
+    moved = mu + rate_mu * gain * p[:n], grown(sigma, gain**2 * q[:n])
+    if not has_own:
+        return *moved, own_mu, own_sigma
+    return *moved, own_mu + rate_mu * c[:n].sum(axis=1), grown(own_sigma, d[:n].sum(axis=1))
+
+
+def correlations_plain(x: Floats, columns: Floats) -> tuple[Floats, Ints]:
+    """The definition of :func:`correlations`."""
+    r, n = [], []
+    for column in columns:
+        both = ~np.isnan(x) & ~np.isnan(column)
+        a, c = x[both], column[both]
+        n.append(len(a))
+        spread = len(a) > 0 and np.ptp(a) > 0.0 and np.ptp(c) > 0.0
+        r.append(np.corrcoef(a, c)[0, 1] if spread else 0.0)
+    return np.array(r), np.array(n, dtype=np.int64)
+
+
+def partial_correlation_plain(r: Floats, i: int, j: int, given: Sequence[int]) -> float:
+    r"""The definition of :func:`partial_correlation` where the correlations have an inverse.
+
+    .. math:: r_{ij \cdot S} = -P_{ij} / \sqrt{P_{ii} P_{jj}}, \quad P = R_{(i, j, S)}^{-1}
+    """
+    place = [i, j, *given]
+    P = np.linalg.inv(r[np.ix_(place, place)])
+    return float(-P[0, 1] / np.sqrt(P[0, 0] * P[1, 1]))
+
+
+def second_order_plain(
+    X: Floats,
+    y: Floats,
+    mu: Floats,
+    var: Floats,
+    k: int,
+    kept: int,
+    rule: Rule,
+    inverse: bool,
+) -> tuple[Floats, Floats]:
+    """The definition of :func:`second_order_rows`: means and variances after every row of X.
+
+    With ``CONFIDENT``, a variance that is still 1 is never among the least.
+    """
+    for x, sign in zip(X, y, strict=True):
+        pull = var * x
+        margin, v = sign * (mu @ x), pull @ x
+        if v == 0.0:
+            continue
+        if rule[0] == AROW:
+            alpha, beta = max(0.0, 1.0 - margin) / (v + rule[1]), 1.0 / (v + rule[1])
+        else:
+            alpha, beta = scw_plain(rule, margin, v)
+        if alpha <= 0.0:
+            continue
+        mu = mu + alpha * sign * pull
+        noise = 1.0 / beta - v
+        var = 1.0 / (1.0 / var + x**2 / noise) if inverse else var - beta * pull**2
+        if kept == second_order.GREATEST:
+            mu = truncate_plain(mu, np.abs(mu), k)
+        elif kept == CONFIDENT:
+            mu = truncate_plain(mu, -var, k, floor=-1.0)
+    return mu, var
+
+
+def scw_plain(rule: Rule, m: float, v: float) -> tuple[float, float]:
+    """alpha and beta of soft confidence-weighted learning, as its authors write them."""
+    kind, phi, C = rule
+    if phi * math.sqrt(v) <= m:
+        return 0.0, 0.0
+    if kind == SCW_1:
+        psi, zeta = 1.0 + phi**2 / 2.0, 1.0 + phi**2
+        root = math.sqrt(m**2 * phi**4 / 4.0 + v * phi**2 * zeta)
+        alpha = min(C, max(0.0, (-m * psi + root) / (v * zeta)))
+    else:
+        n = v + 1.0 / (2.0 * C)
+        gamma = phi * math.sqrt(phi**2 * m**2 * v**2 + 4.0 * n * v * (n + v * phi**2))
+        slope = 2.0 * m * n + phi**2 * m * v
+        alpha = max(0.0, (gamma - slope) / (2.0 * (n**2 + n * v * phi**2)))
+    u = 0.25 * (-alpha * v * phi + math.sqrt(alpha**2 * v**2 * phi**2 + 4.0 * v)) ** 2
+    return alpha, alpha * phi / (math.sqrt(u) + v * alpha * phi)
+
+
+def perceptron_pass_plain(
+    X: Floats, y: Floats, weights: Floats, bias: Floats
+) -> tuple[Floats, Floats]:
+    """The definition of :func:`perceptron_pass`, for dense rows."""
+    weights, bias = weights.copy(), bias.copy()
+    for x, labels in zip(X, y.T, strict=True):
+        wrong = labels * (weights @ x + bias) <= 0.0
+        weights[wrong] += np.outer(labels[wrong], x)
+        bias[wrong] += labels[wrong]
+    return weights, bias
+
+
+def truncate_plain(values: Floats, key: Floats, k: int, floor: float = 0.0) -> Floats:
+    """The values at the k greatest keys above ``floor``, and zeros elsewhere."""
+    chosen = top_k_plain(key, k)
+    chosen = chosen[key[chosen] > floor]
+    out = np.zeros_like(values)
+    out[chosen] = values[chosen]
+    return out
+
+
+def ofs_plain(X: Floats, y: Floats, w: Floats, k: int, settings: Four) -> Floats:
+    """The definition of :func:`ofs_rows`: the coefficients after every row of X."""
+    rate, keep, radius, threshold = settings
+    for x, sign in zip(X, y, strict=True):
+        if sign * (w @ x) > threshold:
+            w = keep * w
+            continue
+        w = keep * w + rate * sign * x
+        norm = np.linalg.norm(w)
+        if norm > radius:
+            w = w * (radius / norm)
+        w = truncate_plain(w, np.abs(w), k)
+    return w
+
+
+def draw_plain(uniform: Floats, n_features: int) -> list[int]:
+    """Draw as many different features as there are uniform numbers, by Floyd's algorithm.
+
+    Parameters
+    ----------
+    uniform : ndarray (k,)
+        Random numbers in [0, 1).
+    n_features : int
+        How many features there are.
+
+    Returns
+    -------
+    list of int
+    """
+    chosen: list[int] = []
+    for last, u in enumerate(uniform, n_features - len(uniform)):
+        j = min(int(u * (last + 1)), last)
+        chosen.append(last if j in chosen else j)
+    return chosen
+
+
+def partial_plain(X: Floats, y: Floats, draws: Floats, w: Floats, k: int, settings: Four) -> Floats:
+    """The definition of :func:`partial_rows`; a row of ``draws`` holds 1 + k uniform numbers."""
+    rate, explore, radius, threshold = settings
+    n_features = X.shape[1]
+    for x, sign, uniform in zip(X, y, draws, strict=True):
+        if uniform[0] < explore or not w.any():
+            seen = np.array(draw_plain(uniform[1:], n_features))
+        else:
+            seen = np.flatnonzero(w)
+        if sign * (w[seen] @ x[seen]) > threshold:
+            continue
+        chance = explore * k / n_features + (1.0 - explore) * (w[seen] != 0.0)
+        w = w.copy()
+        w[seen] += rate * sign * x[seen] / chance
+        norm = np.linalg.norm(w)
+        if norm > radius:
+            w *= radius / norm
+        w = truncate_plain(w, np.abs(w), k)
+    return w
+
+
+def winnow_plain(
+    X: Floats, y: Floats, u: Floats, v: Floats, settings: Four
+) -> tuple[Floats, Floats]:
+    """The definition of :func:`winnow_rows`; the last entries of u and v are those of the bias."""
+    promotion, demotion, threshold, margin = settings
+    u, v = u.copy(), v.copy()
+    for features, sign in zip(X, y, strict=True):
+        x = np.append(features, 1.0)
+        x /= np.abs(x).sum()
+        if sign * ((u - v) @ x - threshold) > margin:
+            continue
+        there = x != 0.0
+        up, down = (u, v) if sign > 0.0 else (v, u)
+        more = up[there] * promotion * (1.0 + x[there])
+        less = down[there] * demotion * (1.0 - x[there])
+        up[there] = np.clip(more, LEAST, GREATEST)
+        down[there] = np.clip(less, LEAST, GREATEST)
+    return u, v
+
+
+def separated_plain(
+    tests: FisherZ, place: int, most: int, alpha: float, by: int | None = None
+) -> bool:
+    """The definition of :meth:`FisherZ.separated`, with the same arguments."""
+    for given in _sets(len(tests.columns), place, most, by):
+        pairs = [place, 0, *given]
+        n = tests.n[np.ix_(pairs, pairs)].min()
+        r = partial_correlation(tests.r, place, 0, np.array(given, dtype=np.int64))
+        if n > len(given) + 3 and abs(fisher_z(r, n, len(given))) < -ndtri(alpha / 2.0):
+            return True
+    return False
