@@ -62,7 +62,9 @@ class Viewer:
     def events(self):
         """The data of each event, until the server ends them."""
         deadline = time.monotonic() + PATIENCE  # there are signs of life in between
-        with suppress(IncompleteRead):  # a server that is told to end waits for nobody: a cut is an end
+        with suppress(
+            IncompleteRead
+        ):  # a server that is told to end waits for nobody: a cut is an end
             while line := self.answer.readline():
                 assert time.monotonic() < deadline
                 if line.startswith(b"data: "):

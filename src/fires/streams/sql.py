@@ -19,7 +19,7 @@ from fires.columns.schema import Hints, Kind
 from fires.core.errors import InputError, closest
 from fires.core.optional import require
 from fires.streams.base import Position
-from fires.streams.table import Chunk
+from fires.streams.table import Chunk, Fault
 from fires.streams.table_stream import Bookmark, TableStream, stream_of
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ _MEMORY = "1GB"
 """How much DuckDB may use; it puts what is more into temporary files."""
 _PLACE = "the place of each row"
 """What the position column is called among the others."""
+_BROKEN = "text is no UTF-8"
+"""What the column is called that marks rows which cannot be used."""
 
 
 def from_sql(
@@ -178,7 +180,7 @@ class SqlTable:
                     numbers = np.arange(n_read + at, n_read + stop) + 1
                     places = np.empty((stop - at, 2), dtype=object)
                     places[:, 0], places[:, 1] = numbers, marks[at:stop]
-                    yield Chunk(frame[at:stop], numbers, places)
+                    yield _without_broken_text(frame[at:stop], numbers, places)
                 if tie is not None:
                     raise InputError(
                         f'{self.name}: two rows have the position "{self._position}" = '
@@ -235,6 +237,21 @@ def _parts(uri: str) -> tuple[str, Path, str]:
     if not path.is_file():  # it would be made
         raise InputError(f"cannot read {path}: there is no such file")
     return found[1], path, query
+
+
+def _without_broken_text(
+    frame: pl.DataFrame, numbers: npt.NDArray[np.int64], places: npt.NDArray[Any]
+) -> Chunk:
+    """Rows as a chunk. Those with text that is no UTF-8 are its faults."""
+    if _BROKEN not in frame.columns:
+        return Chunk(frame, numbers, places)
+    good = ~frame[_BROKEN].to_numpy()
+    frame = frame.drop(_BROKEN)
+    rows = frame.filter(~good).write_ndjson().splitlines()
+    faults = [
+        Fault(n, "not UTF-8", row) for n, row in zip(numbers[~good].tolist(), rows, strict=True)
+    ]
+    return Chunk(frame.filter(good), numbers[good], places[good], faults)
 
 
 def _tie(marks: Sequence[Any]) -> int | None:
@@ -393,7 +410,9 @@ class _SQLite:
             names = [column[0] for column in cursor.description]
             while rows := cursor.fetchmany(size):
                 columns = zip(names, zip(*rows, strict=True), strict=True)
-                yield pl.DataFrame([_series(name, values) for name, values in columns])
+                frame = pl.DataFrame([_series(name, values) for name, values in columns])
+                broken = [any(type(value) is _BrokenText for value in row) for row in rows]
+                yield frame.with_columns(pl.Series(_BROKEN, broken)) if any(broken) else frame
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:
@@ -417,8 +436,18 @@ def _locked(name: str) -> InputError:
     )
 
 
+class _BrokenText(str):
+    """Text of SQLite, which may be any bytes, that is no UTF-8."""
+
+
 def _text(data: bytes) -> str:
-    """What SQLite calls text may be any bytes."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _BrokenText(_escaped(data))
+
+
+def _escaped(data: bytes) -> str:
     return data.decode("utf-8", "backslashreplace")
 
 
@@ -427,7 +456,7 @@ def _series(name: str, values: Sequence[Any]) -> pl.Series:
     import polars as pl
 
     types = {type(value) for value in values} - {type(None)}
-    if name == _PLACE and bytes in types:
+    if name == _PLACE and types & {bytes, _BrokenText}:
         raise InputError("bytes cannot be a position")
     if name == _PLACE:
         return pl.Series(name, values, dtype=pl.Object)
@@ -439,7 +468,7 @@ def _series(name: str, values: Sequence[Any]) -> pl.Series:
         return pl.Series(name, values, dtype=pl.Float64, strict=False)
     if types == {bytes}:
         return pl.Series(name, values, dtype=pl.Binary)
-    texts = [_text(value) if isinstance(value, bytes) else value for value in values]
+    texts = [_escaped(value) if isinstance(value, bytes) else value for value in values]
     if float in types:  # as polars writes them where all are numbers
         numbers = [value if isinstance(value, float) else None for value in texts]
         written = pl.Series(numbers, dtype=pl.Float64).cast(pl.String)
