@@ -60,16 +60,6 @@ def load(path: str | os.PathLike[str], model: Any = None, predictor: Any = None)
 def selector_to_bytes(selector: Any) -> bytes:
     """What ``save`` writes to a file, as bytes, for a store that holds bytes.
 
-    Parameters
-    ----------
-    selector : selector
-        One that has learnt.
-
-    Returns
-    -------
-    bytes
-        Numbers and text, and no code; with a checksum.
-
     Examples
     --------
     >>> import numpy as np, fires

@@ -34,23 +34,6 @@ _MEANS = (
 class Cell:
     """What is to be run.
 
-    Parameters
-    ----------
-    dataset, method : str
-        Names out of :data:`DATASETS` and :data:`METHODS`.
-    batch_size : int
-        Rows of a batch.
-    fraction : float or None
-        The share of features to select; None for a method that selects none.
-    protocol : {"as-published", "honest"}
-        As published: columns scaled to [0, 1] over the whole set beforehand, and the selector
-        sees a batch before it is tested. Honest, which is test-then-train: scaled to [0, 1] while
-        the stream flows, and tested with what was known before.
-    seed : int
-        Of everything random: rows drawn or shuffled, generated streams, methods.
-    n_rows : int, optional
-        At most so many rows.
-
     Examples
     --------
     >>> str(Cell("Spambase", "OFS", 25, 0.1)), str(Cell("RTG", "VFDT", 50, None, "honest"))
@@ -79,19 +62,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Method:
-    """How to make a selector and a predictor for a cell.
-
-    Parameters
-    ----------
-    selector, predictor : callable
-        Make them, for a cell.
-    selects : bool
-        Whether it selects features; otherwise the fraction is nothing to it.
-    needs : str, optional
-        A library that does not come with fires; the extra has the same name.
-    note : str
-        What a reader of its numbers has to know.
-    """
+    """How to make a selector and a predictor for a cell."""
 
     selector: Callable[[Cell], Any]
     predictor: Callable[[Cell], Any] = lambda cell: Perceptron()
@@ -152,18 +123,7 @@ METHODS = {
 
 
 def run(cell: Cell) -> dict[str, Any]:
-    """Evaluate one cell.
-
-    Parameters
-    ----------
-    cell : Cell
-        What to run.
-
-    Returns
-    -------
-    dict
-        Its settings and what came out, as JSON values.
-    """
+    """Evaluate one cell."""
     method = METHODS[cell.method]
     started = time.perf_counter()
     data = kept_dataset(cell.dataset, cell.protocol, cell.n_rows, cell.seed)
@@ -233,18 +193,7 @@ def evaluate(
 
 @lru_cache(maxsize=1)
 def kept_dataset(name: str, protocol: str, n_rows: int | None, seed: int) -> datasets.Dataset:
-    """The data set with its rows in memory, kept for the cells that come next.
-
-    Parameters
-    ----------
-    name, protocol, n_rows, seed
-        As in :class:`Cell`.
-
-    Returns
-    -------
-    Dataset
-        Its rows, and what is known of it.
-    """
+    """The data set with its rows in memory, kept for the cells that come next."""
     before = PROTOCOLS[protocol].scaled_before
     data = datasets.load(name, preprocessing=before, n_rows=n_rows, seed=seed)
     # A generated one would be generated anew for every cell: that takes longer than most of them.

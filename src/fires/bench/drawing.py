@@ -31,21 +31,7 @@ _LARGEST = 900.0  # the area of a circle, in square points
 def discriminative_features(
     pixels: Mapping[str, Sequence[Pixels]], means: Sequence[Sequence[Any]], settings: str
 ) -> Any:
-    """Weights and selected pixels of several methods for several digits, as images.
-
-    Parameters
-    ----------
-    pixels : mapping of str to sequence of Pixels
-        Of each method, for each of :data:`fires.bench.figure_data.DIGITS`.
-    means : sequence of pairs of arrays
-        For each digit the mean image of its rows, and of the rows of the others.
-    settings : str
-        What the title says besides.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """Weights and selected pixels of several methods for several digits, as images."""
     height = 1.15 * (len(pixels) + 1) + 1.1
     with new_figure("Which pixels tell a digit from two others", settings, height) as figure:
         widths = [1.0, 1.0, 0.1] * len(DIGITS)
@@ -75,21 +61,7 @@ def discriminative_features(
 
 
 def over_time(runs: Mapping[str, Run], settings: str, majority: float) -> Any:
-    """Accuracy and stability of several methods while the stream flows.
-
-    Parameters
-    ----------
-    runs : mapping of str to Run
-        Of each method.
-    settings : str
-        What the title says besides.
-    majority : float
-        The share of the greater class: what an accuracy must be above.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """Accuracy and stability of several methods while the stream flows."""
     with new_figure("Accuracy and stability over time", settings, 5.6) as figure:
         upper, lower = figure.subplots(2, 1, sharex=True)
         # Not more points than the eye can follow; each stands for the steps before it.
@@ -125,15 +97,6 @@ def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority:
 
     A run that did not come to the end has no means that could be compared with those of others:
     only the legend names it.
-
-    Parameters
-    ----------
-    runs, settings, majority
-        As in :func:`over_time`.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     with new_figure("Accuracy against stability", settings, 5.2) as figure:
         axes = figure.subplots()
@@ -180,19 +143,7 @@ def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority:
 
 
 def effect_of_penalty(runs: Mapping[float, Run], settings: str) -> Any:
-    r"""Mean accuracy and stability of FIRES-GLM against :math:`\lambda_s`, the penalty.
-
-    Parameters
-    ----------
-    runs : mapping of float to Run
-        With each penalty, in ascending order.
-    settings : str
-        What the title says besides.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    r"""Mean accuracy and stability of FIRES-GLM against :math:`\lambda_s`, the penalty."""
     title = "FIRES-GLM: effect of the penalty on uncertainty"
     with new_figure(title, settings, 4.4) as figure:
         parts = figure.subplots(2, 1, sharex=True)

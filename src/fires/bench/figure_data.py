@@ -21,13 +21,6 @@ DIGITS = (3, 8, 9)
 class FigureCell(Cell):
     """A run that a figure shows: as published, and in all its steps.
 
-    Parameters
-    ----------
-    penalty : float, optional
-        The penalty on uncertainty, lambda_s; by default the method's own.
-    digit : int, optional
-        MNIST's rows of :data:`DIGITS` only, this one against the others.
-
     Examples
     --------
     >>> str(FigureCell("MNIST", "OFS", 100, 0.147, digit=3))
@@ -56,18 +49,7 @@ class Pixels(NamedTuple):
 
 
 def run(cell: FigureCell) -> Record:
-    """Run one cell.
-
-    Parameters
-    ----------
-    cell : FigureCell
-        What to run.
-
-    Returns
-    -------
-    dict
-        All of its steps or, of a digit, what is known after the last; JSON values.
-    """
+    """Run one cell."""
     if cell.digit is not None:
         return _digit(cell)
     data = kept_dataset(cell.dataset, cell.protocol, cell.n_rows, cell.seed)

@@ -54,18 +54,6 @@ def plan(
     Discriminative features are those of MNIST's digits. The other figures are of Gisette or, where
     that is not here as a whole, of MNIST, or else of Madelon.
 
-    Parameters
-    ----------
-    names, methods, protocols : sequence of str
-        Out of ``DATASETS``, ``METHODS`` and ``PROTOCOLS`` of :mod:`fires.bench.cells`.
-    quick : bool
-        At most 3,000 rows.
-
-    Returns
-    -------
-    Plan
-        The runs, and what will be missing.
-
     Examples
     --------
     >>> plan(["Spambase"], ["OFS"])
@@ -121,21 +109,6 @@ def draw(folder: Path) -> Drawn:
     Only runs of the version and code of fires that made the last one count. Where data sets or
     numbers of rows differ, the paper's data set counts, or what comes next to it, and the most
     rows.
-
-    Parameters
-    ----------
-    folder : Path
-        :func:`fires.bench.runner.run_cells` put the runs there, into ``figures.jsonl``.
-
-    Returns
-    -------
-    Drawn
-        What was written, and what is not shown.
-
-    Raises
-    ------
-    MissingExtra
-        Without matplotlib.
     """
     require("matplotlib", "drawing figures", "plot")
     kept = [r for r in read_records(folder, RUNS) if "rows" in r or "diverged_at" in r]

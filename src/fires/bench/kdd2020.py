@@ -43,21 +43,6 @@ def plan(
     Methods that select nothing do not depend on the fraction: they are run once for each batch
     size.
 
-    Parameters
-    ----------
-    names, methods, protocols : sequence of str
-        Out of ``DATASETS``, ``METHODS`` and ``PROTOCOLS`` of :mod:`fires.bench.cells`.
-    quick : bool
-        One batch size, one fraction, at most 3,000 rows; boosting on at most 500 rows, and not on
-        data sets with more than 1,000 features.
-    seed : int
-        Of everything random.
-
-    Returns
-    -------
-    list of Cell
-        Each of them once.
-
     Examples
     --------
     >>> len(plan(["Madelon"])), len(plan(["Madelon"], ["OFS", "VFDT"], ["honest"]))
@@ -84,16 +69,6 @@ def plan(
 
 def named_method(name: str) -> str:
     """A method by its name, in upper or lower case, with - or a space.
-
-    Parameters
-    ----------
-    name : str
-        As a user writes it.
-
-    Returns
-    -------
-    str
-        As in ``METHODS`` of :mod:`fires.bench.cells`.
 
     Examples
     --------
@@ -136,18 +111,7 @@ def missing(cells: Iterable[Cell]) -> dict[str, str]:
 
 
 def why_unavailable(dataset: str) -> str | None:
-    """One line that says why a data set cannot be had here; None if it can.
-
-    Parameters
-    ----------
-    dataset : str
-        Its name.
-
-    Returns
-    -------
-    str or None
-        The line.
-    """
+    """One line that says why a data set cannot be had here; None if it can."""
     try:
         datasets.load(dataset, n_rows=1)
     except InputError as error:
@@ -156,17 +120,7 @@ def why_unavailable(dataset: str) -> str | None:
 
 
 def note_run(folder: Path, command: str, jobs: int) -> None:
-    """Add to ``runs.json`` what the tables have to say about how their numbers were made.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the results go.
-    command : str
-        What was called.
-    jobs : int
-        In how many processes.
-    """
+    """Add to ``runs.json`` what the tables have to say about how their numbers were made."""
     make_folder(folder)
     facts = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -185,18 +139,7 @@ def note_run(folder: Path, command: str, jobs: int) -> None:
 
 
 def read_runs(folder: Path) -> list[dict[str, Any]]:
-    """What :func:`note_run` wrote.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the results are.
-
-    Returns
-    -------
-    list of dict
-        One for each command; none, if nothing was noted.
-    """
+    """What :func:`note_run` wrote."""
     try:
         runs: list[dict[str, Any]] = json.loads((folder / RUNS).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -207,13 +150,7 @@ def read_runs(folder: Path) -> list[dict[str, Any]]:
 
 
 def cores() -> int:
-    """How many cores this process may use.
-
-    Returns
-    -------
-    int
-        At least 1.
-    """
+    """How many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -11,20 +11,7 @@ from fires.bench.summary import Summary
 
 
 def protocol_notes(summary: Summary, protocol: str) -> list[str]:
-    """What must be known about the means and ranks, and what is not there.
-
-    Parameters
-    ----------
-    summary : Summary
-        The results.
-    protocol : str
-        One of those that the results have.
-
-    Returns
-    -------
-    list of str
-        One sentence or two each.
-    """
+    """What must be known about the means and ranks, and what is not there."""
     names = [d for d in summary.datasets if any(p[:2] == (protocol, d) for p in summary.entries)]
     machine = published.document()["protocol"]["machine"]
     notes = [
@@ -65,18 +52,7 @@ def _what_lacks(summary: Summary, protocol: str, dataset: str, method: str) -> I
 
 
 def dataset_notes(summary: Summary) -> list[str]:
-    """What was done to each data set, and which were not run.
-
-    Parameters
-    ----------
-    summary : Summary
-        The results.
-
-    Returns
-    -------
-    list of str
-        One line for each data set of which there is something to say.
-    """
+    """What was done to each data set, and which were not run."""
     notes = []
     for name in summary.datasets:
         said = dict.fromkeys(

@@ -18,23 +18,7 @@ from fires.streams.base import Stream
 
 
 class Protocol(NamedTuple):
-    """How a stream is scaled and used, and how FIRES is set up for it.
-
-    Parameters
-    ----------
-    order : str
-        That of :func:`fires.evaluation.prequential`.
-    scaled_before : {"online", "as-published"}
-        What :func:`fires.bench.datasets.loading.load` does to the rows beforehand.
-    scaled_while : str or None
-        What :func:`fires.evaluation.prequential` does to them while the stream flows.
-    make_fires : callable
-        Makes the selector.
-    make_model : callable
-        Makes a base model of a class.
-    about : str
-        What a reader of the numbers has to know.
-    """
+    """How a stream is scaled and used, and how FIRES is set up for it."""
 
     order: str
     scaled_before: Literal["online", "as-published"]
@@ -74,20 +58,7 @@ _SERIES = ("seen", "accuracy", "stability")
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What a method did over time: one entry per step.
-
-    Parameters
-    ----------
-    seen : ndarray
-        Rows seen by the end of each step.
-    accuracy, stability : ndarray
-        Of each step; NaN where it is undefined.
-    diverged_at : int or None
-        The row behind which the method ceased to be finite, as the paper's own net does on some
-        streams; None if it came to the end.
-    seconds : ndarray (2, n_steps), optional
-        Spent on selecting and on training in each step; not part of the record.
-    """
+    """What a method did over time: one entry per step."""
 
     seen: Floats
     accuracy: Floats
@@ -97,18 +68,7 @@ class Run:
 
     @classmethod
     def of(cls, steps: Iterable[Step]) -> Self:
-        """The run whose records these are, up to where the method ceases to be finite.
-
-        Parameters
-        ----------
-        steps : iterable of Step
-            As :func:`fires.evaluation.prequential` yields them.
-
-        Returns
-        -------
-        Run
-            Without a step, all of its arrays are empty.
-        """
+        """The run whose records these are, up to where the method ceases to be finite."""
         found, seen, diverged_at = [], 0, None
         try:
             for step in steps:
@@ -121,54 +81,20 @@ class Run:
         return cls(rows, accuracy, stability, diverged_at, np.array(times))
 
     def as_record(self) -> dict[str, Any]:
-        """The run as JSON values: NaN is None, and only a run that diverged says where.
-
-        Returns
-        -------
-        dict
-            What :meth:`from_record` takes.
-        """
+        """The run as JSON values: NaN is None, and only a run that diverged says where."""
         series = {name: getattr(self, name).tolist() for name in _SERIES}
         plain = {name: [None if v != v else v for v in values] for name, values in series.items()}
         return plain | ({} if self.diverged_at is None else {"diverged_at": self.diverged_at})
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """The run of :meth:`as_record`.
-
-        Parameters
-        ----------
-        record : mapping
-            JSON values.
-
-        Returns
-        -------
-        Run
-            Without seconds.
-        """
+        """The run of :meth:`as_record`."""
         seen, accuracy, stability = (np.array(record[n], dtype=np.float64) for n in _SERIES)
         return cls(seen, accuracy, stability, record.get("diverged_at"))
 
 
 def run_of(stream: Stream, selector: Any, predictor: Any, batch_size: int, protocol: str) -> Run:
-    """Run a selector and a predictor over a stream.
-
-    Parameters
-    ----------
-    stream : Stream
-        Scaled beforehand as the protocol says.
-    selector, predictor : object
-        As in :func:`fires.evaluation.prequential`.
-    batch_size : int
-        Rows of a batch.
-    protocol : str
-        One of :data:`PROTOCOLS`.
-
-    Returns
-    -------
-    Run
-        All of its steps.
-    """
+    """Run a selector and a predictor over a stream."""
     way = PROTOCOLS[protocol]
     steps = prequential(
         stream,

@@ -38,13 +38,7 @@ def value(quantity: str, dataset: str, method: str) -> float | None:
 
 @cache
 def document() -> dict[str, Any]:
-    """All of it: the tables, where they are from, how they were made, and what is odd in them.
-
-    Returns
-    -------
-    dict
-        JSON values.
-    """
+    """All of it: the tables, where they are from, how they were made, and what is odd in them."""
     text = resources.files("fires.bench").joinpath("published.json").read_text(encoding="utf-8")
     content: dict[str, Any] = json.loads(text)
     return content

@@ -33,18 +33,7 @@ def _findings() -> dict[str, Any]:
 
 
 def text(summary: Summary) -> str:
-    """The whole page.
-
-    Parameters
-    ----------
-    summary : Summary
-        The results.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """The whole page."""
     parts = [
         "# Reproduction of the paper's tables",
         "Written by `fires bench kdd2020` together with its tables, from the same results.",
@@ -109,20 +98,7 @@ def _told_apart(ours: float, same: float | None, theirs: float, why: str) -> str
 
 
 def reasons(summary: Summary, protocol: str, dataset: str, method: str) -> list[str]:
-    """What is known to set the numbers of a method apart from the published ones.
-
-    Parameters
-    ----------
-    summary : Summary
-        The results.
-    protocol, dataset, method : str
-        Of which there is a number.
-
-    Returns
-    -------
-    list of str
-        The names of the reasons; empty, if nothing is known.
-    """
+    """What is known to set the numbers of a method apart from the published ones."""
     entry = summary.entries[protocol, dataset, method]
     paper = published.document()["protocol"]
     n_fractions = len(paper["fractions"]) if METHODS[method].selects else 1

@@ -17,36 +17,12 @@ CELLS = "cells.jsonl"
 
 
 def made_by(record: Record) -> tuple[str | None, str | None]:
-    """The version of fires that made a record, and its code: None in those of old.
-
-    Parameters
-    ----------
-    record : dict
-        A line of a file of results.
-
-    Returns
-    -------
-    tuple
-        Version and code.
-    """
+    """The version of fires that made a record, and its code: None in those of old."""
     return record.get("fires"), record.get("code")
 
 
 def read_records(folder: Path, file: str = CELLS) -> list[Record]:
-    """All lines of a file of results, but one that was being written when the run was killed.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the results are.
-    file : str
-        The name of the file.
-
-    Returns
-    -------
-    list of dict
-        Without the file, none.
-    """
+    """All lines of a file of results, but one that was being written when the run was killed."""
     try:
         content = (folder / file).read_bytes()
     except FileNotFoundError:
@@ -55,27 +31,7 @@ def read_records(folder: Path, file: str = CELLS) -> list[Record]:
 
 
 def parse(content: bytes, path: Path) -> tuple[list[Record], int]:
-    """The records in a file of results.
-
-    Parameters
-    ----------
-    content : bytes
-        All of the file.
-    path : Path
-        Where it is, for messages.
-
-    Returns
-    -------
-    records : list of dict
-        One for each whole line.
-    end : int
-        How many bytes they take: what lies behind was never finished.
-
-    Raises
-    ------
-    InputError
-        If a line that is not the last is something else.
-    """
+    """The records in a file of results."""
     records, end = [], 0
     lines = content.splitlines(keepends=True)
     for number, line in enumerate(lines, start=1):
@@ -94,15 +50,7 @@ def parse(content: bytes, path: Path) -> tuple[list[Record], int]:
 
 
 class ResultsFile:
-    """The file of results, to which one process appends.
-
-    Parameters
-    ----------
-    folder : Path
-        It is made if it is not there.
-    name : str
-        The name of the file.
-    """
+    """The file of results, to which one process appends."""
 
     def __init__(self, folder: Path, name: str) -> None:
         files.make_folder(folder)
@@ -124,13 +72,7 @@ class ResultsFile:
         os.close(self._file)
 
     def append(self, record: Record) -> None:
-        """Bring a record to the disk.
-
-        Parameters
-        ----------
-        record : dict
-            JSON values.
-        """
+        """Bring a record to the disk."""
         line = json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         with files.naming(self._path):
             files.write(self._file, line)

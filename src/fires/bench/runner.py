@@ -23,24 +23,10 @@ class Progress(Protocol):
     """Who is told how a run goes on; in the process that called :func:`run_cells`."""
 
     def began(self, cell: Any) -> None:
-        """A cell is being run.
-
-        Parameters
-        ----------
-        cell : object
-            Which.
-        """
+        """A cell is being run."""
 
     def ended(self, cell: Any, record: Record) -> None:
-        """A cell has been run, now or by an earlier run.
-
-        Parameters
-        ----------
-        cell : object
-            Which.
-        record : dict
-            What came out; with an ``error``, it failed.
-        """
+        """A cell has been run, now or by an earlier run."""
 
 
 class _Silent:
@@ -60,42 +46,7 @@ def run_cells(
     work: Callable[[Any], Record] | None = None,
     file: str = CELLS,
 ) -> list[Record]:
-    """Run cells that have not been run yet, and keep each result as soon as it is there.
-
-    Parameters
-    ----------
-    cells : sequence
-        What to run, such as :class:`fires.bench.cells.Cell`: frozen dataclasses of texts, numbers
-        and None, with a ``group``. Those of a group load the same data and go to one process, one
-        after the other; a process that has nothing left to do takes some from the others.
-    folder : Path
-        Where the results go, as lines of JSON: the settings of a cell, its results, the version of
-        fires and a digest of its code. A cell that is :func:`finished` there is not run again.
-        A line is on the disk before it counts; so whatever ends a run, even ``kill -9``, costs no
-        more than the cells that were being run.
-    jobs : int
-        How many processes; each of them computes with one thread.
-    progress : Progress, optional
-        Told what begins and ends.
-    work : callable, optional
-        ``work(cell)`` is the result, as JSON values; default: :func:`fires.bench.cells.run`. It
-        must be importable, as processes are spawned.
-    file : str
-        The name of the file.
-
-    Returns
-    -------
-    list of dict
-        The record of every cell, in the order given. Where a cell raised an exception, or its
-        process died, the record has an ``error``, one line; the other cells are run nevertheless.
-
-    Raises
-    ------
-    InputError
-        If another run is writing to the folder, or its file holds something else.
-    KeyboardInterrupt
-        If Ctrl-C was pressed; no process is left then.
-    """
+    """Run cells that have not been run yet, and keep each result as soon as it is there."""
     if work is None:
         from fires.bench.cells import run
 
@@ -122,38 +73,13 @@ def finished(cells: Iterable[Any], records: Iterable[Record]) -> dict[Any, Recor
 
     They were run without an error by this very code, and not on a part of a data set that is at
     hand as a whole now.
-
-    Parameters
-    ----------
-    cells : iterable
-        What is to be run.
-    records : iterable of dict
-        What a file of results holds.
-
-    Returns
-    -------
-    dict
-        The record of each cell that need not be run.
     """
     now = __version__, code()
     return _last(cells, (record for record in records if _outdated(record, now) is None))
 
 
 def outdated(cells: Sequence[Any], records: Sequence[Record]) -> Counter[str]:
-    """How many cells were run before and yet are not :func:`finished`, for each reason.
-
-    Parameters
-    ----------
-    cells : sequence
-        What is to be run.
-    records : sequence of dict
-        What a file of results holds.
-
-    Returns
-    -------
-    Counter
-        Numbers of cells, under the reasons.
-    """
+    """How many cells were run before and yet are not :func:`finished`, for each reason."""
     now, done = (__version__, code()), finished(cells, records)
     left = [cell for cell in cells if cell not in done]
     return Counter(why for r in _last(left, records).values() if (why := _outdated(r, now)))

@@ -23,17 +23,7 @@ Place = tuple[str, str, str]  # protocol, data set, method
 
 @dataclass(frozen=True)
 class Entry:
-    """A data set and a method under one protocol.
-
-    Parameters
-    ----------
-    values : mapping of str to float or None
-        The mean over the settings of each of the quantities of :mod:`fires.bench.published`.
-    n_settings : int
-        How many settings were run.
-    rows : int
-        How many rows the stream had.
-    """
+    """A data set and a method under one protocol."""
 
     values: Mapping[str, float | None]
     n_settings: int
@@ -46,11 +36,6 @@ class Summary:
     Only results of the version and code of fires that wrote the last one count. Where a setting
     was run several times, the run over most rows counts, and of these the last. Of a data set and
     a method under one protocol, only the settings with the most rows count.
-
-    Parameters
-    ----------
-    folder : Path
-        Holds ``cells.jsonl``.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -86,100 +71,32 @@ class Summary:
         return [name for name in METHODS if name in self._found[2]]
 
     def value(self, quantity: str, protocol: str, dataset: str, method: str) -> float | None:
-        """One number of ours.
-
-        Parameters
-        ----------
-        quantity : str
-            As in :func:`fires.bench.published.value`.
-        protocol, dataset, method : str
-            Where.
-
-        Returns
-        -------
-        float or None
-            None if there is none.
-        """
+        """One number of ours."""
         entry = self.entries.get((protocol, dataset, method))
         return None if entry is None else entry.values[quantity]
 
     def rows(self, dataset: str) -> int:
-        """How many rows a data set had.
-
-        Parameters
-        ----------
-        dataset : str
-            One with results.
-
-        Returns
-        -------
-        int
-            The most, if some methods were shown fewer.
-        """
+        """How many rows a data set had."""
         return max(entry.rows for place, entry in self.entries.items() if place[1] == dataset)
 
     def expected(self, protocol: str, method: str) -> int:
-        """How many settings a method should have under a protocol, going by what was run.
-
-        Parameters
-        ----------
-        protocol, method : str
-            Which.
-
-        Returns
-        -------
-        int
-            Batch sizes times fractions; batch sizes only, for a method that selects nothing.
-        """
+        """How many settings a method should have under a protocol, going by what was run."""
         records = self._under(protocol)
         sizes = {record["batch_size"] for record in records}
         shares = {record["fraction"] for record in records} - {None}
         return len(sizes) * (len(shares) if METHODS[method].selects else 1)
 
     def n_left_out(self, protocol: str, dataset: str, method: str) -> int:
-        """How many settings do not count, as others were run over more rows.
-
-        Parameters
-        ----------
-        protocol, dataset, method : str
-            Where.
-
-        Returns
-        -------
-        int
-            0 or more.
-        """
+        """How many settings do not count, as others were run over more rows."""
         return sum(_place(record) == (protocol, dataset, method) for record in self.left_out)
 
     def divergences(self, protocol: str) -> dict[tuple[str, str], list[int]]:
-        """Where methods ceased to be finite.
-
-        Parameters
-        ----------
-        protocol : str
-            Under which protocol.
-
-        Returns
-        -------
-        dict
-            The rows behind which they did, under (data set, method).
-        """
+        """Where methods ceased to be finite."""
         found = groupby(self._under(protocol, "diverged_at"), key=_place)
         return {place[1:]: [r["diverged_at"] for r in records] for place, records in found}
 
     def failures(self, protocol: str) -> Counter[tuple[str, str, str]]:
-        """What went wrong.
-
-        Parameters
-        ----------
-        protocol : str
-            Under which protocol.
-
-        Returns
-        -------
-        Counter
-            How often it did, under (data set, method, message).
-        """
+        """What went wrong."""
         records = self._under(protocol, "error")
         return Counter((r["dataset"], r["method"], r["error"]) for r in records)
 

@@ -46,16 +46,6 @@ def write(folder: Path) -> list[Path]:
     ``tables.md`` has all of them with what must be known to read them, and ``reproduction.md``
     what differs from the paper; each table is in a ``.csv`` and a ``.tex`` of its own too. The
     text depends on ``cells.jsonl`` and ``runs.json`` alone.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the results are, and the tables go.
-
-    Returns
-    -------
-    list of Path
-        What was written.
     """
     summary = Summary(folder)
     texts = {"tables.md": markdown(summary), "reproduction.md": reproduction.text(summary)}
@@ -67,18 +57,7 @@ def write(folder: Path) -> list[Path]:
 
 
 def markdown(summary: Summary) -> str:
-    """All tables, with what must be known to read them.
-
-    Parameters
-    ----------
-    summary : Summary
-        The results.
-
-    Returns
-    -------
-    str
-        A page.
-    """
+    """All tables, with what must be known to read them."""
     parts = [
         "# The experiments of FIRES (Haug et al., KDD 2020), run again",
         "\n".join(_run_lines(summary)),
@@ -109,37 +88,13 @@ def _run_lines(summary: Summary) -> list[str]:
 
 
 def all_tables(summary: Summary) -> list[TextTable]:
-    """Every table there is.
-
-    Parameters
-    ----------
-    summary : Summary
-        The results.
-
-    Returns
-    -------
-    list of TextTable
-        The data sets, then those of each protocol.
-    """
+    """Every table there is."""
     found = (protocol_tables(summary, protocol) for protocol in summary.protocols)
     return [_dataset_table(summary), *(table for tables in found for table in tables)]
 
 
 def protocol_tables(summary: Summary, protocol: str) -> list[TextTable]:
-    """Accuracy, time and stability under one protocol.
-
-    Parameters
-    ----------
-    summary : Summary
-        The results.
-    protocol : str
-        One of those that the results have.
-
-    Returns
-    -------
-    list of TextTable
-        Without those that would be empty.
-    """
+    """Accuracy, time and stability under one protocol."""
     tables = [_quantity_table(summary, protocol, name) for name in _QUANTITIES]
     return [table for table in tables if table.rows]
 

@@ -16,18 +16,6 @@ _IN_LATEX = str.maketrans({character: f"\\{character}" for character in "&%$#_"}
 def number(value: float | None, digits: str) -> str:
     """A number as text; a dash where there is none.
 
-    Parameters
-    ----------
-    value : float or None
-        The number; NaN is none.
-    digits : str
-        How to format it.
-
-    Returns
-    -------
-    str
-        What goes into a table.
-
     Examples
     --------
     >>> number(0.25, ".3f"), number(None, ".3f")
@@ -39,17 +27,6 @@ def number(value: float | None, digits: str) -> str:
 @dataclass(frozen=True)
 class TextTable:
     r"""Text in rows and columns.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        The head of each column.
-    rows : sequence of sequences of str
-        As many texts each as there are columns.
-    sides : str
-        One letter for each column: ``l`` if it is aligned on the left, ``r`` on the right.
-    name, title : str
-        What its files are called, and one line above it.
 
     Examples
     --------
@@ -79,13 +56,7 @@ class TextTable:
     title: str = ""
 
     def markdown(self) -> str:
-        """The table alone, without its title.
-
-        Returns
-        -------
-        str
-            Lines, without an end of the last.
-        """
+        """The table alone, without its title."""
         marks = "|".join(_MARKS[side] for side in self.sides)
         head, *body = (
             "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |"
@@ -94,13 +65,7 @@ class TextTable:
         return "\n".join([head, f"|{marks}|", *body])
 
     def csv(self) -> str:
-        """Comma-separated; what is not there is empty, and every row has its name.
-
-        Returns
-        -------
-        str
-            Lines.
-        """
+        """Comma-separated; what is not there is empty, and every row has its name."""
         rows, name = [], ""
         for row in self.rows:
             name = row[0] or name
@@ -108,13 +73,7 @@ class TextTable:
         return csv_text(self.columns, rows)
 
     def latex(self) -> str:
-        """A tabular for the package booktabs; a line above each name that is not repeated.
-
-        Returns
-        -------
-        str
-            Lines, without an end of the last.
-        """
+        """A tabular for the package booktabs; a line above each name that is not repeated."""
         lines = [r"% \usepackage{booktabs}", rf"\begin{{tabular}}{{{self.sides}}}", r"\toprule"]
         lines += [_latex_row(self.columns), r"\midrule"]
         name_above = True

@@ -43,25 +43,7 @@ ABOUT_NUMBERS = (
 
 @dataclass(frozen=True)
 class Trial:
-    """One point of the grid.
-
-    Parameters
-    ----------
-    dataset : str
-        A data set of the paper, or a file.
-    target : str or None
-        The column to predict, of a file; None for a data set of the paper.
-    learning_rate, uncertainty_penalty : float
-        alpha and lambda_s.
-    batch_size, fraction, protocol, seed, n_rows
-        As in :class:`fires.bench.cells.Cell`. A file is only read from the beginning to the end,
-        and so ``"honest"``.
-    content : str or None
-        A digest of the file, so that a trial on what it held before is another one.
-    numeric : bool
-        Whether the target holds numbers: then the model is Gaussian, and R2 takes the place of
-        accuracy.
-    """
+    """One point of the grid."""
 
     dataset: str
     target: str | None
@@ -88,16 +70,6 @@ class Trial:
 def grid(dataset: str, target: str | None = None, **settings: Any) -> list[Trial]:
     """All trials of the paper's search: 5 learning rates and 9 uncertainty penalties.
 
-    Parameters
-    ----------
-    dataset, target, **settings
-        As in :class:`Trial`.
-
-    Returns
-    -------
-    list of Trial
-        One for each pair.
-
     Examples
     --------
     >>> trials = grid("Spambase", protocol="as-published")
@@ -114,19 +86,7 @@ def grid(dataset: str, target: str | None = None, **settings: Any) -> list[Trial
 
 
 def run(trial: Trial) -> Record:
-    """Evaluate FIRES-GLM with the settings of one trial; JSON values.
-
-    Parameters
-    ----------
-    trial : Trial
-        What to run.
-
-    Returns
-    -------
-    dict
-        What :func:`fires.bench.cells.evaluate` gives, and the trade-off of it. Of numbers: R2 over
-        all rows tested, the mean stability, and the number of steps.
-    """
+    """Evaluate FIRES-GLM with the settings of one trial; JSON values."""
     selector = PROTOCOLS[trial.protocol].make_fires(
         trial.fraction,
         model="gaussian" if trial.numeric else "probit",
@@ -173,18 +133,6 @@ def check_file(path: str, target: str, n_rows: int | None = None) -> bool:
     """Raise if a file cannot be read, has no such column, or neither classes nor numbers in it.
 
     All rows that will be used are read: it is one line then, and not one for each trial.
-
-    Parameters
-    ----------
-    path, target : str
-        The file, and the column to predict.
-    n_rows : int, optional
-        As far as it will be read.
-
-    Returns
-    -------
-    bool
-        Whether the target holds numbers.
     """
     learnt = getattr(from_file(path, target), "target", None)  # svmlight has none to speak of
     numeric = learnt is not None and learnt.is_numeric
@@ -203,16 +151,6 @@ def trade_off(accuracy: float | None, stability: float | None) -> float | None:
 
     The paper only says that it "maximized the tradeoff"; this is ours.
 
-    Parameters
-    ----------
-    accuracy, stability : float or None
-        Of a run.
-
-    Returns
-    -------
-    float or None
-        None if one of them is not known.
-
     Examples
     --------
     >>> trade_off(0.75, 0.75), round(trade_off(1.0, 0.5), 3), trade_off(0.9, -0.1)
@@ -226,18 +164,7 @@ def trade_off(accuracy: float | None, stability: float | None) -> float | None:
 
 
 def table(records: Sequence[Record]) -> TextTable:
-    """All trials, the best trade-off first.
-
-    Parameters
-    ----------
-    records : sequence of dict
-        What :func:`run` gave, with the settings of each trial.
-
-    Returns
-    -------
-    TextTable
-        One row for each.
-    """
+    """All trials, the best trade-off first."""
     score = "r2" if any(record.get("numeric") for record in records) else "accuracy"
     rows = [
         [

@@ -31,13 +31,7 @@ _ONE_THREAD = (
 
 
 class Worker:
-    """A process of one thread that runs one cell after the other.
-
-    Parameters
-    ----------
-    work : callable
-        ``work(cell)`` is the result, as JSON values. It must be importable.
-    """
+    """A process of one thread that runs one cell after the other."""
 
     def __init__(self, work: Work) -> None:
         self.pipe, theirs = multiprocessing.Pipe()
@@ -46,20 +40,7 @@ class Worker:
         self.ended = False
 
     def start(self, pipe: Connection, work: Work) -> Any:
-        """Start the process.
-
-        Parameters
-        ----------
-        pipe : Connection
-            Its end of the pipe.
-        work : callable
-            As above.
-
-        Returns
-        -------
-        Process
-            It is running, and has the pipe.
-        """
+        """Start the process."""
         context = multiprocessing.get_context("spawn")
         process = context.Process(target=_serve, args=(pipe, work), daemon=True)
         with _one_thread(), _without_interrupts():
@@ -68,25 +49,13 @@ class Worker:
         return process
 
     def give(self, cell: Any) -> None:
-        """Let it run a cell.
-
-        Parameters
-        ----------
-        cell : object
-            What its work takes.
-        """
+        """Let it run a cell."""
         self.cell = cell
         with contextlib.suppress(OSError):  # it has died: the answer will say so
             self.pipe.send(cell)
 
     def answer(self) -> dict[str, Any]:
-        """Wait for what comes out of the cell.
-
-        Returns
-        -------
-        dict
-            The result, with the code that made it; or the error, in one line.
-        """
+        """Wait for what comes out of the cell."""
         try:
             found: dict[str, Any] = json.loads(self.pipe.recv_bytes())
             return found
@@ -95,13 +64,7 @@ class Worker:
             return {"error": f"its process {_how(self._process.exitcode)}"}
 
     def end(self, *, at_once: bool = False) -> None:
-        """Wait for the process to end, which is when it sees that the pipe is closed.
-
-        Parameters
-        ----------
-        at_once : bool
-            In the middle of a cell, too.
-        """
+        """Wait for the process to end, which is when it sees that the pipe is closed."""
         if not self.ended:
             if at_once:
                 self._process.kill()
@@ -117,15 +80,7 @@ def _serve(pipe: Connection, work: Work) -> None:
 
 
 def answer_all(pipe: Connection, work: Work) -> None:
-    """Run the cells that come, until nobody is there any more.
-
-    Parameters
-    ----------
-    pipe : Connection
-        Where cells come from, and results go to.
-    work : callable
-        As in :class:`Worker`.
-    """
+    """Run the cells that come, until nobody is there any more."""
     made_by = {"code": code()}  # which may have been changed since the first process began
     while True:
         try:

@@ -46,20 +46,6 @@ def make_batches(
     """Batches to learn from: columns 1 and 4 decide the target.
 
     Entries lie between 0 and 1, many are 0, and all are exact in single precision.
-
-    Parameters
-    ----------
-    target : str
-        A key of ``TARGETS``.
-    n_batches, n_rows : int
-        How many batches, of how many rows.
-    seed : int
-        Of the random numbers.
-
-    Yields
-    ------
-    X, y
-        A batch.
     """
     rng = np.random.default_rng(seed)
     for _ in range(n_batches):
@@ -69,85 +55,31 @@ def make_batches(
 
 
 def take_rows(y: Any, rows: Any) -> Any:
-    """Some rows of a target; None stays None.
-
-    Parameters
-    ----------
-    y : ndarray or None
-        The target.
-    rows : slice or ndarray
-        Which rows.
-
-    Returns
-    -------
-    ndarray or None
-    """
+    """Some rows of a target; None stays None."""
     return None if y is None else y[rows]
 
 
 def joined(batches: Iterator[Batch]) -> Batch:
-    """Several batches as one.
-
-    Parameters
-    ----------
-    batches : iterable of (X, y)
-        The batches.
-
-    Returns
-    -------
-    X, y
-    """
+    """Several batches as one."""
     parts = list(batches)
     y = None if parts[0][1] is None else np.concatenate([y for _, y in parts])
     return np.concatenate([X for X, _ in parts]), y
 
 
 def with_long_indices(X: Any) -> Any:
-    """CSR with 64-bit indices.
-
-    Parameters
-    ----------
-    X : CSR matrix
-        Any.
-
-    Returns
-    -------
-    CSR matrix
-    """
+    """CSR with 64-bit indices."""
     parts = (X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64))
     return sp.csr_array(parts, shape=X.shape)
 
 
 def with_duplicates(X: Any) -> Any:
-    """CSR in which every entry is stored as two halves.
-
-    Parameters
-    ----------
-    X : CSR matrix
-        Any.
-
-    Returns
-    -------
-    CSR matrix
-    """
+    """CSR in which every entry is stored as two halves."""
     parts = (np.repeat(X.data / 2.0, 2), np.repeat(X.indices, 2), 2 * X.indptr)
     return sp.csr_array(parts, shape=X.shape)
 
 
 def as_frame(library: Any, order: Any = None) -> Form:
-    """A function that turns an array into a frame with named columns.
-
-    Parameters
-    ----------
-    library : module
-        pandas or polars.
-    order : sequence of int, optional
-        The order of the columns.
-
-    Returns
-    -------
-    callable (X) -> frame
-    """
+    """A function that turns an array into a frame with named columns."""
     columns = range(N_FEATURES) if order is None else order
     return lambda X: library.DataFrame({NAMES[j]: X[:, j] for j in columns})
 
@@ -160,34 +92,14 @@ def with_text(library: Any, X: Any) -> Any:
 
 
 def as_plain(X: Any) -> npt.NDArray[Any]:
-    """Any form of X as a dense array.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or frame
-        Any form.
-
-    Returns
-    -------
-    ndarray
-    """
+    """Any form of X as a dense array."""
     if sp.issparse(X):
         return np.asarray(X.toarray())
     return np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
 
 
 def content(X: Any) -> tuple[Any, ...]:
-    """All that X holds, to be compared, including stored zeros and duplicates.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or frame
-        Any form.
-
-    Returns
-    -------
-    tuple
-    """
+    """All that X holds, to be compared, including stored zeros and duplicates."""
     stored = (X.data, X.indices, X.indptr) if sp.issparse(X) else ()
     return type(X), *(part.tobytes() for part in (as_plain(X), *stored))
 
@@ -216,19 +128,7 @@ FORMS = DENSE_FORMS | SPARSE_FORMS
 
 
 def with_entry(X: Any, value: float) -> Any:
-    """A copy of X with another value in row 4, column 3.
-
-    Parameters
-    ----------
-    X : array or sparse matrix
-        Any form.
-    value : float
-        The new value.
-
-    Returns
-    -------
-    array or sparse matrix
-    """
+    """A copy of X with another value in row 4, column 3."""
     X = X.copy()
     X[4, 3] = value
     return X

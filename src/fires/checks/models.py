@@ -47,25 +47,7 @@ def check_model(model: Any, **options: Any) -> None:
 def model_checks(
     model: Any, *, n_classes: int = 2, n_features: int = 4, skip: Collection[str] = ()
 ) -> list[NamedCheck]:
-    """The checks of :func:`check_model`, one by one.
-
-    Parameters
-    ----------
-    model : BaseModel
-        It is used as it is. ``log_marginal`` is optional. Without it, the gradient is not
-        compared with numerical slopes.
-    n_classes : int
-        How many classes y has: 2 or more, or 0 for numbers.
-    n_features : int
-        How many columns X has.
-    skip : collection of str
-        The names of checks that this model does not keep.
-
-    Returns
-    -------
-    list of (str, callable)
-        The name of each check, and a function without arguments that runs it.
-    """
+    """The checks of :func:`check_model`, one by one."""
     parts = [GradientContract, *([MarginalContract] if hasattr(model, "log_marginal") else [])]
     return list_checks([part(model, n_classes, n_features) for part in parts], skip)
 
@@ -115,15 +97,7 @@ def _parts(belief: Belief) -> dict[str, Floats]:
 
 
 def expect_equal(one: Belief, other: Belief, *, rtol: float, atol: float) -> None:
-    """Expect two beliefs, or slopes, to have the same parts with the same numbers.
-
-    Parameters
-    ----------
-    one, other : Belief
-        What is compared.
-    rtol, atol : float
-        How far numbers may differ.
-    """
+    """Expect two beliefs, or slopes, to have the same parts with the same numbers."""
     found, expected = _parts(one), _parts(other)
     expect(found.keys() == expected.keys(), f"the parts are {[*found]} and {[*expected]}")
     for name, value in found.items():

@@ -48,24 +48,7 @@ def check_predictor(predictor: Any, **options: Any) -> None:
 
 
 def predictor_checks(predictor: Any, *, skip: Collection[str] = ()) -> list[NamedCheck]:
-    """The checks of :func:`check_predictor`, one by one.
-
-    Parameters
-    ----------
-    predictor : object
-        Has ``partial_fit(X, y, classes=None, sample_weight=None)`` and ``predict(X)``, and has
-        learnt nothing; :func:`fires.predictors.as_predictor` makes one of other objects. It is
-        copied for every check and stays as it is.
-    skip : collection of str
-        The names of checks that this predictor does not keep. Candidates are
-        ``new_labels_are_taken_up``, ``a_row_of_weight_w_is_w_rows`` and
-        ``three_classes_are_learnt``.
-
-    Returns
-    -------
-    list of (str, callable)
-        The name of each check, and a function without arguments that runs it.
-    """
+    """The checks of :func:`check_predictor`, one by one."""
     parts = {
         LearningContract: True,
         ProbabilityContract: hasattr(predictor, "predict_proba"),
@@ -75,38 +58,14 @@ def predictor_checks(predictor: Any, *, skip: Collection[str] = ()) -> list[Name
 
 
 def make_rows(n_classes: int, n_rows: int = 120) -> tuple[Any, Any]:
-    """Rows around the corners of a simplex; the label is the number of the corner.
-
-    Parameters
-    ----------
-    n_classes, n_rows : int
-        How many corners and rows.
-
-    Returns
-    -------
-    X, y : ndarray
-    """
+    """Rows around the corners of a simplex; the label is the number of the corner."""
     rng = np.random.default_rng(0)
     y = rng.permutation(np.arange(n_rows) % n_classes)
     return 4.0 * np.eye(n_classes)[y] + rng.normal(scale=0.2, size=(n_rows, n_classes)), y
 
 
 def taught(predictor: Any, n_classes: int = 2, **options: Any) -> tuple[Any, Any, Any]:
-    """A copy of a predictor that has learnt from rows, with the rows and their labels.
-
-    Parameters
-    ----------
-    predictor : object
-        It stays as it is.
-    n_classes : int
-        How many classes.
-    **options
-        For ``partial_fit``.
-
-    Returns
-    -------
-    model, X, y
-    """
+    """A copy of a predictor that has learnt from rows, with the rows and their labels."""
     X, y = make_rows(n_classes)
     model = copy.deepcopy(predictor)
     for part in np.split(np.arange(len(X)), 3):
@@ -115,15 +74,7 @@ def taught(predictor: Any, n_classes: int = 2, **options: Any) -> tuple[Any, Any
 
 
 def expect_learnt(model: Any, X: Any, y: Any) -> None:
-    """Expect that nearly all rows are predicted correctly.
-
-    Parameters
-    ----------
-    model : predictor
-        Has learnt.
-    X, y : ndarray
-        Rows and labels.
-    """
+    """Expect that nearly all rows are predicted correctly."""
     share = np.mean(model.predict(X) == y)
     expect(share > 0.9, f"{share:.0%} of rows that are easily told apart are predicted rightly")
 

@@ -14,20 +14,7 @@ NamedCheck = tuple[str, Callable[[], None]]
 
 
 def list_checks(contracts: Iterable[Any], skip: Collection[str]) -> list[NamedCheck]:
-    """The checks of some contracts: their public methods.
-
-    Parameters
-    ----------
-    contracts : iterable of object
-        Instances of contract classes.
-    skip : collection of str
-        Names to leave out.
-
-    Returns
-    -------
-    list of (str, callable)
-        The name of each check, and a function without arguments.
-    """
+    """The checks of some contracts: their public methods."""
     return [
         (name, getattr(contract, name))
         for contract in contracts
@@ -37,15 +24,7 @@ def list_checks(contracts: Iterable[Any], skip: Collection[str]) -> list[NamedCh
 
 
 def run_checks(subject: Any, checks: Iterable[NamedCheck]) -> None:
-    """Run checks in order; raise an AssertionError for the first that fails, with its name.
-
-    Parameters
-    ----------
-    subject : object
-        What is checked; the error names its class.
-    checks : iterable of (str, callable)
-        From :func:`list_checks`.
-    """
+    """Run checks in order; raise an AssertionError for the first that fails, with its name."""
     for name, check in checks:
         try:
             check()
@@ -55,31 +34,13 @@ def run_checks(subject: Any, checks: Iterable[NamedCheck]) -> None:
 
 
 def expect(condition: Any, line: str) -> None:
-    """Raise an AssertionError with this line unless the condition holds.
-
-    Parameters
-    ----------
-    condition : object
-        Anything with a truth value.
-    line : str
-        What is wrong.
-    """
+    """Raise an AssertionError with this line unless the condition holds."""
     if not condition:
         raise AssertionError(line)
 
 
 def expect_refusal(words: str, use: Callable[..., Any], *args: Any, **options: Any) -> None:
-    """Expect a call to raise a ValueError whose one line matches these words.
-
-    Parameters
-    ----------
-    words : str
-        A regular expression.
-    use : callable
-        What is called.
-    *args, **options
-        Its arguments.
-    """
+    """Expect a call to raise a ValueError whose one line matches these words."""
     try:
         use(*args, **options)
     except ValueError as error:
@@ -95,15 +56,6 @@ def no_global_randomness(seed: int = 0) -> Iterator[None]:
     """A context that seeds the global random generators and expects that nobody uses them.
 
     Afterwards their old state is put back.
-
-    Parameters
-    ----------
-    seed : int
-        Their seed.
-
-    Yields
-    ------
-    None
     """
     old = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:

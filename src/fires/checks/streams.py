@@ -46,24 +46,7 @@ def check_stream(stream: Any, **options: Any) -> None:
 def stream_checks(
     stream: Any, *, batch_size: int = 20, skip: Collection[str] = ()
 ) -> list[NamedCheck]:
-    """The checks of :func:`check_stream`, one by one.
-
-    Parameters
-    ----------
-    stream : Stream
-        Its first batches are read, several times over. It has not been read before.
-    batch_size : int
-        How many rows a batch has. A stream that ends within five batches is checked to its end.
-    skip : collection of str
-        The names of checks that this stream does not keep, such as ``a_second_pass_is_the_same``
-        for what can be read only once. The checks of bookmarks are left out by themselves for a
-        stream without the method ``bookmark``, or where that raises an InputError.
-
-    Returns
-    -------
-    list of (str, callable)
-        The name of each check, and a function without arguments that runs it.
-    """
+    """The checks of :func:`check_stream`, one by one."""
     contracts: list[object] = [StreamContract(stream, batch_size)]
     with suppress(AttributeError, InputError):  # it has none, or says why it has none
         contracts.append(BookmarkContract(stream, batch_size, json.dumps(stream.bookmark())))
@@ -233,13 +216,7 @@ def _first_batches(stream: Any, batch_size: int, n_batches: int = N_BATCHES) -> 
 
 
 def expect_same_batches(found: list[Any], expected: list[Any]) -> None:
-    """Expect two lists of batches to be the same, with all that comes with the rows.
-
-    Parameters
-    ----------
-    found, expected : list of batches
-        What is compared.
-    """
+    """Expect two lists of batches to be the same, with all that comes with the rows."""
     expect(len(found) == len(expected), f"{len(found)} batches, not {len(expected)}")
     for one, other in zip(found, expected, strict=True):
         expect(one.position == other.position, f"{one.position} is not {other.position}")
@@ -249,13 +226,7 @@ def expect_same_batches(found: list[Any], expected: list[Any]) -> None:
 
 
 def expect_same_rows(one: list[Any], other: list[Any]) -> None:
-    """Expect two lists of batches to hold the same rows, however these are cut into batches.
-
-    Parameters
-    ----------
-    one, other : list of batches
-        What is compared.
-    """
+    """Expect two lists of batches to hold the same rows, however these are cut into batches."""
     for found, expected in zip(_rows(one), _rows(other), strict=True):
         assert_array_equal(found, expected)
 

@@ -35,23 +35,7 @@ def write_rows(
     quiet: bool,
     tell: Callable[[], list[str]],
 ) -> None:
-    """Read all rows, and write what is made of them; whatever ends it early, they are whole.
-
-    Parameters
-    ----------
-    reader : RowReader
-        The rows.
-    make : callable (rows) -> polars.DataFrame
-        What makes the rows to write, as many as it was given.
-    output : RowOutput
-        Where they go.
-    width : int
-        How many numbers are needed for a row.
-    quiet : bool
-        Whether only rows that could not be read are told.
-    tell : callable () -> list of str
-        What else there is to tell at the end.
-    """
+    """Read all rows, and write what is made of them; whatever ends it early, they are whole."""
     let_signals_through()
     notices = Notices(reader, quiet)
     source = EndsEarly(reader.batches(max(1, _CELLS // max(width, 1))), output)

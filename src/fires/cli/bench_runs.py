@@ -29,18 +29,7 @@ jobs = click.option(
 
 
 def protocols(option: str) -> tuple[str, ...]:
-    """The protocols that an option stands for.
-
-    Parameters
-    ----------
-    option : str
-        One of :data:`PROTOCOLS`, or both.
-
-    Returns
-    -------
-    tuple of str
-        Their names in files of results.
-    """
+    """The protocols that an option stands for."""
     from fires.bench import protocols
 
     meant = {"both": tuple(protocols.PROTOCOLS), "test-then-train": (protocols.TEST_THEN_TRAIN,)}
@@ -50,22 +39,7 @@ def protocols(option: str) -> tuple[str, ...]:
 def run(
     cells: Sequence[Any], out: Path, jobs: int, what: str, count: str = "", **options: Any
 ) -> list[Record]:
-    """Run what has not been run yet, with bars; say first which cells are run again.
-
-    Parameters
-    ----------
-    cells, out, jobs, **options
-        As in :func:`fires.bench.runner.run_cells`.
-    what : str
-        What one of the cells is called.
-    count : str
-        How the line ends that says how many there are; without it, there is none.
-
-    Returns
-    -------
-    list of dict
-        The record of every cell.
-    """
+    """Run what has not been run yet, with bars; say first which cells are run again."""
     from fires.bench.results import CELLS, read_records
     from fires.bench.runner import finished, outdated, run_cells
 
@@ -83,18 +57,6 @@ def run(
 def several(n: int, what: str) -> str:
     """A number of things.
 
-    Parameters
-    ----------
-    n : int
-        How many.
-    what : str
-        One of them.
-
-    Returns
-    -------
-    str
-        Both, with an s where there are several.
-
     Examples
     --------
     >>> several(1, "cell"), several(1200, "run")
@@ -104,15 +66,7 @@ def several(n: int, what: str) -> str:
 
 
 def finish(records: Mapping[str, Sequence[Record]], folder: Path) -> None:
-    """End with code 1 if something failed, and say in which file it stands.
-
-    Parameters
-    ----------
-    records : mapping of str to sequence of dict
-        What is in each file.
-    folder : Path
-        Where the files are.
-    """
+    """End with code 1 if something failed, and say in which file it stands."""
     n_failed = {name: sum("error" in one for one in found) for name, found in records.items()}
     for name, n in n_failed.items():
         if n:
@@ -123,12 +77,6 @@ def finish(records: Mapping[str, Sequence[Record]], folder: Path) -> None:
 
 
 def say_left_out(lines: Iterable[str]) -> None:
-    """Say on standard error what is missing.
-
-    Parameters
-    ----------
-    lines : iterable of str
-        What, and why.
-    """
+    """Say on standard error what is missing."""
     for line in lines:
         click.echo(printable(f"Left out: {line}"), err=True)

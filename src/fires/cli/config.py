@@ -15,20 +15,7 @@ _NOT_OF_THE_RUN = ("overwrite", "out", "resume", "accept-loss", "live")
 
 
 def read_config(ctx: click.Context, path: Path | None) -> None:
-    """Take options from a file; those of the command line win.
-
-    Parameters
-    ----------
-    ctx : click.Context
-        Of the command that has the options.
-    path : Path or None
-        The file, if there is one.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or holds what is no option of the command.
-    """
+    """Take options from a file; those of the command line win."""
     if path is None:
         return
     try:
@@ -68,20 +55,7 @@ def _text(value: Any) -> str:
 
 
 def as_toml(ctx: click.Context, **known: Any) -> str:
-    """The options of the command that runs, for :func:`read_config`.
-
-    Parameters
-    ----------
-    ctx : click.Context
-        Of the command.
-    **known
-        What is known better now than when it was given.
-
-    Returns
-    -------
-    str
-        TOML, one option in a line; those that are not given are there as comments.
-    """
+    """The options of the command that runs, for :func:`read_config`."""
     head = f"# fires {ctx.info_name} --config FILE, with this file, runs this again."
     lines = [f"{head} Options of the command line win.", ""]
     values = ctx.params | known

@@ -36,18 +36,7 @@ class Selectors(click.ParamType[tuple[str, ...]]):
     name = "NAME,..."
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
-        """The names that a text holds, each once.
-
-        Parameters
-        ----------
-        value, param, ctx
-            As click gives them.
-
-        Returns
-        -------
-        tuple of str
-            Out of :data:`SELECTORS`.
-        """
+        """The names that a text holds, each once."""
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]
         names = [name.strip().lower() for name in value.split(",") if name.strip()]
@@ -62,22 +51,7 @@ class Selectors(click.ParamType[tuple[str, ...]]):
 
 
 def maker(name: str, top: int | float, *, numeric: bool = False) -> Callable[[int], Any]:
-    """What makes a fresh selector.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`SELECTORS`.
-    top : int or float
-        How many features it selects.
-    numeric : bool
-        Whether the target holds numbers, for those that have to know it.
-
-    Returns
-    -------
-    callable (seed) -> OnlineSelector
-        As :func:`fires.evaluation.compare.compare` takes it.
-    """
+    """What makes a fresh selector."""
     import fires
 
     kind = getattr(fires, SELECTORS[name])

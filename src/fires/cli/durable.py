@@ -61,15 +61,7 @@ class MostBad(click.ParamType[int | float]):
 
 
 class BadRows:
-    """Counts the rows that cannot be used, and ends a run in which they are too many.
-
-    Parameters
-    ----------
-    most : int, float or None
-        How many there may be: a number, or a share of all rows, once there are 1,000.
-    durable : DurableRun
-        The run.
-    """
+    """Counts the rows that cannot be used, and ends a run in which they are too many."""
 
     def __init__(self, most: int | float | None, durable: DurableRun) -> None:
         self._most, self._durable = most, durable
@@ -94,15 +86,7 @@ class BadRows:
 
 @dataclass(frozen=True)
 class Service:
-    """Who else is told of a run.
-
-    Parameters
-    ----------
-    emitter : Emitter, optional
-        Told which features are selected.
-    metrics : MetricsPort, optional
-        Told how the run is doing.
-    """
+    """Who else is told of a run."""
 
     emitter: Emitter | None = None
     metrics: MetricsPort | None = None
@@ -112,36 +96,7 @@ _ALONE = Service()
 
 
 class DurableRun:
-    """A run on a stream, with its folder if it has one.
-
-    Parameters
-    ----------
-    stream : TableStream
-        The rows; it begins where the run is.
-    batch_size : int
-        Rows of a batch.
-    folder : RunFolder, optional
-        Where the run is written down.
-    schedule : Schedule, optional
-        When checkpoints are due.
-    service : Service
-        Who else is told of it.
-    rate : float, optional
-        Rows to learn from in a second, at most.
-
-    Attributes
-    ----------
-    run : Run
-        What learns.
-    names : sequence of str
-        What the features are called.
-    source : Interruptible
-        The stream, as far as it is read.
-    latencies : Latencies
-        How long batches take.
-    trouble : OSError or None
-        Why the last checkpoint could not be written, if the disk was full.
-    """
+    """A run on a stream, with its folder if it has one."""
 
     run: Run
     names: Sequence[str] = ()
@@ -183,19 +138,7 @@ class DurableRun:
     def begin(
         self, selector: FIRES, model: str, scale: str | None, transform: str | None = None
     ) -> None:
-        """Begin with the first batch, which says what kind of target it is.
-
-        Parameters
-        ----------
-        selector : FIRES
-            What selects.
-        model : str
-            The model that the user asked for.
-        scale : str or None
-            The scale of the pipeline.
-        transform : str, optional
-            The name of the target, if the selected columns are to be written.
-        """
+        """Begin with the first batch, which says what kind of target it is."""
         from fires.evaluation.run import Run
         from fires.evaluation.run_names import RunNames
 
@@ -207,15 +150,7 @@ class DurableRun:
         self.run = Run(pipeline, self.stream.schema.n_features, names)
 
     def go_on(self, saved: Checkpoint, transform: str | None = None) -> None:
-        """Go on where a checkpoint was.
-
-        Parameters
-        ----------
-        saved : Checkpoint
-            The run as it was then, and what else was saved.
-        transform : str, optional
-            The name of the target, if the selected columns are to be written.
-        """
+        """Go on where a checkpoint was."""
         names = saved.run.names
         self._name(self.stream.schema.feature_names if names is None else names)
         if self.folder is not None:
@@ -234,13 +169,7 @@ class DurableRun:
             self._service.emitter.names = names
 
     def learn(self, show: Callable[[Values], None]) -> None:
-        """Test on each batch and learn from it, to the end of the stream.
-
-        Parameters
-        ----------
-        show : callable
-            What is told how it goes on.
-        """
+        """Test on each batch and learn from it, to the end of the stream."""
         began = time.perf_counter(), self.run.totals.n_rows
         selector = self.run.pipeline.selector
         for step in self.run.steps(self.source, self._batch_size):

@@ -47,15 +47,6 @@ def command(run: Path, feature: str, as_json: bool) -> None:
 def lines_of(known: dict[str, Any]) -> list[str]:
     """The history of a feature in some lines.
 
-    Parameters
-    ----------
-    known : dict
-        Of :func:`fires.evaluation.feature_history.feature_history`.
-
-    Returns
-    -------
-    list of str
-
     Examples
     --------
     >>> lines_of({"feature": "note", "kind": "left out", "done": "left out: holds free text"})

@@ -75,23 +75,6 @@ class EndsEarly(Generic[Item]):
     have been taken down when the last step was done, also where the source was then.
 
     Used in a ``with`` statement, it also takes up any error within, once rows were dealt with.
-
-    Parameters
-    ----------
-    batches : iterator
-        Where the rows come from.
-    done : Counted
-        What counts those that were dealt with.
-
-    Attributes
-    ----------
-    signal : int or None
-        The signal that has come.
-    error : BaseException or None
-        What else has ended it.
-    on_request : callable () -> None, or None
-        What saves; without it, a request waits until it is there. An error that it raises ends the
-        rows.
     """
 
     _lasts = False  # as long as the process
@@ -135,18 +118,7 @@ class EndsEarly(Generic[Item]):
         return None if self.error is None else message(self.error).rstrip(".")
 
     def exit_code(self, *, saved: bool) -> int:
-        """What the program tells whoever has started it, once a signal has ended the rows.
-
-        Parameters
-        ----------
-        saved : bool
-            Whether all that was learnt is in a folder, from which a run can go on.
-
-        Returns
-        -------
-        int
-            0 if the system has told it to end and nothing is lost; else 128 and the signal.
-        """
+        """What the program tells whoever has started it, once a signal has ended the rows."""
         if self.signal is None or (saved and self.signal != signal.SIGINT):
             return 0
         return 128 + self.signal
@@ -208,11 +180,6 @@ class FromTheStart(EndsEarly[None]):
 
     Before there are rows, it ends at once, and with code 0. Afterwards, nothing keeps it from
     writing down the end. Within :meth:`undisturbed`, signals wait.
-
-    Parameters
-    ----------
-    context : click.Context
-        Of the command. Whether it has an ``obj`` says whether the process ends with it.
     """
 
     n_rows = 0
@@ -237,26 +204,7 @@ class FromTheStart(EndsEarly[None]):
 
 
 class Interruptible(EndsEarly["Batch"]):
-    """A stream that may end early: what is learnt from a batch is learnt whole, and can be saved.
-
-    Parameters
-    ----------
-    stream : TableStream
-        Where the batches come from. It is read once.
-    batch_size : int
-        Rows of a batch.
-    totals : Counted
-        What was learnt from.
-    rows_per_second : float, optional
-        The rate at which rows are handed out at most.
-
-    Attributes
-    ----------
-    schema : Schema
-        The names of the columns.
-    watch : callable (Batch) -> None, or None
-        Told of every batch before it is handed out.
-    """
+    """A stream that may end early, between two batches."""
 
     def __init__(
         self,
@@ -274,31 +222,14 @@ class Interruptible(EndsEarly["Batch"]):
         self._first: Batch | None = None
 
     def first(self) -> Batch:
-        """Read the first batch; :meth:`batches` begins with it all the same.
-
-        Returns
-        -------
-        Batch
-            The first batch.
-        """
+        """Read the first batch; :meth:`batches` begins with it all the same."""
         self._first = self._next()
         if self._first is None:
             raise KeyboardInterrupt if self.signal is not None else InputError("there are no rows")
         return self._first
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the batches, until Ctrl-C.
-
-        Parameters
-        ----------
-        batch_size : int
-            Not looked at: the size is fixed from the beginning.
-
-        Yields
-        ------
-        Batch
-            The next batch.
-        """
+        """Hand out the batches, until Ctrl-C."""
         batch = self._next() if self._first is None else self._first
         self._first = None
         while batch is not None:

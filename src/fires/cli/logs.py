@@ -30,14 +30,6 @@ _SECRET = re.compile(r"(\w://[^\s/@:]*):[^\s/@]+@")
 def logs(level: str, *, as_json: bool = False) -> Iterator[None]:
     """Write the events of the logger ``fires`` to standard error, a line each.
 
-    Parameters
-    ----------
-    level : {"debug", "info", "warning", "error"}
-        The least important that are written.
-    as_json : bool
-        Whether each line is a JSON object with ``event`` "log", ``time``, ``level`` and
-        ``message``.
-
     Examples
     --------
     >>> with logs("info"):
@@ -96,14 +88,6 @@ def json_progress() -> Iterator[Callable[[Values], None]]:
 
     They are a second apart at least, and begin after five: a command that takes less says nothing.
     If it takes longer, the last is written in any case.
-
-    Yields
-    ------
-    callable
-        What is told how it goes on, as that of :func:`fires.cli.progress.one_bar`: by a function
-        that gives values by name. What only a bar can show (``description``, ``now``,
-        ``completed`` and ``total``) is left out. Numbers that are not defined are null. The
-        objects have ``event`` "progress" and ``time`` too.
     """
     waiting: Values | None = None
     when, spoken = time.monotonic() + _SILENT - _PAUSE, False

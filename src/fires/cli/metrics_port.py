@@ -41,25 +41,6 @@ class MetricsPort:
     asked the last time, and ``fires_checkpoint_age_seconds``. A number that nobody has told, or
     that is not defined, is left out. Needs the extra ``metrics``.
 
-    Parameters
-    ----------
-    port : int
-        The port; 0 for any that is free.
-    host : str
-        The address to listen on. Unless told otherwise, other machines cannot ask.
-
-    Attributes
-    ----------
-    port : int
-        The port.
-    lag : callable () -> int or None
-        Asked for ``fires_lag`` with each request, in the thread that answers it.
-
-    Raises
-    ------
-    InputError
-        If it is taken, or cannot be listened on.
-
     Examples
     --------
     >>> from urllib.request import urlopen
@@ -85,15 +66,7 @@ class MetricsPort:
         self.port = int(self._server.server_address[1])
 
     def update(self, **values: float | None) -> None:
-        """Tell how the run is doing. It costs next to nothing: to be called after each batch.
-
-        Parameters
-        ----------
-        **values : float or None
-            ``rows``, ``bad_rows``, ``batches``, ``alarms``: since the beginning of the run.
-            ``stability``, ``selected_features``, ``checkpoint_seconds``: now. None or NaN where it
-            is not known. To tell ``checkpoint_seconds`` says that one has been written.
-        """
+        """Tell how the run is doing. It costs next to nothing: to be called after each batch."""
         if unknown := values.keys() - _KNOWN:
             raise TypeError(f"there is no metric {sorted(unknown)[0]}")
         self.values.update(values)  # other threads see all of it or nothing
@@ -159,13 +132,7 @@ class _Collector:
         self._before: tuple[float, float] | None = None
 
     def collect(self) -> Iterator[Any]:
-        """All metrics, for the registry.
-
-        Yields
-        ------
-        Metric
-            Of prometheus_client.
-        """
+        """All metrics, for the registry."""
         known = {
             name: value
             for name, value in (self._port.values | {"lag": self._port.lag()}).items()
@@ -196,21 +163,6 @@ class _Collector:
 
 def metrics_address(text: str) -> tuple[int, str]:
     """The port and host that a user names.
-
-    Parameters
-    ----------
-    text : str
-        ``PORT`` or ``HOST:PORT``.
-
-    Returns
-    -------
-    port, host : int and str
-        What :class:`MetricsPort` takes. Without a host, this machine alone can ask.
-
-    Raises
-    ------
-    InputError
-        If it is neither.
 
     Examples
     --------

@@ -32,20 +32,6 @@ def paced(
     It waits before it asks for a batch. So while it waits, the source is where the last batch ended
     that was handed out, and a signal that ends the wait loses no rows.
 
-    Parameters
-    ----------
-    batches : iterator
-        Where the rows come from.
-    rows_per_second : float
-        The rate.
-    clock, sleep : callable
-        What tells the seconds, and what waits for some.
-
-    Yields
-    ------
-    Batch
-        The next batch.
-
     Examples
     --------
     >>> from fires.streams import from_arrays

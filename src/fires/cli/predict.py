@@ -103,19 +103,7 @@ def command(
 
 
 class Predict:
-    """Makes the table of predictions.
-
-    Parameters
-    ----------
-    pipeline : OnlinePipeline
-        What predicts.
-    id_ : str or None
-        The column that names the rows; None for their numbers.
-    proba : bool
-        Whether there is a column for the probability of each class.
-    score : Score, optional
-        What compares predictions with the truth.
-    """
+    """Makes the table of predictions."""
 
     def __init__(
         self,
@@ -128,18 +116,7 @@ class Predict:
         self._pipeline, self._id, self._proba, self._score = pipeline, id_, proba, score
 
     def __call__(self, rows: Rows) -> pl.DataFrame:
-        """Predict some rows.
-
-        Parameters
-        ----------
-        rows : Rows
-            The rows, in all selected columns.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row for each of them.
-        """
+        """Predict some rows."""
         import polars as pl
 
         frame = rows.frame
@@ -173,15 +150,7 @@ class Predict:
 
 
 class Score:
-    """Compares predictions with the target, where a row has one.
-
-    Parameters
-    ----------
-    target : Target
-        The column of the table.
-    classes : list or None
-        The classes of the run; None if it predicts numbers.
-    """
+    """Compares predictions with the target, where a row has one."""
 
     def __init__(self, target: Target, classes: list[Any] | None) -> None:
         from fires.metrics.prediction import Scores
@@ -191,15 +160,7 @@ class Score:
         self._why = "it is empty"
 
     def update(self, frame: pl.DataFrame, predicted: Any) -> None:
-        """Count some rows in.
-
-        Parameters
-        ----------
-        frame : polars.DataFrame
-            The rows as they stand in their file.
-        predicted : ndarray
-            Their predictions.
-        """
+        """Count some rows in."""
         if self._target.column.name not in frame.columns:  # one of several files
             return
         labels = self._target.read(frame[self._target.column.name])

@@ -22,23 +22,7 @@ Values = Callable[[], Mapping[str, Any]]
 
 
 def progress(*after: str, transient: bool = False, hidden: bool = False) -> Progress:
-    """Make room for bars with a text before them and more behind them.
-
-    Parameters
-    ----------
-    *after : str
-        What stands behind each bar: ``"elapsed"`` or ``"remaining"`` for a clock, or a format of
-        rich's ``task``, such as ``"{task.percentage:.0f}%"``.
-    transient : bool
-        Whether the bars vanish at the end.
-    hidden : bool
-        Whether there are none.
-
-    Returns
-    -------
-    Progress
-        Of rich, for a ``with`` statement; it shows nothing where there is no terminal.
-    """
+    """Make room for bars with a text before them and more behind them."""
     from rich import progress as rich
     from rich.console import Console
 
@@ -63,28 +47,7 @@ def one_bar(
     transient: bool = False,
     hidden: bool = False,
 ) -> Iterator[Callable[[Values], None]]:
-    """Show a single bar, drawn anew ten times a second at most.
-
-    Parameters
-    ----------
-    text : str
-        What stands before it.
-    *after : str
-        What stands behind it, as for :func:`progress`; ``{task.fields[now]}`` is any text.
-    total : float, optional
-        How much there is to do, if that is known.
-    transient : bool
-        Whether the bar vanishes at the end.
-    hidden : bool
-        Whether there is none.
-
-    Yields
-    ------
-    callable
-        What is told how it goes on: by a function that gives ``completed``, ``total``,
-        ``description`` (the text before the bar) or ``now``. It is called only if its values are
-        drawn, as those of the last one are in any case.
-    """
+    """Show a single bar, drawn anew ten times a second at most."""
     with progress(*after, transient=transient, hidden=hidden) as drawn:
         task = drawn.add_task(text, total=total, now="")
         last: Values = dict
@@ -104,18 +67,7 @@ def one_bar(
 
 @contextmanager
 def bars(cells: Sequence[Any]) -> Iterator[Watch]:
-    """Show bars for the data sets and for the cells of each.
-
-    Parameters
-    ----------
-    cells : sequence of Cell
-        What is to be run.
-
-    Yields
-    ------
-    Watch
-        What :func:`fires.bench.runner.run_cells` tells how it goes on.
-    """
+    """Show bars for the data sets and for the cells of each."""
     with progress("{task.completed:.0f}/{task.total:.0f}", "elapsed", transient=True) as drawn:
         watch = Watch(drawn, cells)
         try:
@@ -128,15 +80,7 @@ def bars(cells: Sequence[Any]) -> Iterator[Watch]:
 
 
 class Watch:
-    """Moves the bars of cells that are run, and says what failed.
-
-    Parameters
-    ----------
-    drawn : Progress
-        Where the bars are drawn.
-    cells : sequence of Cell
-        What is to be run.
-    """
+    """Moves the bars of cells that are run, and says what failed."""
 
     def __init__(self, drawn: Progress, cells: Sequence[Any]) -> None:
         self._drawn, self.n_ended = drawn, 0
@@ -148,38 +92,18 @@ class Watch:
         }
 
     def say(self, line: str) -> None:
-        """Print a line above the bars.
-
-        Parameters
-        ----------
-        line : str
-            The line; control characters are spelt out.
-        """
+        """Print a line above the bars."""
         console = self._drawn.console
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
     def began(self, cell: Any) -> None:
-        """Show the bar of the data set of a cell that is being run.
-
-        Parameters
-        ----------
-        cell : Cell
-            The cell.
-        """
+        """Show the bar of the data set of a cell that is being run."""
         task = self._tasks[cell.dataset]
         self._drawn.start_task(task)
         self._drawn.update(task, visible=True)
 
     def ended(self, cell: Any, record: Record) -> None:
-        """Move on; the bar of a data set goes with its last cell.
-
-        Parameters
-        ----------
-        cell : Cell
-            A cell that has been run.
-        record : dict
-            What came of it.
-        """
+        """Move on; the bar of a data set goes with its last cell."""
         self.n_ended += 1
         self._left[cell.dataset] -= 1
         if "error" in record:

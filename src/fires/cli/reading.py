@@ -32,29 +32,7 @@ _PATIENCE = 3.0
 
 @dataclass(frozen=True)
 class Reading:
-    """What the user said of the files: the values of :func:`fires.cli.options.reading`.
-
-    Parameters
-    ----------
-    file : tuple of str
-        Files, patterns such as ``events/*.csv``, or ``-`` for standard input.
-    exclude, categorical, numeric : tuple of str
-        Names of columns; several in one text have commas between them.
-    na_values : tuple of str
-        Words for missing values, in the same way.
-    sep, decimal, thousands, encoding, comment, dates : str or None
-        How the text is written.
-    no_header : bool
-        Whether the first line is a row.
-    keep_doubtful : bool
-        Whether doubtful columns are features, without a word.
-    follow : bool
-        Whether the file grows, and is read as it does.
-    position : str or None
-        The column by which the rows of a query are in order.
-    until_end : bool
-        Whether a topic, or a stream of Redis, ends where it ends now.
-    """
+    """What the user said of the files: the values of :func:`fires.cli.options.reading`."""
 
     file: tuple[str, ...]
     exclude: tuple[str, ...] = ()
@@ -75,13 +53,7 @@ class Reading:
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """The files themselves, those of a pattern in the order of their names.
-
-        Raises
-        ------
-        InputError
-            If there is none.
-        """
+        """The files themselves, those of a pattern in the order of their names."""
         files = tuple(path for given in self.file for path in _matching(given))
         if "-" in files and len(files) > 1:
             raise InputError("standard input cannot be read together with files")
@@ -106,20 +78,7 @@ class Reading:
         )
 
     def open(self, target: str | None, **more: Any) -> TableStream:
-        """Make a stream of the rows.
-
-        Parameters
-        ----------
-        target : str or None
-            The column to predict.
-        **more
-            Other arguments of :func:`fires.streams.files.from_file`.
-
-        Returns
-        -------
-        TableStream
-            The stream.
-        """
+        """Make a stream of the rows."""
         names = self._names_with_commas()
         said = {
             "exclude": named_columns(self.exclude, names),
@@ -178,18 +137,7 @@ class Reading:
         return partial(from_file, self.files, **self._said_of_text())
 
     def look(self, target: str | None = None) -> TableStream:
-        """Find out what the columns hold, from the first rows alone.
-
-        Parameters
-        ----------
-        target : str, optional
-            The column to predict.
-
-        Returns
-        -------
-        TableStream
-            Of use for its ``columns`` and ``surprises``.
-        """
+        """Find out what the columns hold, from the first rows alone."""
         from fires.columns import Hints
         from fires.streams.files import look_at
         from fires.streams.files.options import TextOptions
@@ -209,22 +157,7 @@ class Reading:
         *,
         may_lack: bool = False,
     ) -> RowReader:
-        """Make a reader of rows from which nothing is to be learnt.
-
-        Parameters
-        ----------
-        kinds : mapping of str to str
-            The columns that are needed, and the kind of each.
-        keep, if_there : sequence of str
-            Other columns: those that the user named, and those that may be absent.
-        may_lack : bool
-            Whether columns that are needed may be absent.
-
-        Returns
-        -------
-        RowReader
-            The rows.
-        """
+        """Make a reader of rows from which nothing is to be learnt."""
         from fires.streams.files.options import TextOptions
         from fires.streams.files.rows import open_rows
 
@@ -302,18 +235,6 @@ def _matching(given: str) -> list[str]:
 def named_columns(values: Sequence[str], known: Sequence[str]) -> list[str]:
     """The names that an option was given, in one text or in several.
 
-    Parameters
-    ----------
-    values : sequence of str
-        What was given. A text with commas stands for several names, unless it is one itself.
-    known : sequence of str
-        The names that there are.
-
-    Returns
-    -------
-    list of str
-        Each name once.
-
     Examples
     --------
     >>> named_columns(["id,time", "size, net"], ["id", "time", "size, net"])
@@ -327,16 +248,6 @@ def named_columns(values: Sequence[str], known: Sequence[str]) -> list[str]:
 
 def rejected_lines(rejected: Rejected) -> list[str]:
     """The rows that could not be used, for the user.
-
-    Parameters
-    ----------
-    rejected : Rejected
-        What is known of them.
-
-    Returns
-    -------
-    list of str
-        How many there are, and the first of them; nothing if there are none.
 
     Examples
     --------
@@ -353,15 +264,7 @@ def rejected_lines(rejected: Rejected) -> list[str]:
 
 
 class Notices:
-    """What a user might not expect of the columns: one line each on standard error, once.
-
-    Parameters
-    ----------
-    stream : TableStream or RowReader
-        What is read. What its first rows show is told at once.
-    quiet : bool
-        Whether nothing is to be told.
-    """
+    """What a user might not expect of the columns: one line each on standard error, once."""
 
     def __init__(self, stream: TableStream | RowReader, quiet: bool) -> None:
         self._stream, self._quiet = stream, quiet
@@ -369,13 +272,7 @@ class Notices:
         self.tell()
 
     def tell(self, *, ended: bool = False) -> None:
-        """Tell what was found since the last time.
-
-        Parameters
-        ----------
-        ended : bool
-            Whether all rows were seen: a column that is constant stays so.
-        """
+        """Tell what was found since the last time."""
         for line in [*self._stream.surprises(), *doubt_lines(self._stream, ended=ended)]:
             if line not in self._told and not self._quiet:
                 say(line)
@@ -387,17 +284,6 @@ def doubt_lines(stream: TableStream | RowReader, *, ended: bool) -> list[str]:
 
     Nothing is said of constants before the end: they may change. Nothing is said at all with
     ``--keep-doubtful``.
-
-    Parameters
-    ----------
-    stream : TableStream or RowReader
-        What is read; rows that are only read raise no doubts.
-    ended : bool
-        Whether all rows were seen.
-
-    Returns
-    -------
-    list of str
     """
     if click.get_current_context().params.get("keep_doubtful"):
         return []

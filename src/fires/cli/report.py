@@ -42,22 +42,7 @@ def command(runs: tuple[Path, ...], out: Path | None, overwrite: bool, shape: st
 
 
 def write_report(runs: tuple[Path, ...], path: Path | None = None, shape: str | None = None) -> str:
-    """Write the page of runs.
-
-    Parameters
-    ----------
-    runs : tuple of Path
-        Their folders.
-    path : Path, optional
-        The file; by default it is in the first folder.
-    shape : str, optional
-        Height and width, such as "28x28", if the features are the pixels of a picture.
-
-    Returns
-    -------
-    str
-        A line that says where it is, and how big.
-    """
+    """Write the page of runs."""
     from fires.evaluation.out_folder import REPORT
     from fires.report.page import write_page
 
@@ -68,23 +53,6 @@ def write_report(runs: tuple[Path, ...], path: Path | None = None, shape: str | 
 
 def as_shape(text: str | None, n_features: Sequence[int]) -> tuple[int, int] | None:
     """The height and width that ``--shape`` gives, if there is such a picture to show.
-
-    Parameters
-    ----------
-    text : str or None
-        Such as "28x28".
-    n_features : sequence of int
-        How many features each run has, of those that know.
-
-    Returns
-    -------
-    tuple of int, or None
-        Height and width.
-
-    Raises
-    ------
-    InputError
-        If no run has as many features as the picture has pixels.
 
     Examples
     --------
@@ -101,18 +69,7 @@ def as_shape(text: str | None, n_features: Sequence[int]) -> tuple[int, int] | N
 
 
 def features_of(runs: Sequence[Path]) -> list[int]:
-    """How many features runs have, of those that know.
-
-    Parameters
-    ----------
-    runs : sequence of Path
-        Their folders.
-
-    Returns
-    -------
-    list of int
-        Without those of runs that have not read a row yet, or cannot be read.
-    """
+    """How many features runs have, of those that know."""
     from fires.evaluation.saved_run import read_names
 
     counts = []

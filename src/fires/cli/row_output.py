@@ -24,27 +24,7 @@ _PART_CELLS = 1_000_000
 
 
 def open_output(path: Path | None, *, overwrite: bool) -> RowOutput:
-    """Make room for rows.
-
-    Parameters
-    ----------
-    path : Path or None
-        The file, whose ending says what it is; None for standard output.
-    overwrite : bool
-        Whether a file that is there may be replaced.
-
-    Returns
-    -------
-    RowOutput
-        For a ``with`` statement.
-
-    Raises
-    ------
-    InputError
-        If the file is there, or its ending says nothing.
-    OSError
-        If it cannot be written.
-    """
+    """Make room for rows."""
     if path is None:
         return RowOutput()
     kind = _KINDS.get(path.suffix.lower())
@@ -65,17 +45,7 @@ def refuse_there(path: Path, *, overwrite: bool) -> None:
 
 
 class RowOutput:
-    """Rows as CSV on standard output, as soon as they are known.
-
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    n_rows : int
-        Rows written so far.
-    is_typed : bool
-        Whether it holds numbers as numbers; otherwise all is text.
-    """
+    """Rows as CSV on standard output, as soon as they are known."""
 
     name = STANDARD
     is_typed = False
@@ -92,13 +62,7 @@ class RowOutput:
         """Leave nothing behind but what was published."""
 
     def write(self, frame: pl.DataFrame) -> None:
-        """Write some rows, whole.
-
-        Parameters
-        ----------
-        frame : polars.DataFrame
-            The rows. Those that follow have the same columns.
-        """
+        """Write some rows, whole."""
         self._file.write(_as_csv(frame, header=not self._has_header))
         self._file.flush()
         self._has_header = True
@@ -125,13 +89,7 @@ class _Draft(RowOutput):
 
 
 class CsvFile(_Draft):
-    """Rows as CSV in a file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
+    """Rows as CSV in a file."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -165,13 +123,6 @@ class TypedFile(_Draft):
 
     Neither can be written row by row, so that what is there could be read at any time. The rows
     are kept in parts on the disk until the end.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    kind : {"Parquet", "Arrow"}
-        What it is.
     """
 
     is_typed = True

@@ -21,19 +21,7 @@ _NO_SETTINGS |= {"resume", "accept_loss"}
 
 
 def settings_facts(**known: Any) -> dict[str, Any]:
-    """With what settings and versions a command is run, and when it began.
-
-    Parameters
-    ----------
-    **known
-        Settings that are known better now than when they were given.
-
-    Returns
-    -------
-    dict
-        JSON values. Settings are those given and the defaults of others, but for where the result
-        goes.
-    """
+    """With what settings and versions a command is run, and when it began."""
     context = click.get_current_context()
     values = context.params | known
     return {
@@ -50,20 +38,7 @@ def settings_facts(**known: Any) -> dict[str, Any]:
 
 
 def stream_facts(stream: TableStream, seconds: float) -> dict[str, Any]:
-    """How long a command took, and which rows and columns it could not use.
-
-    Parameters
-    ----------
-    stream : TableStream
-        The rows; it has come to its end.
-    seconds : float
-        How long it took.
-
-    Returns
-    -------
-    dict
-        JSON values.
-    """
+    """How long a command took, and which rows and columns it could not use."""
     return {
         "seconds": round(seconds, 3),
         "rejected_rows": stream.rejected.count,
@@ -73,22 +48,7 @@ def stream_facts(stream: TableStream, seconds: float) -> dict[str, Any]:
 
 
 def run_facts(stream: TableStream, started: float, **known: Any) -> dict[str, Any]:
-    """All of it, for a command that writes it down at its end.
-
-    Parameters
-    ----------
-    stream : TableStream
-        The rows; it has come to its end.
-    started : float
-        What ``time.perf_counter`` said at the beginning.
-    **known
-        Settings that are known better now than when they were given.
-
-    Returns
-    -------
-    dict
-        JSON values.
-    """
+    """All of it, for a command that writes it down at its end."""
     seconds = time.perf_counter() - started
     began = datetime.now(UTC) - timedelta(seconds=seconds)
     facts = settings_facts(**known) | {"started": began.isoformat(timespec="seconds")}

@@ -30,21 +30,7 @@ def print_selection(
     *,
     live: bool,
 ) -> None:
-    """Print the result of a run.
-
-    Parameters
-    ----------
-    chosen : list of dict
-        The selected features, of :func:`fires.evaluation.run_folder.feature_rows`.
-    totals : RunTotals
-        What the steps add up to.
-    run : dict
-        What is known of the run.
-    rejected : Rejected
-        The rows that could not be used.
-    live : bool
-        Whether rows came as they were made: then it matters how long a batch took.
-    """
+    """Print the result of a run."""
     from rich.console import Console
 
     from fires.cli.tables import alarm_lines, feature_table, score_table, twin_lines
@@ -109,18 +95,5 @@ def _meaning(classes: list[Any] | None) -> str:
 
 
 def if_known(text: str, value: float | None) -> list[str]:
-    """The text with the value in it, or nothing where it is not defined.
-
-    Parameters
-    ----------
-    text : str
-        With one place for the value.
-    value : float or None
-        NaN is not defined either.
-
-    Returns
-    -------
-    list of str
-        One text, or none.
-    """
+    """The text with the value in it, or nothing where it is not defined."""
     return [] if value is None or value != value else [text.format(value)]

@@ -96,16 +96,6 @@ class LivePage:
     """``fires serve`` beside a run, in a process of its own: nothing that happens to it matters.
 
     Use it in a ``with`` statement: at its end, those who look are shown how the run has ended.
-
-    Parameters
-    ----------
-    wanted : bool
-        Whether there is one.
-
-    Raises
-    ------
-    MissingExtra
-        If the extra ``serve`` is not installed.
     """
 
     def __init__(self, wanted: bool) -> None:
@@ -131,18 +121,7 @@ class LivePage:
             self._process.wait()
 
     def show(self, folder: Path) -> None:
-        """Show a run, and say where.
-
-        Parameters
-        ----------
-        folder : Path
-            Its folder.
-
-        Raises
-        ------
-        InputError
-            If that cannot be done.
-        """
+        """Show a run, and say where."""
         if not self._wanted:
             return
         # -P: a file in the working folder that has the name of a library is none.

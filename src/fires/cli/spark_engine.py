@@ -39,19 +39,7 @@ _FORMATS = {
 def select_on_spark(
     file: tuple[str, ...], master: str, resume: Path | None, given: dict[str, Any]
 ) -> None:
-    """Rank the features of what Spark reads, and print them.
-
-    Parameters
-    ----------
-    file : tuple of str
-        Files, folders or addresses that Spark reads, all of one form.
-    master : str
-        Where Spark runs.
-    resume : Path or None
-        The folder of a run that goes on.
-    given : dict
-        The other options of ``fires select``.
-    """
+    """Rank the features of what Spark reads, and print them."""
     _refuse_others()
     from fires.evaluation.run_folder import feature_rows
     from fires.integrations.spark import spark_session

@@ -27,22 +27,6 @@ def feature_table(
 ) -> Table:
     """Features in order: the selected ones above noise bright, with a gap below the last of them.
 
-    Parameters
-    ----------
-    rows : sequence of mapping
-        Of :func:`fires.evaluation.run_folder.feature_rows`.
-    relevant : mapping of str to str, optional
-        What is truly known about some features, by their names: one more column.
-    width : int, optional
-        How wide it may be. Where that is too narrow for all, the weight is left out, then the
-        share of batches, then the interval, at last the rank.
-
-    Returns
-    -------
-    Table
-        Importances have their interval beside them; without one, their uncertainty. With three
-        classes or more, a column says for which of them a feature matters most.
-
     Examples
     --------
     >>> from rich.console import Console
@@ -95,24 +79,7 @@ def narrowed(
     width: int | None,
     names: Sequence[str] = (),
 ) -> Table:
-    """The table with as many of its columns as have room.
-
-    Parameters
-    ----------
-    make : callable (left_out) -> Table
-        What makes it without some of its columns.
-    spare : sequence of str
-        The columns that can be left out, in this order.
-    width : int or None
-        How wide it may be; without it, nothing is left out.
-    names : sequence of str
-        The texts of a column that may be folded, down to a few letters a line.
-
-    Returns
-    -------
-    Table
-        The first that is narrow enough, or the last.
-    """
+    """The table with as many of its columns as have room."""
     from rich.console import Console
     from rich.measure import Measurement
 
@@ -148,15 +115,6 @@ def _importances(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
 def twin_lines(twins: Mapping[str, Sequence[str]]) -> list[str]:
     """A line for each selected feature that stands for others.
 
-    Parameters
-    ----------
-    twins : mapping of str to sequence of str
-        Of :func:`fires.evaluation.run_folder.twin_names`.
-
-    Returns
-    -------
-    list of str
-
     Examples
     --------
     >>> twin_lines({"celsius": ["fahrenheit", "kelvin"]})
@@ -172,15 +130,6 @@ def twin_lines(twins: Mapping[str, Sequence[str]]) -> list[str]:
 
 def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
     r"""A few lines per alarm, the last ten alarms at most.
-
-    Parameters
-    ----------
-    alarms : sequence of mapping
-        Of :func:`fires.evaluation.run_folder.alarm_rows`.
-
-    Returns
-    -------
-    list of str
 
     Examples
     --------
@@ -231,16 +180,6 @@ def _listed(names: Sequence[str], most: int = 5) -> str:
 def score_table(rows: Sequence[tuple[str, Mapping[str, float]]]) -> Table:
     """Scores side by side.
 
-    Parameters
-    ----------
-    rows : sequence of (str, mapping of str to float)
-        What is scored, and its scores: the same for all.
-
-    Returns
-    -------
-    Table
-        A line for each.
-
     Examples
     --------
     >>> from rich.console import Console
@@ -277,25 +216,7 @@ def text_table(
     vertical: Literal["top", "bottom"] = "bottom",
     **options: Any,
 ) -> Table:
-    """An empty table in the look of all commands: a line below the head, and no other.
-
-    Parameters
-    ----------
-    titles : sequence of str
-        The head of each column.
-    left, wrapped : collection of str
-        The columns aligned on the left, and those whose texts may take several lines; the others
-        are aligned on the right, and have one line.
-    vertical : {"top", "bottom"}
-        Where short cells stand beside long ones.
-    **options
-        Others of :class:`rich.table.Table`.
-
-    Returns
-    -------
-    Table
-        ``add_row`` fills it.
-    """
+    """An empty table in the look of all commands: a line below the head, and no other."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, **options)
     for title in titles:
         table.add_column(
@@ -310,19 +231,6 @@ def text_table(
 
 def column_table(rows: Sequence[Mapping[str, Any]], width: int | None = None) -> Table:
     """The columns of a file, and how they are understood.
-
-    Parameters
-    ----------
-    rows : sequence of mapping
-        With name, kind, missing, distinct, example and done.
-    width : int, optional
-        How wide it may be. Where that is too narrow for all, the example is left out, then the
-        number of distinct values, then the share of missing ones.
-
-    Returns
-    -------
-    Table
-        A line for each, or several where a text is long.
 
     Examples
     --------

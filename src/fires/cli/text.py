@@ -20,16 +20,6 @@ EXPECTED = (OSError, ValueError, MemoryError, MissingExtra)
 def printable(text: str) -> str:
     r"""The text with control characters spelt out: names from a file must not steer a terminal.
 
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    str
-        Text that can be printed.
-
     Examples
     --------
     >>> printable("größe \x1b[2J")
@@ -39,30 +29,12 @@ def printable(text: str) -> str:
 
 
 def say(line: str) -> None:
-    """Tell the user something besides the result: on standard error.
-
-    Parameters
-    ----------
-    line : str
-        What to tell.
-    """
+    """Tell the user something besides the result: on standard error."""
     click.echo(printable(line), err=True)
 
 
 def one_line(error: BaseException, wording: Wording = COMMAND) -> str:
     """What went wrong, in one line and in the words of the command.
-
-    Parameters
-    ----------
-    error : Exception
-        An error of ours, or any other, which is shown as it is.
-    wording : Wording
-        What the command calls the target and the settings.
-
-    Returns
-    -------
-    str
-        The message.
 
     Examples
     --------
@@ -76,16 +48,6 @@ def one_line(error: BaseException, wording: Wording = COMMAND) -> str:
 
 def message(error: BaseException) -> str:
     """What went wrong, as a user of the command would say it.
-
-    Parameters
-    ----------
-    error : Exception
-        One of :data:`EXPECTED`; of others, the message is what they say.
-
-    Returns
-    -------
-    str
-        One line.
 
     Examples
     --------
@@ -102,15 +64,7 @@ def message(error: BaseException) -> str:
 
 @contextmanager
 def saying_where(file: str, target: str, done: Counted | None = None) -> Iterator[None]:
-    """Let errors of the learning name the file and the target, which the library does not know.
-
-    Parameters
-    ----------
-    file, target : str
-        The file, and the column to predict.
-    done : object with n_rows, optional
-        How much was read before.
-    """
+    """Let errors of the learning name the file and the target, which the library does not know."""
     try:
         yield
     except InputError:

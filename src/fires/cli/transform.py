@@ -67,35 +67,14 @@ def command(
 
 
 class Reduce:
-    """Makes the table of the selected columns.
-
-    Parameters
-    ----------
-    names : list of str
-        The columns, in order.
-    numbers : list of Column
-        Those that become numbers if they are text.
-    hints : Hints
-        What the user of the run said about missing values.
-    """
+    """Makes the table of the selected columns."""
 
     def __init__(self, names: list[str], numbers: list[Column], hints: Hints) -> None:
         self._names, self._numbers, self._hints = names, numbers, hints
         self._n_lost = dict.fromkeys((column.name for column in numbers), 0)
 
     def __call__(self, rows: Rows) -> pl.DataFrame:
-        """Reduce some rows.
-
-        Parameters
-        ----------
-        rows : Rows
-            The rows as they stand in their file.
-
-        Returns
-        -------
-        polars.DataFrame
-            The same rows.
-        """
+        """Reduce some rows."""
         import polars as pl
 
         from fires.columns.values import read_cells
@@ -112,12 +91,7 @@ class Reduce:
         return frame.with_columns(found)
 
     def lines(self) -> list[str]:
-        """What the user should know of cells that are no numbers.
-
-        Returns
-        -------
-        list of str
-        """
+        """What the user should know of cells that are no numbers."""
         return [
             f'column "{name}": {n_lost:,} cell{"s" * (n_lost > 1)} of text among its numbers '
             f"{'are' if n_lost > 1 else 'is'} empty here"

@@ -17,18 +17,6 @@ _MOST_CLASSES = 4
 def noise_lines(chosen: Sequence[Mapping[str, Any]], n_features: int) -> Iterator[str]:
     """How many of the selected features stand above noise.
 
-    Parameters
-    ----------
-    chosen : sequence of mapping
-        The selected features, of :func:`fires.evaluation.run_folder.feature_rows`.
-    n_features : int
-        How many features there are.
-
-    Yields
-    ------
-    str
-        One line, or none if that is not known.
-
     Examples
     --------
     >>> list(noise_lines([{"above_noise": True}, {"above_noise": False}], 50))
@@ -51,20 +39,7 @@ def noise_lines(chosen: Sequence[Mapping[str, Any]], n_features: int) -> Iterato
 def score_rows(
     totals: RunTotals, n_selected: int, n_features: int
 ) -> list[tuple[str, Mapping[str, float]]]:
-    """The scores on the selected features, and those of the baselines.
-
-    Parameters
-    ----------
-    totals : RunTotals
-        Of the run.
-    n_selected, n_features : int
-        How many features are selected, and how many there are.
-
-    Returns
-    -------
-    list of (str, dict)
-        The rows of :func:`fires.cli.tables.score_table`; none if nothing was tested.
-    """
+    """The scores on the selected features, and those of the baselines."""
     scores = totals.scores
     if all(value != value for value in scores.values()):
         return []
@@ -78,18 +53,7 @@ _BLIND = {"majority": "always the most common class", "mean": "always the mean s
 
 
 def share_lines(totals: RunTotals) -> Iterator[str]:
-    """The share of each class, if one of them makes up most rows.
-
-    Parameters
-    ----------
-    totals : RunTotals
-        Of the run.
-
-    Yields
-    ------
-    str
-        One line, or none.
-    """
+    """The share of each class, if one of them makes up most rows."""
     shares = sorted(totals.class_shares.items(), key=lambda one: -one[1])
     if len(shares) < 2 or shares[0][1] <= _UNEVEN:
         return
@@ -101,18 +65,7 @@ def share_lines(totals: RunTotals) -> Iterator[str]:
 
 
 def verdict_lines(totals: RunTotals) -> Iterator[str]:
-    """Whether the selected features tell more than can be said without any.
-
-    Parameters
-    ----------
-    totals : RunTotals
-        Of the run.
-
-    Yields
-    ------
-    str
-        One line if they do not, by one score or by all.
-    """
+    """Whether the selected features tell more than can be said without any."""
     for name, beaten in totals.beaten.items():
         if name not in _BLIND or not beaten or all(beaten.values()):
             continue

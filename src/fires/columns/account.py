@@ -30,35 +30,14 @@ _PLURALS = {
 
 
 class Facts(NamedTuple):
-    """Something about a column of a sample.
-
-    Parameters
-    ----------
-    distinct : int
-        How many different values it has.
-    example : str or None
-        The first of them.
-    """
+    """Something about a column of a sample."""
 
     distinct: int
     example: str | None
 
 
 def facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts]:
-    """The number of different values of each column, and an example.
-
-    Parameters
-    ----------
-    sample : polars.DataFrame
-        Rows of a table.
-    columns : sequence of Column
-        What its columns hold.
-
-    Returns
-    -------
-    dict of str to Facts
-        The example is the first value that can be read.
-    """
+    """The number of different values of each column, and an example."""
     facts = {}
     for column, series in zip(columns, sample.iter_columns(), strict=True):
         if column.kind == "left out" and series.dtype != pl.String:
@@ -73,19 +52,7 @@ def facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts
 
 
 def facts_as_json(columns: Columns) -> list[Any] | None:
-    """The facts, for a state file.
-
-    Parameters
-    ----------
-    columns : Columns
-        What they are about.
-
-    Returns
-    -------
-    list of two lists, or None
-        For each column, how many different values it has, and the first of them, short enough to
-        be shown; None if there are no facts.
-    """
+    """The facts, for a state file."""
     if not columns.facts:
         return None
     distinct: list[int | None] = []
@@ -98,19 +65,7 @@ def facts_as_json(columns: Columns) -> list[Any] | None:
 
 
 def facts_from_json(columns: Columns, saved: Any) -> dict[str, Facts]:
-    """The facts that :func:`facts_as_json` wrote down.
-
-    Parameters
-    ----------
-    columns : Columns
-        What they are about.
-    saved : list or None
-        JSON values.
-
-    Returns
-    -------
-    dict of str to Facts
-    """
+    """The facts that :func:`facts_as_json` wrote down."""
     if saved is None:
         return {}
     return {
@@ -276,16 +231,6 @@ def _named(names: Sequence[str]) -> str:
 
 def short(value: str) -> str:
     r"""Make a value fit into a message of one line.
-
-    Parameters
-    ----------
-    value : str
-        Any text.
-
-    Returns
-    -------
-    str
-        40 characters at most, without line ends.
 
     Examples
     --------

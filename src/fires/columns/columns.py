@@ -28,46 +28,18 @@ _MOST_FACTS = 10_000
 
 
 class Numbers(NamedTuple):
-    """Columns that are numbers already, for tables with too many columns for a frame.
-
-    Parameters
-    ----------
-    names : tuple of str
-        What they are called.
-    X : ndarray (n_rows, n_columns)
-        NaN where a value is missing.
-    """
+    """Columns that are numbers already, for tables with too many columns for a frame."""
 
     names: tuple[str, ...]
     X: npt.NDArray[np.float64]
 
     def rows(self, which: Any) -> Numbers:
-        """Some of the rows.
-
-        Parameters
-        ----------
-        which : slice or ndarray
-            Which rows.
-
-        Returns
-        -------
-        Numbers
-        """
+        """Some of the rows."""
         return Numbers(self.names, self.X[which])
 
 
 class Change(NamedTuple):
-    """A column is of another kind from a row on.
-
-    Parameters
-    ----------
-    row : int
-        How many rows were encoded before.
-    place : int
-        Which of the columns that are used it is.
-    before, after : Column
-        What the column was, and what it is.
-    """
+    """A column is of another kind from a row on."""
 
     row: int
     place: int
@@ -77,19 +49,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tallies:
-    """What was met in the rows encoded so far.
-
-    Parameters
-    ----------
-    n_rows : int
-        How many rows there were.
-    missing, unreadable : ndarray of int
-        For each feature, how many cells were missing, and how many could not be read.
-    examples : mapping of str to str
-        By column, the first text that could not be read.
-    misfits : mapping of str to tuple of str
-        By column, the last values, all of which did not fit one after the other.
-    """
+    """What was met in the rows encoded so far."""
 
     n_rows: int
     missing: npt.NDArray[np.int64]
@@ -99,17 +59,7 @@ class Tallies:
 
     @classmethod
     def none(cls, n_features: int) -> Tallies:
-        """Before the first row.
-
-        Parameters
-        ----------
-        n_features : int
-            How many features there are.
-
-        Returns
-        -------
-        Tallies
-        """
+        """Before the first row."""
         zeros = np.zeros(n_features, dtype=np.int64)
         return cls(0, zeros, zeros, {}, {})
 
@@ -118,29 +68,6 @@ class Columns:
     """What the columns of a table hold. Frames with such columns become arrays of numbers.
 
     An object does not change: :meth:`encode` gives the one that knows more.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-        All columns of the table.
-    hints : Hints
-        What the user said about them.
-
-    Attributes
-    ----------
-    all, used : tuple of Column
-        All columns of the table, and those that become features.
-    names : tuple of str
-        What the features are called. With three classes or more, a column of categories becomes a
-        feature for each class.
-    groups : ndarray of int
-        For each feature, which of the columns in ``used`` it comes from.
-    statistics : TargetStatistics or None
-        What categories say about the target.
-    tallies : Tallies
-        What was met in the rows encoded so far.
-    changes : tuple of Change
-        The columns that changed their kind.
 
     Examples
     --------
@@ -188,23 +115,7 @@ class Columns:
         names: Sequence[str] | None = None,
         y: npt.NDArray[Any] | None = None,
     ) -> Self:
-        """Find out what the columns of a sample hold.
-
-        Parameters
-        ----------
-        sample : polars.DataFrame
-            The first rows of a table.
-        hints : Hints, optional
-            What the user says about the columns.
-        names : sequence of str, optional
-            The names of all columns, in order; those that the sample lacks are plain numbers.
-        y : ndarray, optional
-            The target. Without it, categories become codes.
-
-        Returns
-        -------
-        Columns
-        """
+        """Find out what the columns of a sample hold."""
         columns = find_columns(sample, hints)
         facts = account.facts_of(sample, columns) if sample.width <= _MOST_FACTS else {}
         if names is not None:
@@ -228,18 +139,7 @@ class Columns:
         return replace(column, slots=slots)
 
     def leaving_out(self, whys: Mapping[str, str]) -> Columns:
-        """Without some columns.
-
-        Parameters
-        ----------
-        whys : mapping of str to str
-            The columns, and why each of them is left out.
-
-        Returns
-        -------
-        Columns
-            Before the first row.
-        """
+        """Without some columns."""
         other = self._with({name: Column(name, "left out", why=why) for name, why in whys.items()})
         other.tallies = Tallies.none(len(other.used))
         return other
@@ -257,20 +157,6 @@ class Columns:
             X, part = part.encode(frame)
             X, part = part.by_target(X, y)
             columns = columns.after(part)
-
-        Parameters
-        ----------
-        frame : polars.DataFrame
-            Some rows, with any columns.
-        y : ndarray, optional
-            Their target. From the first columns of categories on, it tells what categories say;
-            without it they become codes.
-
-        Returns
-        -------
-        Columns
-            The same object, if no column is new. The new ones have been missing so far, and free
-            text and lists among them are left out.
 
         Examples
         --------
@@ -306,18 +192,7 @@ class Columns:
         return other
 
     def among(self, names: Iterable[str]) -> Columns:
-        """Those of some names, as if there were no others; see :meth:`extended`.
-
-        Parameters
-        ----------
-        names : iterable of str
-            Columns of a table; those that are left out, or not known, do not matter.
-
-        Returns
-        -------
-        Columns
-            In the order of ``used``.
-        """
+        """Those of some names, as if there were no others; see :meth:`extended`."""
         here = sorted(self._places[name] for name in names if name in self._places)
         if len(here) == len(self.used):
             return self
@@ -332,18 +207,7 @@ class Columns:
         return part
 
     def after(self, part: Columns) -> Columns:
-        """What is known after rows that had only a part of the columns.
-
-        Parameters
-        ----------
-        part : Columns
-            What :meth:`among` gave, after it has encoded some rows.
-
-        Returns
-        -------
-        Columns
-            In these rows, the other columns are missing.
-        """
+        """What is known after rows that had only a part of the columns."""
         if len(part.used) == len(self.used):
             return part
         here = [self._places[column.name] for column in part.used]
@@ -372,18 +236,7 @@ class Columns:
         return known
 
     def forgetting(self, names: Iterable[str]) -> Columns:
-        """Without some columns, as if they had never been there.
-
-        Parameters
-        ----------
-        names : iterable of str
-            Columns of the table.
-
-        Returns
-        -------
-        Columns
-            One of these columns that comes again is new to it.
-        """
+        """Without some columns, as if they had never been there."""
         gone = set(names)
         if gone.isdisjoint(self._names_of_all()):
             return self
@@ -403,17 +256,7 @@ class Columns:
         return other
 
     def knows(self, name: str) -> bool:
-        """Whether a column of this name has been seen.
-
-        Parameters
-        ----------
-        name : str
-            The name.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether a column of this name has been seen."""
         return name in self._names_of_all()
 
     def _names_of_all(self) -> Set[str]:
@@ -435,24 +278,7 @@ class Columns:
     # --- encoding ---------------------------------------------------------------------------
 
     def completed(self, frame: pl.DataFrame, *, absent: bool) -> pl.DataFrame:
-        """The frame with all the features, whatever the order of its columns.
-
-        Parameters
-        ----------
-        frame : polars.DataFrame
-            Some rows.
-        absent : bool
-            Whether columns may be absent, which makes all their cells missing.
-
-        Returns
-        -------
-        polars.DataFrame
-
-        Raises
-        ------
-        ValueError
-            If columns are absent that should not be, or there are new ones.
-        """
+        """The frame with all the features, whatever the order of its columns."""
         here, known = set(frame.columns), {column.name for column in self.all}
         lacking = [name for name in self._places if name not in here]
         new = [name for name in frame.columns if name not in known]
@@ -470,24 +296,6 @@ class Columns:
 
         New categories get the next code. An empty column becomes what its first value is. A column
         in which 100 values in a row do not fit is of another kind from there on.
-
-        Parameters
-        ----------
-        frame : polars.DataFrame
-            Has all the features, and maybe other columns.
-        numbers : Numbers, optional
-            The features that the frame lacks.
-        written : callable (str) -> polars.Series, optional
-            Gives a column as it stands in the source, where the frame has other numbers: for those
-            that are no good numbers after all.
-
-        Returns
-        -------
-        X : ndarray of float64 (n_rows, n_features)
-            NaN where a cell is missing or cannot be read. Categories are codes, which
-            :meth:`by_target` replaces.
-        columns : Columns
-            What is known now.
         """
         if numbers is not None:
             return self._encode_many(frame, numbers)
@@ -560,18 +368,7 @@ class Columns:
         return part
 
     def transform_some(self, frame: pl.DataFrame) -> npt.NDArray[np.float64]:
-        """Turn rows into numbers, as far as the frame has the columns; nothing is learnt.
-
-        Parameters
-        ----------
-        frame : polars.DataFrame
-            Has some of the features, and maybe other columns.
-
-        Returns
-        -------
-        ndarray of float64 (n_rows, n_features)
-            As of :meth:`transform`; NaN in the features that the frame lacks.
-        """
+        """Turn rows into numbers, as far as the frame has the columns; nothing is learnt."""
         there = set(frame.columns)
         here = [place for place, column in enumerate(self.used) if column.name in there]
         X = np.full((len(frame), len(self.names)), np.nan)
@@ -579,18 +376,7 @@ class Columns:
         return X
 
     def transform(self, frame: pl.DataFrame) -> npt.NDArray[np.float64]:
-        """Turn rows into numbers by what is known; nothing is learnt.
-
-        Parameters
-        ----------
-        frame : polars.DataFrame
-            Has all the features, and maybe other columns.
-
-        Returns
-        -------
-        ndarray of float64 (n_rows, n_features)
-            A category that nothing is known of says nothing.
-        """
+        """Turn rows into numbers by what is known; nothing is learnt."""
         X = self._plain(frame)
         if X is not None:
             return X
@@ -600,25 +386,7 @@ class Columns:
     def by_target(
         self, X: npt.NDArray[np.float64], y: npt.NDArray[Any] | None = None, stop: int | None = None
     ) -> tuple[npt.NDArray[np.float64], Columns]:
-        """Put what categories say about the target in the place of their codes.
-
-        Parameters
-        ----------
-        X : ndarray (n_rows, n_features)
-            Rows of one batch, from :meth:`encode`.
-        y : ndarray, optional
-            Their target, to learn from. No row knows the target of another one of its batch.
-        stop : int, optional
-            How many rows were encoded, these included: a column that became one of categories
-            later is not yet one. By default these are the last ones.
-
-        Returns
-        -------
-        X : ndarray (n_rows, n_features)
-            A copy, if there are categories.
-        columns : Columns
-            What is known now.
-        """
+        """Put what categories say about the target in the place of their codes."""
         if self.statistics is None:
             return X, self
         stop = self.tallies.n_rows if stop is None else stop
@@ -644,17 +412,7 @@ class Columns:
         return X, self.knowing(self.statistics.after(codes, y))
 
     def knowing(self, statistics: TargetStatistics | None) -> Columns:
-        """The same columns, and what categories say about the target.
-
-        Parameters
-        ----------
-        statistics : TargetStatistics or None
-            What is known of it.
-
-        Returns
-        -------
-        Columns
-        """
+        """The same columns, and what categories say about the target."""
         other = copy.copy(self)
         other.statistics = statistics
         return other
@@ -844,52 +602,22 @@ class Columns:
         return other
 
     def restarted(self, start: int, stop: int) -> tuple[int, ...]:
-        """Which features are of another kind from one of these rows on.
-
-        Parameters
-        ----------
-        start, stop : int
-            Rows, counted as they were encoded.
-
-        Returns
-        -------
-        tuple of int
-            The features.
-        """
+        """Which features are of another kind from one of these rows on."""
         places = [change.place for change in self.changes if start <= change.row < stop]
         return tuple(np.flatnonzero(np.isin(self.groups, places)).tolist()) if places else ()
 
     def describe(self) -> list[dict[str, Any]]:
-        """What each column of the table holds, and what was done with it.
-
-        Returns
-        -------
-        list of dict
-            Plain values: name, kind, missing (a share), unreadable (a count), distinct, example and
-            done. None where something is not known.
-        """
+        """What each column of the table holds, and what was done with it."""
         return account.describe(self)
 
     def surprises(self) -> list[str]:
-        """What a user should know about the columns, in one line each.
-
-        Returns
-        -------
-        list of str
-            Empty if everything is as it seems.
-        """
+        """What a user should know about the columns, in one line each."""
         return account.surprises(self)
 
     # --- state ------------------------------------------------------------------------------
 
     def as_json(self) -> dict[str, Any]:
-        """All that a state file has to hold.
-
-        Returns
-        -------
-        dict
-            JSON values.
-        """
+        """All that a state file has to hold."""
         tallies, hints, written = self.tallies, self.hints, self._written
         if not written:
             written["columns"] = [column.as_json() for column in self.all]
@@ -915,22 +643,7 @@ class Columns:
 
     @classmethod
     def from_json(cls, saved: Any) -> Self:
-        """The columns that :meth:`as_json` wrote down.
-
-        Parameters
-        ----------
-        saved : dict
-            JSON values.
-
-        Returns
-        -------
-        Columns
-
-        Raises
-        ------
-        StateError
-            If they are something else.
-        """
+        """The columns that :meth:`as_json` wrote down."""
         try:
             hints = Hints(**saved["hints"])
             columns = cls([], hints)

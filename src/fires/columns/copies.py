@@ -51,20 +51,7 @@ def _as_series(y: Any) -> pl.Series:
 
 
 def leaks(seen: Seen, y: Any) -> dict[str, Doubt]:
-    """Columns that are the target, but for its scale, or under other names.
-
-    Parameters
-    ----------
-    seen : Seen
-        The first rows of a table.
-    y : array (n_rows,)
-        The target.
-
-    Returns
-    -------
-    dict of str to Doubt
-        By column.
-    """
+    """Columns that are the target, but for its scale, or under other names."""
     y, doubts = _as_series(y), {}
     there = y.is_not_null().to_numpy()
     codes = _codes(y)
@@ -122,20 +109,7 @@ def _tell_the_same(
 
 
 def copies(seen: Seen, doubted: set[str]) -> dict[str, Doubt]:
-    """Columns that hold what another one holds.
-
-    Parameters
-    ----------
-    seen : Seen
-        The first rows of a table.
-    doubted : set of str
-        Columns that are doubtful anyway.
-
-    Returns
-    -------
-    dict of str to Doubt
-        By column.
-    """
+    """Columns that hold what another one holds."""
     doubts = _copies_of_text(seen, doubted)
     places = [
         j

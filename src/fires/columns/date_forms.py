@@ -39,18 +39,6 @@ _DURATION = (
 def read_dates(text: pl.Series, form: DateForm) -> pl.Series:
     """Read dates, with or without a time.
 
-    Parameters
-    ----------
-    text : polars.Series
-        Strings without blanks around them.
-    form : DateForm
-        What comes first in a date of three numbers.
-
-    Returns
-    -------
-    polars.Series of float64
-        Seconds since 1970; a time without a zone is taken as UTC. Null where the text is no date.
-
     Examples
     --------
     >>> text = pl.Series(["02/01/1970", "1.1.1970 00:01", "2 Jan 1970", "1970"])
@@ -101,18 +89,7 @@ def _named(text: pl.Series) -> pl.Series:
 
 
 def as_seconds(values: pl.Series) -> pl.Series:
-    """Dates, times and durations as numbers.
-
-    Parameters
-    ----------
-    values : polars.Series
-        Of type Date, Datetime, Time or Duration.
-
-    Returns
-    -------
-    polars.Series of float64
-        Seconds: since 1970, since midnight, or of the duration.
-    """
+    """Dates, times and durations as numbers."""
     if values.dtype == pl.Time:
         return values.cast(pl.Int64) / 1e9
     if values.dtype == pl.Duration:
@@ -122,16 +99,6 @@ def as_seconds(values: pl.Series) -> pl.Series:
 
 def read_durations(text: pl.Series) -> pl.Series:
     """Read durations and times of day: 1:02:03, 12:30, 2 days, 03:04:05.5.
-
-    Parameters
-    ----------
-    text : polars.Series
-        Strings without blanks around them.
-
-    Returns
-    -------
-    polars.Series of float64
-        Seconds; null where the text is something else.
 
     Examples
     --------
@@ -149,18 +116,6 @@ def read_durations(text: pl.Series) -> pl.Series:
 
 def find_date_order(values: list[str], hints: Hints) -> str | None:
     """Find what comes first in dates of three numbers.
-
-    Parameters
-    ----------
-    values : list of str
-        Texts without blanks around them, none of them missing.
-    hints : Hints
-        What the user says of dates.
-
-    Returns
-    -------
-    str or None
-        The order; an example where the sample does not settle it; None if these are no dates.
 
     Examples
     --------

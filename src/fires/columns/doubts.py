@@ -73,20 +73,7 @@ def find_doubts(frame: Any, y: Any = None, columns: Columns | None = None) -> li
 
 
 def without_doubtful(columns: Columns, doubts: Sequence[Doubt]) -> Columns:
-    """The columns with ids, clocks and copies left out.
-
-    Parameters
-    ----------
-    columns : Columns
-        What was found out of a sample; nothing was encoded yet.
-    doubts : sequence of Doubt
-        Of :func:`find_doubts`.
-
-    Returns
-    -------
-    Columns
-        Unless all would be left out: then they are what they were.
-    """
+    """The columns with ids, clocks and copies left out."""
     whys = {doubt.column: doubt.why for doubt in doubts if doubt.is_no_feature}
     if not whys or not {column.name for column in columns.used} - set(whys):
         return columns

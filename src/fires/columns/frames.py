@@ -17,16 +17,6 @@ from fires.core.validation import is_frame, is_missing
 def as_polars(X: Any) -> pl.DataFrame:
     """A frame or a list of dicts as a frame of polars.
 
-    Parameters
-    ----------
-    X : frame of pandas or polars, or list of dicts
-        Keys that a dict lacks are missing values.
-
-    Returns
-    -------
-    polars.DataFrame
-        Text stays text. NaN becomes null.
-
     Examples
     --------
     >>> as_polars([{"age": 3, "town": "Ulm"}, {"age": 4.5}]).rows()

@@ -40,18 +40,7 @@ _HASH = r"^\{?[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}\}?$|^[0-9a-fA
 
 
 def constants(seen: Seen) -> dict[str, Doubt]:
-    """Columns that have one value only.
-
-    Parameters
-    ----------
-    seen : Seen
-        The first rows of a table.
-
-    Returns
-    -------
-    dict of str to Doubt
-        By column.
-    """
+    """Columns that have one value only."""
     doubts = {}
     for j in np.flatnonzero((seen.n_distinct == 1) & (seen.n_rows > 1)).tolist():
         value = float(seen.numbers[seen.known[:, j], j][0])
@@ -69,18 +58,7 @@ def _nearly_all(n_distinct: int, n_values: int) -> bool:
 
 
 def ids_of_text(seen: Seen) -> dict[str, Doubt]:
-    """Text nearly all of which is different, and codes of machines.
-
-    Parameters
-    ----------
-    seen : Seen
-        The first rows of a table.
-
-    Returns
-    -------
-    dict of str to Doubt
-        By column.
-    """
+    """Text nearly all of which is different, and codes of machines."""
     doubts = {}
     for name, text in {**seen.texts, **seen.left_out}.items():
         values = text.drop_nulls()
@@ -96,18 +74,7 @@ def ids_of_text(seen: Seen) -> dict[str, Doubt]:
 
 
 def ids_of_numbers(seen: Seen) -> dict[str, Doubt]:
-    """Whole numbers that were given out, each once.
-
-    Parameters
-    ----------
-    seen : Seen
-        The first rows of a table.
-
-    Returns
-    -------
-    dict of str to Doubt
-        By column.
-    """
+    """Whole numbers that were given out, each once."""
     doubts = {}
     n, distinct = seen.n_known, seen.n_distinct
     for j in np.flatnonzero(seen.is_whole & (distinct >= LEAST) & (2 * distinct >= n)).tolist():
@@ -126,18 +93,7 @@ def ids_of_numbers(seen: Seen) -> dict[str, Doubt]:
 
 
 def clocks(seen: Seen) -> dict[str, Doubt]:
-    """What grows or falls with the rows, and is not just sorted.
-
-    Parameters
-    ----------
-    seen : Seen
-        The first rows of a table.
-
-    Returns
-    -------
-    dict of str to Doubt
-        By column.
-    """
+    """What grows or falls with the rows, and is not just sorted."""
     row = np.arange(seen.n_rows, dtype=np.float64)
     known = seen.known.astype(np.float64).T
     spread = known @ row**2 - (known @ row) ** 2 / np.maximum(seen.n_known, 1)

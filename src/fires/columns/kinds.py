@@ -27,23 +27,6 @@ def find_columns(sample: pl.DataFrame, hints: Hints | None = None) -> tuple[Colu
     text, which has more than 50 characters on average, or more than 20 where nine in ten of at
     least 1,000 values are different.
 
-    Parameters
-    ----------
-    sample : polars.DataFrame
-        Rows of a table, with columns of text or of any other type.
-    hints : Hints, optional
-        What the user says.
-
-    Returns
-    -------
-    tuple of Column
-        In the order of the sample.
-
-    Raises
-    ------
-    Question
-        If the sample leaves open whether the day or the month comes first.
-
     Examples
     --------
     >>> sample = pl.DataFrame({"age": ["31", "?"], "town": ["Bonn", "Ulm"], "paid": ["5%", "7.5%"]})
@@ -63,17 +46,6 @@ def find_columns(sample: pl.DataFrame, hints: Hints | None = None) -> tuple[Colu
 def find_column(series: pl.Series, hints: Hints | None = None) -> Column:
     """Find out what one column holds.
 
-    Parameters
-    ----------
-    series : polars.Series
-        Its values, or some of them.
-    hints : Hints, optional
-        What the user says.
-
-    Returns
-    -------
-    Column
-
     Examples
     --------
     >>> find_column(pl.Series("when", ["28/01/2024", "02/01/2024"])).form
@@ -84,16 +56,6 @@ def find_column(series: pl.Series, hints: Hints | None = None) -> Column:
 
 def fits(n_bad: int, n_values: int) -> bool:
     """Whether so few values do not fit that the column is of the kind all the same.
-
-    Parameters
-    ----------
-    n_bad, n_values : int
-        How many do not fit, out of how many.
-
-    Returns
-    -------
-    bool
-        If four in five fit, or all but one, and more than half.
 
     Examples
     --------

@@ -35,16 +35,6 @@ _GROUPS = r"(?:\d{1,3}(?:S\d{3})+|\d{1,2}(?:S\d{2})+S\d{3})"
 def plain_numbers(text: pl.Series) -> pl.Series:
     """Read 1234.5, as any parser does.
 
-    Parameters
-    ----------
-    text : polars.Series
-        Strings without blanks around them.
-
-    Returns
-    -------
-    polars.Series of float64
-        Null where the text is no number, or too large a one to calculate with.
-
     Examples
     --------
     >>> plain_numbers(pl.Series(["1e3", "1,5", "inf", "1e300"])).to_list()
@@ -54,35 +44,12 @@ def plain_numbers(text: pl.Series) -> pl.Series:
 
 
 def usable(values: pl.Series) -> pl.Series:
-    """Drop numbers that nothing can be calculated with.
-
-    Parameters
-    ----------
-    values : polars.Series of float64
-        May hold NaN and infinite values.
-
-    Returns
-    -------
-    polars.Series of float64
-        Null where the absolute value is above 1e150, or not a number.
-    """
+    """Drop numbers that nothing can be calculated with."""
     return values.set(~(values.abs() <= LARGEST).fill_null(True), None)
 
 
 def read_numbers(text: pl.Series, form: NumberForm) -> pl.Series:
     """Read numbers that are written in a form.
-
-    Parameters
-    ----------
-    text : polars.Series
-        Strings without blanks around them.
-    form : NumberForm
-        How they are written.
-
-    Returns
-    -------
-    polars.Series of float64
-        Null where the text is not written so.
 
     Examples
     --------
@@ -129,22 +96,6 @@ def _separator(thousands: str) -> str:
 
 def find_number_form(values: list[str], hints: Hints) -> tuple[NumberForm, bool] | None:
     """Find the form in which most of some texts are numbers.
-
-    Parameters
-    ----------
-    values : list of str
-        Texts without blanks around them, none of them missing.
-    hints : Hints
-        What the user says of decimals and thousands.
-
-    Returns
-    -------
-    form : NumberForm
-        The form.
-    sure : bool
-        False where 12,000 may be twelve thousand, as it is read, or twelve.
-    None
-        If no form fits four in five of them.
 
     Examples
     --------
@@ -213,18 +164,7 @@ def _all_grouped(texts: list[str], mark: str) -> bool:
 
 
 def may_be_grouped(text: pl.Series) -> bool:
-    """Whether all points of a column of plain numbers can stand between groups of three digits.
-
-    Parameters
-    ----------
-    text : polars.Series
-        Strings that were read as plain numbers.
-
-    Returns
-    -------
-    bool
-        True for 12.000 and 1.500, where decimal commas elsewhere make twelve thousand of it.
-    """
+    """Whether all points of a column of plain numbers can stand between groups of three digits."""
     with_point = text.drop_nulls().filter(text.drop_nulls().str.contains(".", literal=True))
     return len(with_point) > 0 and _all_grouped(
         [value.lstrip("+-") for value in with_point.to_list()], "."

@@ -23,15 +23,6 @@ DateOrder = Literal["year-first", "day-first", "month-first"]
 class NumberForm:
     """How numbers are written, where it is not simply as 1234.5.
 
-    Parameters
-    ----------
-    unit : str
-        What stands before or behind each number: "%", "$", "kg". Only 0 can stand without it.
-    decimal : str
-        What stands before the decimals: a point or a comma.
-    thousands : str
-        What separates groups of three digits; empty if nothing does.
-
     Examples
     --------
     >>> NumberForm("$", thousands=",")
@@ -45,13 +36,7 @@ class NumberForm:
 
 @dataclass(frozen=True)
 class DateForm:
-    """How dates are written.
-
-    Parameters
-    ----------
-    order : {"year-first", "day-first", "month-first"}
-        What comes first in a date of three numbers.
-    """
+    """How dates are written."""
 
     order: DateOrder = "year-first"
 
@@ -65,21 +50,6 @@ class Column:
     without a target 0, 1, 2, ... in order of first appearance. A column is ``empty`` until its
     first value decides what it is. Only a target can be ``integer``: its integers, flags and
     categories stay the labels they are.
-
-    Parameters
-    ----------
-    name : str
-        The name of the column.
-    kind : str
-        What most of its values are.
-    form : NumberForm or DateForm, optional
-        How its numbers or dates are written.
-    categories : tuple of str
-        The category of code 0, of code 1, and so on.
-    why : str
-        Why it is left out, or what is unusual about it; in words that follow its name.
-    slots : int
-        How many features it becomes.
 
     Examples
     --------
@@ -100,13 +70,7 @@ class Column:
         return self.kind == "number" and self.form is None
 
     def as_json(self) -> list[Any]:
-        """The column as JSON values, for a state file.
-
-        Returns
-        -------
-        list
-            Without the empty fields at its end.
-        """
+        """The column as JSON values, for a state file."""
         form = None if self.form is None else asdict(self.form)
         slots = None if self.slots == 1 else self.slots
         values = [self.name, self.kind, form, list(self.categories), self.why, slots]
@@ -116,22 +80,7 @@ class Column:
 
     @classmethod
     def from_json(cls, values: Any) -> Column:
-        """The column that :meth:`as_json` wrote down.
-
-        Parameters
-        ----------
-        values : list
-            JSON values.
-
-        Returns
-        -------
-        Column
-
-        Raises
-        ------
-        StateError
-            If they are something else.
-        """
+        """The column that :meth:`as_json` wrote down."""
         if not isinstance(values, list) or not 2 <= len(values) <= 6:
             raise StateError("a column is not what it should be")
         name, kind, form, categories, why, slots = values + [None, [], "", 1][len(values) - 2 :]
@@ -157,23 +106,7 @@ def _form(name: str, form: Any) -> NumberForm | DateForm | None:
 
 @dataclass(frozen=True)
 class Hints:
-    """What the user says about the columns, where it should not be found out.
-
-    Parameters
-    ----------
-    categorical, numeric : sequence of str
-        Columns that hold categories, and columns that hold numbers.
-    na_values : sequence of str
-        More words for a missing value.
-    decimal, thousands : str, optional
-        What stands before decimals, and between groups of three digits.
-    dates : {"day-first", "month-first"}, optional
-        How 02/01/2024 is to be read.
-    max_categories : int
-        How many categories of a column get a code of their own. All later ones share the next.
-    categories : {"target", "codes"}
-        How categories become numbers: by the target of the rows before, or as 0, 1, 2, ...
-    """
+    """What the user says about the columns, where it should not be found out."""
 
     categorical: Sequence[str] = ()
     numeric: Sequence[str] = ()
@@ -202,17 +135,6 @@ DoubtKind = Literal["id", "clock", "constant", "copy", "leak"]
 @dataclass(frozen=True)
 class Doubt:
     """Why a column should not be believed.
-
-    Parameters
-    ----------
-    column : str
-        Its name.
-    kind : {"id", "clock", "constant", "copy", "leak"}
-        What it seems to be.
-    why : str
-        What was seen, in words that follow its name.
-    other : str, optional
-        The column that it is a copy of.
 
     Examples
     --------

@@ -19,24 +19,7 @@ _WHOLE = 2.0**53
 
 
 class Seen:
-    """What a sample shows of its columns, read once and looked at for all columns together.
-
-    Parameters
-    ----------
-    sample : polars.DataFrame
-        Rows in their order.
-    columns : list of Column
-        Those to look at.
-    known : Columns
-        What is known of them.
-
-    Attributes
-    ----------
-    names : list of str
-        The columns of numbers, dates among them.
-    texts, left_out : dict of str to polars.Series
-        The columns of categories, and of free text.
-    """
+    """What a sample shows of its columns, read once and looked at for all columns together."""
 
     def __init__(self, sample: pl.DataFrame, columns: list[Column], known: Columns) -> None:
         self.n_rows = len(sample)
@@ -124,17 +107,7 @@ def _plain_numbers(
 
 
 def standardised(X: Floats) -> Floats:
-    """Columns with mean 0 and sum of squares 1; 0 where a value is missing, and for constants.
-
-    Parameters
-    ----------
-    X : ndarray (n_rows, n_columns)
-        NaN where a value is missing.
-
-    Returns
-    -------
-    ndarray (n_rows, n_columns)
-    """
+    """Columns with mean 0 and sum of squares 1; 0 where a value is missing, and for constants."""
     gone = np.isnan(X)
     n = np.maximum((~gone).sum(axis=0), 1)
     filled = np.where(gone, 0.0, X)

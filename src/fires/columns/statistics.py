@@ -42,35 +42,14 @@ _NOTHING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What was met of each category: of code c in row c + 1, of all others in row 0.
-
-    Parameters
-    ----------
-    weight : ndarray (n_categories + 1,)
-        How many rows there were, faded.
-    sums : ndarray (n_categories + 1, n_slots)
-        Their targets, added up.
-    last : ndarray (n_categories + 1,)
-        The row up to which they have faded.
-    """
+    """What was met of each category: of code c in row c + 1, of all others in row 0."""
 
     weight: Floats
     sums: Floats
     last: Floats
 
     def grown(self, n_categories: int) -> Table:
-        """With room for more categories.
-
-        Parameters
-        ----------
-        n_categories : int
-            How many there are now.
-
-        Returns
-        -------
-        Table
-            A copy.
-        """
+        """With room for more categories."""
         more = n_categories + 1 - len(self.weight)
         return Table(
             np.concatenate([self.weight, np.zeros(more)]),
@@ -81,12 +60,6 @@ class Table:
 
 class TargetStatistics:
     """The target of the rows before, for each category of each column.
-
-    Parameters
-    ----------
-    labels : tuple, or None
-        The classes that have a share of their own, as :func:`labels_of` finds them; None for a
-        numeric target. Of two classes, only the last.
 
     Examples
     --------
@@ -106,20 +79,7 @@ class TargetStatistics:
         self.tables: dict[str, Table] = {}
 
     def values(self, name: str, codes: Codes) -> Floats:
-        """What categories are worth now.
-
-        Parameters
-        ----------
-        name : str
-            The column.
-        codes : ndarray of int
-            Codes of its categories; -1 where one is missing.
-
-        Returns
-        -------
-        ndarray (n_rows, n_slots)
-            NaN where one is missing, 0 for a category that nothing is known of.
-        """
+        """What categories are worth now."""
         table = self.tables.get(name)
         out = np.zeros((len(codes), self.n_slots))
         if table is not None and self.base_weight > 0.0:
@@ -134,20 +94,7 @@ class TargetStatistics:
         return out
 
     def after(self, codes: Mapping[str, Codes], y: npt.NDArray[Any]) -> TargetStatistics:
-        """What is known after some more rows.
-
-        Parameters
-        ----------
-        codes : mapping of str to ndarray
-            By column, the codes of their categories; -1 where one is missing.
-        y : ndarray
-            Their target.
-
-        Returns
-        -------
-        TargetStatistics
-            Another object; this one does not change.
-        """
+        """What is known after some more rows."""
         if len(y) == 0:
             return self
         other = copy.copy(self)
@@ -174,17 +121,7 @@ class TargetStatistics:
         return other
 
     def forgetting(self, names: Set[str]) -> TargetStatistics:
-        """Without some columns.
-
-        Parameters
-        ----------
-        names : set of str
-            The columns.
-
-        Returns
-        -------
-        TargetStatistics
-        """
+        """Without some columns."""
         other = copy.copy(self)
         other.tables = {name: table for name, table in self.tables.items() if name not in names}
         return other
@@ -210,13 +147,7 @@ class TargetStatistics:
     # --- state --------------------------------------------------------------------------------
 
     def as_json(self) -> dict[str, Any]:
-        """All that a state file has to hold.
-
-        Returns
-        -------
-        dict
-            JSON values.
-        """
+        """All that a state file has to hold."""
         return {
             "labels": None if self.labels is None else [_plain(label) for label in self.labels],
             "rows": self.rows,
@@ -231,22 +162,7 @@ class TargetStatistics:
 
     @classmethod
     def from_json(cls, saved: Any) -> TargetStatistics:
-        """What :meth:`as_json` wrote down.
-
-        Parameters
-        ----------
-        saved : dict
-            JSON values.
-
-        Returns
-        -------
-        TargetStatistics
-
-        Raises
-        ------
-        StateError
-            If they are something else.
-        """
+        """What :meth:`as_json` wrote down."""
         labels = saved["labels"]
         statistics = cls(None if labels is None else tuple(labels))
         slots = statistics.n_slots
@@ -264,16 +180,6 @@ class TargetStatistics:
 
 def labels_of(y: npt.NDArray[Any]) -> tuple[Any, ...] | None:
     """The classes of a target that have a share of their own.
-
-    Parameters
-    ----------
-    y : ndarray
-        The target of a sample.
-
-    Returns
-    -------
-    tuple, or None
-        The greater of two; of more all but the rarest, and ten at most; None for a numeric target.
 
     Examples
     --------

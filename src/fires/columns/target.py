@@ -31,17 +31,7 @@ _FITTING = {
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The target of some rows.
-
-    Parameters
-    ----------
-    y : ndarray
-        The target of the rows that have one.
-    usable : ndarray of bool, or None
-        Which rows have one; None if all of them do.
-    reasons : dict of int to str
-        What is wrong with the other rows, by their number.
-    """
+    """The target of some rows."""
 
     y: npt.NDArray[Any]
     usable: npt.NDArray[np.bool_] | None = None
@@ -51,14 +41,6 @@ class Labels:
 @dataclass(frozen=True)
 class Target:
     """The column to predict.
-
-    Parameters
-    ----------
-    column : Column
-        What it holds. Whole numbers, flags and categories are labels and stay what they are;
-        others are numbers.
-    hints : Hints
-        What the user said about the columns.
 
     Examples
     --------
@@ -75,26 +57,7 @@ class Target:
     def learn(
         cls, values: pl.Series, hints: Hints | None = None, holds: TargetKind = "auto"
     ) -> Target:
-        """Find out what a target holds.
-
-        Parameters
-        ----------
-        values : polars.Series
-            The target of a sample.
-        hints : Hints, optional
-            What the user says about the columns.
-        holds : {"auto", "classes", "numbers"}
-            What the user says about the target.
-
-        Returns
-        -------
-        Target
-
-        Raises
-        ------
-        Question
-            If it has so many different labels that they are hardly classes.
-        """
+        """Find out what a target holds."""
         hints = hints or Hints()
         name = values.name
         kind = kind_of_type(values.dtype)
@@ -127,20 +90,7 @@ class Target:
         return self.column.is_plain
 
     def opened(self, values: pl.Series) -> tuple[Target, pl.Series]:
-        """The target as its first value shows it, if none was known before.
-
-        Parameters
-        ----------
-        values : polars.Series
-            The target of some rows, as it stands in its file.
-
-        Returns
-        -------
-        target : Target
-            This one, if it is known already or there is still no value.
-        values : polars.Series
-            The same; before the first value all are missing.
-        """
+        """The target as its first value shows it, if none was known before."""
         if self.column.kind != "empty":
             return self, values
         first, values = since_first(values, self.hints)
@@ -166,17 +116,7 @@ class Target:
         )
 
     def read(self, values: pl.Series) -> Labels:
-        """Read the target of some rows.
-
-        Parameters
-        ----------
-        values : polars.Series
-            As it stands in its file.
-
-        Returns
-        -------
-        Labels
-        """
+        """Read the target of some rows."""
         name = self.column.name
         cells = read_cells(values, self.column, self.hints)
         read = cells.values

@@ -20,18 +20,6 @@ _AMONG_NUMBERS = (
 def tidy(text: pl.Series, more: Sequence[str] = ()) -> pl.Series:
     """Take away blanks around values, and whatever stands for a missing one.
 
-    Parameters
-    ----------
-    text : polars.Series
-        Strings.
-    more : sequence of str
-        More words for a missing value.
-
-    Returns
-    -------
-    polars.Series
-        Strings; null where a value is missing.
-
     Examples
     --------
     >>> tidy(pl.Series([" 1 ", "NA"])).to_list()
@@ -43,16 +31,6 @@ def tidy(text: pl.Series, more: Sequence[str] = ()) -> pl.Series:
 
 def drop_words(tidied: pl.Series) -> pl.Series:
     """Take away what means "missing" among numbers, dates and flags, where it is no category.
-
-    Parameters
-    ----------
-    tidied : polars.Series
-        Of :func:`tidy`.
-
-    Returns
-    -------
-    polars.Series
-        Strings; null where a value is missing.
 
     Examples
     --------

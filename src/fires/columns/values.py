@@ -31,16 +31,7 @@ _WHOLE = 2.0**53  # above it, not every whole number is a float64
 
 
 class Cells(NamedTuple):
-    """The cells of a column.
-
-    Parameters
-    ----------
-    values : polars.Series
-        Numbers (float64, int64, uint64), flags, or categories as text. Null where a cell is missing
-        or cannot be read.
-    source : polars.Series
-        What they were read from. Null only where a cell is missing.
-    """
+    """The cells of a column."""
 
     values: pl.Series
     source: pl.Series
@@ -59,21 +50,6 @@ class Cells(NamedTuple):
 def since_first(series: pl.Series, hints: Hints = NO_HINTS) -> tuple[pl.Series, pl.Series]:
     """Find the first value of a column of which none was known.
 
-    Parameters
-    ----------
-    series : polars.Series
-        Its cells.
-    hints : Hints
-        What the user said about the columns.
-
-    Returns
-    -------
-    first : polars.Series
-        The value, if there is one now.
-    series : polars.Series
-        The cells; what stands before that value, such as a dash, is missing, whatever the column
-        turns out to be.
-
     Examples
     --------
     >>> first, series = since_first(pl.Series(["-", "Ulm", "-"]))
@@ -90,16 +66,6 @@ def since_first(series: pl.Series, hints: Hints = NO_HINTS) -> tuple[pl.Series, 
 def kind_of_type(dtype: pl.DataType) -> Kind | None:
     """The kind of a column that has a type.
 
-    Parameters
-    ----------
-    dtype : polars.DataType
-        The type.
-
-    Returns
-    -------
-    str or None
-        "category" for text, whose kind has to be found out; None if such a column cannot be used.
-
     Examples
     --------
     >>> kind_of_type(pl.Decimal(10, 2)), kind_of_type(pl.List(pl.Int8))
@@ -110,20 +76,6 @@ def kind_of_type(dtype: pl.DataType) -> Kind | None:
 
 def read_cells(series: pl.Series, column: Column, hints: Hints = NO_HINTS) -> Cells:
     """Read a column of text, or of values of any other type.
-
-    Parameters
-    ----------
-    series : polars.Series
-        The column as it stands in its file or frame.
-    column : Column
-        What it holds.
-    hints : Hints
-        What the user says of missing values.
-
-    Returns
-    -------
-    Cells
-        Null where a cell is missing; also where it does not fit, and then its source is not.
 
     Examples
     --------

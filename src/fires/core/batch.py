@@ -22,34 +22,6 @@ class CheckedBatch:
     The ``partial_fit`` of a selector or a pipeline makes it from what the user passed, and hands it
     on. Nobody changes it.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n_rows, n_features)
-        Floats, with columns in the order learnt from. NaN is a missing entry; none is infinite.
-    y : ndarray (n_rows,), optional
-        Labels or numbers, none of them missing.
-    weight : ndarray (n_rows,), optional
-        How often each row counts.
-    n_missing : int
-        Missing entries of X.
-    announced : sequence, optional
-        All labels there will ever be.
-    scale : str, optional
-        The scale that X already has; None if it was not scaled.
-    names : ndarray of str, optional
-        What the columns are called, for those who do not know it yet.
-    columns : Columns, optional
-        What the rows were encoded with, where they were not numbers.
-    there : ndarray of bool (n_features,), optional
-        The columns with an entry in some row; None if all have one.
-    n_absent : int
-        How many of the missing entries are those of absent columns, which may come and go.
-    book : OpenColumns, optional
-        The names of columns that may come and go: see :mod:`fires.selectors.open_columns`.
-    source : ndarray of int (n_features,), optional
-        The place that each column had in the batch before; -1 for a new one. None if places are
-        the same.
-
     Examples
     --------
     >>> batch = CheckedBatch(np.zeros((2, 3)), np.array(["no", "yes"]))
@@ -79,18 +51,7 @@ class CheckedBatch:
         return n_rows
 
     def labels(self, known: Classes) -> tuple[Classes, Codes]:
-        """All labels known after this batch, and the index of each label of y among them.
-
-        Parameters
-        ----------
-        known : Classes
-            The labels known before. The answer for a book is computed once and kept.
-
-        Returns
-        -------
-        book : Classes
-        codes : ndarray of int
-        """
+        """All labels known after this batch, and the index of each label of y among them."""
         if self._encoded is not None:
             before, after, codes = self._encoded
             if known is before or known is after:
@@ -101,17 +62,7 @@ class CheckedBatch:
         return after, codes
 
     def with_rows(self, X: Any) -> CheckedBatch:
-        """The same batch with other rows; encoded labels are kept.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix
-            The new rows, as many as before.
-
-        Returns
-        -------
-        CheckedBatch
-        """
+        """The same batch with other rows; encoded labels are kept."""
         facts = self.announced, self.scale, self.names, self.columns
         return CheckedBatch(X, self.y, self.weight, 0, *facts, _encoded=self._encoded)
 
@@ -124,17 +75,7 @@ class CheckedBatch:
         return other
 
     def part(self, rows: Any) -> CheckedBatch:
-        """Some of the rows as a batch. It may happen that all of them have weight 0.
-
-        Parameters
-        ----------
-        rows : slice or ndarray
-            Which rows.
-
-        Returns
-        -------
-        CheckedBatch
-        """
+        """Some of the rows as a batch. It may happen that all of them have weight 0."""
         X = self.X[rows]
         n_missing, n_absent, there = 0, 0, None
         if self.n_missing:
@@ -151,16 +92,6 @@ class CheckedBatch:
 
 def columns_there(X: Any) -> npt.NDArray[np.bool_] | None:
     """The columns with an entry, of rows in which entries are missing.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        The rows. What a sparse matrix does not hold is zero, and that is an entry.
-
-    Returns
-    -------
-    ndarray of bool, or None
-        None if all have one.
 
     Examples
     --------

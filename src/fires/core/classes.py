@@ -23,15 +23,6 @@ class Classes:
     Selectors, predictors and scores each hold a book. Those that learn from the same batches hold
     the same object, so a batch is encoded once for all of them.
 
-    Parameters
-    ----------
-    labels : ndarray
-        The labels, sorted.
-    given : bool
-        Whether the user announced them; then no other label is allowed.
-    announced : tuple, optional
-        The tuple they were announced with. If the same object comes again, it is not checked again.
-
     Examples
     --------
     >>> book, codes = NO_CLASSES.take(np.array(["spam", "ham", "spam"]))
@@ -49,24 +40,7 @@ class Classes:
         return len(self.labels)
 
     def take(self, y: Labels, announced: Any = None, what: str = "y") -> tuple[Classes, Codes]:
-        """Look up the labels of a batch, and add those that are new.
-
-        Parameters
-        ----------
-        y : ndarray
-            The labels of the batch.
-        announced : sequence, optional
-            All labels there will ever be.
-        what : str
-            What errors call ``y``.
-
-        Returns
-        -------
-        book : Classes
-            The labels known now; this book itself if none is new.
-        codes : ndarray of int
-            The index of each label of ``y`` in it.
-        """
+        """Look up the labels of a batch, and add those that are new."""
         book = self if announced is None else self.fixed_to(announced)
         if _comparable(book.labels, y):
             codes = encode(y, book.labels)
@@ -84,18 +58,7 @@ class Classes:
         return (book if found is book.labels else Classes(found)), codes
 
     def fixed_to(self, announced: Any) -> Classes:
-        """The book of the labels that a caller announces.
-
-        Parameters
-        ----------
-        announced : sequence
-            Two labels or more; they must include all known ones.
-
-        Returns
-        -------
-        Classes
-            These labels, and no others.
-        """
+        """The book of the labels that a caller announces."""
         if announced is self.announced:
             return self
         from fires.core.validation import as_classes  # loads scikit-learn
@@ -163,17 +126,6 @@ def _comparable(known: Labels, y: Labels) -> bool:
 def merge_classes(known: Labels | None, y: Labels) -> Labels:
     """The sorted classes after ``y`` has been seen; ``known`` itself if no label is new.
 
-    Parameters
-    ----------
-    known : ndarray or None
-        The classes so far, sorted.
-    y : ndarray
-        Labels.
-
-    Returns
-    -------
-    ndarray
-
     Examples
     --------
     >>> merge_classes(np.array([1, 3]), np.array([2, 3]))
@@ -203,17 +155,6 @@ def _no_order() -> TargetError:
 def encode(y: Labels, classes: Labels) -> Codes | None:
     """The index of each label in the sorted classes; None if one of them is unknown.
 
-    Parameters
-    ----------
-    y : ndarray
-        Labels.
-    classes : ndarray
-        The classes, sorted.
-
-    Returns
-    -------
-    ndarray of int, or None
-
     Examples
     --------
     >>> encode(np.array(["no", "yes"]), np.array(["no", "yes"]))
@@ -237,17 +178,6 @@ def class_rows(old: Labels, new: Labels) -> list[tuple[int, float] | None]:
     """Where each row of one-against-the-rest parameters comes from when classes are added.
 
     Up to two classes share one row of parameters, whose sign speaks for the greater label.
-
-    Parameters
-    ----------
-    old, new : ndarray
-        The classes before and after, sorted.
-
-    Returns
-    -------
-    list of (int, float) or None
-        For each new row, the old row it comes from and the sign to take it with; None for a new
-        start.
 
     Examples
     --------
@@ -275,15 +205,6 @@ def class_rows(old: Labels, new: Labels) -> list[tuple[int, float] | None]:
 def as_text(labels: Labels) -> list[Any]:
     """Text labels as JSON values, with the type of their array; :func:`from_text` reads them.
 
-    Parameters
-    ----------
-    labels : ndarray
-        Text.
-
-    Returns
-    -------
-    list
-
     Examples
     --------
     >>> from_text(as_text(np.array(["no", "yes"])))
@@ -293,17 +214,7 @@ def as_text(labels: Labels) -> list[Any]:
 
 
 def from_text(written: list[Any]) -> Labels:
-    """The labels that :func:`as_text` wrote.
-
-    Parameters
-    ----------
-    written : list
-        JSON values.
-
-    Returns
-    -------
-    ndarray
-    """
+    """The labels that :func:`as_text` wrote."""
     try:
         kind, values = written
     except (TypeError, ValueError):
@@ -319,22 +230,6 @@ _CHOICES = "numbers (target='numbers') or classes (target='classes')"
 
 def are_numbers(y: Labels, announced: Any, target: str = "auto", choices: str = _CHOICES) -> bool:
     """Whether a target holds numbers or labels. This is the only place that decides it.
-
-    Parameters
-    ----------
-    y : ndarray
-        The target of a first batch.
-    announced : sequence or None
-        Announced labels. If there are any, the target holds labels.
-    target : {"auto", "numbers", "classes"}
-        The user's setting. With "auto", fractions mean numbers, and a few different whole numbers
-        mean labels.
-    choices : str
-        How the user can decide, for the error message in unclear cases.
-
-    Returns
-    -------
-    bool
 
     Examples
     --------
@@ -357,15 +252,5 @@ def are_numbers(y: Labels, announced: Any, target: str = "auto", choices: str = 
 
 
 def has_fractions(y: Labels) -> bool:
-    """Whether a target holds numbers that are not whole. Such a target does not hold labels.
-
-    Parameters
-    ----------
-    y : ndarray
-        Labels or numbers.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a target holds numbers that are not whole. Such a target does not hold labels."""
     return y.dtype.kind == "f" and bool((y != np.floor(y)).any())

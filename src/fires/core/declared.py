@@ -23,35 +23,10 @@ class Part(Protocol):
     """One learnt thing: how it is written into a state and read back."""
 
     def write(self, name: str, value: Any, header: dict[str, Any], arrays: Arrays) -> None:
-        """Add the value to a state.
-
-        Parameters
-        ----------
-        name : str
-            What it is called in the file.
-        value : object
-            What was learnt.
-        header, arrays : dict
-            Where it goes.
-        """
+        """Add the value to a state."""
 
     def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
-        """The value; None if it may be absent and is.
-
-        Parameters
-        ----------
-        name : str
-            What it is called in the file.
-        header, arrays : mapping
-            What was read.
-        sizes : dict of str to int
-            What the letters in shapes mean.
-
-        Returns
-        -------
-        object
-            Checked; StateError if it is not what was declared.
-        """
+        """The value; None if it may be absent and is."""
 
 
 Declared = Mapping[str, Part]
@@ -153,15 +128,6 @@ def _fits(wanted: int | str, length: int, sizes: dict[str, int]) -> bool:
 class Value:
     """A learnt number, flag or text, kept in the header.
 
-    Parameters
-    ----------
-    kind : type
-        bool, int, float or str; an int is accepted as a float.
-    low, high : float
-        The least and the greatest number allowed.
-    optional : bool
-        Whether it may be None or absent.
-
     Examples
     --------
     >>> Value(int, low=0).read("n_samples_seen", {"n_samples_seen": -1}, {}, {})
@@ -215,20 +181,6 @@ def _absent(name: str, allowed: bool) -> None:
 def collect(owner: Any, declared: Declared, attribute: str = "{}") -> State:
     """Collect what an object has learnt, as declared.
 
-    Parameters
-    ----------
-    owner : object
-        Whose attributes are read.
-    declared : mapping of str to Array, Value or Random
-        The names in the file, and what each may hold.
-    attribute : str
-        The pattern of the attribute names, such as ``"_{}_"``.
-
-    Returns
-    -------
-    header, arrays : dict
-        What :func:`restore` takes back.
-
     Examples
     --------
     >>> from types import SimpleNamespace
@@ -254,26 +206,7 @@ def restore(
     sizes: dict[str, int],
     attribute: str = "{}",
 ) -> None:
-    """Check all that was declared, then set it. An object is never left half restored.
-
-    Parameters
-    ----------
-    owner : object
-        Whose attributes are set.
-    declared : mapping
-        As in :func:`collect`.
-    header, arrays : mapping
-        What was read.
-    sizes : dict of str to int
-        What the letters in shapes mean; new ones are added.
-    attribute : str
-        As in :func:`collect`.
-
-    Raises
-    ------
-    StateError
-        Names what is missing, or differs from the declaration.
-    """
+    """Check all that was declared, then set it. An object is never left half restored."""
     found = {name: part.read(name, header, arrays, sizes) for name, part in declared.items()}
     for name, value in found.items():
         if value is not None:
@@ -292,21 +225,6 @@ def restart(
 
     Arrays without an axis for the features stay. One that holds a single number for all features
     gets one for each of them.
-
-    Parameters
-    ----------
-    owner : object
-        Whose arrays are replaced.
-    declared : mapping
-        As in :func:`collect`.
-    columns : ndarray of int
-        Which features.
-    n_features : int
-        How many features there are.
-    attribute : str
-        As in :func:`collect`.
-    fresh : object, optional
-        An object of the same size that has learnt nothing. Without it, everything starts at 0.
 
     Examples
     --------
@@ -333,23 +251,6 @@ def rearrange(
     owner: Owner, declared: Declared, source: npt.NDArray[np.intp], fresh: Any, *more: str
 ) -> Owner:
     """A copy of an object for other columns: some stay, in another place perhaps, some are new.
-
-    Parameters
-    ----------
-    owner : object
-        What has learnt. It is not changed.
-    declared : mapping
-        As in :func:`collect`. Arrays without an axis for the features are shared.
-    source : ndarray of int
-        For each column, the place it had before; -1 for a new one.
-    fresh : object
-        An object for these columns that has learnt nothing: what is known of new ones.
-    *more : str
-        Arrays with one entry for each feature that are not declared.
-
-    Returns
-    -------
-    object
 
     Examples
     --------

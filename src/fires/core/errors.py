@@ -11,15 +11,7 @@ OVERFLOW = "X or y holds values so large that a step would overflow; rescale the
 
 
 class Wording(NamedTuple):
-    """The words of the library, or of the command, for the same thing.
-
-    Parameters
-    ----------
-    y : str
-        The target.
-    setting : str
-        A setting: a format with ``name`` and ``value``.
-    """
+    """The words of the library, or of the command, for the same thing."""
 
     y: str = "y"
     setting: str = "{name}='{value}'"
@@ -32,15 +24,6 @@ _LEFT_OPEN = re.compile(r"\{(?:y|(?P<name>\w+)=(?P<value>[\w-]+))\}")
 
 class UserError(ValueError):
     """An error that a user can correct. It carries its parts: what, where, hint.
-
-    Parameters
-    ----------
-    what : str
-        What is wrong.
-    where : str
-        The file, row or column it was found in, if that is known.
-    hint : str
-        What to do about it.
 
     Examples
     --------
@@ -57,35 +40,13 @@ class UserError(ValueError):
         return self.said(LIBRARY)
 
     def said(self, wording: Wording) -> str:
-        """The message in one line.
-
-        Parameters
-        ----------
-        wording : Wording
-            Whose words to use.
-
-        Returns
-        -------
-        str
-            ``where: what; hint``, without the parts that are empty.
-        """
+        """The message in one line."""
         what = "; ".join(part for part in (self.what, self.hint) if part)
         text = ": ".join(part for part in (self.where, what) if part)
         return " ".join(text.splitlines())  # a name that it quotes may hold line ends
 
     def at(self, where: str) -> Self:
-        """The same error with the place where it was found.
-
-        Parameters
-        ----------
-        where : str
-            The file, row or column.
-
-        Returns
-        -------
-        UserError
-            A new error of the same class.
-        """
+        """The same error with the place where it was found."""
         return type(self)(self.what, where, self.hint)
 
 
@@ -106,18 +67,7 @@ class Question(InputError):  # noqa: N818 - it asks
     """
 
     def said(self, wording: Wording) -> str:
-        """The message in one line.
-
-        Parameters
-        ----------
-        wording : Wording
-            Whose words to use.
-
-        Returns
-        -------
-        str
-            ``where: what; hint``, without the parts that are empty.
-        """
+        """The message in one line."""
         return InputError(self.what, self.where, _worded(self.hint, wording)).said(wording)
 
 
@@ -137,18 +87,7 @@ class TargetError(UserError):
     """
 
     def said(self, wording: Wording) -> str:
-        """The message in one line.
-
-        Parameters
-        ----------
-        wording : Wording
-            Whose words to use.
-
-        Returns
-        -------
-        str
-            ``where: what; hint``, without the parts that are empty.
-        """
+        """The message in one line."""
         return _worded(super().said(wording), wording)
 
 
@@ -176,15 +115,6 @@ class Diverged(ValueError):  # noqa: N818 - it says what happened
 class MissingExtra(ImportError):  # noqa: N818 - it names what to install
     """An optional library is not installed.
 
-    Parameters
-    ----------
-    who : str
-        What needs the library, by the name a user knows.
-    module : str
-        The library, as it is imported; also the ``name`` of the error.
-    extra : str
-        The extra of ``fires`` that installs it.
-
     Examples
     --------
     >>> raise MissingExtra("NeuralNet", "torch", "torch")
@@ -202,22 +132,6 @@ class MissingExtra(ImportError):  # noqa: N818 - it names what to install
 def closest(name: str, known: Iterable[str], otherwise: str, quote: str = "") -> str:
     """Say which name was probably meant.
 
-    Parameters
-    ----------
-    name : str
-        An unknown name. Upper and lower case, spaces and dashes make no difference.
-    known : iterable of str
-        The known names.
-    otherwise : str
-        What to say if none of them is similar.
-    quote : str
-        What stands around the name that was probably meant.
-
-    Returns
-    -------
-    str
-        A hint, without a full stop.
-
     Examples
     --------
     >>> closest("lable", ["age", "Label"], "it has age and Label", quote="'")
@@ -232,16 +146,6 @@ def closest(name: str, known: Iterable[str], otherwise: str, quote: str = "") ->
 
 def plain_name(name: str) -> str:
     """A name as people may type it: in lower case, with dashes for spaces.
-
-    Parameters
-    ----------
-    name : str
-        The proper name.
-
-    Returns
-    -------
-    str
-        The form to compare.
 
     Examples
     --------

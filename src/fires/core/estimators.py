@@ -26,15 +26,6 @@ def learnt_state(estimator: Any) -> State:
     Only arrays, numbers, text, flags, None and random states can be saved. That is enough for
     scikit-learn's linear models and naive Bayes; anything else is refused by its name.
 
-    Parameters
-    ----------
-    estimator : estimator
-        A fitted estimator of scikit-learn.
-
-    Returns
-    -------
-    header, arrays : dict
-
     Examples
     --------
     >>> from sklearn.naive_bayes import GaussianNB
@@ -72,28 +63,7 @@ def take_up(
     *,
     single: bool = False,
 ) -> Any:
-    """A clone of the estimator, with its settings, that goes on from :func:`learnt_state`.
-
-    Parameters
-    ----------
-    estimator : estimator
-        What the user passed. If it has learnt already, its shapes must be those of the state.
-    header, arrays : dict
-        What was read.
-    given : str
-        What errors call the estimator.
-    single : bool
-        Whether it may have learnt from rows in single precision, and goes on with such rows.
-
-    Returns
-    -------
-    estimator
-
-    Raises
-    ------
-    StateError
-        If the estimator cannot go on from this state.
-    """
+    """A clone of the estimator, with its settings, that goes on from :func:`learnt_state`."""
     again = clone(estimator)
     states = header["random_states"].items()
     again.set_params(**{name: _read(v, f"random.{name}", arrays) for name, v in states})
@@ -141,35 +111,13 @@ def _try(estimator: Any, most: int, single: bool) -> None:
 
 
 def random_states(estimator: Any) -> dict[str, Any]:
-    """All settings called random_state, including those of nested estimators.
-
-    Parameters
-    ----------
-    estimator : estimator
-        An estimator of scikit-learn.
-
-    Returns
-    -------
-    dict of str to object
-    """
+    """All settings called random_state, including those of nested estimators."""
     settings = estimator.get_params(deep=True)
     return {n: v for n, v in settings.items() if n.split("__")[-1] == "random_state"}
 
 
 def seeded_clone(estimator: Any, rng: np.random.Generator) -> Any:
-    """A new clone of an estimator, which does not use NumPy's global random state.
-
-    Parameters
-    ----------
-    estimator : estimator
-        An estimator of scikit-learn; it stays as it is.
-    rng : Generator
-        Gives a seed to every ``random_state`` that is None.
-
-    Returns
-    -------
-    estimator
-    """
+    """A new clone of an estimator, which does not use NumPy's global random state."""
     fresh = clone(estimator)
     seeds = {
         name: int(rng.integers(2**31 - 1))

@@ -37,17 +37,7 @@ def naming(path: AnyPath) -> Iterator[None]:
 
 
 def replace_file(path: AnyPath, content: bytes, *, sync: bool = True) -> None:
-    """Replace a file by new content: all of it reaches the disk, or the old file stays.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    content : bytes
-        What it is to hold.
-    sync : bool
-        Whether it has to survive a crash of the machine.
-    """
+    """Replace a file by new content: all of it reaches the disk, or the old file stays."""
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     try:

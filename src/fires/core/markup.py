@@ -9,18 +9,6 @@ from html import escape
 def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table without scripts and styles, so that it looks like others of the notebook.
 
-    Parameters
-    ----------
-    head : sequence of str
-        The titles of the columns; none for a table without a head.
-    rows : iterable of sequences of str
-        The cells.
-
-    Returns
-    -------
-    str
-        HTML.
-
     Examples
     --------
     >>> html_table(["feature"], [["<b>"]])
@@ -33,16 +21,6 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def html_list(lines: Iterable[str]) -> str:
     """Lines with a dot before each.
-
-    Parameters
-    ----------
-    lines : iterable of str
-        What they say.
-
-    Returns
-    -------
-    str
-        HTML.
 
     Examples
     --------

@@ -27,11 +27,6 @@ class NamedRows(NamedTuple):
 class Names(Sequence[str]):
     """Names in the order of their arrival, each once; and the place of each.
 
-    Parameters
-    ----------
-    names : iterable of str
-        The first ones.
-
     Examples
     --------
     >>> names = Names(["age", "size"])
@@ -46,18 +41,7 @@ class Names(Sequence[str]):
         self._names = list(self._places)
 
     def add(self, names: Iterable[str]) -> npt.NDArray[np.intp]:
-        """Take names in; those that are new come last.
-
-        Parameters
-        ----------
-        names : iterable of str
-            Some names.
-
-        Returns
-        -------
-        ndarray of int
-            The place of each.
-        """
+        """Take names in; those that are new come last."""
         places, known = self._places, self._names
         found = []
         for name in names:
@@ -69,70 +53,24 @@ class Names(Sequence[str]):
         return np.array(found, dtype=np.intp)
 
     def places(self, names: Iterable[str]) -> npt.NDArray[np.intp]:
-        """The place of each name; -1 for one that is not known.
-
-        Parameters
-        ----------
-        names : iterable of str
-            Some names.
-
-        Returns
-        -------
-        ndarray of int
-        """
+        """The place of each name; -1 for one that is not known."""
         get = self._places.get
         return np.array([get(name, -1) for name in names], dtype=np.intp)
 
     def place(self, name: str) -> int:
-        """The place of a name; -1 if it is not known.
-
-        Parameters
-        ----------
-        name : str
-            A name.
-
-        Returns
-        -------
-        int
-        """
+        """The place of a name; -1 if it is not known."""
         return self._places.get(name, -1)
 
     def at(self, places: npt.NDArray[np.intp]) -> list[str]:
-        """The names at some places.
-
-        Parameters
-        ----------
-        places : ndarray of int
-            The places.
-
-        Returns
-        -------
-        list of str
-        """
+        """The names at some places."""
         return list(map(self._names.__getitem__, places.tolist()))
 
     def only(self, places: npt.NDArray[np.intp]) -> Self:
-        """A new book with some of the names.
-
-        Parameters
-        ----------
-        places : ndarray of int
-            Their places here, all different.
-
-        Returns
-        -------
-        Names
-        """
+        """A new book with some of the names."""
         return type(self)(self.at(places))
 
     def cut(self, n: int) -> None:
-        """Keep the first names only.
-
-        Parameters
-        ----------
-        n : int
-            How many.
-        """
+        """Keep the first names only."""
         for name in self._names[n:]:
             del self._places[name]
         del self._names[n:]

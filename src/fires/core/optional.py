@@ -12,19 +12,6 @@ from fires.core.errors import MissingExtra
 def require(module: str, who: str, extra: str | None = None) -> Any:
     """Import an optional library, or raise an error that says what to install.
 
-    Parameters
-    ----------
-    module : str
-        The library, as it is imported.
-    who : str
-        What needs it, as the user knows it.
-    extra : str, optional
-        The extra of ``fires`` that installs it; by default it has the library's name.
-
-    Returns
-    -------
-    module
-
     Examples
     --------
     >>> require("no_such_library", "NeuralNet", extra="torch")

@@ -23,19 +23,6 @@ _PLACES = {
 def generator(seed: Any, *names: str) -> np.random.Generator:
     """A random generator for one purpose; NumPy's global state is neither read nor changed.
 
-    Parameters
-    ----------
-    seed : int, Generator, RandomState or None
-        ``None`` asks the operating system. A ``Generator`` is used as it is. From a ``RandomState``
-        one number is drawn.
-    *names : str
-        The purpose. Different names give independent numbers from one seed; a new purpose does not
-        change the others.
-
-    Returns
-    -------
-    Generator
-
     Examples
     --------
     >>> generator(7, "stream").normal() == generator(7, "stream").normal()
@@ -53,13 +40,7 @@ def generator(seed: Any, *names: str) -> np.random.Generator:
 
 
 def check_seed(seed: Any) -> None:
-    """Raise an error if no generator can be made from this seed; draw nothing.
-
-    Parameters
-    ----------
-    seed : object
-        As in :func:`generator`.
-    """
+    """Raise an error if no generator can be made from this seed; draw nothing."""
     if seed is None or isinstance(seed, (np.random.Generator, np.random.RandomState)):
         return
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
@@ -70,15 +51,6 @@ def check_seed(seed: Any) -> None:
 
 def generator_state(rng: np.random.Generator) -> dict[str, Any]:
     """The state of a generator as JSON; :func:`restore_generator` reads it.
-
-    Parameters
-    ----------
-    rng : Generator
-        It stays as it is.
-
-    Returns
-    -------
-    dict
 
     Examples
     --------
@@ -92,17 +64,7 @@ def generator_state(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def restore_generator(state: dict[str, Any]) -> np.random.Generator:
-    """A generator that goes on from a state of :func:`generator_state`.
-
-    Parameters
-    ----------
-    state : dict
-        JSON values.
-
-    Returns
-    -------
-    Generator
-    """
+    """A generator that goes on from a state of :func:`generator_state`."""
     kind = state["bit_generator"]
     if kind not in _PLACES:
         raise StateError(f"{kind!r:.60} is no bit generator")
@@ -116,11 +78,6 @@ def check_place(state: Any) -> None:
     """Raise StateError if the position of a generator lies outside its buffer.
 
     NumPy would read memory beyond the buffer.
-
-    Parameters
-    ----------
-    state : object
-        What was read from a file.
     """
     place, most = _PLACES[state["bit_generator"]]
     at = state["state"].get(place, state.get(place, 0))

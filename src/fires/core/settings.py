@@ -22,19 +22,6 @@ def check_number(
 ) -> None:
     """Raise an error unless the value is a number within the bounds.
 
-    Parameters
-    ----------
-    name : str
-        The setting, for the error message.
-    value : object
-        Its value.
-    low, high : float
-        The bounds.
-    ends : str
-        Which bounds are allowed values: "()", "[)", "(]" or "[]".
-    wanted : str
-        What errors say is wanted, in place of the bounds.
-
     Examples
     --------
     >>> check_number("rate", 0.5)
@@ -49,48 +36,19 @@ def check_number(
 
 
 def check_count(name: str, value: Any) -> None:
-    """Raise an error unless the value is 1, 2, 3, ...
-
-    Parameters
-    ----------
-    name : str
-        The setting, for the error message.
-    value : object
-        Its value.
-    """
+    """Raise an error unless the value is 1, 2, 3, ..."""
     if not is_count(value):
         raise _wrong(name, "a positive integer", value)
 
 
 def is_count(value: Any) -> bool:
-    """Whether the value is 1, 2, 3, ...
-
-    Parameters
-    ----------
-    value : object
-        Any value.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether the value is 1, 2, 3, ..."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     return whole and 1 <= int(value) < 2**63
 
 
 def check_choice(name: str, value: Any, choices: Collection[Any], wanted: str = "") -> None:
     """Raise an error unless the value is one of the choices.
-
-    Parameters
-    ----------
-    name : str
-        The setting, for the error message.
-    value : object
-        Its value.
-    choices : collection
-        The values allowed.
-    wanted : str
-        What errors say is wanted, in place of a list of the choices.
 
     Examples
     --------
@@ -105,17 +63,6 @@ def check_choice(name: str, value: Any, choices: Collection[Any], wanted: str = 
 
 def how_many(wanted: Any, n: int) -> int | None:
     """How many of n features an integer or a fraction in (0, 1) asks for; None if it is neither.
-
-    Parameters
-    ----------
-    wanted : object
-        The setting.
-    n : int
-        How many there are.
-
-    Returns
-    -------
-    int or None
 
     Examples
     --------
@@ -147,17 +94,7 @@ def _between(low: float, high: float, ends: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A setting as a JSON value: arrays become lists, and a generator becomes None.
-
-    Parameters
-    ----------
-    value : object
-        The setting.
-
-    Returns
-    -------
-    object
-    """
+    """A setting as a JSON value: arrays become lists, and a generator becomes None."""
     if isinstance(value, (np.random.Generator, np.random.RandomState)):
         return None
     if hasattr(value, "__array__") and not isinstance(value, np.generic):

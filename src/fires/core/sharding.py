@@ -47,19 +47,7 @@ class Task(Protocol):
     """
 
     def __call__(self, shard: CheckedBatch) -> Sums:
-        """The sums of one shard.
-
-        Parameters
-        ----------
-        shard : CheckedBatch
-            Rows as the gate of a selector leaves them: dense float64 with NaN for missing entries,
-            or CSR in canonical form. Either all shards of a batch are dense or all are sparse. A
-            shard may have no rows.
-
-        Returns
-        -------
-        dict of str to ndarray
-        """
+        """The sums of one shard."""
 
 
 Rounds = Generator[Task, Sums, None]
@@ -72,13 +60,6 @@ Evaluate = Callable[[Task], Sums]
 class ShardTarget:
     """How a shard reads its target: as class codes, or as numbers.
 
-    Parameters
-    ----------
-    labels : ndarray or None
-        The known labels, sorted; None for a target of numbers.
-    model : str
-        What errors call the model.
-
     Examples
     --------
     >>> read = ShardTarget(np.array(["ham", "spam"]), "probit")
@@ -90,19 +71,7 @@ class ShardTarget:
     model: str
 
     def __call__(self, shard: CheckedBatch) -> npt.NDArray[Any]:
-        """The target of a shard in the form that a learner takes.
-
-        Parameters
-        ----------
-        shard : CheckedBatch
-            Its labels must be known.
-
-        Returns
-        -------
-        ndarray (n_rows,)
-            Class codes, or numbers. While only one class is known, it is the positive one, as in
-            :class:`fires.FIRES`.
-        """
+        """The target of a shard in the form that a learner takes."""
         assert shard.y is not None
         if self.labels is None:
             return as_numbers(shard.y, self.model)
@@ -139,40 +108,11 @@ class LearnsInRounds(Protocol):
         """The step on one batch, as :meth:`fires.models.base.Learner.step` takes it.
 
         The learner changes after the last round only; so on an error, nothing has changed.
-
-        Parameters
-        ----------
-        target : ShardTarget
-            How a shard reads its target. It can be pickled, and tasks hold it.
-        rates : Rates
-            The learning rates.
-        watch : callable (surprise, variance) -> bool, optional
-            For learners by gradient: it is told how much the batch surprises before anything is
-            learnt from it. If it returns True, the learner has forgotten: the sums are asked for
-            again.
-        sparse : bool
-            Whether the shards hold CSR matrices. The learner is ready for them, see
-            :meth:`fires.models.base.Learner.ready_for`.
-
-        Returns
-        -------
-        generator of Task
         """
 
 
 def add_up(parts: Iterable[Sums]) -> Sums:
     """Combine what the shards returned, in shard order.
-
-    Parameters
-    ----------
-    parts : iterable of dict of str to ndarray
-        By the first word of a name, values are combined by their maximum ("max"), as the sorted
-        union of labels ("set"), or one after the other along the first axis ("list"). All others
-        are added. A name that a shard does not return says nothing of that shard.
-
-    Returns
-    -------
-    dict of str to ndarray
 
     Examples
     --------
@@ -202,15 +142,7 @@ def add_up(parts: Iterable[Sums]) -> Sums:
 
 
 def go_through(rounds: Rounds, evaluate: Evaluate) -> None:
-    """Run the rounds to their end.
-
-    Parameters
-    ----------
-    rounds : generator of Task
-        What a learner's ``rounds`` gave.
-    evaluate : callable (Task) -> Sums
-        Calls the task for every shard and adds up.
-    """
+    """Run the rounds to their end."""
     try:
         task = next(rounds)
         while True:
@@ -231,32 +163,10 @@ class Shards(list[CheckedBatch]):
 
     @classmethod
     def cut(cls, batch: CheckedBatch, n: int) -> Shards:
-        """Cut a batch into slices of about the same number of rows.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            The rows.
-        n : int
-            How many shards; if there are fewer rows, some are empty.
-
-        Returns
-        -------
-        Shards
-        """
+        """Cut a batch into slices of about the same number of rows."""
         edges = [-(-batch.n_rows * i // n) for i in range(n + 1)]
         return cls(batch.part(slice(*edge)) for edge in pairwise(edges))
 
     def evaluate(self, task: Task) -> Sums:
-        """Call a task for every shard, one after the other, and add up.
-
-        Parameters
-        ----------
-        task : Task
-            What to compute.
-
-        Returns
-        -------
-        dict of str to ndarray
-        """
+        """Call a task for every shard, one after the other, and add up."""
         return add_up(map(task, self))

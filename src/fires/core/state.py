@@ -48,18 +48,6 @@ def write_state(
     replaces the old file in one step. A crash, a full disk or an interrupt leaves the old file as
     it was. Only a killed process leaves its temporary file (``.fires-*.tmp``) behind.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file. If it is a symbolic link, the file it points to is replaced. An existing file
-        keeps its permissions; a new one gets those of the umask.
-    header : mapping
-        JSON values under string keys. Floats come back exactly, infinities and NaN too;
-        tuples come back as lists.
-    arrays : mapping of str to array
-        Booleans, integers and floats of any shape. Dtype and shape are kept; the byte order
-        in the file is always little-endian.
-
     Examples
     --------
     >>> import tempfile
@@ -73,17 +61,7 @@ def write_state(
 
 
 def state_to_bytes(header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike]) -> bytes:
-    """The content of a state file, for a place that holds bytes.
-
-    Parameters
-    ----------
-    header, arrays : mapping
-        As in :func:`write_state`.
-
-    Returns
-    -------
-    bytes
-    """
+    """The content of a state file, for a place that holds bytes."""
     tensors = {name: _storable(name, value) for name, value in arrays.items()}
     tensors[_HEADER] = np.frombuffer(_encode(header), dtype=np.uint8)
     checksum = _checksum(tensors, _VERSION)
@@ -109,25 +87,6 @@ def state_to_bytes(header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike
 def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     """Read what :func:`write_state` wrote.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-
-    Returns
-    -------
-    header : dict
-        JSON values.
-    arrays : dict of str to ndarray
-        The caller may change them.
-
-    Raises
-    ------
-    StateError
-        If the file is not a state file, was truncated or altered, or is of a newer format.
-    OSError
-        If the file cannot be read at all; ``FileNotFoundError`` if there is none.
-
     Examples
     --------
     >>> read_state(np.__file__)  # doctest: +ELLIPSIS
@@ -144,23 +103,6 @@ def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
 
 def state_from_bytes(content: bytes, where: str = "This state") -> tuple[dict[str, Any], Arrays]:
     """Read what :func:`state_to_bytes` gave, or the content of a state file; with all its checks.
-
-    Parameters
-    ----------
-    content : bytes
-        All of it.
-    where : str
-        What error messages call it.
-
-    Returns
-    -------
-    header, arrays : dict
-        As in :func:`read_state`.
-
-    Raises
-    ------
-    StateError
-        If it is not a state, was truncated or altered, or is of a newer format.
 
     Examples
     --------
@@ -299,17 +241,6 @@ def _name_of(dtype: np.dtype[Any]) -> str:
 def under(part: str, arrays: Arrays) -> Arrays:
     """Put the name of a part in front of the names of its arrays; :func:`part_of` undoes it.
 
-    Parameters
-    ----------
-    part : str
-        The part.
-    arrays : dict of str to ndarray
-        Its arrays.
-
-    Returns
-    -------
-    dict of str to ndarray
-
     Examples
     --------
     >>> whole = under("scaler", {"shift": np.zeros(1)}) | under("predictor", {"shift": np.ones(1)})
@@ -320,18 +251,6 @@ def under(part: str, arrays: Arrays) -> Arrays:
 
 
 def part_of(part: str, arrays: Arrays) -> Arrays:
-    """The arrays of one part, under their own names.
-
-    Parameters
-    ----------
-    part : str
-        The part.
-    arrays : dict of str to ndarray
-        The arrays of the whole.
-
-    Returns
-    -------
-    dict of str to ndarray
-    """
+    """The arrays of one part, under their own names."""
     start = f"{part}."
     return {n.removeprefix(start): array for n, array in arrays.items() if n.startswith(start)}

@@ -36,21 +36,7 @@ LARGEST = 1e150
 
 
 def as_matrix(X: Any, owner: str, *, least: int = 1) -> Any:
-    """X as a float array or a CSR matrix, without a copy where possible.
-
-    Parameters
-    ----------
-    X : array, sparse matrix, pandas or polars frame
-        What the user passed.
-    owner : str
-        Whose input it is, for error messages.
-    least : int
-        How many columns there must be, 0 or 1.
-
-    Returns
-    -------
-    ndarray or CSR matrix
-    """
+    """X as a float array or a CSR matrix, without a copy where possible."""
     matrix: Any
     if _is_ready(X):
         if type(X) is np.ndarray and X.size:  # the usual case
@@ -113,17 +99,7 @@ def _is_ready(X: Any) -> bool:
 
 
 def column_names(X: Any) -> Names | None:
-    """The column names of a frame, if they are text.
-
-    Parameters
-    ----------
-    X : object
-        What the user passed.
-
-    Returns
-    -------
-    ndarray of str, or None
-    """
+    """The column names of a frame, if they are text."""
     if type(X) is np.ndarray or not (is_frame(X, "pandas") or is_frame(X, "polars")):
         return None
     names = np.asarray(list(X.columns), dtype=object)
@@ -140,13 +116,7 @@ def column_names(X: Any) -> Names | None:
 
 
 def check_names(names: Names) -> None:
-    """Raise an error unless all names are text and different.
-
-    Parameters
-    ----------
-    names : ndarray
-        The names.
-    """
+    """Raise an error unless all names are text and different."""
     plain = names.tolist()  # of which Python makes a set much sooner than of an array
     if not all(issubclass(kind, str) for kind in set(map(type, plain))):
         raise TypeError("Feature names must be text.")
@@ -158,25 +128,7 @@ def check_names(names: Names) -> None:
 def match_columns(
     names: Names | None, n_columns: int, known: Names | None, n_known: int, owner: str
 ) -> npt.NDArray[np.intp] | None:
-    """How to reorder columns into the order learnt from; None if they are in order.
-
-    Parameters
-    ----------
-    names : ndarray or None
-        The names of these columns.
-    n_columns : int
-        How many there are.
-    known : ndarray or None
-        The names learnt from.
-    n_known : int
-        How many columns were learnt from.
-    owner : str
-        Whose input it is, for error messages.
-
-    Returns
-    -------
-    ndarray of int, or None
-    """
+    """How to reorder columns into the order learnt from; None if they are in order."""
     if names is not None and known is not None:
         if len(names) == len(known) and (names == known).all():
             return None
@@ -207,13 +159,7 @@ def match_columns(
 
 
 def refuse_names(missing: Sequence[Any], new: Sequence[Any]) -> NoReturn:
-    """Raise the error that columns are missing or new.
-
-    Parameters
-    ----------
-    missing, new : sequence of str
-        Their names.
-    """
+    """Raise the error that columns are missing or new."""
     parts = [f"missing {_listed(missing)}"] * bool(missing)
     parts += [f"new {_listed(new)}"] * bool(new)
     raise ValueError(
@@ -237,21 +183,7 @@ def refuse(
     missing: str,
     owner: str,
 ) -> None:
-    """Raise an error for infinite or huge entries, and for missing ones if these are not allowed.
-
-    Parameters
-    ----------
-    matrix : ndarray or CSR matrix
-        X.
-    counts : tuple of int
-        How many entries are missing, infinite and huge.
-    names : ndarray or None
-        The names of the columns.
-    missing : {"ignore", "error"}
-        Whether missing entries are allowed.
-    owner : str
-        Whose input it is, for error messages.
-    """
+    """Raise an error for infinite or huge entries, and for missing ones unless allowed."""
     n_missing, n_infinite, n_huge = counts
     if n_infinite:
         where = _place(matrix, np.isinf, names)
@@ -283,19 +215,7 @@ def _place(matrix: Any, test: Any, names: Names | None) -> str:
 
 
 def is_frame(X: Any, library: str) -> bool:
-    """Whether X is a frame of that library, without importing the library.
-
-    Parameters
-    ----------
-    X : object
-        What the user passed.
-    library : str
-        "pandas" or "polars".
-
-    Returns
-    -------
-    bool
-    """
+    """Whether X is a frame of that library, without importing the library."""
     module = sys.modules.get(library)
     return module is not None and isinstance(X, module.DataFrame)
 
@@ -319,17 +239,7 @@ def _polars_values(X: Any) -> Any:
 
 
 def is_table(X: Any) -> bool:
-    """Whether X is a frame or a list of dicts.
-
-    Parameters
-    ----------
-    X : object
-        What the user passed.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether X is a frame or a list of dicts."""
     records = isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], Mapping)
     return records or is_frame(X, "pandas") or is_frame(X, "polars")
 
@@ -340,18 +250,7 @@ def is_raw(X: Any) -> bool:
 
 
 def raw_columns(X: Any) -> Iterator[tuple[Any, Any]]:
-    """The columns of a table that are not simply numbers, such as text and dates.
-
-    Parameters
-    ----------
-    X : frame or list of dicts
-        Of dicts, all columns count as raw.
-
-    Yields
-    ------
-    name, dtype
-        The columns, and their types.
-    """
+    """The columns of a table that are not simply numbers, such as text and dates."""
     if is_frame(X, "polars"):
         polars = sys.modules["polars"]
         for name, dtype in X.schema.items():
@@ -392,21 +291,7 @@ def _listed(names: Sequence[Any]) -> str:
 
 
 def as_target(y: Any, n_rows: int, owner: str) -> npt.NDArray[Any]:
-    """Labels or numbers as a one-dimensional array; missing entries are refused.
-
-    Parameters
-    ----------
-    y : array-like
-        What the user passed.
-    n_rows : int
-        The rows of X.
-    owner : str
-        Whose input it is, for error messages.
-
-    Returns
-    -------
-    ndarray (n_rows,)
-    """
+    """Labels or numbers as a one-dimensional array; missing entries are refused."""
     if type(y) is np.ndarray and y.shape == (n_rows,) and y.dtype.kind in "biu":
         return y  # the usual case
     if y is None:
@@ -428,17 +313,7 @@ def as_target(y: Any, n_rows: int, owner: str) -> npt.NDArray[Any]:
 
 
 def as_classes(classes: Any) -> npt.NDArray[Any]:
-    """The labels a caller announces, as an array in the order given.
-
-    Parameters
-    ----------
-    classes : array-like
-        What the user passed.
-
-    Returns
-    -------
-    ndarray
-    """
+    """The labels a caller announces, as an array in the order given."""
     known = column_or_1d(unmixed(classes))
     if known.dtype.kind in "Of" and any(is_missing(label) for label in known):
         raise ValueError("classes must not hold a missing label.")
@@ -456,34 +331,14 @@ def unmixed(labels: Any) -> Any:
 
 
 def plain_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Labels as an array; if all of them are numbers, as an array of numbers.
-
-    Parameters
-    ----------
-    labels : ndarray
-        Possibly of objects.
-
-    Returns
-    -------
-    ndarray
-    """
+    """Labels as an array; if all of them are numbers, as an array of numbers."""
     if labels.dtype.kind == "O" and all(isinstance(label, Real) for label in labels):
         return np.array(labels.tolist())
     return labels
 
 
 def is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN, or a missing value of pandas.
-
-    Parameters
-    ----------
-    label : object
-        One label.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a label is None, NaN, or a missing value of pandas."""
     # Comparing pandas.NA with itself raises an error.
     if label is None or type(label).__name__ in ("NAType", "NaTType"):
         return True
@@ -491,19 +346,7 @@ def is_missing(label: Any) -> bool:
 
 
 def as_numbers(y: npt.NDArray[Any], what: str) -> Floats:
-    """A numeric target as float64; an error if it holds labels, infinite or huge values.
-
-    Parameters
-    ----------
-    y : ndarray
-        The target.
-    what : str
-        What needs numbers, for error messages.
-
-    Returns
-    -------
-    ndarray
-    """
+    """A numeric target as float64; an error if it holds labels, infinite or huge values."""
     if y.dtype.kind not in "biuf":
         raise TargetError(f"{what} needs numbers in {{y}}; got labels such as {y[0]!r}.")
     numbers = y.astype(np.float64)
@@ -517,19 +360,7 @@ def as_numbers(y: npt.NDArray[Any], what: str) -> Floats:
 
 
 def as_weights(sample_weight: Any, n_rows: int) -> Floats | None:
-    """Row weights as float64. An error if they make no sense, or are 0 for every row.
-
-    Parameters
-    ----------
-    sample_weight : array-like or None
-        What the user passed; one number holds for all rows.
-    n_rows : int
-        The rows of X.
-
-    Returns
-    -------
-    ndarray (n_rows,), or None
-    """
+    """Row weights as float64. An error if they make no sense, or are 0 for every row."""
     if sample_weight is None:
         return None
     weight = _not_negative(sample_weight, n_rows)
@@ -596,24 +427,7 @@ def _same_length(name: str, values: npt.NDArray[Any], n_rows: int) -> None:
 
 
 def repeated(X: Any, y: Any, weight: Floats | None, owner: str) -> tuple[Any, Any]:
-    """Repeat each row as often as its weight says, for methods that learn row by row.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        The rows.
-    y : ndarray or None
-        Their targets.
-    weight : ndarray or None
-        Whole numbers.
-    owner : str
-        Whose input it is, for error messages.
-
-    Returns
-    -------
-    X, y
-        The repeated rows and targets.
-    """
+    """Repeat each row as often as its weight says, for methods that learn row by row."""
     if weight is None or (weight == 1.0).all():
         return X, y
     times = weight.astype(np.intp)
@@ -628,21 +442,6 @@ def repeated(X: Any, y: Any, weight: Floats | None, owner: str) -> tuple[Any, An
 
 def as_columns(columns: Any, n_features: int, names: Any, owner: str) -> npt.NDArray[np.intp]:
     """Columns that a user means, as ascending indices; ValueError if there is no such column.
-
-    Parameters
-    ----------
-    columns : sequence of int or str
-        Indices, or names where columns have names.
-    n_features : int
-        How many columns there are.
-    names : ndarray of str or None
-        What they are called.
-    owner : str
-        Whose columns they are, for error messages.
-
-    Returns
-    -------
-    ndarray of int
 
     Examples
     --------

@@ -12,11 +12,6 @@ def code() -> str:
 
     It changes with every edit, unlike the version. Reading the files takes some milliseconds.
 
-    Returns
-    -------
-    str
-        12 hexadecimal digits.
-
     Examples
     --------
     >>> len(code())

@@ -81,24 +81,6 @@ def effective_weights(
 
     A constant weight becomes 1. Unequal weights count as their effective number of rows.
 
-    Parameters
-    ----------
-    weight : ndarray (n_rows,), optional
-        The weights of a batch, all above 0; None for weights of 1.
-    n_rows : int
-        Its rows.
-    known : WeightSums
-        Those of the rows before.
-    memory : float
-        After so many rows, a weight has faded to 1/e.
-
-    Returns
-    -------
-    weight : ndarray (n_rows,) or None
-        None for weights of 1.
-    known : WeightSums
-        This batch included.
-
     Examples
     --------
     >>> effective_weights(np.array([10.0, 10.0]), 2, WeightSums())

@@ -9,18 +9,6 @@ from typing import Any
 def enumeration(words: Sequence[Any], last: str = "and") -> str:
     """The words with commas, and "and" or another word before the last.
 
-    Parameters
-    ----------
-    words : sequence
-        One or more.
-    last : str
-        What stands before the last of several.
-
-    Returns
-    -------
-    str
-        One phrase.
-
     Examples
     --------
     >>> enumeration([3, 8, 9]), enumeration(["CSV", "Parquet"], "or"), enumeration(["one"])

@@ -31,11 +31,6 @@ _SHARE = 0.5  # of its size that an importance must have moved by
 class FeatureAlarms:
     """Compare importances with what they were some thousand rows ago.
 
-    Parameters
-    ----------
-    every : float
-        Rows between two looks.
-
     Examples
     --------
     >>> alarms = FeatureAlarms(every=100)
@@ -63,32 +58,12 @@ class FeatureAlarms:
         self.rows = 0.0
 
     def restart_features(self, columns: npt.NDArray[np.intp], n_features: int) -> None:
-        """Forget what some features were: no change of theirs is an alarm at the next look.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which features.
-        n_features : int
-            How many features there are.
-        """
+        """Forget what some features were: no change of theirs is an alarm at the next look."""
         if len(self.sigma):
             self.sigma.reshape(-1, n_features)[:, columns] = _UNKNOWN
 
     def rearranged(self, source: npt.NDArray[np.intp], n_features: int) -> FeatureAlarms:
-        """A copy for other features; of new ones nothing is known.
-
-        Parameters
-        ----------
-        source : ndarray of int
-            The place of each feature before; -1 for a new one.
-        n_features : int
-            How many features there were.
-
-        Returns
-        -------
-        FeatureAlarms
-        """
+        """A copy for other features; of new ones nothing is known."""
         other = copy.copy(self)
         if len(self.mu):
             mu = self.mu.reshape(-1, n_features)[:, source]
@@ -98,38 +73,14 @@ class FeatureAlarms:
         return other
 
     def is_due(self, n_rows: float) -> bool:
-        """Count the rows of a batch; whether it is time to look again.
-
-        Parameters
-        ----------
-        n_rows : float
-            The rows of the batch.
-
-        Returns
-        -------
-        bool
-        """
+        """Count the rows of a batch; whether it is time to look again."""
         self.rows += n_rows
         return self.rows >= self.every
 
     def update(
         self, mu: Floats, sigma: Floats, prior: Floats | float = math.inf
     ) -> dict[int, float]:
-        """Look at the importances of now.
-
-        Parameters
-        ----------
-        mu, sigma : ndarray (n_features,) or (n_classes, n_features)
-            The importances and their standard deviations, or those for every class.
-        prior : ndarray (n_features,) or float
-            The standard deviations before any row.
-
-        Returns
-        -------
-        dict of int to float
-            The features whose importance has moved, and by how many standard deviations: for the
-            class for which it has moved most.
-        """
+        """Look at the importances of now."""
         found: dict[int, float] = {}
         sigma = np.where(sigma**2 < _LEARNT * np.square(prior), sigma, _UNKNOWN)
         n_features, mu, sigma = mu.shape[-1], mu.ravel(), sigma.ravel()

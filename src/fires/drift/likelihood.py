@@ -28,15 +28,6 @@ LIMIT = 14.0
 class LikelihoodAlarm:
     """Watch the predictions of one or more rows of parameters.
 
-    Parameters
-    ----------
-    n_rows : int
-        Rows of parameters, each with predictions of its own.
-    warm_up : float
-        So many rows after the start, or after an alarm, nothing is raised.
-    limit : float
-        The sum above which an alarm is raised.
-
     Examples
     --------
     >>> alarm, level = LikelihoodAlarm(1, warm_up=100), np.full((1, 200), np.log(0.5))
@@ -59,20 +50,7 @@ class LikelihoodAlarm:
         self.total, self.usual, self.rows = np.zeros((3, n_rows))
 
     def update(self, log_p: Floats, log_level: Floats, weight: Floats) -> Floats:
-        """Take in the predictions of a batch.
-
-        Parameters
-        ----------
-        log_p, log_level : ndarray (n_parameter_rows, n_rows)
-            The log likelihood of each row by the model, and without any feature.
-        weight : ndarray (n_rows,)
-            How often each row counts.
-
-        Returns
-        -------
-        ndarray (n_parameter_rows,)
-            The greatest sum within the batch; above ``limit`` it is an alarm.
-        """
+        """Take in the predictions of a batch."""
         greatest = np.empty(len(self.total))
         add_up(
             *(log_p, log_level, weight, self.warm_up),
@@ -83,19 +61,7 @@ class LikelihoodAlarm:
     # --- a batch in several shards ------------------------------------------------------------
 
     def usual_after(self, mean: Floats, weight: float) -> Floats:
-        """The usual increment after some rows, whatever their order.
-
-        Parameters
-        ----------
-        mean : ndarray (n_parameter_rows,)
-            The mean of their increments.
-        weight : float
-            Their weight.
-
-        Returns
-        -------
-        ndarray (n_parameter_rows,)
-        """
+        """The usual increment after some rows, whatever their order."""
         pace = np.maximum(1.0 - (1.0 - SLOW) ** weight, weight / (self.rows + weight))
         return np.asarray(self.usual + (mean - self.usual) * pace)
 
@@ -108,23 +74,6 @@ class LikelihoodAlarm:
         has seen less than the warm-up does not say what is usual: it is left out. A batch counts
         as a whole or not at all: not, if it begins within the warm-up. And the usual increment
         that is taken off is that of the middle of the batch.
-
-        Parameters
-        ----------
-        segments : ndarray (n_shards, 4, n_parameter_rows) or None
-            The :func:`segment` of every shard, in order, by ``usual_after(mean, weight / 2)``.
-            None during the warm-up.
-        mean : ndarray (n_parameter_rows,)
-            The mean of the increments of the batch.
-        weight : float
-            Its weight.
-        evidence : ndarray (n_parameter_rows,)
-            The rows that the belief had seen before.
-
-        Returns
-        -------
-        ndarray (n_parameter_rows,)
-            The greatest sum within the batch; above ``limit`` it is an alarm.
         """
         greatest, knows = self.total.copy(), evidence >= self.warm_up
         counts = knows & (self.rows >= self.warm_up)
@@ -137,28 +86,12 @@ class LikelihoodAlarm:
         return greatest
 
     def restart(self, row: int) -> None:
-        """Start again for one row of parameters, after an alarm.
-
-        Parameters
-        ----------
-        row : int
-            Which one.
-        """
+        """Start again for one row of parameters, after an alarm."""
         self.total[row] = self.usual[row] = self.rows[row] = 0.0
 
 
 def increments(log_p: Floats, log_level: Floats, weight: Floats) -> Floats:
-    """What each row adds to the sum by unit of weight, before the usual increment is taken off.
-
-    Parameters
-    ----------
-    log_p, log_level, weight
-        As in :meth:`LikelihoodAlarm.update`; no weight is 0.
-
-    Returns
-    -------
-    ndarray (n_parameter_rows, n_rows)
-    """
+    """What each row adds to the sum by unit of weight, before the usual increment is taken off."""
     odds = np.exp(np.minimum(log_level - log_p, 50.0))
     return np.asarray(np.minimum(np.log(1.0 - SHARE + SHARE * odds), MOST / weight))
 
@@ -168,20 +101,6 @@ def segment(more: Floats, weight: Floats, usual: Floats) -> Floats:
 
     After them it is max(T + whole, end), and within them at most max(T + highest, alone). So
     segments of rows combine exactly, one after the other.
-
-    Parameters
-    ----------
-    more : ndarray (n_parameter_rows, n_rows)
-        The :func:`increments` of the rows.
-    weight : ndarray (n_rows,)
-        How often each row counts.
-    usual : ndarray (n_parameter_rows,)
-        The usual increment, which is taken off if it is above zero.
-
-    Returns
-    -------
-    ndarray (4, n_parameter_rows)
-        whole, end, highest, alone.
 
     Examples
     --------

@@ -21,13 +21,6 @@ _SLACK, _MOST, _SLOW = 0.5, 4.0, 0.01
 class SurpriseAlarm:
     """Watch the surprise of batches.
 
-    Parameters
-    ----------
-    limit : float
-        The sum above which an alarm is raised.
-    warm_up : int
-        So many batches after the start, or after an alarm, nothing is raised.
-
     Examples
     --------
     >>> alarm = SurpriseAlarm()
@@ -53,18 +46,7 @@ class SurpriseAlarm:
         self.total, self.mean, self.variance, self.batches = 0.0, 0.0, 1.0, 0.0
 
     def update(self, surprise: float, variance: float) -> float:
-        """Take in a batch.
-
-        Parameters
-        ----------
-        surprise, variance : float
-            The surprise of the batch, and its variance under the predictions.
-
-        Returns
-        -------
-        float
-            The sum; above ``limit`` it is an alarm.
-        """
+        """Take in a batch."""
         z = surprise / math.sqrt(variance + 1e-9)
         self.batches += 1.0
         young = self.batches <= self.warm_up

@@ -27,18 +27,6 @@ class AppendedFile:
 
     What has not surely reached the disk is kept. Once that has failed, nobody knows what is there:
     then the file is opened anew, cut back, and what was kept is written again.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    length : int
-        How much of it to keep.
-
-    Attributes
-    ----------
-    length : int
-        Bytes of all lines so far, also of those that have not reached the file yet.
     """
 
     def __init__(self, path: Path, length: int) -> None:
@@ -68,13 +56,7 @@ class AppendedFile:
             self._since = time.monotonic() + _LATER
 
     def flush(self, *, sync: bool = False) -> None:
-        """Let others see all lines.
-
-        Parameters
-        ----------
-        sync : bool
-            Whether they have to reach the disk too.
-        """
+        """Let others see all lines."""
         if not self._kept:
             return
         with files.naming(self.path):
@@ -115,29 +97,6 @@ class AppendedFile:
 
 class LinesFile(AppendedFile):
     r"""A file to which JSON objects are appended, one a line. It never holds part of a line.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    length : int
-        How much of it to keep: 0 begins anew.
-    checksum : int, optional
-        Of that much, if it is known.
-    accept_loss : int, optional
-        Keep those lines that are whole, if others are lost; only of batches before this one.
-
-    Attributes
-    ----------
-    checksum : int
-        Of all lines so far, as ``length``.
-    lost : str
-        What was lost, if anything was.
-
-    Raises
-    ------
-    InputError
-        If the file is shorter than that, or holds something else.
 
     Examples
     --------
@@ -186,13 +145,7 @@ class LinesFile(AppendedFile):
                 self.checksum = crc32(data, self.checksum)
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Append an object. It reaches the file soon, if more are written.
-
-        Parameters
-        ----------
-        row : mapping
-            JSON values.
-        """
+        """Append an object. It reaches the file soon, if more are written."""
         text = json.dumps(row, allow_nan=False, ensure_ascii=False)
         line = text.encode(errors="backslashreplace") + b"\n"
         self.append(line)

@@ -17,11 +17,6 @@ from fires.models.linear import Linear
 class ByColumn:
     """A selector as its users see it: one entry for each group of features.
 
-    Parameters
-    ----------
-    selector : FIRES
-        What has learnt, in groups.
-
     Examples
     --------
     >>> from fires import FIRES
@@ -46,27 +41,12 @@ class ByColumn:
         return getattr(self._selector, name)
 
     def get_support(self) -> npt.NDArray[np.bool_]:
-        """Which groups are selected.
-
-        Returns
-        -------
-        ndarray of bool
-        """
+        """Which groups are selected."""
         support: npt.NDArray[np.bool_] = self._selector.get_support()[self.first]
         return support
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """The interval of each importance; that of several features together is not below 0.
-
-        Parameters
-        ----------
-        confidence : float
-            The probability.
-
-        Returns
-        -------
-        low, high : ndarray (n_groups,)
-        """
+        """The interval of each importance; that of several features together is not below 0."""
         reach = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * self.uncertainties_
         several = np.bincount(self.groups) > 1
         low = self.importances_ - reach
@@ -82,38 +62,13 @@ class ByColumn:
 
 
 def has_intervals(selector: Any) -> bool:
-    """Whether the uncertainty of an importance is a standard deviation.
-
-    Parameters
-    ----------
-    selector : OnlineSelector
-        What has learnt.
-
-    Returns
-    -------
-    bool
-        True for linear models that learn by Bayes' rule. What learns by gradient has a sigma, too,
-        but that is no measure of how far off an importance is.
-    """
+    """Whether the uncertainty of an importance is a standard deviation."""
     learns_by_bayes = getattr(selector, "update", None) == "bayes"
     return learns_by_bayes and isinstance(selector.model_, str | Linear)
 
 
 def column_names(selector: Any, names: Sequence[str]) -> tuple[str, ...]:
-    """What the groups of a selector are called.
-
-    Parameters
-    ----------
-    selector : FIRES
-        What has learnt, in groups.
-    names : sequence of str
-        What its features are called.
-
-    Returns
-    -------
-    tuple of str
-        The columns of the table, or the first feature of each group.
-    """
+    """What the groups of a selector are called."""
     columns = getattr(selector, "columns_", None)
     if columns is not None and selector.groups is None:
         return tuple(column.name for column in columns.used)

@@ -11,20 +11,7 @@ from fires.evaluation.comparison import BASELINES, FEWEST, Outcome
 
 
 def about_labels(classes: Counter[Any], n_stretches: int) -> Iterator[str]:
-    """A caution if one can repeat the last label and be right, whatever the features say.
-
-    Parameters
-    ----------
-    classes : Counter
-        How many rows each label has.
-    n_stretches : int
-        How many stretches of one label the stream consists of.
-
-    Yields
-    ------
-    str
-        One sentence or more.
-    """
+    """A caution if one can repeat the last label and be right, whatever the features say."""
     n_rows = classes.total()
     if n_rows == 0:  # numbers
         return
@@ -39,18 +26,7 @@ def about_labels(classes: Counter[Any], n_stretches: int) -> Iterator[str]:
 
 
 def about_reference(first: str, reference: str) -> Iterator[str]:
-    """A caution if the reference is not the selector that was named first.
-
-    Parameters
-    ----------
-    first, reference : str
-        Names of selectors.
-
-    Yields
-    ------
-    str
-        One sentence.
-    """
+    """A caution if the reference is not the selector that was named first."""
     if reference != first:
         yield (
             f"Caution: {first}, named first, is left out; what the others are tested against is "
@@ -61,24 +37,7 @@ def about_reference(first: str, reference: str) -> Iterator[str]:
 def about_outcomes(
     outcomes: Mapping[str, Outcome], n_pieces: int, score: str, sign: float
 ) -> Iterator[str]:
-    """Cautions about too few runs or pieces, and about baselines that no selector beats.
-
-    Parameters
-    ----------
-    outcomes : mapping of str to Outcome
-        How each selector did.
-    n_pieces : int
-        In how many pieces they were compared.
-    score : str
-        What is compared.
-    sign : {1, -1}
-        -1 if a lower score is a better one.
-
-    Yields
-    ------
-    str
-        One sentence each.
-    """
+    """Cautions about too few runs or pieces, and about baselines that no selector beats."""
     n_runs = max(len(one.runs) for one in outcomes.values())
     if n_runs < FEWEST:
         yield (

@@ -22,18 +22,7 @@ Columns = npt.NDArray[np.intp]
 
 @dataclass(eq=False)
 class Change:
-    """What is known about one alarm.
-
-    Parameters
-    ----------
-    selected_before, selected_after : ndarray of int
-        The features that were selected before the batch of the alarm, and some batches after it.
-    before, after : dict of str to float
-        Accuracy, or mae, in the batches before that of the alarm, and in those after it.
-    n_before, n_after : int
-        How many batches these are: fewer than :data:`WINDOW` if there was another alarm, or if the
-        stream began or ended.
-    """
+    """What is known about one alarm."""
 
     selected_before: Columns
     selected_after: Columns
@@ -43,28 +32,13 @@ class Change:
     n_after: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, as JSON values.
-
-        Returns
-        -------
-        dict
-        """
+        """All of it, as JSON values."""
         sets = ("selected_before", "selected_after")
         return vars(self) | {name: getattr(self, name).tolist() for name in sets}
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Change:
-        """What :meth:`as_json` wrote down.
-
-        Parameters
-        ----------
-        saved : dict
-            JSON values.
-
-        Returns
-        -------
-        Change
-        """
+        """What :meth:`as_json` wrote down."""
         change = cls(**saved)
         change.selected_before = np.array(change.selected_before, dtype=np.intp)
         change.selected_after = np.array(change.selected_after, dtype=np.intp)
@@ -83,11 +57,6 @@ class Change:
 
 class Changes:
     """Follows the steps of a run, in bounded memory.
-
-    Attributes
-    ----------
-    by_batch : dict of int to Change
-        For each of the last alarms about all features, by the batch that the alarm names.
 
     Examples
     --------
@@ -110,13 +79,7 @@ class Changes:
         self._selected: Columns = np.empty(0, dtype=np.intp)
 
     def add(self, step: Step) -> None:
-        """Follow one step.
-
-        Parameters
-        ----------
-        step : Step
-            The record of the next batch.
-        """
+        """Follow one step."""
         alarm = next((alarm for alarm in step.alarms if alarm.feature is None), None)
         if alarm is not None:
             sets = self._selected, step.selected
@@ -133,12 +96,7 @@ class Changes:
         self._selected = step.selected
 
     def as_json(self) -> dict[str, Any]:
-        """Everything there is to save, as JSON values; :meth:`from_json` takes it back.
-
-        Returns
-        -------
-        dict
-        """
+        """Everything there is to save, as JSON values; :meth:`from_json` takes it back."""
         return {
             "by_batch": [[batch, change.as_json()] for batch, change in self.by_batch.items()],
             "follows": self._now is not None,
@@ -148,17 +106,7 @@ class Changes:
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Changes:
-        """What :meth:`as_json` wrote down.
-
-        Parameters
-        ----------
-        saved : dict
-            JSON values.
-
-        Returns
-        -------
-        Changes
-        """
+        """What :meth:`as_json` wrote down."""
         changes = cls()
         for batch, change in saved["by_batch"]:
             changes.by_batch[int(batch)] = Change.from_json(change)

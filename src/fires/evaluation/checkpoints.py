@@ -23,27 +23,13 @@ _SHARE = 0.05
 
 
 class Checkpoints:
-    """The checkpoints of a run folder, of which the last two are kept.
-
-    Parameters
-    ----------
-    folder : Path
-        The run folder.
-    """
+    """The checkpoints of a run folder, of which the last two are kept."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / FOLDER
 
     def write(self, n_batches: int, header: Mapping[str, Any], arrays: Arrays) -> None:
-        """Write one, and remove those before the one before it.
-
-        Parameters
-        ----------
-        n_batches : int
-            How many batches were learnt from.
-        header, arrays : mapping
-            What a run needs to go on.
-        """
+        """Write one, and remove those before the one before it."""
         files.make_folder(self.folder)
         path = self.folder / f"{n_batches:012d}.safetensors"
         write_state(path, said_once(header), arrays)
@@ -57,20 +43,7 @@ class Checkpoints:
         write_state(path, header | dict(facts), arrays)
 
     def newest(self, use: Callable[[State, Path], Made]) -> tuple[Made | None, list[str]]:
-        """What is made of the newest checkpoint that can be used.
-
-        Parameters
-        ----------
-        use : callable (State, Path) -> object
-            Raises StateError if it cannot be used.
-
-        Returns
-        -------
-        made : object or None
-            None if there is none.
-        damaged : list of str
-            What is wrong with newer ones, a line each.
-        """
+        """What is made of the newest checkpoint that can be used."""
         damaged: list[str] = []
         for path in self.paths():
             try:
@@ -81,12 +54,7 @@ class Checkpoints:
         return None, damaged
 
     def paths(self) -> list[Path]:
-        """The files, the newest first.
-
-        Returns
-        -------
-        list of Path
-        """
+        """The files, the newest first."""
         if not self.folder.is_dir():
             return []
         found = (path for path in self.folder.iterdir() if _NAME.fullmatch(path.name))
@@ -98,16 +66,6 @@ def said_once(header: Mapping[str, Any]) -> dict[str, Any]:
 
     The names of the features, and what is known of the columns, belong to several parts of a run.
     With very many columns, most of a checkpoint would be these, over and over.
-
-    Parameters
-    ----------
-    header : mapping
-        JSON values.
-
-    Returns
-    -------
-    dict
-        JSON values, which :func:`said_again` turns back.
 
     Examples
     --------
@@ -133,18 +91,7 @@ def said_once(header: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def said_again(header: Mapping[str, Any]) -> dict[str, Any]:
-    """The header that :func:`said_once` has reduced.
-
-    Parameters
-    ----------
-    header : mapping
-        JSON values.
-
-    Returns
-    -------
-    dict
-        JSON values.
-    """
+    """The header that :func:`said_once` has reduced."""
     lists = header["lists"]
 
     def whole(value: Any) -> Any:
@@ -162,11 +109,6 @@ class Schedule:
 
     By time, checkpoints never take more than a twentieth of it: after one that took long, the next
     comes later.
-
-    Parameters
-    ----------
-    every : str
-        ``"500"``: after so many batches; ``"10s"`` or ``"5m"``: after so much time.
 
     Examples
     --------
@@ -191,24 +133,13 @@ class Schedule:
         self._n_batches, self._due = 0, time.monotonic() + self._seconds
 
     def is_due(self) -> bool:
-        """Whether one is due after this batch. To be asked once for each.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether one is due after this batch. To be asked once for each."""
         self._n_batches += 1
         if self._batches is not None:
             return self._n_batches >= self._batches
         return time.monotonic() >= self._due
 
     def written(self, seconds: float) -> None:
-        """Count from here on.
-
-        Parameters
-        ----------
-        seconds : float
-            What it took to write the one that was due.
-        """
+        """Count from here on."""
         self._n_batches = 0
         self._due = time.monotonic() + max(self._seconds, seconds * (1.0 / _SHARE - 1.0))

@@ -27,36 +27,7 @@ BASELINES = {
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """How one selector did.
-
-    Parameters
-    ----------
-    name : str
-        What the selector is called.
-    score, spread : float
-        The mean over the runs, each scored over all its rows tested, and the standard deviation;
-        NaN of one run.
-    stability, stability_spread : float
-        The same of the stability within a run: the mean over its steps.
-    agreement : float
-        The stability of the last sets of all runs: whether other rows lead to the same choice.
-    milliseconds : float
-        What the selector takes to learn from a batch, the median over all batches.
-    runs : ndarray
-        The score of each run.
-    pieces : ndarray
-        The score in each piece of the stream, the mean over the runs.
-    difference : float
-        The score less that of the reference; NaN for the reference itself.
-    low, high : float
-        The interval of the difference, at the level that the correction leaves it: 0 is outside
-        where p is below 0.05. NaN where p is.
-    won, lost : int
-        In how many pieces it was better, or worse, than the reference.
-    p_value : float
-        Of the test against the reference, corrected; NaN for the reference itself, and if there
-        are fewer than three runs or pieces.
-    """
+    """How one selector did."""
 
     name: str
     score: float
@@ -77,32 +48,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What :func:`compare` found.
-
-    Parameters
-    ----------
-    outcomes : tuple of Outcome
-        One per selector, the best first.
-    reference : str
-        The selector that the others are tested against.
-    score : str
-        What is compared.
-    preprocess : str or None
-        How columns are scaled.
-    seeds, batch_size, n_pieces : int
-        Runs of each selector, rows of a batch, pieces that the test looks at.
-    n_rows, n_features : int
-        Of the stream.
-    classes : dict
-        How many rows each label has; empty if the target holds numbers.
-    left_out : dict of str to str
-        Selectors that could not take part, and why.
-    cautions : tuple of str
-        What to keep in mind when reading the numbers.
-    beaten : dict of str to list of str
-        For each baseline, and a window refit, the selections that beat it at the 5 % level; without
-        a test, those with a better score.
-    """
+    """What :func:`compare` found."""
 
     outcomes: tuple[Outcome, ...]
     reference: str
@@ -122,13 +68,7 @@ class Comparison:
         return {outcome.name: outcome for outcome in self.outcomes}[name]
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything that was found.
-
-        Returns
-        -------
-        dict
-            JSON values; NaN is None.
-        """
+        """Everything that was found."""
         facts = {name: getattr(self, name) for name in self.__dataclass_fields__}
         facts["classes"] = {str(label): count for label, count in self.classes.items()}
         facts["cautions"] = list(self.cautions)
@@ -140,18 +80,7 @@ class Comparison:
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Self:
-        """The comparison that gave this :meth:`as_dict`.
-
-        Parameters
-        ----------
-        facts : dict
-            JSON values. There may be more of them, as in ``compare.json``.
-
-        Returns
-        -------
-        Comparison
-            The same, but for labels, which are text now.
-        """
+        """The comparison that gave this :meth:`as_dict`."""
         known = {name: facts[name] for name in cls.__dataclass_fields__}
         known["cautions"] = tuple(facts["cautions"])
         known["outcomes"] = tuple(
@@ -161,13 +90,7 @@ class Comparison:
         return cls(**known)
 
     def markdown(self) -> str:
-        """A table with what is to be known about it.
-
-        Returns
-        -------
-        str
-            Markdown.
-        """
+        """A table with what is to be known about it."""
         head = self._head()
         lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
         lines += ["| " + " | ".join(row) + " |" for row in self.rows()]
@@ -182,13 +105,7 @@ class Comparison:
         return ("selector", self.score, *what)
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """The table, as text.
-
-        Yields
-        ------
-        tuple of str
-            The cells of one selector, the best first.
-        """
+        """The table, as text."""
         for one in self.outcomes:
             if one.name == self.reference:
                 tested = ("reference", "", "")
@@ -208,13 +125,7 @@ class Comparison:
             )
 
     def notes(self) -> Iterator[str]:
-        """What the numbers say, and how they came about.
-
-        Yields
-        ------
-        str
-            One line.
-        """
+        """What the numbers say, and how they came about."""
         others = [one for one in self.outcomes if one.name != self.reference]
         selects = any(not math.isnan(one.stability) for one in self.outcomes)
         tested = [one for one in others if not math.isnan(one.p_value)]
@@ -284,17 +195,7 @@ class Comparison:
 
 
 def sign_of(score: str) -> float:
-    """1 if more of a score is better, -1 if less is.
-
-    Parameters
-    ----------
-    score : str
-        Its name.
-
-    Returns
-    -------
-    float
-    """
+    """1 if more of a score is better, -1 if less is."""
     return -1.0 if score == "mae" else 1.0
 
 

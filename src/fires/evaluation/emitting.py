@@ -33,13 +33,7 @@ class Sink(Protocol):
     """Where records go."""
 
     def write(self, record: dict[str, Any]) -> None:
-        """Hand over one record.
-
-        Parameters
-        ----------
-        record : dict
-            JSON values.
-        """
+        """Hand over one record."""
 
     def flush(self) -> None:
         """Come back when all that was written is safe."""
@@ -60,17 +54,6 @@ class Emitter:
     A run that was killed goes on from its last checkpoint and learns some batches again. Their
     records are written again too, with the same ids: none is lost, and a reader that has seen an
     id can skip it. For this, call :meth:`flush` before a checkpoint and save :meth:`state` in it.
-
-    Parameters
-    ----------
-    sink : Sink
-        Where the records go.
-    run_id : str
-        What the run is called; it stays the same when the run is resumed.
-    names : sequence of str
-        What the features are called; a RunNames if columns come and go.
-    every : {"change", "batch"}
-        Whether only changes are told, or every batch.
 
     Examples
     --------
@@ -98,15 +81,7 @@ class Emitter:
         self._totals = RunTotals(len(names))  # nothing is told of what they would add
 
     def step(self, step: Step, selector: Any) -> None:
-        """Write a record, if there is something to tell.
-
-        Parameters
-        ----------
-        step : Step
-            What is known of the last batch.
-        selector : FIRES
-            What has learnt from it. Importances of all features are computed only for a record.
-        """
+        """Write a record, if there is something to tell."""
         now = step.selected
         before = now[:0] if self._told is None else self._told
         changed = self._told is None or not np.array_equal(before, now)
@@ -137,23 +112,11 @@ class Emitter:
         self._sink.close()
 
     def state(self) -> dict[str, Any]:
-        """What to save with a checkpoint.
-
-        Returns
-        -------
-        dict
-            JSON values: the set of the last record.
-        """
+        """What to save with a checkpoint."""
         return {"selected": None if self._told is None else self._told.tolist()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on where an earlier run was.
-
-        Parameters
-        ----------
-        state : dict
-            What :meth:`state` gave then.
-        """
+        """Go on where an earlier run was."""
         told = state["selected"]
         self._told = None if told is None else np.array(told, dtype=np.intp)
 
@@ -176,24 +139,6 @@ def _told_of(row: dict[str, Any]) -> dict[str, Any]:
 
 def open_sink(where: str) -> Sink:
     """Find the place that a user names for records.
-
-    Parameters
-    ----------
-    where : str
-        ``-`` for standard output, the name of a file, which is appended to, or the address of a
-        stream of Redis (``redis://...``) or of a topic of Kafka (``kafka://...``).
-
-    Returns
-    -------
-    Sink
-        What takes the records.
-
-    Raises
-    ------
-    InputError
-        If it is none of these, or a file that holds something else.
-    OSError
-        If the file cannot be written.
 
     Examples
     --------
@@ -238,13 +183,7 @@ class StandardOutput:
 
 
 class FileSink:
-    """Records as lines of a file. What is there stays, but for a last line that is not whole.
-
-    Parameters
-    ----------
-    path : Path
-        The file; it is made if it is not there. It may be a pipe.
-    """
+    """Records as lines of a file. What is there stays, but for a last line that is not whole."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._pipe = path, -1

@@ -20,27 +20,6 @@ def feature_history(run: SavedRun, feature: str) -> dict[str, Any]:
     """All that the folder of a run knows of a feature.
 
     The records of the batches are read one by one, so there may be any number of them.
-
-    Parameters
-    ----------
-    run : SavedRun
-        The run.
-    feature : str
-        The name of a column.
-
-    Returns
-    -------
-    dict
-        JSON values: the rows of ``columns.csv`` and ``features.csv`` that are of it (the first is
-        empty for svmlight, the second for a column that is no feature), ``n_features``,
-        ``batches`` and ``batches_selected``, ``stays`` (from which row to which row it was
-        selected; the last is None as long as it is), ``alarms`` that are of it or of all features,
-        and ``meaning``, what the sign of its importance says.
-
-    Raises
-    ------
-    InputError
-        If there is no such column: with the closest name.
     """
     if run.has_not_ended and not (run.path / "features.csv").exists():
         raise InputError(

@@ -34,23 +34,11 @@ class Latencies:
         self._began: float | None = None
 
     def begin(self, *_: object) -> None:
-        """A batch is at hand.
-
-        Parameters
-        ----------
-        *_
-            Not looked at: so it can be told of the batch.
-        """
+        """A batch is at hand."""
         self._began = time.perf_counter()
 
     def end(self) -> float | None:
-        """Its step is done.
-
-        Returns
-        -------
-        float or None
-            The seconds that it took, if a batch has begun.
-        """
+        """Its step is done."""
         if self._began is None:
             return None
         seconds, self._began = time.perf_counter() - self._began, None
@@ -58,25 +46,13 @@ class Latencies:
         return seconds
 
     def add(self, seconds: float) -> None:
-        """Count one batch in.
-
-        Parameters
-        ----------
-        seconds : float
-            What it took.
-        """
+        """Count one batch in."""
         within = min(max(seconds, _LEAST), _MOST)
         self._counts[math.floor(math.log(within / _LEAST, _GROWTH))] += 1
         self._max = max(self._max, seconds)
 
     def add_all(self, seconds: npt.NDArray[np.float64]) -> None:
-        """Count many batches in at once.
-
-        Parameters
-        ----------
-        seconds : ndarray
-            What each took.
-        """
+        """Count many batches in at once."""
         within = np.clip(seconds, _LEAST, _MOST)
         buckets = np.floor(np.log(within / _LEAST) / math.log(_GROWTH)).astype(np.int64)
         for bucket, count in zip(*np.unique(buckets, return_counts=True), strict=True):
@@ -84,18 +60,7 @@ class Latencies:
         self._max = max(self._max, float(seconds.max(initial=0.0)))
 
     def quantile(self, share: float) -> float:
-        """The time that this share of the batches did not exceed, to 1 %.
-
-        Parameters
-        ----------
-        share : float
-            Above 0, up to 1.
-
-        Returns
-        -------
-        float
-            Seconds; NaN if there was no batch.
-        """
+        """The time that this share of the batches did not exceed, to 1 %."""
         left = math.ceil(share * self._counts.total())
         for bucket in sorted(self._counts):
             left -= self._counts[bucket]
@@ -104,34 +69,16 @@ class Latencies:
         return math.nan
 
     def as_dict(self) -> dict[str, float | None]:
-        """What a summary tells.
-
-        Returns
-        -------
-        dict
-            Seconds: ``p50``, ``p99`` and ``max``; None if there was no batch.
-        """
+        """What a summary tells."""
         if not self._counts:
             return {"p50": None, "p99": None, "max": None}
         return {"p50": self.quantile(0.5), "p99": self.quantile(0.99), "max": self._max}
 
     def state(self) -> dict[str, Any]:
-        """What to save with a checkpoint.
-
-        Returns
-        -------
-        dict
-            JSON values.
-        """
+        """What to save with a checkpoint."""
         return {"counts": sorted(self._counts.items()), "max": self._max}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on where an earlier run was.
-
-        Parameters
-        ----------
-        state : dict
-            What :meth:`state` gave then.
-        """
+        """Go on where an earlier run was."""
         self._counts = Counter({int(bucket): int(count) for bucket, count in state["counts"]})
         self._max = float(state["max"])

@@ -23,16 +23,6 @@ class FolderLock:
 
     The system gives the lock back when its holder dies, so a lock that is left behind holds nobody
     up. Where the system has no such locks, nothing is held.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-
-    Raises
-    ------
-    InputError
-        If another process holds it. Says which.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -67,19 +57,7 @@ class FolderLock:
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process is writing to a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of a run.
-
-    Returns
-    -------
-    bool
-        False also where the system cannot tell. True if there is a lock of another user, which
-        only that user can look into.
-    """
+    """Whether a process is writing to a folder."""
     try:
         file = os.open(folder / _NAME, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:

@@ -20,24 +20,6 @@ class OutFolder:
 
     Until then they are in a folder ``.fires-*`` within; only a killed process leaves it behind.
     Use it in a ``with`` statement.
-
-    Parameters
-    ----------
-    path : Path
-        Made if it is not there, and removed again if nothing comes of the run.
-    mark : str
-        The file that is put into place last. Where it is, the others are of the same run.
-    others : sequence of str
-        What else may be written; some runs do not. Without the mark, they are not ours to replace.
-    overwrite : bool
-        Whether the files of an earlier run may be replaced.
-
-    Raises
-    ------
-    InputError
-        If it holds an earlier run.
-    OSError
-        If nothing can be written to it.
     """
 
     def __init__(
@@ -66,15 +48,7 @@ class OutFolder:
         files.remove_empty(*self._made)  # unless something has come of it
 
     def write(self, name: str, text: str) -> None:
-        """Write a file, which :meth:`publish` puts into place.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-        text : str
-            What it holds.
-        """
+        """Write a file, which :meth:`publish` puts into place."""
         with naming(self.path / name):
             # A file name may hold bytes that are no text.
             replace_file(self._draft / name, text.encode(errors="backslashreplace"))
@@ -99,17 +73,7 @@ def refuse_foreign(folder: Path, *marks: str) -> None:
 
 
 def earlier_run(mark: Path) -> str:
-    """Say what run a folder holds, as far as that can be read.
-
-    Parameters
-    ----------
-    mark : Path
-        What is known of the run, as JSON.
-
-    Returns
-    -------
-    str
-    """
+    """Say what run a folder holds, as far as that can be read."""
     try:
         facts = read_json(mark)
         first, *more = facts["settings"]["file"]

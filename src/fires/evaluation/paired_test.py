@@ -33,20 +33,7 @@ from fires.evaluation.comparison import FEWEST, Outcome
 
 
 def paired(outcomes: dict[str, Outcome], sign: float = 1.0) -> dict[str, Outcome]:
-    """Test all outcomes but the first against the first.
-
-    Parameters
-    ----------
-    outcomes : dict of str to Outcome
-        Of each selector; the first is the reference.
-    sign : {1, -1}
-        -1 if a lower score is a better one.
-
-    Returns
-    -------
-    dict of str to Outcome
-        The same, with the results of the test, and only those pieces that have a score for all.
-    """
+    """Test all outcomes but the first against the first."""
     # In a piece without the positive class, f1 is undefined.
     defined = ~np.isnan([one.pieces for one in outcomes.values()]).any(axis=0)
     compared = {name: replace(one, pieces=one.pieces[defined]) for name, one in outcomes.items()}
@@ -76,22 +63,6 @@ def beaten_baselines(
 
     The p-values of all these comparisons together are corrected as Holm did. With fewer than three
     runs or pieces, a better score is enough.
-
-    Parameters
-    ----------
-    outcomes : dict of str to Outcome
-        Of each selector.
-    baselines : collection of str
-        Names that are no selection.
-    rivals : collection of str
-        Names of selectors that others are to beat too.
-    sign : {1, -1}
-        -1 if a lower score is a better one.
-
-    Returns
-    -------
-    dict of str to list of str
-        For each baseline, and each rival, the selections that beat it.
     """
     selections = [name for name in outcomes if name not in baselines]
     pairs = [
@@ -111,18 +82,7 @@ def beaten_baselines(
 
 
 def p_value(one: Outcome, other: Outcome) -> float:
-    """How often chance alone makes a difference as great as that of two selectors, or greater.
-
-    Parameters
-    ----------
-    one, other : Outcome
-        Of the same runs and pieces.
-
-    Returns
-    -------
-    float
-        Two-sided; NaN if there are fewer than three runs or pieces.
-    """
+    """How often chance alone makes a difference as great as that of two selectors, or greater."""
     difference, error, freedom = _t_test(one, other)
     if math.isnan(error):
         return math.nan
@@ -179,16 +139,6 @@ def holm(p_values: npt.ArrayLike) -> Floats:
     """The p-values of several tests, corrected for their number as Holm did (1979).
 
     If no difference is real, one of them is below alpha with a probability of alpha at most.
-
-    Parameters
-    ----------
-    p_values : array-like
-        In any order.
-
-    Returns
-    -------
-    ndarray
-        In the same order.
 
     Examples
     --------

@@ -20,19 +20,7 @@ from fires.streams.cutting import PlacedRows, cut
 
 @dataclass(frozen=True)
 class Labels:
-    """What one pass over the labels of a stream tells.
-
-    Parameters
-    ----------
-    schema : Schema
-        That of the stream, with its classes.
-    counts : Counter
-        How many rows each label has, in the order of the labels; empty if the target holds numbers.
-    n_rows : int
-        Rows of the stream, with or without a label.
-    n_stretches : int
-        How often a row has another label than the one before it, the first row included.
-    """
+    """What one pass over the labels of a stream tells."""
 
     schema: Schema
     counts: Counter[Any]
@@ -41,25 +29,7 @@ class Labels:
 
 
 def count_labels(stream: Stream, batch_size: int) -> Labels:
-    """Read the labels once: predictors must know all of them, and not every target has some.
-
-    Parameters
-    ----------
-    stream : Stream
-        What to read.
-    batch_size : int
-        At least so many rows at once.
-
-    Returns
-    -------
-    Labels
-        What was found.
-
-    Raises
-    ------
-    ValueError
-        If the target has no classes that could be told apart.
-    """
+    """Read the labels once: predictors must know all of them, and not every target has some."""
     counts: Counter[Any] = Counter()
     n_rows = n_stretches = 0
     last = None
@@ -87,25 +57,7 @@ def count_labels(stream: Stream, batch_size: int) -> Labels:
 
 
 def count_numbers(stream: Stream, batch_size: int) -> Labels:
-    """Read a target of numbers once: the rows are counted, and what is no number is found.
-
-    Parameters
-    ----------
-    stream : Stream
-        What to read.
-    batch_size : int
-        At least so many rows at once.
-
-    Returns
-    -------
-    Labels
-        Without any label.
-
-    Raises
-    ------
-    ValueError
-        If the target has something else, or nothing to be told.
-    """
+    """Read a target of numbers once: the rows are counted, and what is no number is found."""
     n_rows, least, most = 0, math.inf, -math.inf
     target = f'the target "{stream.schema.target}"'
     for batch in stream.batches(max(batch_size, 1_000)):
@@ -137,15 +89,6 @@ def _check_that_classes(target: str, counts: Counter[Any], n_rows: int) -> None:
 class OnePass:
     """A stream whose labels are known, with one row in ten left out if there is a seed.
 
-    Parameters
-    ----------
-    stream : Stream
-        Where the rows come from.
-    schema : Schema
-        With the classes.
-    seed : int or None
-        Decides which of every ten consecutive rows is left out; None leaves out none.
-
     Examples
     --------
     >>> from fires.streams import from_arrays
@@ -159,18 +102,7 @@ class OnePass:
         self._stream, self.schema, self._seed = stream, schema, seed
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the rows that are kept, in their order.
-
-        Parameters
-        ----------
-        batch_size : int
-            Rows of a batch; the last one may be shorter.
-
-        Yields
-        ------
-        Batch
-            The next rows.
-        """
+        """Hand out the rows that are kept, in their order."""
         if self._seed is None:
             yield from self._stream.batches(batch_size)
             return

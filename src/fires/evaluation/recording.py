@@ -51,16 +51,6 @@ _MOST_FEATURES = 10_000
 def stride(index: int) -> int:
     """Of how many batches one has a snapshot, when a run is at a batch.
 
-    Parameters
-    ----------
-    index : int
-        The batch.
-
-    Returns
-    -------
-    int
-        A power of two.
-
     Examples
     --------
     >>> [stride(index) for index in (0, 127, 128, 255, 256, 1000)]
@@ -70,17 +60,7 @@ def stride(index: int) -> int:
 
 
 class Recorder:
-    """Turns steps into records.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the run.
-    before : ndarray of int
-        The features that are selected before the first step; none in a new run.
-    names : RunNames, optional
-        What the features are called, if columns come and go.
-    """
+    """Turns steps into records."""
 
     def __init__(
         self, folder: Path, before: npt.NDArray[np.intp], names: RunNames | None = None
@@ -90,20 +70,7 @@ class Recorder:
         self._late: dict[int, State] = {}
 
     def row(self, step: Step, pipeline: OnlinePipeline) -> dict[str, Any]:
-        """The line of ``steps.jsonl`` for a step.
-
-        Parameters
-        ----------
-        step : Step
-            The next step.
-        pipeline : OnlinePipeline
-            What has learnt up to it.
-
-        Returns
-        -------
-        dict
-            JSON values.
-        """
+        """The line of ``steps.jsonl`` for a step."""
         row, selector = step.as_row(), pipeline.selector
         changed = not np.array_equal(step.selected, self._before)
         if changed:
@@ -122,15 +89,7 @@ class Recorder:
         return row
 
     def snapshot(self, step: Step, pipeline: OnlinePipeline) -> None:
-        """Write a snapshot, if it is time for one, and remove those that are too many now.
-
-        Parameters
-        ----------
-        step : Step
-            The next step.
-        pipeline : OnlinePipeline
-            What has learnt up to it.
-        """
+        """Write a snapshot, if it is time for one, and remove those that are too many now."""
         apart = stride(step.index)
         if step.index % apart or not len(step.selected):
             return
@@ -170,18 +129,7 @@ class Recorder:
 
 
 def snapshots(folder: Path) -> Iterator[tuple[int, Path]]:
-    """The snapshots in the folder of a run, in order.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the run.
-
-    Yields
-    ------
-    index, path : int and Path
-        The batch, and the file; :func:`read_snapshot` reads it.
-    """
+    """The snapshots in the folder of a run, in order."""
     if (folder / SNAPSHOTS).is_dir():
         for path in sorted((folder / SNAPSHOTS).glob("*.safetensors")):
             if path.stem.isdigit():

@@ -96,16 +96,6 @@ class Step:
 def defined_mean(values: npt.ArrayLike) -> float:
     """The mean of the values that are defined; NaN if none is.
 
-    Parameters
-    ----------
-    values : array-like of float
-        NaN where one is not defined.
-
-    Returns
-    -------
-    float
-        Their mean.
-
     Examples
     --------
     >>> defined_mean([1.0, math.nan, 2.0]), defined_mean([])
@@ -119,16 +109,6 @@ def defined_mean(values: npt.ArrayLike) -> float:
 def number_or_none(value: float) -> float | None:
     """A number as JSON has it: NaN and infinities are None.
 
-    Parameters
-    ----------
-    value : float
-        A number, also one of NumPy.
-
-    Returns
-    -------
-    float or None
-        The number, if it is finite.
-
     Examples
     --------
     >>> number_or_none(0.5), number_or_none(float("nan"))
@@ -138,18 +118,7 @@ def number_or_none(value: float) -> float | None:
 
 
 def plain(scores: dict[str, float]) -> dict[str, float | None]:
-    """Scores as JSON values.
-
-    Parameters
-    ----------
-    scores : dict of str to float
-        NaN where one is not defined.
-
-    Returns
-    -------
-    dict
-        None there.
-    """
+    """Scores as JSON values."""
     return {name: number_or_none(value) for name, value in scores.items()}
 
 
@@ -160,13 +129,7 @@ class WeightedMean:
         self._total, self._weight = total, weight
 
     def add(self, value: float, weight: float = 1.0) -> None:
-        """Count one in.
-
-        Parameters
-        ----------
-        value, weight : float
-            NaN does not count.
-        """
+        """Count one in."""
         if value == value:
             self._total += value * weight
             self._weight += weight

@@ -22,29 +22,6 @@ from fires.streams.base import Batch, Schema, Stream
 class Run:
     """What learns from a stream, and what is known of it so far.
 
-    Parameters
-    ----------
-    pipeline : OnlinePipeline
-        With a built-in predictor: a ``Perceptron`` for classes, or a ``LinearRegressor``. Without
-        one, there are no scores.
-    n_features : int
-        Features of the stream. If the columns of the selector are open, it does not matter.
-    names : RunNames, optional
-        Where the names of open columns are kept.
-
-    Attributes
-    ----------
-    totals : RunTotals
-        What the steps add up to, with the baselines.
-    watch : Watch
-        What is doubtful about the columns.
-    names : RunNames or None
-        What the features are called, if columns are open.
-    latest : Batch or None
-        The last batch.
-    is_between_batches : bool
-        Whether all of it was learnt from, so that the run can be saved.
-
     Examples
     --------
     >>> from fires import FIRES
@@ -78,21 +55,7 @@ class Run:
         self.totals.baselines = usual_baselines(pipeline.predictor, scores, see_all=see_all)
 
     def steps(self, stream: Stream, batch_size: int) -> Iterator[Step]:
-        """Test on each batch and learn from it, to the end of the stream.
-
-        Parameters
-        ----------
-        stream : Stream
-            Where the batches come from; it begins where the run is.
-        batch_size : int
-            Rows of a batch.
-
-        Yields
-        ------
-        Step
-            One record for each batch, which is counted in the totals. Whenever one is handed out,
-            the run can be saved.
-        """
+        """Test on each batch and learn from it, to the end of the stream."""
         for step in prequential(
             _Watched(stream, self),
             self.pipeline,
@@ -111,13 +74,7 @@ class Run:
             yield step
 
     def on_cluster(self) -> Run:
-        """The same run where rows are on a cluster: the selector scales, and its belief predicts.
-
-        Returns
-        -------
-        Run
-            This one is of no use afterwards.
-        """
+        """The same run on a cluster: the selector scales, and its belief predicts."""
         selector = self.pipeline.handed_over()
         run = Run(OnlinePipeline(selector, None, None), selector.n_features_in_)
         run.totals = self.totals
@@ -126,13 +83,7 @@ class Run:
         return run
 
     def in_one_process(self) -> Run:
-        """The same run where a predictor can learn: it begins to, on the features selected now.
-
-        Returns
-        -------
-        Run
-            This one is of no use afterwards.
-        """
+        """The same run where a predictor can learn: it begins to, on the features selected now."""
         selector = self.pipeline.selector
         predictor = Perceptron() if hasattr(selector, "classes_") else LinearRegressor()
         run = Run(self.pipeline.handed_back(predictor), selector.n_features_in_)
@@ -144,13 +95,7 @@ class Run:
         return run
 
     def saved(self) -> State:
-        """Everything needed to go on after the last batch.
-
-        Returns
-        -------
-        header, arrays : dict
-            JSON values, and arrays.
-        """
+        """Everything needed to go on after the last batch."""
         parts = {name: getattr(self, name).saved() for name in _PARTS}
         arrays: Arrays = {}
         for name, (_, learnt) in parts.items():
@@ -160,20 +105,7 @@ class Run:
 
     @classmethod
     def from_saved(cls, header: dict[str, Any], arrays: Arrays, where: str = "the run") -> Run:
-        """The run that gave this :meth:`saved`.
-
-        Parameters
-        ----------
-        header, arrays : dict
-            What was saved.
-        where : str
-            What errors call the file.
-
-        Returns
-        -------
-        Run
-            It goes on as the other one would, to the bit.
-        """
+        """The run that gave this :meth:`saved`."""
         learnt = part_of("pipeline", arrays)
         pipeline = OnlinePipeline.from_state(header["pipeline"], learnt, None, None, where)
         run = cls(pipeline, pipeline.selector.n_features_in_)

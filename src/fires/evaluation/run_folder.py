@@ -85,29 +85,6 @@ class RunFolder:
 
     Use it in a ``with`` statement. If nothing comes of the run, it is as it was before. While the
     disk is full, the run goes on; what could not be written is tried again with each checkpoint.
-
-    Parameters
-    ----------
-    path : Path
-        Made if it is not there.
-    overwrite : bool
-        Whether an earlier run may be replaced.
-    resume : bool
-        Whether an earlier run is to go on.
-    accept_loss : bool
-        Whether it may go on though some of its records are lost.
-
-    Attributes
-    ----------
-    records : RunRecords
-        What grows with the run, from :meth:`start` or :meth:`go_on` on.
-
-    Raises
-    ------
-    InputError
-        If it holds an earlier run, or none to go on with, or if another process writes to it.
-    OSError
-        If nothing can be written to it.
     """
 
     def __init__(
@@ -169,17 +146,7 @@ class RunFolder:
     # --- beginning --------------------------------------------------------------------------
 
     def begin(self, options: str, facts: Mapping[str, Any], *, moved: bool = False) -> None:
-        """Write down what is to be done, before the first row.
-
-        Parameters
-        ----------
-        options : str
-            The text of ``run.toml``.
-        facts : mapping
-            What goes into ``run.json``.
-        moved : bool
-            Whether a run that goes on does so elsewhere, with other options than before.
-        """
+        """Write down what is to be done, before the first row."""
         if self._resumed:
             for name in (_RUN, _OPTIONS):
                 with suppress(FileNotFoundError):
@@ -199,27 +166,11 @@ class RunFolder:
         self._write_soon(_RUN, self._document("running", facts))
 
     def newest_checkpoint(self) -> tuple[Checkpoint | None, list[str]]:
-        """The newest checkpoint that can be used.
-
-        Returns
-        -------
-        checkpoint : Checkpoint or None
-            None if the run has to start with its first row.
-        damaged : list of str
-            What is wrong with newer ones, a line each.
-        """
+        """The newest checkpoint that can be used."""
         return self._checkpoints.newest(_checkpoint)
 
     def start(self, names: Sequence[str], *, transform: str | None = None) -> None:
-        """Begin with the first row.
-
-        Parameters
-        ----------
-        names : sequence of str
-            What the features are called; a RunNames, which will grow, if columns come and go.
-        transform : str, optional
-            The name of the target, if the selected columns are to be written.
-        """
+        """Begin with the first row."""
         self._names = names
         self._write_names()
         _move(self.path, None, "*/*")
@@ -228,17 +179,7 @@ class RunFolder:
     def go_on(
         self, saved: Checkpoint, names: Sequence[str], *, transform: str | None = None
     ) -> None:
-        """Go on after a checkpoint: what was written later is removed.
-
-        Parameters
-        ----------
-        saved : Checkpoint
-            Where the run goes on.
-        names : sequence of str
-            What the features are called.
-        transform : str, optional
-            The name of the target, if the selected columns are to be written.
-        """
+        """Go on after a checkpoint: what was written later is removed."""
         self._names, self._n_named = names, len(names)
         selected = saved.run.pipeline.selector.get_support(indices=True)
         if isinstance(names, RunNames):
@@ -260,15 +201,7 @@ class RunFolder:
             self._checkpoints.amend(saved.run.totals.n_batches, facts)
 
     def add(self, step: Step, pipeline: OnlinePipeline) -> None:
-        """Write down one record, and what features are called that came with its batch.
-
-        Parameters
-        ----------
-        step : Step
-            The record of the next batch.
-        pipeline : OnlinePipeline
-            What has learnt up to it.
-        """
+        """Write down one record, and what features are called that came with its batch."""
         if len(self._names) > self._n_named:
             self._write_names()
         self.records.add(step, pipeline)
@@ -279,17 +212,7 @@ class RunFolder:
         self._write_soon(_NAMES, json.dumps(list(self._names), ensure_ascii=False) + "\n")
 
     def checkpoint(self, run: Run, bookmark: Mapping[str, Any] | None, **more: Any) -> None:
-        """Save all that is needed to go on after the last record.
-
-        Parameters
-        ----------
-        run : Run
-            What has learnt.
-        bookmark : mapping or None
-            Where the stream is; None if it cannot be read from there again.
-        **more
-            JSON values that belong to it.
-        """
+        """Save all that is needed to go on after the last record."""
         self._write_late()
         header, arrays = run.saved()
         header |= {"class": "Run", "records": VERSION, "lost": self._lost}
@@ -308,21 +231,7 @@ class RunFolder:
         run: dict[str, Any],
         columns: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Write what is known at the end.
-
-        Parameters
-        ----------
-        pipeline : OnlinePipeline
-            What has learnt from the whole stream.
-        names : tuple of str
-            What the features are called.
-        totals : RunTotals
-            What the records add up to.
-        run : dict
-            What else goes into ``run.json``.
-        columns : sequence of mapping
-            The rows of ``columns.csv``; without any, it is not written.
-        """
+        """Write what is known at the end."""
         self._late.pop(_RUN, None)
         self._write_late()
         with naming(self.path / _STATE):
@@ -391,15 +300,7 @@ class RunFolder:
 
 
 class Checkpoint(NamedTuple):
-    """Where a run can go on.
-
-    Parameters
-    ----------
-    run : Run
-        As it was then.
-    facts : dict
-        What else was saved, with ``bookmark``: where the stream was.
-    """
+    """Where a run can go on."""
 
     run: Run
     facts: dict[str, Any]
@@ -472,29 +373,7 @@ def feature_rows(
     totals: RunTotals,
     columns: npt.NDArray[np.intp] | None = None,
 ) -> list[dict[str, Any]]:
-    """Features as plain values, best first.
-
-    Parameters
-    ----------
-    selector : FIRES
-        What has learnt from the whole stream.
-    names : sequence of str
-        What the features are called; a RunNames if columns come and go.
-    totals : RunTotals
-        What the records add up to.
-    columns : ndarray of int, optional
-        Which features of the selector; by default, all of them.
-
-    Returns
-    -------
-    list of dict
-        One row of ``features.csv`` each. ``low`` and ``high``, the ends of the 95 % interval, are
-        None if the model learns by gradient: its uncertainty is no standard deviation.
-        ``above_noise`` is None then too. Otherwise it says whether chance alone would hardly move
-        any of all features so far: see :func:`fires.selectors.why.above_noise`. ``class``, the one
-        for which a feature matters most, is there from the third class on. ``absent`` is there
-        where columns come and go.
-    """
+    """Features as plain values, best first."""
     table = _feature_table(selector, names, totals, columns)
     return [dict(zip(table, row, strict=True)) for row in _rows_of(table)]
 
@@ -585,25 +464,7 @@ def _rows_of(table: Table) -> Iterator[tuple[Any, ...]]:
 def alarm_rows(
     selector: Any, names: Sequence[str], totals: RunTotals | None = None
 ) -> list[dict[str, Any]]:
-    """The alarms of a run as plain values.
-
-    Parameters
-    ----------
-    selector : FIRES
-        What has learnt from the whole stream.
-    names : sequence of str
-        What the features are called; a RunNames if columns come and go.
-    totals : RunTotals, optional
-        What the records add up to.
-
-    Returns
-    -------
-    list of dict
-        In order. See :class:`fires.drift.Alarm`; ``feature`` is a name, or None. The last alarms
-        about all features also have the features that ``left`` the selection and that ``came``, and
-        the scores ``before`` and ``after``, each with the number of batches. See
-        :class:`fires.evaluation.changes.Change`.
-    """
+    """The alarms of a run as plain values."""
     changes = {} if totals is None else totals.changes.by_batch
     known = selector.feature_names_in_ if isinstance(names, RunNames) else names
     return [
@@ -615,19 +476,7 @@ def alarm_rows(
 
 
 def twin_names(selector: Any, names: Sequence[str]) -> dict[str, list[str]]:
-    """Which selected feature stands for which others, by name.
-
-    Parameters
-    ----------
-    selector : FIRES
-        With ``redundancy="drop"``.
-    names : sequence of str
-        What the features are called.
-
-    Returns
-    -------
-    dict of str to list of str
-    """
+    """Which selected feature stands for which others, by name."""
 
     def called(feature: Any) -> str:
         return str(feature if isinstance(feature, str) else names[feature])

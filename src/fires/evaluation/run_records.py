@@ -24,32 +24,7 @@ _LONGEST_RAW = 100_000
 
 
 class RunRecords:
-    """Writes down a run batch by batch.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the run.
-    names : sequence of str
-        What the features are called; a RunNames if columns come and go.
-    saved : mapping
-        What a checkpoint has of :meth:`saved`: how much to keep of each file, nothing in a new run.
-    totals : RunTotals, optional
-        Of the batches that are kept.
-    selected : ndarray of int, optional
-        The features that are selected after the last of them.
-    transform : str, optional
-        The name of the target, if the selected columns are to be written.
-    accept_loss : bool
-        Whether lines may be lost.
-
-    Attributes
-    ----------
-    lost : list of str
-        What was lost, until a record says so.
-    transformed : Transformed or None
-        Where the selected columns are written, if they are.
-    """
+    """Writes down a run batch by batch."""
 
     def __init__(
         self,
@@ -87,13 +62,7 @@ class RunRecords:
             self.transformed.cut_back(n_rows)
 
     def quarantine(self, faults: Sequence[Fault]) -> None:
-        """Write down rows that could not be used.
-
-        Parameters
-        ----------
-        faults : sequence of Fault
-            In order.
-        """
+        """Write down rows that could not be used."""
         for fault in faults:
             row: dict[str, Any] = {**(fault.where or {}), "line": fault.line}
             row |= {"reason": fault.reason, "raw": fault.raw[:_LONGEST_RAW]}
@@ -102,15 +71,7 @@ class RunRecords:
             self._bad.write(row)
 
     def add(self, step: Step, pipeline: OnlinePipeline) -> None:
-        """Write down one record.
-
-        Parameters
-        ----------
-        step : Step
-            The record of the next batch.
-        pipeline : OnlinePipeline
-            What has learnt up to it.
-        """
+        """Write down one record."""
         row = self._recorder.row(step, pipeline)
         if self.lost:
             row["lost"], self.lost = self.lost, []
@@ -132,13 +93,7 @@ class RunRecords:
         self._bad.show()
 
     def saved(self) -> dict[str, Any]:
-        """Let all of it reach the disk.
-
-        Returns
-        -------
-        dict
-            How long each file was at the end of the last batch, and its checksum.
-        """
+        """Let all of it reach the disk."""
         self._steps.flush(sync=True)
         self._bad.flush(sync=True)
         with naming(self._folder / SNAPSHOTS):

@@ -21,24 +21,7 @@ _SURE = 2.0  # standard errors that make a difference of shares more than chance
 
 
 def scored(totals: Scores, predictor: Any, batch: CheckedBatch, rows: Any) -> dict[str, float]:
-    """Predict a batch, and score it.
-
-    Parameters
-    ----------
-    totals : Scores
-        Updated with the batch.
-    predictor : predictor
-        What has learnt from the batches before.
-    batch : CheckedBatch
-        With the labels.
-    rows : ndarray or CSR matrix
-        Its rows as the predictor sees them.
-
-    Returns
-    -------
-    dict of str to float
-        The scores of this batch alone.
-    """
+    """Predict a batch, and score it."""
     assert batch.y is not None
     if totals.only_counts and isinstance(predictor, Predictor):
         book, truth = batch.labels(predictor.book)
@@ -52,23 +35,7 @@ def scored(totals: Scores, predictor: Any, batch: CheckedBatch, rows: Any) -> di
 
 
 class Baseline:
-    """A predictor beside a pipeline, tested on the same rows, which sees all features.
-
-    Parameters
-    ----------
-    predictor : Predictor or None
-        What predicts; it has learnt nothing yet. None if that is the belief of the selector, as it
-        is where rows are on a cluster.
-    scores : Scores
-        Updated with each batch that the pipeline is tested on.
-
-    Attributes
-    ----------
-    has_learnt : bool
-        Whether the predictor has learnt from a batch.
-    latest : dict of str to float
-        The scores of the last batch alone; NaN before the first that was tested.
-    """
+    """A predictor beside a pipeline, tested on the same rows, which sees all features."""
 
     def __init__(self, predictor: Predictor | None, scores: Scores) -> None:
         self.predictor, self.scores = predictor, scores
@@ -76,56 +43,25 @@ class Baseline:
         self.has_learnt = False
 
     def test(self, batch: CheckedBatch) -> None:
-        """Predict a batch, unless nothing was learnt before it.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            Scaled rows with labels.
-        """
+        """Predict a batch, unless nothing was learnt before it."""
         if self.has_learnt and self.predictor is not None:
             self.latest = scored(self.scores, self.predictor, batch, batch.X)
 
     def learn(self, batch: CheckedBatch, expected: Classes) -> None:
-        """Learn from a batch.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            Scaled rows with labels, of which there is at least one.
-        expected : Classes
-            The labels that the pipeline knows.
-        """
+        """Learn from a batch."""
         if self.predictor is not None:
             self.predictor.learn(batch, expected)
             self.has_learnt = True
 
     def saved(self) -> State:
-        """Everything there is to save.
-
-        Returns
-        -------
-        header, arrays : dict
-        """
+        """Everything there is to save."""
         header, learnt = (None, {}) if self.predictor is None else predictor_state(self.predictor)
         arrays = under("predictor", learnt) | under("scores", self.scores.state())
         return {"predictor": header, "has_learnt": self.has_learnt, "latest": self.latest}, arrays
 
     @classmethod
     def from_saved(cls, header: dict[str, Any], arrays: Arrays, names: Sequence[str]) -> Baseline:
-        """The baseline that gave this :meth:`saved`.
-
-        Parameters
-        ----------
-        header, arrays : dict
-            What was saved.
-        names : sequence of str
-            The scores.
-
-        Returns
-        -------
-        Baseline
-        """
+        """The baseline that gave this :meth:`saved`."""
         learnt = part_of("predictor", arrays)
         saved = header["predictor"]
         predictor = saved and predictor_from_state(saved, learnt, None, "the run")

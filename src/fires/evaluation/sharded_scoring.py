@@ -36,15 +36,6 @@ _OURS = "tested"  # a word in the names of our sums
 class ShardedTest:
     """The test of one batch, by what was learnt before it.
 
-    Parameters
-    ----------
-    selector : FIRES
-        What is about to learn from the batch.
-    totals : RunTotals or None
-        Those of the run before the batch; None if it is the first.
-    sparse : bool
-        Whether the shards hold CSR matrices.
-
     Examples
     --------
     >>> from fires.core.sharding import Shards
@@ -73,18 +64,7 @@ class ShardedTest:
         self._sums: Sums | None = None
 
     def beside(self, evaluate: Evaluate) -> Evaluate:
-        """What evaluates a task, and beside the first one the test.
-
-        Parameters
-        ----------
-        evaluate : callable (Task) -> Sums
-            What evaluates a task.
-
-        Returns
-        -------
-        callable (Task) -> Sums
-            For :func:`fires.selectors.sharded.partial_fit_sharded`.
-        """
+        """What evaluates a task, and beside the first one the test."""
 
         def both(task: Task) -> Sums:
             # What a first batch holds, classes or numbers, is known after its first round.
@@ -109,19 +89,7 @@ class ShardedTest:
         return _TestNumbers(scores, unit, self._centre)
 
     def scored(self, totals: RunTotals) -> dict[str, float]:
-        """Count the batch in, once it has been learnt from.
-
-        Parameters
-        ----------
-        totals : RunTotals
-            Its scores and baselines are updated; they are made, if it has none.
-
-        Returns
-        -------
-        dict of str to float
-            How well the selected features have predicted this batch; NaN if nothing could be
-            predicted. The baselines hold theirs.
-        """
+        """Count the batch in, once it has been learnt from."""
         classes = self._selector._kind_ == "classes"
         if totals.whole is None:
             names = ("accuracy", "balanced_accuracy") if classes else ("r2", "mae")

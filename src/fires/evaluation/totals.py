@@ -23,26 +23,6 @@ _COUNTS = ("n_batches", "n_rows", "seconds_select", "seconds_train")
 class RunTotals:
     """What the steps of a run add up to.
 
-    Parameters
-    ----------
-    n_features : int or None
-        Features of the stream; None if they come and go.
-    recent : int
-        How many steps count as "now" in :attr:`recent_scores`.
-    window : int
-        How many of the last selected sets make up the stability.
-
-    Attributes
-    ----------
-    whole : Scores or None
-        The scores that :func:`fires.evaluation.prequential` updates, where it was given some.
-    baselines : dict of str to Baseline
-        Those that it lets learn beside the pipeline, with the same scores as :attr:`whole`.
-    changes : Changes
-        What came after each alarm about all features.
-    window : StabilityWindow
-        The last selected sets, for :func:`fires.evaluation.prequential` to go on with.
-
     Examples
     --------
     >>> from fires.streams.base import Position
@@ -68,13 +48,7 @@ class RunTotals:
         self._recent: deque[tuple[dict[str, float], int]] = deque(maxlen=recent)
 
     def add(self, step: Step) -> None:
-        """Count one step in, all rows of which have a label.
-
-        Parameters
-        ----------
-        step : Step
-            The record of the next batch.
-        """
+        """Count one step in, all rows of which have a label."""
         self.n_batches += 1
         self.n_rows += step.n_rows
         self.seconds_select += step.seconds_select
@@ -136,12 +110,7 @@ class RunTotals:
         return self._times_selected / max(self.n_batches, 1)
 
     def saved(self) -> State:
-        """Everything there is to save.
-
-        Returns
-        -------
-        header, arrays : dict
-        """
+        """Everything there is to save."""
         parts = {name: one.saved() for name, one in self.baselines.items()}
         header: dict[str, Any] = {name: getattr(self, name) for name in _COUNTS} | {
             "scores": None if self.whole is None else list(self.whole.names),
@@ -162,17 +131,7 @@ class RunTotals:
 
     @classmethod
     def from_saved(cls, header: dict[str, Any], arrays: Arrays) -> RunTotals:
-        """The totals that gave this :meth:`saved`.
-
-        Parameters
-        ----------
-        header, arrays : dict
-            What was saved.
-
-        Returns
-        -------
-        RunTotals
-        """
+        """The totals that gave this :meth:`saved`."""
         times = arrays["times_selected"]
         is_open = header.get("open", False)
         totals = cls(None if is_open else len(times), header["most_recent"])
@@ -196,14 +155,7 @@ class RunTotals:
         return totals
 
     def as_dict(self) -> dict[str, Any]:
-        """The totals as JSON values.
-
-        Returns
-        -------
-        dict
-            Rows, batches, scores, those of the baselines, stability and seconds; None for what is
-            not defined.
-        """
+        """The totals as JSON values."""
         beaten = self.beaten
         baselines = {
             name: {"scores": plain(one.scores.total), "beaten": beaten[name]}

@@ -24,15 +24,6 @@ class Transformed:
     target, and every feature that was selected in one of its batches; there is no value in the
     rows of batches in which it was not. Values are those that the selector sees, before they are
     scaled.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the run.
-    names : sequence of str
-        What the features are called.
-    target : str
-        What the target is called.
     """
 
     def __init__(self, folder: Path, names: Sequence[str], target: str) -> None:
@@ -53,20 +44,7 @@ class Transformed:
         selected: npt.NDArray[np.intp],
         columns: Sequence[str] | None = None,
     ) -> None:
-        """Keep the rows of a batch.
-
-        Parameters
-        ----------
-        X, y : matrix and ndarray
-            The rows and their target.
-        stop : int
-            How many rows there were up to the end of the batch.
-        selected : ndarray of int
-            The features that are selected.
-        columns : sequence of str, optional
-            What the columns of X are called, where columns come and go: some of the features may
-            be absent.
-        """
+        """Keep the rows of a batch."""
         at = selected
         if columns is not None:
             at = Names(columns).places(self._names[place] for place in selected.tolist())
@@ -100,13 +78,7 @@ class Transformed:
         self._parts, self._n_cells = [], 0
 
     def cut_back(self, n_rows: int) -> None:
-        """Remove what was written of rows from a number on: they come again.
-
-        Parameters
-        ----------
-        n_rows : int
-            How many rows stay.
-        """
+        """Remove what was written of rows from a number on: they come again."""
         for path in self._folder.glob("part-*.*"):
             if path.suffix == ".tmp" or int(path.stem.removeprefix("part-")) >= n_rows:
                 files.remove(path)

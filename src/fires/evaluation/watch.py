@@ -35,11 +35,6 @@ class Watch:
     The column that ranks first is tested alone, and all others together: on every batch, before it
     is learnt from. Only the first 5,000 rows since the column ranks first are tested.
 
-    Parameters
-    ----------
-    pipeline : OnlinePipeline
-        What learns.
-
     Examples
     --------
     >>> import fires
@@ -67,13 +62,7 @@ class Watch:
         self._growing: npt.NDArray[np.float64] | None = None  # columns, last values, how many
 
     def see(self, batch: Batch) -> None:
-        """Test what was learnt before this batch, and learn from it.
-
-        Parameters
-        ----------
-        batch : Batch
-            Rows that the pipeline has not seen yet.
-        """
+        """Test what was learnt before this batch, and learn from it."""
         X, y = batch.X, batch.y
         n, n_runs, last = self._labels
         n_new = int(np.count_nonzero(y[1:] != y[:-1])) + int(n == 0 or y[0] != last)
@@ -125,12 +114,7 @@ class Watch:
         return list(about_labels(counts, n_runs))
 
     def saved(self) -> State:
-        """Everything there is to save.
-
-        Returns
-        -------
-        header, arrays : dict
-        """
+        """Everything there is to save."""
         header: dict[str, Any] = {"n_rows": self._n_rows, "rivals": None, "labels": self._labels}
         arrays: Arrays = {"constant": self._constant}
         if self._growing is not None:
@@ -143,13 +127,7 @@ class Watch:
         return header, arrays
 
     def restore(self, header: dict[str, Any], arrays: Arrays) -> None:
-        """Go on from :meth:`saved`.
-
-        Parameters
-        ----------
-        header, arrays : dict
-            What was saved.
-        """
+        """Go on from :meth:`saved`."""
         self._n_rows = int(header["n_rows"])
         self._constant, self._values = arrays["constant"], arrays.get("values")
         # A run of an earlier version has not looked, and cannot know what the rows before were.
@@ -160,21 +138,7 @@ class Watch:
             self._rivals.restore(header["rivals"], part_of("rivals", arrays))
 
     def settled(self, names: Sequence[str], doubts: Sequence[Doubt]) -> list[Doubt]:
-        """What is doubtful after the run.
-
-        Parameters
-        ----------
-        names : sequence of str
-            What the features are called.
-        doubts : sequence of Doubt
-            Those that the first rows have raised.
-
-        Returns
-        -------
-        list of Doubt
-            Without the constants that have changed; with those that were not noticed before, with a
-            leak, and with clocks of few values.
-        """
+        """What is doubtful after the run."""
         if self._values is None:
             return list(doubts)
         held = {names[j] for j in self._constant.tolist() if not np.isnan(self._values[j])}

@@ -46,19 +46,6 @@ def project(
     so that :math:`\theta^\top t_b \sim \mathcal{N}(a_b, v_b)`. A missing entry (NaN) counts as
     :math:`t = 0`.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n_samples, n_features), float32 or float64
-        In any memory order; read-only is fine. CSR must have no duplicate entries.
-    mu, var : ndarray (n_features,) or (n_classes, n_features)
-        Means and variances.
-    shift : ndarray (n_features,), optional
-        Subtracted from every row; dense data only.
-
-    Returns
-    -------
-    a, v : ndarray (n_samples,) or (n_classes, n_samples)
-
     Examples
     --------
     >>> X = np.array([[1.0, 2.0], [0.0, np.nan]])
@@ -88,16 +75,6 @@ def accumulate(
 
     The transpose of :func:`project`, with the same rules for ``X`` and ``shift``.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n_samples, n_features), float32 or float64
-    c, d : ndarray (n_samples,) or (n_classes, n_samples)
-    shift : ndarray (n_features,), optional
-
-    Returns
-    -------
-    p, q : ndarray (n_features,) or (n_classes, n_features)
-
     Examples
     --------
     >>> X = np.array([[1.0, 2.0], [0.0, np.nan]])
@@ -117,20 +94,7 @@ def accumulate(
 
 
 def oriented(X: Dense) -> tuple[Dense, Kernel, Kernel]:
-    """The compiled pair that fits the memory order of a dense X, and the view it reads.
-
-    Parameters
-    ----------
-    X : ndarray
-        In any memory order.
-
-    Returns
-    -------
-    view : ndarray
-        X or its transpose.
-    project, accumulate : callable
-        The two loops.
-    """
+    """The compiled pair that fits the memory order of a dense X, and the view it reads."""
     if X.flags.f_contiguous and not X.flags.c_contiguous:
         (view,) = read_only(X.T)
         return view, dense.project_columns, dense.accumulate_columns
@@ -139,17 +103,7 @@ def oriented(X: Dense) -> tuple[Dense, Kernel, Kernel]:
 
 
 def read_only(*arrays: npt.NDArray[Any]) -> Any:
-    """Read-only views: one compiled form then serves writable and read-only arrays.
-
-    Parameters
-    ----------
-    *arrays : ndarray
-        Any arrays.
-
-    Returns
-    -------
-    list of ndarray
-    """
+    """Read-only views: one compiled form then serves writable and read-only arrays."""
     views = [array.view() for array in arrays]
     for view in views:
         view.flags.writeable = False

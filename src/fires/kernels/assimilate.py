@@ -47,18 +47,7 @@ Loop = Callable[..., None]
 
 
 class Loops(NamedTuple):
-    """The compiled loops of one family, see :func:`assimilate_plain`.
-
-    Attributes
-    ----------
-    dense : callable
-        Over scaled rows.
-    unscaled : callable
-        Over rows that are scaled on the way, a few at a time, so that they need not be written to
-        memory and read again.
-    sparse : callable
-        Over sparse rows.
-    """
+    """The compiled loops of one family, see :func:`assimilate_plain`."""
 
     dense: Loop
     unscaled: Loop
@@ -66,19 +55,7 @@ class Loops(NamedTuple):
 
 
 def assimilations(family: str, moments: Callable[[float, float, float], Any]) -> Loops:
-    """The compiled loops for one family.
-
-    Parameters
-    ----------
-    family : str
-        The name of the family.
-    moments : compiled function (a, v, y) -> (log_z, g_a, bend)
-        The family's log marginal likelihood of one row, its slope in a, and minus its curvature.
-
-    Returns
-    -------
-    Loops
-    """
+    """The compiled loops for one family."""
     one_row = compiled_with(_look, f"{family}_look", moments=moments)
     rows = compiled_with(_dense, f"{family}_assimilate", look=one_row)
     return Loops(
@@ -308,36 +285,7 @@ def assimilate_plain(
     facts: Floats,
     said: Floats,
 ) -> None:
-    """The definition of the compiled loops, for a family that has only ``scores``.
-
-    Parameters
-    ----------
-    scores : callable (a, v, y) -> (log_z, g_a, g_v)
-        See :meth:`fires.models.families.base.Family.scores`.
-    Z : ndarray (n_rows, n_features)
-        Standardised rows; missing entries are zeros.
-    y : ndarray (n_parameter_rows, n_rows)
-        The target of each row of parameters.
-    weight : ndarray (n_rows,)
-        How often each row counts.
-    gamma : float
-        The share of its evidence that a belief keeps from row to row.
-    prior, own_prior : float
-        The variance that forgetting leads back to, of features and of the intercept.
-    noisy : bool
-        Whether the variance of a noise is part of the model, and learnt.
-    stretches_after : float
-        After how many rows the belief is stretched; infinity for never.
-    mu, var : ndarray (n_parameter_rows, n_features)
-        The belief; changed in place.
-    own_mu, own_var : ndarray (n_parameter_rows,)
-        The belief about the intercept; changed in place.
-    facts : ndarray (n_parameter_rows, N_FACTS)
-        What else is kept from row to row; changed in place.
-    said : ndarray (n_parameter_rows, 4, n_rows)
-        Filled with, for each row: the prediction a, log Z, the precision of the row as an
-        observation of a, and how far that observation is from a.
-    """
+    """The definition of the compiled loops, for a family that has only ``scores``."""
     for k in range(len(mu)):
         for b, w in enumerate(weight.tolist()):
             z, fade = Z[b], gamma**-w

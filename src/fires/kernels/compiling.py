@@ -49,19 +49,6 @@ def compiled_with(function: Callable[..., T], name: str, **names: Any) -> Callab
     A closure would do the same, but numba cannot cache closures: it would compile them in every
     process. So this makes a function with its own name and its own globals, which hold the open
     names.
-
-    Parameters
-    ----------
-    function : function
-        A module-level function.
-    name : str
-        Tells apart several copies of the same function in the cache.
-    **names
-        What the open names stand for.
-
-    Returns
-    -------
-    callable
     """
     opened = FunctionType(function.__code__, function.__globals__ | names, name)
     files = {loop.py_func.__code__.co_filename for loop in names.values()}
@@ -84,13 +71,6 @@ def load_compiled(kernel: Callable[..., Any], *arguments: Any) -> None:
 
     In its first call numba loads some seventy modules. The collector would look through their
     objects again and again, which takes a fifth of the time and frees nothing.
-
-    Parameters
-    ----------
-    kernel : callable
-        The compiled loop.
-    *arguments
-        What it is called with.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -18,19 +18,7 @@ Codes: TypeAlias = npt.NDArray[np.int16]
 
 
 def uncertainties(x: Codes, columns: Codes) -> Floats:
-    """The symmetrical uncertainty of a column of codes with each of several others.
-
-    Parameters
-    ----------
-    x : ndarray of int16 (n_rows,)
-        The codes of a column.
-    columns : ndarray of int16 (n_columns, n_rows)
-        The codes of the others.
-
-    Returns
-    -------
-    ndarray (n_columns,)
-    """
+    """The symmetrical uncertainty of a column of codes with each of several others."""
     out = np.zeros(len(columns))
     _uncertainties(x, columns, out)
     return out

@@ -16,19 +16,6 @@ _NO_REST = 1e-12  # a smaller share of a variance, not explained by other column
 def correlations(x: Floats, columns: Floats) -> tuple[Floats, Ints]:
     r"""Pearson's r of a column with each of several others, and the number of rows it uses.
 
-    Parameters
-    ----------
-    x : ndarray (n_rows,)
-        The column.
-    columns : ndarray (n_columns, n_rows)
-        The others.
-
-    Returns
-    -------
-    r : ndarray (n_columns,)
-        0 if one of the two columns does not vary.
-    n : ndarray of int (n_columns,)
-
     Examples
     --------
     >>> x = np.array([0.0, 0.5, 1.0, np.nan])

@@ -28,15 +28,6 @@ load_compiled(_count_strange, _EMPTY)
 def scan(values: npt.NDArray[np.floating[Any]]) -> tuple[int, int, int]:
     """How many entries are missing (NaN), how many infinite, how many huge.
 
-    Parameters
-    ----------
-    values : ndarray
-        Floats.
-
-    Returns
-    -------
-    tuple of int
-
     Examples
     --------
     >>> scan(np.array([[1.0, np.nan], [np.inf, 1e200], [0.0, np.nan]]))

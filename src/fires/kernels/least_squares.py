@@ -21,17 +21,6 @@ def least_squares_pass(X: Matrix, y: Floats, weights: Floats, own: Floats) -> No
     """Learn from every row of X in order, in place; a sparse row costs what its entries cost.
 
     See :class:`fires.predictors.LinearRegressor` for the formula.
-
-    Parameters
-    ----------
-    X : ndarray or sparse matrix (n_rows, n_features)
-        The rows. CSR must have no duplicate entries.
-    y : ndarray (n_rows,)
-        Their numbers.
-    weights : ndarray (n_features,)
-        The coefficients.
-    own : ndarray (2,)
-        The intercept and the mean error.
     """
     if sp.issparse(X):
         rows = X.tocsr()  # itself, if it is CSR

@@ -24,11 +24,6 @@ class ManyNames(Names):
     Two names count as one if Python's hashes of them are equal. The hashes have 64 bits and depend
     on a secret of the process: among a million words it happens once in some thirty million runs.
 
-    Parameters
-    ----------
-    names : iterable of str
-        The first ones.
-
     Examples
     --------
     >>> names = ManyNames(["oil"])
@@ -44,18 +39,7 @@ class ManyNames(Names):
         self._table, self._n_placed = _empty(1), -1
 
     def add(self, names: Iterable[str]) -> npt.NDArray[np.intp]:
-        """Take names in; those that are new come last.
-
-        Parameters
-        ----------
-        names : iterable of str
-            Some names.
-
-        Returns
-        -------
-        ndarray of int
-            The place of each.
-        """
+        """Take names in; those that are new come last."""
         names = names if isinstance(names, list) else list(names)
         n_known, hashes = len(self._names), _hashes(names)
         self._make_room(n_known + len(names))
@@ -65,17 +49,7 @@ class ManyNames(Names):
         return places
 
     def places(self, names: Iterable[str]) -> npt.NDArray[np.intp]:
-        """The place of each name; -1 for one that is not known.
-
-        Parameters
-        ----------
-        names : iterable of str
-            Some names.
-
-        Returns
-        -------
-        ndarray of int
-        """
+        """The place of each name; -1 for one that is not known."""
         hashes = _hashes(names if isinstance(names, list) else list(names))
         self._make_room(len(self._names))
         places = np.empty_like(hashes)
@@ -83,43 +57,17 @@ class ManyNames(Names):
         return places
 
     def place(self, name: str) -> int:
-        """The place of a name; -1 if it is not known.
-
-        Parameters
-        ----------
-        name : str
-            A name.
-
-        Returns
-        -------
-        int
-        """
+        """The place of a name; -1 if it is not known."""
         return int(self.places([name])[0])
 
     def only(self, places: npt.NDArray[np.intp]) -> Self:
-        """A new book with some of the names.
-
-        Parameters
-        ----------
-        places : ndarray of int
-            Their places here, all different.
-
-        Returns
-        -------
-        ManyNames
-        """
+        """A new book with some of the names."""
         other = type(self)()
         other._names = self.at(places)
         return other
 
     def cut(self, n: int) -> None:
-        """Keep the first names only.
-
-        Parameters
-        ----------
-        n : int
-            How many.
-        """
+        """Keep the first names only."""
         if n < len(self._names):
             del self._names[n:]
             self._forget_table()

@@ -11,19 +11,7 @@ from fires.kernels.sparse import Ints
 
 
 def perceptron_pass(X: Matrix, y: Floats, weights: Floats, bias: Floats) -> None:
-    """Learn from every row of X in order, in place; a sparse row costs what its entries cost.
-
-    Parameters
-    ----------
-    X : ndarray or sparse matrix (n_rows, n_features)
-        The rows. CSR must have no duplicate entries.
-    y : ndarray (n_classes, n_rows)
-        -1 and +1.
-    weights : ndarray (n_classes, n_features)
-        The coefficients.
-    bias : ndarray (n_classes,)
-        The intercepts.
-    """
+    """Learn from every row of X in order, in place; a sparse row costs what its entries cost."""
     if sp.issparse(X):
         rows = X.tocsr()  # itself, if it is CSR
         perceptron_csr(*read_only(rows.data, rows.indices, rows.indptr), y, weights, bias)

@@ -19,20 +19,7 @@ slopes: Any = None  # filled in with the slopes of a family, by row_pulls
 
 
 def row_pulls(family: str, slopes: Callable[[float, float, float], Any]) -> RowPulls:
-    """A compiled loop over the rows of a batch, for the compiled slopes of one family.
-
-    Parameters
-    ----------
-    family : str
-        The name of the family.
-    slopes : compiled function (a, v, y) -> (dlogZ/da, dlogZ/dv)
-        The scalar slopes of the family.
-
-    Returns
-    -------
-    callable (a, v, y, mu, sigma, noise, level, width, least, c, d, bend) -> float
-        What :func:`pull_rows_plain` defines.
-    """
+    """A compiled loop over the rows of a batch, for the compiled slopes of one family."""
     return compiled_with(_pull_rows, f"{family}_rows", slopes=slopes)
 
 
@@ -83,30 +70,6 @@ def pull_rows_plain(
 
     First the terms that do not come from features are added: the intercept, the noise, and the
     level ``level * sqrt(1 + width * v)``. The slope of the level in v is part of ``d``.
-
-    Parameters
-    ----------
-    scores : callable (a, v, y) -> (log Z, dlogZ/da, dlogZ/dv)
-        The family.
-    a, v, y : ndarray (n_rows_of_parameters, n_rows)
-        Mean and variance from the features, and the target.
-    mu, sigma : ndarray (n_rows_of_parameters,)
-        The intercept.
-    noise : float
-        A variance added to every row.
-    level : ndarray (n_rows_of_parameters,)
-        Where predictions start from.
-    width : float
-        How the level depends on v.
-    least : float
-        A lower bound of the variances; used in the returned bound.
-    c, d, bend : ndarray (n_rows_of_parameters or more, n_rows)
-        Results: the slopes, and ``-d2logZ/da2`` by the heat identity.
-
-    Returns
-    -------
-    float
-        The greatest of ``bend * (v of the features + least)``.
     """
     n = len(mu)
     own = (sigma * sigma + noise)[:, None]

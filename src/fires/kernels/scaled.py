@@ -20,19 +20,6 @@ def rescale(X: Dense, shift: Floats, gain: Floats, limit: Floats | None = None) 
 
     A result that would overflow becomes the greatest float.
 
-    Parameters
-    ----------
-    X : ndarray (n_rows, n_features)
-        The rows.
-    shift, gain : ndarray (n_features,)
-        The scale.
-    limit : ndarray (n_features,), optional
-        Entries farther than this from the shift become 0, as if they were missing.
-
-    Returns
-    -------
-    ndarray (n_rows, n_features)
-
     Examples
     --------
     >>> rescale(np.array([[1.0, 5.0], [np.nan, 1e308]]), np.array([0.0, 5.0]), np.array([2.0, 3.0]))
@@ -58,18 +45,6 @@ def rescale_plain(X: Dense, shift: Floats, gain: Floats, limit: Floats | None = 
 
 def keep_columns(X: Any, selected: npt.NDArray[np.intp]) -> Any:
     """Rows of full width, with zeros in all but some columns.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        The rows.
-    selected : ndarray of int
-        The columns to keep, ascending.
-
-    Returns
-    -------
-    ndarray or CSR matrix
-        Of the type of X; X itself, if all columns are kept.
 
     Examples
     --------
@@ -99,19 +74,6 @@ def widen(X: Dense, weight: Floats, low: Floats, high: Floats) -> tuple[Floats, 
     """The least and the greatest value of every column, in this batch or before.
 
     Missing entries and rows of weight 0 are left out.
-
-    Parameters
-    ----------
-    X : ndarray (n_rows, n_features)
-        The rows.
-    weight : ndarray (n_rows,)
-        How often each row counts.
-    low, high : ndarray (n_features,)
-        The range so far.
-
-    Returns
-    -------
-    low, high : ndarray (n_features,)
 
     Examples
     --------

@@ -53,17 +53,6 @@ def top_k(weights: Floats, k: int) -> Indices:
 
     NaN never ranks before a number.
 
-    Parameters
-    ----------
-    weights : ndarray (n_features,)
-        Greater is better.
-    k : int
-        How many.
-
-    Returns
-    -------
-    ndarray of int (k,)
-
     Examples
     --------
     >>> top_k(np.array([0.5, 2.0, 0.5, 0.5]), 2)

@@ -25,21 +25,7 @@ pull_rows: Any = None  # filled in with the compiled rows of a family, by whole_
 
 
 def whole_step(family: str, pull_rows: RowPulls) -> RowPulls:
-    """A compiled step, for the compiled rows of one family.
-
-    Parameters
-    ----------
-    family : str
-        The name of the family.
-    pull_rows : compiled function
-        See :func:`fires.kernels.rows.row_pulls`.
-
-    Returns
-    -------
-    callable
-        Changes the parameters. Returns the same as :func:`fires.kernels.features.move`, or
-        :data:`TOO_LONG` if the step needs a cap.
-    """
+    """A compiled step, for the compiled rows of one family."""
     return compiled_with(_step, f"{family}_step", pull_rows=pull_rows)
 
 

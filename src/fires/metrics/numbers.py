@@ -16,17 +16,7 @@ NUMBER_SCORES = ("r2", "mae")
 
 
 class NumberMoments(NamedTuple):
-    """What is known of a batch of numbers and of their predictions.
-
-    Parameters
-    ----------
-    n : int
-        How many there are.
-    mean, spread : float
-        Their mean, and the sum of squares about it.
-    error, squares : float
-        The sum of the absolute errors, and of their squares.
-    """
+    """What is known of a batch of numbers and of their predictions."""
 
     n: int
     mean: float
@@ -67,18 +57,7 @@ class NumberSums:
         self.sums: Floats = np.zeros(5)
 
     def update(self, y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> dict[str, float]:
-        """Add a batch, and score it by itself.
-
-        Parameters
-        ----------
-        y, predicted : ndarray of numbers (n_rows,)
-            What is true, and what was predicted.
-
-        Returns
-        -------
-        dict of str to float
-            The scores of this batch alone.
-        """
+        """Add a batch, and score it by itself."""
         n = len(y)
         if n == 0:
             return _scores(np.zeros(5))
@@ -89,16 +68,6 @@ class NumberSums:
 
     def add(self, batch: NumberMoments) -> dict[str, float]:
         """Add a batch of which sums are known, and score it by itself.
-
-        Parameters
-        ----------
-        batch : NumberMoments
-            What is known of its numbers and errors.
-
-        Returns
-        -------
-        dict of str to float
-            The scores of this batch alone.
 
         Examples
         --------
@@ -138,15 +107,7 @@ def _scores(sums: Floats) -> dict[str, float]:
 
 
 def check_numbers(values: npt.NDArray[Any], name: str) -> None:
-    """Raise an error unless these are finite numbers.
-
-    Parameters
-    ----------
-    values : ndarray
-        A target, or predictions.
-    name : str
-        What the error calls them; ``{y}`` is the target.
-    """
+    """Raise an error unless these are finite numbers."""
     if values.dtype.kind not in "fiub":
         given = f" such as {values.tolist()[0]!r}" if len(values) else ""
         raise TargetError(f"{name} holds labels{given}, and r2 and mae are scores of numbers.")

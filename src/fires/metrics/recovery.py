@@ -24,18 +24,7 @@ class Truth(Protocol):
         """The rows from which on other features begin to matter, ascending."""
 
     def relevant_at(self, row: int) -> npt.NDArray[np.intp]:
-        """The features that matter in this row.
-
-        Parameters
-        ----------
-        row : int
-            Counted from 0.
-
-        Returns
-        -------
-        ndarray
-            Indices.
-        """
+        """The features that matter in this row."""
 
 
 class Recovery(NamedTuple):

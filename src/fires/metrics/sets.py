@@ -9,21 +9,6 @@ import numpy.typing as npt
 def as_indices(selected: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """The indices of a set of features.
 
-    Parameters
-    ----------
-    selected : array-like of int, or of bool
-        Indices, each once, in any order; or a mask.
-
-    Returns
-    -------
-    ndarray of int64
-        An array of its own, in the order given; ascending, of a mask.
-
-    Raises
-    ------
-    ValueError
-        If it is neither, or an index occurs twice.
-
     Examples
     --------
     >>> as_indices([4, 1]), as_indices([False, True, True])

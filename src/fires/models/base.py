@@ -30,21 +30,7 @@ class BaseModel(Protocol):
     """
 
     def init(self, n_features: int, n_classes: int, rng: Rng) -> Belief:
-        """The belief before the first batch.
-
-        Parameters
-        ----------
-        n_features : int
-            The columns of X.
-        n_classes : int
-            The number of classes; 0 for a numeric target.
-        rng : Generator
-            For random starts.
-
-        Returns
-        -------
-        Belief
-        """
+        """The belief before the first batch."""
         ...
 
     def gradient(self, belief: Belief, X: Any, y: Values, weight: Weights, rng: Rng) -> Belief:
@@ -53,40 +39,11 @@ class BaseModel(Protocol):
         It is the slope of the sum over rows of :math:`w_b \log \mathbb{E}_\theta\, p(y_b \mid x_b,
         \theta)`. A model may also have ``log_marginal``, with the same arguments, which gives that
         sum itself. Then :func:`fires.checks.check_model` compares the two.
-
-        Parameters
-        ----------
-        belief : Belief
-            Where the slope is taken.
-        X : ndarray or CSR matrix (n_rows, n_features)
-            Scaled rows.
-        y : ndarray (n_rows,)
-            Class codes, or numbers.
-        weight : ndarray (n_rows,) or None
-            How often each row counts.
-        rng : Generator
-            For random draws.
-
-        Returns
-        -------
-        Belief
-            One slope for each number of the belief.
         """
         ...
 
     def to_features(self, belief: Belief) -> Belief:
-        """One mean and one standard deviation per feature.
-
-        Parameters
-        ----------
-        belief : Belief
-            What was learnt.
-
-        Returns
-        -------
-        Belief
-            mu and sigma of shape (n_features,).
-        """
+        """One mean and one standard deviation per feature."""
         ...
 
 
@@ -97,17 +54,7 @@ class Rates(NamedTuple):
     sigma: float
 
     def shared(self, total: float) -> tuple[float, float]:
-        """The rates divided by the total weight, for slopes that are sums over rows.
-
-        Parameters
-        ----------
-        total : float
-            The weight of all rows.
-
-        Returns
-        -------
-        mu, sigma : float
-        """
+        """The rates divided by the total weight, for slopes that are sums over rows."""
         return self.mu * (1.0 / total), self.sigma * (1.0 / total)
 
 
@@ -119,75 +66,22 @@ class Learner(Protocol):
     """
 
     def step(self, batch: CheckedBatch, y: npt.NDArray[Any], rates: Rates) -> None:
-        """Learn from one batch. On an error, nothing changes.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            The rows. If they already have the learner's scale, they are not scaled again.
-        y : ndarray (n_rows,)
-            Class codes, or numbers.
-        rates : Rates
-            The learning rates.
-        """
+        """Learn from one batch. On an error, nothing changes."""
 
     def with_classes(self, before: Labels, after: Labels) -> Self:
-        """A copy for more classes, or an error that says why there can be none.
-
-        Parameters
-        ----------
-        before, after : ndarray
-            The labels known so far, and those known now.
-
-        Returns
-        -------
-        Learner
-        """
+        """A copy for more classes, or an error that says why there can be none."""
 
     def ready_for(self, X: Any) -> Self:
-        """The learner itself, or a copy that can learn from rows stored like these.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix
-            The rows to come.
-
-        Returns
-        -------
-        Learner
-        """
+        """The learner itself, or a copy that can learn from rows stored like these."""
 
     def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
-        """Forget some features and their scale; everything else stays.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which features.
-        """
+        """Forget some features and their scale; everything else stays."""
 
     def features(self) -> Belief:
-        """One mean and one standard deviation per feature.
-
-        Returns
-        -------
-        Belief
-            mu and sigma of shape (n_features,).
-        """
+        """One mean and one standard deviation per feature."""
 
     def state(self) -> Arrays:
-        """Everything needed to go on, as arrays.
-
-        Returns
-        -------
-        dict of str to ndarray
-        """
+        """Everything needed to go on, as arrays."""
 
     def restore(self, arrays: Arrays) -> None:
-        """Go on from :meth:`state`; StateError if the arrays do not fit.
-
-        Parameters
-        ----------
-        arrays : dict of str to ndarray
-            What was saved.
-        """
+        """Go on from :meth:`state`; StateError if the arrays do not fit."""

@@ -71,21 +71,6 @@ class BayesLearner:
     kept: how often a class occurs has not changed.
 
     **Many classes** are learnt one against the rest, with one row of parameters per class.
-
-    Parameters
-    ----------
-    family : str
-        The likelihood.
-    n_features, n_classes : int
-        The size of the problem; 0 classes for a numeric target.
-    fit_intercept : bool
-        Learn an intercept.
-    scale : {"standard", "minmax", None}
-        What is done to X.
-    memory : float
-        Rows of evidence kept.
-    watches : bool
-        Whether alarms are raised.
     """
 
     learnt: ClassVar[Declared] = {
@@ -170,17 +155,7 @@ class BayesLearner:
     # --- learning ---------------------------------------------------------------------------
 
     def step(self, batch: CheckedBatch, y: npt.NDArray[Any], rates: Rates | None = None) -> None:
-        """Learn from one batch. On an error, nothing changes.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            The rows. If they already have the learner's scale, they are not scaled again.
-        y : ndarray (n_rows,)
-            Class codes, or numbers.
-        rates : Rates, optional
-            Not used: Bayes' rule has no learning rate.
-        """
+        """Learn from one batch. On an error, nothing changes."""
         weight = ones(batch.n_rows) if batch.weight is None else batch.weight
         target, level = self.target.look(y, weight)
         log_level = self.target.log_level(target)
@@ -363,31 +338,13 @@ class BayesLearner:
     def rounds(
         self, target: ShardTarget, rates: Any = None, watch: Any = None, *, sparse: bool = False
     ) -> Rounds:
-        """The step on a batch in several shards: :mod:`fires.models.sharded_bayes`.
-
-        Parameters
-        ----------
-        target, sparse
-            As in :class:`fires.core.sharding.LearnsInRounds`.
-        rates, watch
-            Not used: there is no learning rate, and the learner watches itself.
-
-        Returns
-        -------
-        generator of Task
-        """
+        """The step on a batch in several shards: :mod:`fires.models.sharded_bayes`."""
         from fires.models.sharded_bayes import rounds
 
         return rounds(self, target, sparse=sparse)
 
     def coefficients(self) -> tuple[Floats, Floats]:
-        """Means and variances of all coefficients, forgetting included.
-
-        Returns
-        -------
-        theta, var : ndarray (n_parameter_rows, n_features + 1)
-            Those of the intercept come last.
-        """
+        """Means and variances of all coefficients, forgetting included."""
         own = self.own_mu if self.sparse is None else self.own_mu * self.sparse[0]
         return (
             np.column_stack([self._means(), own]),
@@ -395,15 +352,7 @@ class BayesLearner:
         )
 
     def renew(self, theta: Floats, var: Floats, weight: float) -> None:
-        """Take another belief: see :meth:`coefficients`.
-
-        Parameters
-        ----------
-        theta, var : ndarray (n_parameter_rows, n_features + 1)
-            Means and variances; those of the intercept come last.
-        weight : float
-            The weight of the rows that it comes from.
-        """
+        """Take another belief: see :meth:`coefficients`."""
         self.mu, self.var = theta[:, :-1].copy(), var[:, :-1].copy()
         if self.fit_intercept:
             self.own_mu, self.own_var = theta[:, -1].copy(), var[:, -1].copy()
@@ -412,15 +361,7 @@ class BayesLearner:
             self.sparse = np.ones(self.n_rows), now, np.full(self.mu.shape, now)
 
     def end_rounds(self, sums: Floats | None, touched: Any) -> None:
-        """Do what comes after the belief has moved, as :meth:`step` does.
-
-        Parameters
-        ----------
-        sums : ndarray (n_parameter_rows,) or None
-            The greatest sums of the alarm within the batch; None if nothing was watched.
-        touched : ndarray of int or None
-            The columns that the batch has moved; None for all.
-        """
+        """Do what comes after the belief has moved, as :meth:`step` does."""
         self._find_unclear()
         self._said, self.strengths = np.empty((self.n_rows, 4, 0)), []
         self.touched = touched
@@ -441,13 +382,7 @@ class BayesLearner:
             self.alarm.restart(row)
 
     def forget_most(self, row: int | None = None) -> None:
-        """Let all evidence so far count as that of 50 rows, as after an alarm.
-
-        Parameters
-        ----------
-        row : int, optional
-            The row of parameters; all of them by default.
-        """
+        """Let all evidence so far count as that of 50 rows, as after an alarm."""
         for one in range(self.n_rows) if row is None else [row]:
             seen = max(float(self.evidence_rows[one]), 2.0 * KEPT_ROWS)
             self.forget(KEPT_ROWS / seen, one)
@@ -456,13 +391,6 @@ class BayesLearner:
         """Let all evidence so far count as a share of itself; the intercept is kept.
 
         It is the likelihood to a power, with the prior untouched.
-
-        Parameters
-        ----------
-        keep : float
-            The share, in [0, 1].
-        row : int, optional
-            The row of parameters; all of them by default.
         """
         if self.sparse is not None:
             self.var[:], self.sparse[2][:] = self._variances(), self.sparse[1]
@@ -486,13 +414,7 @@ class BayesLearner:
     # --- columns that come and go -----------------------------------------------------------
 
     def count_columns(self, n_there: int) -> None:
-        """Know how many columns are there, if fewer than there is room for.
-
-        Parameters
-        ----------
-        n_there : int
-            How many.
-        """
+        """Know how many columns are there, if fewer than there is room for."""
         self.n_there = n_there
         self.prior, self.alarm.warm_up = self._prior(), _warm_up(n_there)
 
@@ -506,13 +428,6 @@ class BayesLearner:
 
         All that depends on the number of columns depends on those that are there, and one that was
         never there is at the prior. So it does not matter how wide an array is.
-
-        Parameters
-        ----------
-        resting, never : ndarray of bool (n_features,)
-            The columns that are not there, and those that have never been.
-        arrived : ndarray of int
-            Those that come for the first time with this batch.
         """
         self.count_columns(self.n_features - int(np.count_nonzero(resting)))
         self._away = -(resting.astype(np.float64) + never)
@@ -524,17 +439,7 @@ class BayesLearner:
             self.leading.welcome(arrived, alone=not self.evidence_rows.any())
 
     def rearranged(self, source: npt.NDArray[np.intp]) -> BayesLearner:
-        """A copy for other columns; new ones are at the prior.
-
-        Parameters
-        ----------
-        source : ndarray of int
-            The place of each column before; -1 for a new one.
-
-        Returns
-        -------
-        BayesLearner
-        """
+        """A copy for other columns; new ones are at the prior."""
         other = copy.copy(self)
         new, n = source < 0, len(source)
         other.n_features = n
@@ -617,20 +522,7 @@ class BayesLearner:
     # --- the belief -------------------------------------------------------------------------
 
     def scores(self, columns: Any = slice(None), near: Floats | None = None) -> Floats:
-        """How much features matter; greater for better.
-
-        Parameters
-        ----------
-        columns : ndarray of int, optional
-            Which features; all of them by default.
-        near : ndarray (n_columns, n_columns), optional
-            How much of the coefficient of each column counts for each other one: what they would
-            say if they stood for others.
-
-        Returns
-        -------
-        ndarray
-        """
+        """How much features matter; greater for better."""
         mu = np.abs(self._means(columns) if near is None else self._means(columns) @ near)
         if self._unclear is not None:
             mu = np.where(self._unclear[:, columns], 0.0, mu)
@@ -640,17 +532,7 @@ class BayesLearner:
         return np.asarray(np.maximum(mu - self._spread(columns), 0.0).max(axis=0))
 
     def scores_together(self, columns: npt.NDArray[np.int64]) -> Floats:
-        """As :meth:`scores`; for those that lead, their correlation is taken into account.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which features, sorted.
-
-        Returns
-        -------
-        ndarray
-        """
+        """As :meth:`scores`; for those that lead, their correlation is taken into account."""
         try:
             means = np.abs(self.leading.means()).max(axis=0)
         except np.linalg.LinAlgError:  # weights so large that nothing else counts beside them
@@ -665,29 +547,14 @@ class BayesLearner:
         return np.sqrt(var * np.maximum(1.0 - var / self.prior, 0.0))
 
     def variances(self, columns: Any = slice(None)) -> Floats:
-        """The variance of the coefficient that each feature is ranked by.
-
-        Parameters
-        ----------
-        columns : ndarray of int, optional
-            Which features; all of them by default.
-
-        Returns
-        -------
-        ndarray
-        """
+        """The variance of the coefficient that each feature is ranked by."""
         var = self._variances(columns)
         if self._unclear is not None:
             var = np.where(self._unclear[:, columns], self.prior, var)
         return _pick(var, self._leader(columns))
 
     def scored(self) -> tuple[Floats, Floats]:
-        """Coefficients as :meth:`scores` looks at them, and how far chance may take them.
-
-        Returns
-        -------
-        mu, sigma : ndarray (n_parameter_rows, n_features)
-        """
+        """Coefficients as :meth:`scores` looks at them, and how far chance may take them."""
         return self._means(), np.maximum(self._spread(), 1e-12)
 
     def features(self) -> Belief:
@@ -710,23 +577,7 @@ class BayesLearner:
     def leading_posterior(
         self, *, seen: bool = False, without: npt.NDArray[np.intp] | None = None
     ) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
-        """What is known of the leading features, together.
-
-        Parameters
-        ----------
-        seen : bool
-            Only from rows of the time in which a feature has led.
-        without : ndarray of int, optional
-            Features that are left out, as if their coefficients were known to be 0.
-
-        Returns
-        -------
-        columns : ndarray of int (n_leading,)
-            Which features lead.
-        mean : ndarray (n_parameter_rows, n_leading)
-        covariance : ndarray (n_parameter_rows, n_leading, n_leading)
-            Of their coefficients.
-        """
+        """What is known of the leading features, together."""
         columns, gone = self.leading.columns, None
         if without is not None:
             gone = np.isin(columns, without)
@@ -738,12 +589,7 @@ class BayesLearner:
         return columns, mean / (1.0 + wide[:, None]), covariance
 
     def prior_deviations(self) -> Floats:
-        """The standard deviations of :meth:`by_class` before any row.
-
-        Returns
-        -------
-        ndarray (n_features,)
-        """
+        """The standard deviations of :meth:`by_class` before any row."""
         prior = np.full(self.n_features, math.sqrt(self.prior))
         prior[self.leading.columns] = math.sqrt(PRIOR)
         return prior

@@ -24,17 +24,7 @@ AT_ONCE = {"cpu": 1 << 19, "cuda": 1 << 26}
 
 @dataclass(frozen=True)
 class DeviceBatch:
-    """A batch as tensors.
-
-    Parameters
-    ----------
-    rows : DeviceRows
-        X.
-    y, weight : Tensor (n_rows,)
-        Class codes or numbers, and how often each row counts.
-    level : Tensor (n_classes,), optional
-        What is added to the outputs of each class; see :class:`fires.models.balance.ClassBalance`.
-    """
+    """A batch as tensors."""
 
     rows: DeviceRows
     y: Tensor
@@ -43,17 +33,7 @@ class DeviceBatch:
 
 
 class DeviceRows(ABC):
-    """The rows of a batch as tensors.
-
-    Attributes
-    ----------
-    matrix : Tensor or None
-        X itself, where it is dense.
-    columns : slice or Tensor of int
-        The features that the batch shows: all, or for sparse rows those with entries.
-    n_columns : int
-        How many there are.
-    """
+    """The rows of a batch as tensors."""
 
     matrix: Tensor | None
     columns: Columns
@@ -61,37 +41,11 @@ class DeviceRows(ABC):
 
     @abstractmethod
     def project(self, mu: Tensor, sigma: Tensor, noise: Tensor) -> Tensor:
-        """``X @ (mu + sigma * noise)`` for every draw.
-
-        Parameters
-        ----------
-        mu, sigma : Tensor (n_columns, n_outputs)
-            The belief of the weights of the features shown.
-        noise : Tensor (n_columns, n_draws, n_outputs)
-            Standard normal numbers.
-
-        Returns
-        -------
-        Tensor (n_rows, n_draws, n_outputs)
-        """
+        """``X @ (mu + sigma * noise)`` for every draw."""
 
     @abstractmethod
     def pull(self, slope: Tensor, noise: Tensor) -> Iterator[InputSlopes]:
-        """The slopes in mu and sigma of the features shown, part by part.
-
-        Parameters
-        ----------
-        slope : Tensor (n_rows, n_draws, n_outputs)
-            The slope in the result of :meth:`project`.
-        noise : Tensor (n_columns, n_draws, n_outputs)
-            The same numbers as in :meth:`project`.
-
-        Yields
-        ------
-        columns : slice or Tensor of int
-            Which features.
-        mu, sigma : Tensor (n_of_these, n_outputs)
-        """
+        """The slopes in mu and sigma of the features shown, part by part."""
 
 
 class DenseRows(DeviceRows):

@@ -18,21 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DrawnBatch:
-    """A batch together with the parameters that were drawn for it.
-
-    Parameters
-    ----------
-    features : Tensor
-        X times the input weights (n_draws, n_rows, n_outputs), if the model has such; else X.
-    theta : mapping of str to Tensor
-        All other random parameters, draws first.
-    point : mapping of str to Tensor
-        Parameters that are not random, learnt or fixed.
-    y, weight : Tensor (n_rows,)
-        Class codes or numbers, and how often each row counts.
-    level : Tensor (n_classes,), optional
-        What is added to the outputs of each class.
-    """
+    """A batch together with the parameters that were drawn for it."""
 
     features: Tensor
     theta: Mapping[str, Tensor]
@@ -44,17 +30,7 @@ class DrawnBatch:
 
 @dataclass(frozen=True)
 class MarginalSlopes:
-    """The log marginal likelihood of a batch, and its slopes.
-
-    Parameters
-    ----------
-    value : Tensor
-        The log marginal likelihood.
-    mu, sigma, point : dict of str to Tensor
-        The slopes in all parameters except the input weights.
-    inputs : list of (columns, mu, sigma)
-        The slopes in the input weights, for the features that the batch shows.
-    """
+    """The log marginal likelihood of a batch, and its slopes."""
 
     value: Tensor
     mu: dict[str, Tensor]
@@ -70,25 +46,7 @@ def draw_noise(
     generator: Generator,
     scratch: dict[str, Tensor] | None = None,
 ) -> dict[str, Tensor]:
-    """Standard normal numbers for every draw of every parameter that the batch uses.
-
-    Parameters
-    ----------
-    model : MonteCarlo
-        Says how many draws, where and in which precision.
-    parameters : ModelParameters
-        The belief.
-    batch : DeviceBatch
-        The rows.
-    generator : torch.Generator
-        Where the numbers come from.
-    scratch : dict, optional
-        Keeps memory from batch to batch: allocating it takes as long as filling it.
-
-    Returns
-    -------
-    dict of str to Tensor
-    """
+    """Standard normal numbers for every draw of every parameter that the batch uses."""
     torch = model.torch()
     scratch = {} if scratch is None else scratch
     place = {"dtype": getattr(torch, model.dtype), "device": model.device}
@@ -107,23 +65,7 @@ def draw_noise(
 def drawn_batch(
     model: MonteCarlo, parameters: ModelParameters, batch: DeviceBatch, noise: Mapping[str, Tensor]
 ) -> DrawnBatch:
-    """A batch together with these draws; what is learnt can be differentiated by.
-
-    Parameters
-    ----------
-    model : MonteCarlo
-        Whose parameters they are.
-    parameters : ModelParameters
-        The belief.
-    batch : DeviceBatch
-        The rows and their targets.
-    noise : mapping of str to Tensor
-        See :func:`draw_noise`.
-
-    Returns
-    -------
-    DrawnBatch
-    """
+    """A batch together with these draws; what is learnt can be differentiated by."""
     rows, dtype = batch.rows, batch.weight.dtype
     theta = {
         name: (mu.to(dtype) + parameters.sigma[name].to(dtype) * noise[name]).requires_grad_()
@@ -145,23 +87,7 @@ def drawn_batch(
 def marginal_slopes(
     model: MonteCarlo, parameters: ModelParameters, batch: DeviceBatch, noise: Mapping[str, Tensor]
 ) -> MarginalSlopes:
-    """Differentiate the log marginal likelihood, with these draws.
-
-    Parameters
-    ----------
-    model : MonteCarlo
-        Gives the likelihood.
-    parameters : ModelParameters
-        The belief.
-    batch : DeviceBatch
-        The rows and their targets.
-    noise : mapping of str to Tensor
-        See :func:`draw_noise`.
-
-    Returns
-    -------
-    MarginalSlopes
-    """
+    """Differentiate the log marginal likelihood, with these draws."""
     torch, rows, weight = model.torch(), batch.rows, batch.weight
     drawn = drawn_batch(model, parameters, batch, noise)
     theta, point = drawn.theta, {name: drawn.point[name] for name in parameters.point}
@@ -189,33 +115,13 @@ def marginal_slopes(
 
 
 def log_mean(F: Tensor) -> Tensor:
-    """The log of the mean likelihood over the draws.
-
-    Parameters
-    ----------
-    F : Tensor (n_draws, n_rows)
-        Log likelihoods.
-
-    Returns
-    -------
-    Tensor (n_rows,)
-    """
+    """The log of the mean likelihood over the draws."""
     import torch
 
     return torch.logsumexp(F, 0) - math.log(len(F))
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, in one line.
-
-    Parameters
-    ----------
-    error : BaseException
-        Whatever was raised.
-
-    Returns
-    -------
-    str
-    """
+    """What an error says, in one line."""
     said = (str(error).splitlines() or [""])[0]
     return f"{type(error).__name__}: {said}" if said else type(error).__name__

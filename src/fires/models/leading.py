@@ -42,15 +42,7 @@ Columns = npt.NDArray[np.int64]
 
 
 class Leading:
-    """What rows said about the leading features, together.
-
-    Parameters
-    ----------
-    n_features : int
-        Columns of a batch.
-    n_rows : int
-        Rows of parameters.
-    """
+    """What rows said about the leading features, together."""
 
     learnt: ClassVar[Declared] = {
         "columns": Array("C", dtype="int64", low=0, high="J"),
@@ -85,21 +77,7 @@ class Leading:
         *,
         gamma: float,
     ) -> None:
-        """Take in what the rows of a batch said.
-
-        Parameters
-        ----------
-        Z : ndarray (n_rows, n_leading)
-            Standardised rows of the leading columns.
-        said : ndarray (n_parameter_rows, 4, n_rows)
-            See :func:`fires.kernels.assimilate.assimilate_plain`.
-        weight : ndarray (n_rows,)
-            How often each row counts.
-        others : ndarray (n_parameter_rows, n_rows), optional
-            What all other columns add to the predictions.
-        gamma : float
-            The share of its evidence that a belief keeps from row to row.
-        """
+        """Take in what the rows of a batch said."""
         value = said[:, 0] + said[:, 3]
         if others is not None:
             value -= others
@@ -112,15 +90,7 @@ class Leading:
             self.brought *= gamma ** np.add.reduce(weight)
 
     def add_sums(self, information: Floats, pull: Floats, keep: float) -> None:
-        """Take in what the rows of a batch said, as sums: see :meth:`add`.
-
-        Parameters
-        ----------
-        information, pull : ndarray
-            The sums, in the shapes of the attributes.
-        keep : float
-            The share of its evidence that a belief keeps through the batch.
-        """
+        """Take in what the rows of a batch said, as sums: see :meth:`add`."""
         self.information = keep * self.information + information
         self.pull = keep * self.pull + pull
         self.brought = keep * self.brought
@@ -131,17 +101,7 @@ class Leading:
         return self.waited >= _ROWS
 
     def follow(self, score: Floats, mu: Floats, var: Floats, prior: float) -> None:
-        """Let the best features lead; newcomers bring what the diagonal belief knows of them.
-
-        Parameters
-        ----------
-        score : ndarray (n_features,)
-            Greater for better.
-        mu, var : ndarray (n_parameter_rows, n_features)
-            The diagonal belief.
-        prior : float
-            Its variance before any row.
-        """
+        """Let the best features lead; newcomers bring what the diagonal belief knows of them."""
         self.waited = 0.0
         size = len(self.columns)
         favoured = score.copy()
@@ -180,15 +140,7 @@ class Leading:
         return np.setdiff1d(np.arange(size), places)
 
     def welcome(self, arrived: Columns, *, alone: bool = False) -> None:
-        """Let columns lead that have just come, as long as there is room.
-
-        Parameters
-        ----------
-        arrived : ndarray of int
-            The columns.
-        alone : bool
-            No other column has come before.
-        """
+        """Let columns lead that have just come, as long as there is room."""
         if alone:
             self.columns = arrived[:MOST].astype(np.int64)
             size = len(self.columns) + 1
@@ -200,27 +152,11 @@ class Leading:
             self._lead(np.sort(np.concatenate([self.columns, new[:room]])))
 
     def lead_as(self, other: Leading) -> None:
-        """Begin with the columns that lead elsewhere.
-
-        Parameters
-        ----------
-        other : Leading
-            For as many features.
-        """
+        """Begin with the columns that lead elsewhere."""
         self.welcome(other.columns, alone=True)
 
     def rearranged(self, source: npt.NDArray[np.intp]) -> Leading:
-        """A copy for other columns; those that are gone are integrated out, new ones do not lead.
-
-        Parameters
-        ----------
-        source : ndarray of int
-            The place of each column before; -1 for a new one.
-
-        Returns
-        -------
-        Leading
-        """
+        """A copy for other columns: marginalised over those that are gone, new ones do not lead."""
         other = copy.copy(self)
         places = np.full(self.n_features, -1)
         places[source[source >= 0]] = np.flatnonzero(source >= 0)
@@ -237,11 +173,6 @@ class Leading:
         """Forget some columns; what is known of the others stays exactly the same.
 
         Their coefficients are integrated out: rows spoke of all coefficients together.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which columns.
         """
         gone = np.flatnonzero(np.isin(self.columns, columns))
         stay = np.setdiff1d(np.arange(self.pull.shape[1]), gone)
@@ -255,15 +186,7 @@ class Leading:
         self.brought[:, :, gone] = 0.0
 
     def forget(self, row: int | slice, keep: float) -> None:
-        """Let the evidence so far count as a share of itself.
-
-        Parameters
-        ----------
-        row : int or slice
-            Which rows of parameters.
-        keep : float
-            The share.
-        """
+        """Let the evidence so far count as a share of itself."""
         self.information[row] *= keep
         self.pull[row] *= keep
         self.brought[:, row] *= keep
@@ -274,11 +197,6 @@ class Leading:
         The mean of a column that grows all the time, a clock, is far from 0 even after scaling. A
         belief with one variance per feature cannot tell it from the intercept, and gives it a part
         of the level. Together with the intercept, such a column is judged rightly.
-
-        Returns
-        -------
-        ndarray of bool (n_parameter_rows, n_leading), or None
-            None if there is no such column, which is the rule.
         """
         if not some_repeat_level(self.information, _LEVEL):
             return None
@@ -290,44 +208,20 @@ class Leading:
         return np.asarray(unsure & repeats_level(self.information, _LEVEL))
 
     def means(self) -> Floats:
-        """Mean of the coefficients of the leading columns; without deviations it is sooner done.
-
-        Returns
-        -------
-        ndarray (n_parameter_rows, n_leading)
-        """
+        """Mean of the coefficients of the leading columns; without deviations it is sooner done."""
         precision = self.information.copy()
         np.einsum("kii->ki", precision)[:] += 1.0 / PRIOR
         return np.asarray(np.linalg.solve(precision, self.pull[:, :, None])[:, :-1, 0])
 
     def estimate(self) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of the coefficients of the leading columns.
-
-        Returns
-        -------
-        mean, deviation : ndarray (n_parameter_rows, n_leading)
-        """
+        """Mean and standard deviation of the coefficients of the leading columns."""
         mean, covariance = self.posterior()
         return mean, np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 0.0))
 
     def posterior(
         self, *, seen: bool = False, without: npt.NDArray[np.bool_] | None = None
     ) -> tuple[Floats, Floats]:
-        """Mean and covariance of the coefficients of the leading columns.
-
-        Parameters
-        ----------
-        seen : bool
-            Only from rows of the time in which a column has led. What it brought with it comes from
-            a belief that is too sure where columns are correlated.
-        without : ndarray of bool (n_leading,), optional
-            Columns that are left out, as if their coefficients were known to be 0.
-
-        Returns
-        -------
-        mean : ndarray (n_parameter_rows, n_leading)
-        covariance : ndarray (n_parameter_rows, n_leading, n_leading)
-        """
+        """Mean and covariance of the coefficients of the leading columns."""
         size = len(self.columns)
         information, pull = self.information + np.eye(size + 1) / PRIOR, self.pull
         if seen and not self.holds_all:

@@ -27,30 +27,7 @@ def start_learner(
     memory: float | None = None,
     watches: bool = False,
 ) -> Learner:
-    """A learner that has learnt nothing yet.
-
-    Parameters
-    ----------
-    model : BaseModel
-        Linear models, nets and trees have their own, faster learners.
-    n_features, n_classes : int
-        The size of the problem; 0 classes for a numeric target.
-    scale : {"standard", "minmax", None}
-        What is done to X.
-    starts : tuple
-        The means and standard deviations that a linear model starts from.
-    rng : callable () -> Generator
-        For models that draw random numbers.
-    memory : float, optional
-        Rows of evidence that a linear model keeps if it learns by Bayes' rule. Without it, and for
-        all other models, learning is by gradient.
-    watches : bool
-        Whether a model that learns by Bayes' rule raises alarms.
-
-    Returns
-    -------
-    Learner
-    """
+    """A learner that has learnt nothing yet."""
     if isinstance(model, Linear) and memory is not None:
         return BayesLearner(
             model.family,

@@ -181,17 +181,6 @@ def over_classes(mu: Floats, sigma: Floats, shares: Floats) -> Belief:
     so that the paper's weight of the result is the mean of the classes' weights under the
     shares :math:`\pi`.
 
-    Parameters
-    ----------
-    mu, sigma : ndarray (n_classes, n_features)
-        The belief of each class.
-    shares : ndarray (n_classes,)
-        The share of each class in the stream.
-
-    Returns
-    -------
-    Belief
-
     Examples
     --------
     >>> over_classes(np.array([[3.0], [1.0]]), np.ones((2, 1)), np.array([0.5, 0.5])).mu

@@ -150,17 +150,7 @@ class LinearLearner:
     # --- learning ---------------------------------------------------------------------------
 
     def step(self, batch: CheckedBatch, y: npt.NDArray[Any], rates: Rates) -> None:
-        """Learn from one batch. On an error, nothing changes.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            The rows. If they already have the learner's scale, they are not scaled again.
-        y : ndarray (n_rows,)
-            Class codes, or numbers.
-        rates : Rates
-            The learning rates.
-        """
+        """Learn from one batch. On an error, nothing changes."""
         rows = self._look(batch, y)
         if self.in_sparse_terms or not isinstance(batch.X, np.ndarray):
             # Overflow is found later, when the sums are checked, before anything is changed.
@@ -241,21 +231,7 @@ class LinearLearner:
         self.take_sparse(touched, half, first, terms, (c, d), sums, gaps, rates)
 
     def sparse_terms(self, columns: Any, half: Any, first: bool) -> SparseTerms:
-        """What a step on sparse rows needs to know of the columns they touch.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            The touched columns.
-        half : object
-            The scale of sparse rows.
-        first : bool
-            Whether the scale comes from these rows themselves.
-
-        Returns
-        -------
-        SparseTerms
-        """
+        """What a step on sparse rows needs to know of the columns they touch."""
         gain, pull = half.gain(columns), half.pull(columns)
         kept, sigma = self.mu.take(columns, axis=1), self.sigma.take(columns, axis=1)
         pulled, pull_squares = self.pulled, self.pull_squares
@@ -266,30 +242,7 @@ class LinearLearner:
     def sparse_sums(
         self, touched: Touched, terms: SparseTerms, rows: BatchFacts, rates: Rates, n_sums: int
     ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats], Gaps]:
-        """The sums over sparse rows that a step is taken by. Nothing is changed.
-
-        Parameters
-        ----------
-        touched : Touched
-            The rows.
-        terms : SparseTerms
-            Of the columns they touch.
-        rows : BatchFacts
-            What is known of them besides X.
-        rates : Rates
-            The learning rates.
-        n_sums : int
-            Rows of parameters, or one more for the sums of the scale.
-
-        Returns
-        -------
-        c, d : ndarray (n_sums, n_rows)
-            The slopes of every row.
-        p, q : ndarray (n_sums, n_touched)
-            Their sums over the entries of the columns.
-        gaps : tuple
-            The touched columns of missing entries, and the slopes of their rows.
-        """
+        """The sums over sparse rows that a step is taken by. Nothing is changed."""
         pace, gain, pull, kept, sigma, pulled, pull_squares = terms
         mu = kept - pull * self.drift[:, None]
         a, v = touched.project(mu * gain, (sigma * gain) ** 2)
@@ -316,21 +269,7 @@ class LinearLearner:
         gaps: Gaps,
         rates: Rates,
     ) -> None:
-        """Take the step that sums over sparse rows call for, and learn the scale.
-
-        Parameters
-        ----------
-        touched : Touched
-            The rows, for the scale.
-        half : object
-            The scale of sparse rows.
-        first : bool
-            Whether the scale comes from these rows themselves.
-        terms, pulls, sums, gaps
-            As in :meth:`sparse_sums`.
-        rates : Rates
-            The learning rates.
-        """
+        """Take the step that sums over sparse rows call for, and learn the scale."""
         pace, gain, pull, kept, sigma, pulled, pull_squares = terms
         columns, share = touched.columns, rates.shared(touched.total)
         drift = self.drift + share[0] * pace * pulls[0][: self.n_rows].sum(axis=1)
@@ -362,23 +301,6 @@ class LinearLearner:
         """Each row's weighted slopes in a and v, shortened by the step cap.
 
         If there is one more row of sums, for the scale, it gets the weights.
-
-        Parameters
-        ----------
-        a, v : ndarray (n_rows_of_parameters, n_rows)
-            Mean and variance from the features.
-        rows : BatchFacts
-            What is known of the rows besides X.
-        rates : Rates
-            The learning rates.
-        norms : callable () -> ndarray
-            The squared length of every row.
-        n_sums : int
-            Rows of sums.
-
-        Returns
-        -------
-        c, d : ndarray (n_sums, n_rows)
         """
         family, bend, n_rows = self.family, np.empty_like(a), self.n_rows
         c, d = pulls = np.empty((2, n_sums, a.shape[1]))
@@ -407,24 +329,7 @@ class LinearLearner:
         pulls: tuple[Floats, Floats],
         share: tuple[float, float],
     ) -> float:
-        """Take the step that sums over rows call for.
-
-        Parameters
-        ----------
-        mu, sigma : ndarray (n_rows_of_parameters, n_columns)
-            What moves, in place.
-        sums, gain
-            As in :func:`fires.kernels.features.move`.
-        pulls : tuple of ndarray
-            The slopes of every row, or their sums over rows as one column.
-        share : tuple of float
-            The rates divided by the total weight.
-
-        Returns
-        -------
-        float
-            The smallest sigma after it, or NaN if nothing was changed.
-        """
+        """Take the step that sums over rows call for."""
         own = self.intercept.mu, self.intercept.sigma, self.fit_intercept
         least = move_in_place(mu, sigma, *sums, gain, *pulls, *own, *share, *self._sigma_change)
         if self.noise and least == least:
@@ -441,17 +346,7 @@ class LinearLearner:
         *,
         sparse: bool = False,
     ) -> Rounds:
-        """The step on a batch in several shards: :mod:`fires.models.sharded_gradient`.
-
-        Parameters
-        ----------
-        target, rates, watch, sparse
-            As in :class:`fires.core.sharding.LearnsInRounds`.
-
-        Returns
-        -------
-        generator of Task
-        """
+        """The step on a batch in several shards: :mod:`fires.models.sharded_gradient`."""
         from fires.models.sharded_gradient import rounds
 
         return rounds(self, target, rates, watch, sparse=sparse)
@@ -507,20 +402,7 @@ class LinearLearner:
     # --- drift ------------------------------------------------------------------------------
 
     def surprise(self, batch: CheckedBatch, y: npt.NDArray[Any]) -> tuple[float, float]:
-        """How much worse a batch is predicted than expected. Nothing is learnt.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            Dense rows.
-        y : ndarray (n_rows,)
-            Class codes, or numbers.
-
-        Returns
-        -------
-        surprise, variance : float
-            See :mod:`fires.models.surprise`.
-        """
+        """How much worse a batch is predicted than expected. Nothing is learnt."""
         if self.in_sparse_terms or not isinstance(batch.X, np.ndarray):
             raise ValueError(
                 "With the gradient update, alarms need dense rows; use update='bayes'."
@@ -531,19 +413,7 @@ class LinearLearner:
         return self.surprise_of(*project(Z, self.mu, self.sigma**2), rows)
 
     def surprise_of(self, a: Floats, v: Floats, rows: BatchFacts) -> tuple[float, float]:
-        """How much worse rows are predicted than expected.
-
-        Parameters
-        ----------
-        a, v : ndarray (n_rows_of_parameters, n_rows)
-            Mean and variance from the features.
-        rows : BatchFacts
-            What is known of the rows besides X.
-
-        Returns
-        -------
-        surprise, variance : float
-        """
+        """How much worse rows are predicted than expected."""
         v = v + self.noise
         if self.fit_intercept:
             a, v = a + self.intercept.mu[:, None], v + self.intercept.sigma[:, None] ** 2
@@ -563,13 +433,7 @@ class LinearLearner:
         return sum(one for one, _ in sums), sum(width for _, width in sums)
 
     def forget(self, keep: float) -> None:
-        """Let the evidence so far count less: the belief goes back towards its start.
-
-        Parameters
-        ----------
-        keep : float
-            The share of the evidence that is kept, from 0 (none) to 1 (all).
-        """
+        """Let the evidence so far count less: the belief goes back towards its start."""
         mu, sigma = self.init
         self.mu += (1.0 - keep) * (np.asarray(mu) - self.mu)
         self.sigma += (1.0 - keep) * (np.asarray(sigma) - self.sigma)
@@ -586,17 +450,7 @@ class LinearLearner:
             self.pulled, self.pull_squares = self.mu @ pulls, float(pulls @ pulls)
 
     def rearranged(self, source: npt.NDArray[np.intp]) -> LinearLearner:
-        """A copy for other columns; new ones are at the start of all.
-
-        Parameters
-        ----------
-        source : ndarray of int
-            The place of each column before; -1 for a new one.
-
-        Returns
-        -------
-        LinearLearner
-        """
+        """A copy for other columns; new ones are at the start of all."""
         other = copy.copy(self)
         other.n_features, other._buffers, other._believed = len(source), {}, None
         for name, first in zip(("mu", "sigma"), self.init, strict=True):

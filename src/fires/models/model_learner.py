@@ -24,17 +24,6 @@ class ModelLearner:
 
     The model sees batches scaled by :class:`fires.scaling.Scaler`. Arguments and results of all
     methods are described in :class:`fires.models.base.Learner`.
-
-    Parameters
-    ----------
-    model : BaseModel
-        Gives the first belief, the gradient, and one mean and deviation per feature.
-    n_features, n_classes : int
-        The size of the problem; 0 classes for a numeric target.
-    scale : {"standard", "minmax", None}
-        What is done to X.
-    rng : Generator
-        For models that draw random numbers.
     """
 
     def __init__(
@@ -82,18 +71,6 @@ class ModelLearner:
         """How much worse a batch is predicted than expected. Nothing is learnt.
 
         It needs the model's ``log_marginal``, and calls it for every row and class.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            The rows.
-        y : ndarray of int (n_rows,)
-            Class codes.
-
-        Returns
-        -------
-        surprise, variance : float
-            See :mod:`fires.models.surprise`.
         """
         n_classes, log_marginal = self.size[1], getattr(self.model, "log_marginal", None)
         if not n_classes or log_marginal is None:
@@ -114,11 +91,6 @@ class ModelLearner:
         """Let the evidence so far count less, as after a drift.
 
         The whole belief goes back towards a fresh start; point parameters stay.
-
-        Parameters
-        ----------
-        keep : float
-            The share of the evidence that is kept, from 0 (none) to 1 (all).
         """
         fresh = self.model.init(*self.size, copy.deepcopy(self.rng))
         now = self.belief
@@ -175,17 +147,7 @@ class ModelLearner:
 def check_saved(
     saved: Arrays, fresh: Mapping[str, Any], owner: str, least: float = -np.inf
 ) -> None:
-    """Raise StateError unless names, shapes and bounds are those of a fresh model.
-
-    Parameters
-    ----------
-    saved, fresh : mapping of str to array
-        What was read, and what the model starts with.
-    owner : str
-        What errors call the model.
-    least : float
-        The least number allowed.
-    """
+    """Raise StateError unless names, shapes and bounds are those of a fresh model."""
     for name in sorted(fresh.keys() | saved.keys()):
         shapes = [tuple(x[name].shape) if name in x else None for x in (saved, fresh)]
         if shapes[0] != shapes[1]:

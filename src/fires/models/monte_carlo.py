@@ -58,17 +58,6 @@ class MonteCarlo(ABC):
     A model may have parameters named ``"input weights"``, one row per feature, and see X only
     through its product with them. Then sparse batches cost what their entries cost, and input
     weights of features that a batch does not show are neither drawn nor changed, which is exact.
-
-    Attributes
-    ----------
-    n_draws : int
-        How many models are drawn for each batch.
-    rate : float
-        What the selector's learning rates are multiplied by.
-    balance : bool
-        Whether every class counts as much as the others.
-    aggregate, task, device, dtype : str
-        See :class:`fires.models.NeuralNet`.
     """
 
     n_draws: int
@@ -83,128 +72,36 @@ class MonteCarlo(ABC):
 
     @abstractmethod
     def start(self, n_features: int, n_classes: int, generator: Generator) -> ModelParameters:
-        """The parameters before the first batch.
-
-        Parameters
-        ----------
-        n_features, n_classes : int
-            The size of the problem; 0 classes for a numeric target.
-        generator : torch.Generator
-            For starts that are random.
-
-        Returns
-        -------
-        ModelParameters
-        """
+        """The parameters before the first batch."""
 
     @abstractmethod
     def shapes(self, belief: Belief) -> dict[str, tuple[int, ...]]:
-        """The shape of each random parameter in a belief, outputs first.
-
-        Parameters
-        ----------
-        belief : Belief
-            What :meth:`start` gave, as a belief.
-
-        Returns
-        -------
-        dict of str to tuple of int
-        """
+        """The shape of each random parameter in a belief, outputs first."""
 
     @abstractmethod
     def log_likelihood(self, batch: DrawnBatch) -> tuple[Tensor, Tensor | None]:
-        """The log likelihood of every draw and row.
-
-        Parameters
-        ----------
-        batch : DrawnBatch
-            The rows, and the parameters that were drawn.
-
-        Returns
-        -------
-        log_likelihood : Tensor (n_draws, n_rows)
-        penalty : Tensor or None
-            What is subtracted from the log marginal likelihood, per row.
-        """
+        """The log likelihood of every draw and row."""
 
     @abstractmethod
     def with_outputs(
         self, parameters: ModelParameters, sources: list[int | None], generator: Generator
     ) -> ModelParameters:
-        """A copy for other classes.
-
-        Parameters
-        ----------
-        parameters : ModelParameters
-            The belief; it is not changed.
-        sources : list of int or None
-            For each class, the old output that it takes, or None for a fresh one.
-        generator : torch.Generator
-            For fresh outputs.
-
-        Returns
-        -------
-        ModelParameters
-        """
+        """A copy for other classes."""
 
     @abstractmethod
     def per_feature(self, parameters: ModelParameters, columns: Columns) -> tuple[Tensor, Tensor]:
-        """One mean and one standard deviation for each of these features.
-
-        Parameters
-        ----------
-        parameters : ModelParameters
-            The belief.
-        columns : slice or Tensor of int
-            Which features.
-
-        Returns
-        -------
-        mu, sigma : Tensor (n_of_these,)
-        """
+        """One mean and one standard deviation for each of these features."""
 
     @abstractmethod
     def greatest_log_likelihood(self, point: Mapping[str, Tensor]) -> float:
-        """The greatest log likelihood a row can have.
-
-        Parameters
-        ----------
-        point : mapping of str to Tensor
-            The parameters that are not random.
-
-        Returns
-        -------
-        float
-            Infinite if it is not known, or if steps have no cap.
-        """
+        """The greatest log likelihood a row can have."""
 
     @abstractmethod
     def input_weights(self, parameters: ModelParameters) -> Tensor | None:
-        """The means of the weights that meet the features, one row per feature.
-
-        Parameters
-        ----------
-        parameters : ModelParameters
-            The belief.
-
-        Returns
-        -------
-        Tensor (n_features, n_weights) or None
-            A view of them; None if it is not known which they are.
-        """
+        """The means of the weights that meet the features, one row per feature."""
 
     def common_offset(self, parameters: ModelParameters) -> tuple[float, float]:
-        """What is added to the mean and the standard deviation of every feature.
-
-        Parameters
-        ----------
-        parameters : ModelParameters
-            The belief.
-
-        Returns
-        -------
-        mu, sigma : float
-        """
+        """What is added to the mean and the standard deviation of every feature."""
         return 0.0, 0.0
 
     # --- a base model, on beliefs -----------------------------------------------------------
@@ -215,33 +112,13 @@ class MonteCarlo(ABC):
             return self.start(n_features, n_classes, self.generator(rng)).as_belief()
 
     def log_marginal(self, belief: Belief, X: Any, y: Values, weight: Weights, rng: Rng) -> float:
-        """The log marginal likelihood, estimated from ``n_draws`` draws.
-
-        Parameters
-        ----------
-        belief, X, y, weight, rng
-            As in :class:`fires.models.base.BaseModel`. Equal generators give equal draws.
-
-        Returns
-        -------
-        float
-        """
+        """The log marginal likelihood, estimated from ``n_draws`` draws."""
         with self.default_mode():
             batch, generator = self.on_device(X, y, weight), self.generator(rng)
             return float(self.differentiate(self.unpack(belief), batch, generator).value)
 
     def gradient(self, belief: Belief, X: Any, y: Values, weight: Weights, rng: Rng) -> Belief:
-        """The slope of :meth:`log_marginal` with the same draws.
-
-        Parameters
-        ----------
-        belief, X, y, weight, rng
-            As in :class:`fires.models.base.BaseModel`.
-
-        Returns
-        -------
-        Belief
-        """
+        """The slope of :meth:`log_marginal` with the same draws."""
         torch = self.torch()
         with self.default_mode():
             parameters, batch = self.unpack(belief), self.on_device(X, y, weight)
@@ -257,17 +134,7 @@ class MonteCarlo(ABC):
             return ModelParameters(mu, sigma, found.point, fixed).as_belief()
 
     def to_features(self, belief: Belief) -> Belief:
-        """One mean and one standard deviation per feature, as ``aggregate`` says.
-
-        Parameters
-        ----------
-        belief : Belief
-            What was learnt.
-
-        Returns
-        -------
-        Belief
-        """
+        """One mean and one standard deviation per feature, as ``aggregate`` says."""
         parameters = self.unpack(belief)
         return self.with_offset(parameters, self.per_feature(parameters, slice(None)))
 
@@ -280,23 +147,7 @@ class MonteCarlo(ABC):
         generator: Generator,
         scratch: dict[str, Tensor] | None = None,
     ) -> MarginalSlopes:
-        """Draw models for a batch, and differentiate its log marginal likelihood.
-
-        Parameters
-        ----------
-        parameters : ModelParameters
-            The belief.
-        batch : DeviceBatch
-            What :meth:`on_device` gave.
-        generator : torch.Generator
-            Where the draws come from.
-        scratch : dict, optional
-            See :func:`fires.models.draws.draw_noise`.
-
-        Returns
-        -------
-        MarginalSlopes
-        """
+        """Draw models for a batch, and differentiate its log marginal likelihood."""
         noise = draw_noise(self, parameters, batch, generator, scratch)
         return marginal_slopes(self, parameters, batch, noise)
 
@@ -307,23 +158,7 @@ class MonteCarlo(ABC):
         targets: list[Tensor],
         generator: Generator,
     ) -> Floats:
-        """The log marginal likelihood of each row, had it these targets.
-
-        Parameters
-        ----------
-        parameters : ModelParameters
-            The belief.
-        batch : DeviceBatch
-            The rows; their own targets do not matter.
-        targets : list of Tensor (n_rows,)
-            The targets to try.
-        generator : torch.Generator
-            Where the draws come from, the same for all targets.
-
-        Returns
-        -------
-        ndarray (n_targets, n_rows)
-        """
+        """The log marginal likelihood of each row, had it these targets."""
         noise = draw_noise(self, parameters, batch, generator)
         drawn = drawn_batch(self, parameters, batch, noise)
         rows = [log_mean(self.log_likelihood(replace(drawn, y=y))[0]) for y in targets]
@@ -336,57 +171,19 @@ class MonteCarlo(ABC):
         return True
 
     def with_offset(self, parameters: ModelParameters, features: tuple[Tensor, Tensor]) -> Belief:
-        """The result of :meth:`per_feature` for all features, plus the common offset.
-
-        Parameters
-        ----------
-        parameters : ModelParameters
-            The belief.
-        features : tuple of two Tensors (n_features,)
-            One mean and one standard deviation per feature.
-
-        Returns
-        -------
-        Belief
-        """
+        """The result of :meth:`per_feature` for all features, plus the common offset."""
         offset = self.common_offset(parameters)
         mu, sigma = ((p + o).cpu().numpy() for p, o in zip(features, offset, strict=True))
         return Belief(mu, sigma)
 
     def unpack(self, belief: Belief) -> ModelParameters:
-        """The parameters of a belief, on the model's device.
-
-        Parameters
-        ----------
-        belief : Belief
-            What was learnt.
-
-        Returns
-        -------
-        ModelParameters
-        """
+        """The parameters of a belief, on the model's device."""
         return ModelParameters.from_belief(belief, self.shapes(belief), self.device)
 
     def on_device(
         self, X: Any, y: Values, weight: Weights, level: Floats | None = None
     ) -> DeviceBatch:
-        """A batch as tensors, ready to meet the parameters.
-
-        Parameters
-        ----------
-        X : ndarray or sparse matrix (n_rows, n_features)
-            The rows.
-        y : ndarray (n_rows,)
-            Class codes, which are integers, or numbers.
-        weight : ndarray (n_rows,), optional
-            How often each row counts.
-        level : ndarray (n_classes,), optional
-            What is added to the outputs of each class.
-
-        Returns
-        -------
-        DeviceBatch
-        """
+        """A batch as tensors, ready to meet the parameters."""
         torch = self.torch()
         dtype = getattr(torch, self.dtype)
 
@@ -409,17 +206,7 @@ class MonteCarlo(ABC):
         return DeviceBatch(rows, target, tensor(weight, dtype), start)
 
     def generator(self, rng: Rng) -> Generator:
-        """A torch generator on the model's device, seeded from a NumPy generator.
-
-        Parameters
-        ----------
-        rng : Generator
-            Of NumPy.
-
-        Returns
-        -------
-        torch.Generator
-        """
+        """A torch generator on the model's device, seeded from a NumPy generator."""
         found: Generator = self.torch().Generator(self.device)
         return found.manual_seed(int(rng.integers(2**63)))
 
@@ -429,27 +216,12 @@ class MonteCarlo(ABC):
         return {"dtype": self.torch().float64, "device": self.device}
 
     def start_of_noise(self, n_classes: int) -> dict[str, Tensor]:
-        """The log variance of a numeric target, as a point parameter; nothing for classes.
-
-        Parameters
-        ----------
-        n_classes : int
-            0 for a numeric target.
-
-        Returns
-        -------
-        dict of str to Tensor
-        """
+        """The log variance of a numeric target, as a point parameter; nothing for classes."""
         return {} if n_classes else {LOG_NOISE: self.torch().zeros(1, **self.place)}
 
     @contextmanager
     def default_mode(self) -> Iterator[None]:
-        """A context with gradients and our own precision, whatever mode the caller's torch is in.
-
-        Yields
-        ------
-        None
-        """
+        """A context with gradients and our own precision, whatever the caller's torch mode."""
         torch = self.torch()
         with torch.inference_mode(False), torch.autocast(self.device, enabled=False):
             yield
@@ -462,12 +234,7 @@ class MonteCarlo(ABC):
         return type(self).__name__
 
     def torch(self) -> Any:
-        """The torch library, or an error that says what to install.
-
-        Returns
-        -------
-        module
-        """
+        """The torch library, or an error that says what to install."""
         return require("torch", type(self).__name__)
 
     def check(self) -> None:

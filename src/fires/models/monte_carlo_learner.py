@@ -69,17 +69,7 @@ class MonteCarloLearner(ModelLearner):
         self._moved_since: list[Tensor] = []
 
     def step(self, batch: CheckedBatch, y: Values, rates: Rates) -> None:
-        """Learn from one batch. On an error, nothing changes.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            The rows. If they already have the learner's scale, they are not scaled again.
-        y : ndarray (n_rows,)
-            Class codes, or numbers.
-        rates : Rates
-            The learning rates.
-        """
+        """Learn from one batch. On an error, nothing changes."""
         X, y, w = _counted(batch, y)
         before = self.generator.get_state()
         target, weight, level = self._target(y, w), w, None
@@ -148,21 +138,7 @@ class MonteCarloLearner(ModelLearner):
     # --- drift ------------------------------------------------------------------------------
 
     def surprise(self, batch: CheckedBatch, y: Values) -> tuple[float, float]:
-        """How much worse a batch is predicted than expected. Nothing is learnt, nothing is drawn.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            The rows.
-        y : ndarray (n_rows,)
-            Class codes, or numbers.
-
-        Returns
-        -------
-        surprise, variance : float
-            See :mod:`fires.models.surprise`. With ``balance``, a prediction is that of a model
-            whose classes have their shares, not equal ones.
-        """
+        """How much worse a batch is predicted than expected. Neither learns nor draws."""
         if not self.model.predicts:
             raise ValueError(
                 f"{self.model.name} has a likelihood of your own: it says no probabilities that a "
@@ -193,11 +169,6 @@ class MonteCarloLearner(ModelLearner):
         Standard deviations go back towards their start. The weights of each feature go back to the
         size they had at the start, but keep their directions: the model still knows what shapes to
         look for, and no feature is ahead of the others.
-
-        Parameters
-        ----------
-        keep : float
-            The share of the evidence that is kept, from 0 (none) to 1 (all).
         """
         model, parameters = self.model, self.parameters
         with model.default_mode():
@@ -228,17 +199,7 @@ class MonteCarloLearner(ModelLearner):
         self._known, self._moved_since = None, []
 
     def with_classes(self, before: Labels, after: Labels) -> Self:
-        """A copy with one output for each class known now.
-
-        Parameters
-        ----------
-        before, after : ndarray
-            The labels known so far, and those known now.
-
-        Returns
-        -------
-        MonteCarloLearner
-        """
+        """A copy with one output for each class known now."""
         # A single class has the code 1; output 0 stands for all else.
         first = 1 if len(before) == 1 else 0
         old = {label: code for code, label in enumerate(before.tolist(), start=first)}

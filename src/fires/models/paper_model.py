@@ -20,13 +20,7 @@ _SIGMA = 0.1  # at the start of the scaled form
 
 
 class PaperModel(MonteCarlo):
-    """A model of the paper, as published or in a scaled form that learns well at any width.
-
-    Attributes
-    ----------
-    form : {"scaled", "paper"}
-        Which of the two.
-    """
+    """A model of the paper, as published or in a scaled form that learns well at any width."""
 
     form: str
 
@@ -35,15 +29,6 @@ class PaperModel(MonteCarlo):
         """The paper's model: mu = 0, sigma = 1, the selector's own rates, its aggregation.
 
         Every row counts the same, whatever its class.
-
-        Parameters
-        ----------
-        **changes
-            Other settings, in place of the paper's.
-
-        Returns
-        -------
-        The model.
 
         Examples
         --------
@@ -62,21 +47,7 @@ class PaperModel(MonteCarlo):
     def fresh_weights(
         self, shape: tuple[int, ...], spread: float, generator: Generator
     ) -> tuple[Tensor, Tensor]:
-        """The belief of new weights.
-
-        Parameters
-        ----------
-        shape : tuple of int
-            Their shape.
-        spread : float
-            The standard deviation of the random start of mu, in the scaled form.
-        generator : torch.Generator
-            For the random start.
-
-        Returns
-        -------
-        mu, sigma : Tensor
-        """
+        """The belief of new weights."""
         torch, place = self.torch(), self.place
         if self.form == "paper":
             return torch.zeros(shape, **place), torch.ones(shape, **place)
@@ -109,15 +80,7 @@ class PaperModel(MonteCarlo):
 
 
 def copy_outputs(new: Tensor, old: Tensor, sources: list[int | None]) -> None:
-    """Write old outputs into new ones, in place; both have one row per output.
-
-    Parameters
-    ----------
-    new, old : Tensor
-        Fresh outputs, and those learnt so far.
-    sources : list of int or None
-        For each new output, the old one that it takes, or None to stay fresh.
-    """
+    """Write old outputs into new ones, in place; both have one row per output."""
     for output, source in enumerate(sources):
         if source is not None:
             new[output] = old[source]

@@ -35,15 +35,6 @@ class ModelParameters:
     """The belief of a model, as tensors by name.
 
     All are float64, whatever precision the model computes in, so that small steps are not lost.
-
-    Parameters
-    ----------
-    mu, sigma : dict of str to Tensor
-        Means and standard deviations of the random parameters.
-    point : dict of str to Tensor
-        Parameters that are learnt but not random.
-    fixed : dict of str to Tensor
-        Numbers that are not learnt.
     """
 
     mu: dict[str, Tensor]
@@ -52,14 +43,7 @@ class ModelParameters:
     fixed: dict[str, Tensor] = field(default_factory=dict)
 
     def as_belief(self) -> Belief:
-        """The same as arrays.
-
-        Returns
-        -------
-        Belief
-            mu and sigma are vectors of all random parameters in order. The input weights have one
-            row per output.
-        """
+        """The same as arrays."""
         point = self.point | {_FIXED + name: value for name, value in self.fixed.items()}
         arrays = {name: value.detach().cpu().numpy() for name, value in point.items()}
         return Belief(_flat(self.mu), _flat(self.sigma), arrays)
@@ -68,21 +52,7 @@ class ModelParameters:
     def from_belief(
         cls, belief: Belief, shapes: Mapping[str, tuple[int, ...]], device: str
     ) -> ModelParameters:
-        """The inverse of :meth:`as_belief`.
-
-        Parameters
-        ----------
-        belief : Belief
-            The belief.
-        shapes : mapping of str to tuple
-            The shape of each random parameter in it, outputs first.
-        device : str
-            Where the tensors are put.
-
-        Returns
-        -------
-        ModelParameters
-        """
+        """The inverse of :meth:`as_belief`."""
         point = {name: _tensor(value, device) for name, value in belief.point.items()}
         ours = [name for name in point if name.startswith(_FIXED)]
         fixed = {name.removeprefix(_FIXED): point.pop(name) for name in ours}

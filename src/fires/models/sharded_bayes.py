@@ -80,19 +80,7 @@ Columns = npt.NDArray[np.int64]
 
 
 def rounds(learner: BayesLearner, target: ShardTarget, *, sparse: bool = False) -> Rounds:
-    """The step on one batch: see :class:`fires.core.sharding.LearnsInRounds`.
-
-    Parameters
-    ----------
-    learner : BayesLearner
-        Who learns.
-    target, sparse
-        As there.
-
-    Returns
-    -------
-    generator of Task
-    """
+    """The step on one batch: see :class:`fires.core.sharding.LearnsInRounds`."""
     if sparse and learner.sparse is None:
         raise InputError(
             "these rows are sparse, and those learnt from so far were dense",
@@ -601,15 +589,6 @@ class _Search:
     """L-BFGS for one row of parameters. It climbs, and it stays finite.
 
     F is concave, so what every point shows of its bend is true, whether it was better or not.
-
-    Parameters
-    ----------
-    start : ndarray
-        The mean of the prior.
-    prior : ndarray
-        Its variances; one that is 0 stays where it is.
-    share : float
-        What a row counts.
     """
 
     def __init__(self, start: Floats, prior: Floats, share: float) -> None:

@@ -51,19 +51,7 @@ def rounds(
     *,
     sparse: bool = False,
 ) -> Rounds:
-    """The step on one batch: see :class:`fires.core.sharding.LearnsInRounds`.
-
-    Parameters
-    ----------
-    learner : LinearLearner
-        Who learns.
-    target, rates, watch, sparse
-        As there.
-
-    Returns
-    -------
-    generator of Task
-    """
+    """The step on one batch: see :class:`fires.core.sharding.LearnsInRounds`."""
     sparse = sparse or learner.in_sparse_terms
     if sparse and watch is not None:
         raise ValueError("With the gradient update, alarms need dense rows; use update='bayes'.")
@@ -250,59 +238,19 @@ class _Norms:
 
 
 def rows_at_once(n_features: int) -> int:
-    """How many dense rows are worked on at a time.
-
-    Parameters
-    ----------
-    n_features : int
-        Their columns.
-
-    Returns
-    -------
-    int
-    """
+    """How many dense rows are worked on at a time."""
     return max(_BLOCK // n_features // 4 * 4, 16)
 
 
 def weight_of(shard: CheckedBatch) -> Floats:
-    """How often each row of a shard counts.
-
-    Parameters
-    ----------
-    shard : CheckedBatch
-        The rows.
-
-    Returns
-    -------
-    ndarray (n_rows,)
-    """
+    """How often each row of a shard counts."""
     return np.ones(shard.n_rows) if shard.weight is None else shard.weight
 
 
 def scaled_block(
     plan: Any, shard: CheckedBatch, block: slice, weight: Floats, out: Floats, shown: Floats
 ) -> Any:
-    """Some rows on their scale, in C order and read-only.
-
-    Parameters
-    ----------
-    plan : ScalePlan, MinMax or None
-        Their scale.
-    shard : CheckedBatch
-        All rows.
-    block : slice
-        Which of them.
-    weight : ndarray
-        How often each of these counts.
-    out : ndarray
-        Space for so many rows.
-    shown : ndarray
-        What all rows so far have shown of the columns: :meth:`ScalePlan.empty_shown`.
-
-    Returns
-    -------
-    ndarray
-    """
+    """Some rows on their scale, in C order and read-only."""
     X = np.ascontiguousarray(shard.X[block])
     if isinstance(plan, ScalePlan):
         Z = out[: len(X)]
@@ -315,21 +263,7 @@ def scaled_block(
 
 
 def range_sums(scale: MinMax, shard: CheckedBatch, weight: Floats) -> Sums:
-    """What a shard adds to the range of dense columns.
-
-    Parameters
-    ----------
-    scale : MinMax
-        The range so far.
-    shard : CheckedBatch
-        The rows.
-    weight : ndarray (n_rows,)
-        How often each of them counts.
-
-    Returns
-    -------
-    dict of str to ndarray
-    """
+    """What a shard adds to the range of dense columns."""
     low, high, count, total = scale.sums(shard.X, weight, shard.n_missing > 0)
     return {"max x low": -low, "max x high": high, "x count": np.asarray(count), "x total": total}
 
@@ -416,15 +350,7 @@ class _Driver:
         self.learn_target(sums, total)
 
     def learn_target(self, sums: Sums, total: float) -> None:
-        """Learn the level of the target.
-
-        Parameters
-        ----------
-        sums : dict of str to ndarray
-            Of the round in which shards showed it.
-        total : float
-            The weight of the batch.
-        """
+        """Learn the level of the target."""
         if self.y is not None:
             self.y.learn(sums, total)
         elif isinstance(self.learner.target, ClassTarget):
@@ -499,15 +425,7 @@ class DenseDriver(_Driver):
         self.learn_scale(sums, total)
 
     def learn_scale(self, sums: Sums, total: float) -> None:
-        """Learn the scale of the columns.
-
-        Parameters
-        ----------
-        sums : dict of str to ndarray
-            Of the round in which shards showed it.
-        total : float
-            The weight of the batch.
-        """
+        """Learn the scale of the columns."""
         if self.x is not None:
             self.x.learn(sums, total)
         elif self.range is not None and "x total" in sums:

@@ -46,25 +46,7 @@ Projection = tuple[Floats, Floats | None]  # each (2, n_parameter_rows, n_rows)
 
 @dataclass(frozen=True, eq=False)
 class RowScores:
-    """The linear scores of rows by a belief; it can be pickled.
-
-    Parameters
-    ----------
-    mu : ndarray (n_parameter_rows, n_features)
-        The means of the coefficients.
-    own : ndarray (n_parameter_rows,)
-        Those of the intercept.
-    selected : ndarray of int
-        The selected features.
-    scale : object
-        The scale of the rows: its ``project`` gives mean and variance of the scores of a shard.
-    var : ndarray (n_parameter_rows, n_features) or None
-        The variances, where predictions start from a level that depends on them.
-    level : ndarray (n_parameter_rows,)
-        This level.
-    width : float
-        How the start depends on the variances: see :func:`fires.models.target.start`.
-    """
+    """The linear scores of rows by a belief; it can be pickled."""
 
     mu: Floats
     own: Floats
@@ -75,18 +57,7 @@ class RowScores:
     width: float
 
     def __call__(self, shard: CheckedBatch) -> Floats:
-        """The scores of the rows of a shard.
-
-        Parameters
-        ----------
-        shard : CheckedBatch
-            The rows.
-
-        Returns
-        -------
-        ndarray (2, n_parameter_rows, n_rows)
-            By the selected features, and by all.
-        """
+        """The scores of the rows of a shard."""
         a, v = self.scale.project(shard, self.mu, self.var, self.selected)
         a += self.own[:, None]
         if v is not None:
@@ -96,21 +67,7 @@ class RowScores:
 
 
 def row_scores(learner: Any, selected: Columns, *, sparse: bool) -> RowScores:
-    """How shards score their rows by what a learner has learnt so far.
-
-    Parameters
-    ----------
-    learner : BayesLearner or LinearLearner
-        It stays as it is.
-    selected : ndarray of int
-        The selected features.
-    sparse : bool
-        Whether the shards hold CSR matrices.
-
-    Returns
-    -------
-    RowScores
-    """
+    """How shards score their rows by what a learner has learnt so far."""
     no_rows = np.zeros((0, learner.n_features))
     learner = learner.ready_for(sp.csr_array(no_rows) if sparse else no_rows)
     nothing = np.zeros(learner.n_rows)
@@ -249,17 +206,6 @@ def _only(values: Floats, columns: Columns) -> Floats:
 def codes_of(scores: Floats, n_classes: int) -> npt.NDArray[np.intp]:
     """The class of each row by its scores.
 
-    Parameters
-    ----------
-    scores : ndarray (..., n_parameter_rows, n_rows)
-        What :class:`RowScores` gave.
-    n_classes : int
-        How many classes are known.
-
-    Returns
-    -------
-    ndarray of int (..., n_rows)
-
     Examples
     --------
     >>> codes_of(np.array([[-0.5, 2.0]]), 2)
@@ -273,32 +219,14 @@ def codes_of(scores: Floats, n_classes: int) -> npt.NDArray[np.intp]:
 
 
 class Unit(NamedTuple):
-    """From scores to numbers: straight lines between some points; it can be pickled.
-
-    Parameters
-    ----------
-    at, values : ndarray
-        Scores, and the numbers that belong to them. With two of them, the line goes on.
-    is_log : bool
-        Whether scores are logarithms of the numbers.
-    """
+    """From scores to numbers: straight lines between some points; it can be pickled."""
 
     at: Floats
     values: Floats
     is_log: bool = False
 
     def __call__(self, scores: Floats) -> Floats:
-        """The numbers that belong to scores.
-
-        Parameters
-        ----------
-        scores : ndarray
-            Of any shape.
-
-        Returns
-        -------
-        ndarray
-        """
+        """The numbers that belong to scores."""
         if self.is_log:
             return np.exp(np.minimum(scores, _MOST))
         if len(self.at) > 2:
@@ -308,17 +236,7 @@ class Unit(NamedTuple):
 
 
 def unit_of(learner: Any) -> Unit:
-    """What the scores of a learner of numbers or counts mean.
-
-    Parameters
-    ----------
-    learner : BayesLearner or LinearLearner
-        What has learnt.
-
-    Returns
-    -------
-    Unit
-    """
+    """What the scores of a learner of numbers or counts mean."""
     ends, target = np.array([0.0, 1.0]), learner.target
     if learner.family.kind == "counts":
         return Unit(ends, ends, is_log=True)

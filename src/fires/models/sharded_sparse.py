@@ -26,17 +26,7 @@ from fires.scaling.sparse import Touched
 
 @dataclass(frozen=True, eq=False)
 class MixedPlan:
-    """What shards need to scale sparse rows.
-
-    Parameters
-    ----------
-    mixed : Mixed
-        The scale so far.
-    full : ScalePlan or None
-        That of the full columns; None if there are none.
-    is_shown : bool
-        Whether the scale learns from the batch.
-    """
+    """What shards need to scale sparse rows."""
 
     mixed: Mixed
     full: ScalePlan | None
@@ -44,47 +34,21 @@ class MixedPlan:
 
 
 class SparseRows:
-    """Scaled sparse rows, with what a round asks of them.
-
-    Parameters
-    ----------
-    rows : MixedRows
-        The rows.
-    """
+    """Scaled sparse rows, with what a round asks of them."""
 
     def __init__(self, rows: MixedRows) -> None:
         self.rows = rows
         self.entries = read_only(rows.data, rows.indices, rows.indptr)
 
     def project(self, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance of predictions, without an intercept.
-
-        Parameters
-        ----------
-        mu, var : ndarray (n_parameter_rows, n_features)
-            The belief.
-
-        Returns
-        -------
-        a, v : ndarray (n_parameter_rows, n_rows)
-        """
+        """Mean and variance of predictions, without an intercept."""
         a, v = np.empty((2, len(mu), len(self.rows.full)))
         sparse.project_csr(*self.entries, mu, var, a, v)
         full, columns = self.rows.full, self.rows.columns
         return a + mu[:, columns] @ full.T, v + var[:, columns] @ (full * full).T
 
     def sums(self, c: Floats, d: Floats) -> Sums:
-        """The sums of rows times c, and of squared rows times d.
-
-        Parameters
-        ----------
-        c, d : ndarray (n_parameter_rows, n_rows)
-            A number for each row.
-
-        Returns
-        -------
-        dict of str to ndarray
-        """
+        """The sums of rows times c, and of squared rows times d."""
         full, n = self.rows.full, len(c)
         data, indices, indptr = self.entries
         local = np.empty(len(indices), dtype=indptr.dtype)
@@ -101,37 +65,12 @@ class SparseRows:
         }
 
     def leading(self, columns: Columns) -> Floats:
-        """Some columns as a dense array.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which columns, sorted.
-
-        Returns
-        -------
-        ndarray (n_rows, n_columns)
-        """
+        """Some columns as a dense array."""
         return self.rows.some(columns)
 
 
 def sparse_rows(plan: Any, shard: CheckedBatch, weight: Floats) -> tuple[SparseRows, Sums]:
-    """The rows of a sparse shard on their scale, and what they show of it.
-
-    Parameters
-    ----------
-    plan : MixedPlan or None
-        Their scale; None if they stay as they are.
-    shard : CheckedBatch
-        The rows.
-    weight : ndarray (n_rows,)
-        How often each of them counts.
-
-    Returns
-    -------
-    rows : SparseRows
-    sums : dict of str to ndarray
-    """
+    """The rows of a sparse shard on their scale, and what they show of it."""
     X = shard.X if sp.issparse(shard.X) else sp.csr_array(shard.X)
     if plan is None:
         nothing = np.empty((X.shape[0], 0)), np.empty(0, dtype=np.int64)
@@ -206,95 +145,40 @@ class _FullDoubts:
 
 
 class MixedScale:
-    """The scale of sparse rows on the driver, through the rounds of one batch.
-
-    Parameters
-    ----------
-    mixed : Mixed
-        What was learnt so far.
-    is_used : bool
-        Whether rows are scaled.
-    """
+    """The scale of sparse rows on the driver, through the rounds of one batch."""
 
     def __init__(self, mixed: Mixed, *, is_used: bool) -> None:
         self.mixed, self.is_used = copy.deepcopy(mixed), is_used
         self.is_first = is_used and not mixed.ready
 
     def full(self) -> ShardedStandard | None:
-        """The scale of the full columns, if there are any.
-
-        Returns
-        -------
-        ShardedStandard or None
-        """
+        """The scale of the full columns, if there are any."""
         ready = self.is_used and len(self.mixed.columns) > 0
         return ShardedStandard(self.mixed.full, "x") if ready else None
 
     def opening(self, task: Task | None) -> Task | None:
-        """The task of a first batch.
-
-        Parameters
-        ----------
-        task : Task or None
-            What else is asked of it.
-
-        Returns
-        -------
-        Task or None
-        """
+        """The task of a first batch."""
         return _Opening(task, self.mixed) if self.is_first else task
 
     def begin(self, sums: Sums) -> None:
-        """Take the scale of a first batch from itself.
-
-        Parameters
-        ----------
-        sums : dict of str to ndarray
-            Of the opening.
-        """
+        """Take the scale of a first batch from itself."""
         if self.is_first:
             self._learn(sums)
 
     def plan(self, full: ShardedStandard | None) -> MixedPlan | None:
-        """How shards scale their rows.
-
-        Parameters
-        ----------
-        full : ShardedStandard or None
-            The scale of the full columns.
-
-        Returns
-        -------
-        MixedPlan or None
-        """
+        """How shards scale their rows."""
         if not self.is_used:
             return None
         return MixedPlan(self.mixed, None if full is None else full.plan, not self.is_first)
 
     def doubts(self, asked: Doubts | None) -> Any:
-        """What to ask of columns that may have moved.
-
-        Parameters
-        ----------
-        asked : Doubts or None
-            What would be asked of dense columns.
-
-        Returns
-        -------
-        Task or None
-        """
+        """What to ask of columns that may have moved."""
         if asked is None or not len(asked.columns.get("x", ())):
             return asked
         return _FullDoubts(asked, self.mixed.columns)
 
     def learn(self, sums: Sums) -> None:
-        """Learn from a batch; a first one has been learnt from already.
-
-        Parameters
-        ----------
-        sums : dict of str to ndarray
-            With what all shards have shown.
-        """
+        """Learn from a batch; a first one has been learnt from already."""
         if not self.is_first:
             self._learn(sums)
 

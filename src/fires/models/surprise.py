@@ -18,20 +18,6 @@ def surprise_of_classes(probabilities: Floats, y: Values, weight: Floats) -> tup
     expectation :math:`-\sum_k p_k \log p_k` and the variance
     :math:`\sum_k p_k (\log p_k)^2 - (\sum_k p_k \log p_k)^2`.
 
-    Parameters
-    ----------
-    probabilities : ndarray (n_classes, n_rows)
-        What was predicted.
-    y : ndarray of int (n_rows,)
-        What came.
-    weight : ndarray (n_rows,)
-        How often each row counts.
-
-    Returns
-    -------
-    surprise, variance : float
-        Sums over the rows. A model that says what is true has a mean surprise of 0.
-
     Examples
     --------
     >>> even = np.full((2, 1), 0.5)
@@ -55,17 +41,6 @@ def surprise_of_numbers(squares: Floats, weight: Floats) -> tuple[float, float]:
 
     With the error e and the variance V, the surprise of a row is
     :math:`\tfrac12 (e^2 / V - 1)`, and its variance is 1/2.
-
-    Parameters
-    ----------
-    squares : ndarray (n_rows,)
-        :math:`e^2 / V`. It counts as at most 16.
-    weight : ndarray (n_rows,)
-        How often each row counts.
-
-    Returns
-    -------
-    surprise, variance : float
 
     Examples
     --------

@@ -21,39 +21,14 @@ from fires.scaling.normal_scores import NormalScores
 
 
 class ClassTarget:
-    """Labels as signs, and the running share of every class.
-
-    Parameters
-    ----------
-    family : Family
-        Turns a share into a level.
-    n_rows : int
-        Rows of parameters: one, or one per class.
-    levelled : bool
-        Whether predictions start from the shares.
-    """
+    """Labels as signs, and the running share of every class."""
 
     def __init__(self, family: Family, n_rows: int, *, levelled: bool) -> None:
         self.family, self.n_rows, self.levelled = family, n_rows, levelled
         self.class_weight = np.zeros(max(n_rows, 2))  # for two classes: negatives, positives
 
     def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
-        """The target in the form a model takes, and the level that predictions start from.
-
-        Parameters
-        ----------
-        y : ndarray (n_rows,)
-            Class codes, or numbers.
-        weight : ndarray (n_rows,)
-            How often each row counts.
-
-        Returns
-        -------
-        target : ndarray (n_rows_of_parameters, n_rows)
-        level : ndarray (n_rows_of_parameters,) or None
-            Where predictions start from, in units of their own spread (see :func:`start`). It
-            comes from the batches before; for the first batch, from itself.
-        """
+        """The target in the form a model takes, and the level that predictions start from."""
         return signed(y, self.n_rows), self._level(y, weight) if self.levelled else None
 
     def _level(self, y: Values, weight: Floats) -> Floats:
@@ -62,34 +37,14 @@ class ClassTarget:
         return self.level_of(seen if any(seen) else self.per_class(y, weight).tolist())
 
     def level_of(self, seen: list[float]) -> Floats:
-        """The level that predictions start from, by the weight of the rows of every class.
-
-        Parameters
-        ----------
-        seen : list of float
-            Negatives and positives, or one number per class.
-
-        Returns
-        -------
-        ndarray (n_rows_of_parameters,)
-        """
+        """The level that predictions start from, by the weight of the rows of every class."""
         if self.n_rows == 1:
             return np.array([self.family.level_of_share(*seen)])
         total = sum(seen)
         return np.array([self.family.level_of_share(total - one, one) for one in seen])
 
     def log_level(self, target: Floats) -> Floats:
-        """The log likelihood of each row if only the shares of the classes are known.
-
-        Parameters
-        ----------
-        target : ndarray (n_rows_of_parameters, n_rows)
-            What :meth:`look` gave.
-
-        Returns
-        -------
-        ndarray (n_rows_of_parameters, n_rows)
-        """
+        """The log likelihood of each row if only the shares of the classes are known."""
         total = float(self.class_weight.sum()) + 1.0
         shares = [(one + 0.5) / total for one in self.class_weight[-self.n_rows :].tolist()]
         table = np.array([[math.log(1.0 - share), math.log(share)] for share in shares])
@@ -99,27 +54,11 @@ class ClassTarget:
         return np.where(target > 0.0, table[:, 1:], table[:, :1])
 
     def count(self, y: Values, weight: Floats) -> None:
-        """Learn from a batch, after :meth:`look`.
-
-        Parameters
-        ----------
-        y, weight
-            As in :meth:`look`.
-        """
+        """Learn from a batch, after :meth:`look`."""
         self.class_weight += self.per_class(y, weight)
 
     def with_rows(self, sources: list[tuple[int, float] | None]) -> ClassTarget:
-        """A copy for other rows of parameters.
-
-        Parameters
-        ----------
-        sources : list of (int, float) or None
-            For each row, the old row and the sign it is taken with, or None for a fresh one.
-
-        Returns
-        -------
-        ClassTarget
-        """
+        """A copy for other rows of parameters."""
         other = copy.copy(self)
         other.n_rows, other.class_weight = len(sources), np.zeros(max(len(sources), 2))
         if len(sources) == 1:
@@ -134,36 +73,15 @@ class ClassTarget:
         return other
 
     def state(self) -> Arrays:
-        """Everything needed to go on, as arrays.
-
-        Returns
-        -------
-        dict of str to ndarray
-        """
+        """Everything needed to go on, as arrays."""
         return {"class_weight": self.class_weight}
 
     def restore(self, arrays: Arrays) -> None:
-        """Go on from :meth:`state`; StateError if the arrays do not fit.
-
-        Parameters
-        ----------
-        arrays : dict of str to ndarray
-            What was saved.
-        """
+        """Go on from :meth:`state`; StateError if the arrays do not fit."""
         restore(self, {"class_weight": Array(max(self.n_rows, 2), low=0.0)}, {}, arrays, {})
 
     def per_class(self, y: Values, weight: Floats) -> Floats:
-        """The weight of the rows of every class.
-
-        Parameters
-        ----------
-        y, weight
-            As in :meth:`look`.
-
-        Returns
-        -------
-        ndarray (n_classes,)
-        """
+        """The weight of the rows of every class."""
         return np.bincount(y, weight, minlength=len(self.class_weight)).astype(np.float64)
 
 
@@ -171,11 +89,6 @@ class NumberTarget:
     """Numbers, standardised by the batches before.
 
     It has the methods of :class:`ClassTarget`.
-
-    Parameters
-    ----------
-    scaled : bool
-        Whether they are standardised.
 
     Examples
     --------
@@ -213,15 +126,7 @@ _SIGNS: Floats = np.array([-1.0, 1.0])
 
 
 class CountTarget(NumberTarget):
-    """Counts as they are, and their running mean.
-
-    Parameters
-    ----------
-    scaled : bool
-        Whether the mean is kept.
-    levelled : bool
-        Whether predictions start from it.
-    """
+    """Counts as they are, and their running mean."""
 
     def __init__(self, *, scaled: bool, levelled: bool) -> None:
         super().__init__(scaled=scaled)
@@ -247,13 +152,7 @@ class CountTarget(NumberTarget):
 
 
 class ScoredTarget:
-    """Numbers as normal scores, by the batches before. It has the methods of :class:`ClassTarget`.
-
-    Parameters
-    ----------
-    scaled : bool
-        Whether they become scores; otherwise they stay as they are.
-    """
+    """Numbers as normal scores, by the batches before. Same methods as :class:`ClassTarget`."""
 
     def __init__(self, *, scaled: bool) -> None:
         self.scores = NormalScores() if scaled else None
@@ -282,44 +181,14 @@ class ScoredTarget:
 
 
 def bayes_target_of(family: Family, n_rows: int, *, scaled: bool) -> Any:
-    """The target of the Bayesian update: as :func:`target_of`, with normal scores for numbers.
-
-    Parameters
-    ----------
-    family : Family
-        Whose target it is.
-    n_rows : int
-        Rows of parameters: one, or one per class.
-    scaled : bool
-        Whether numbers become normal scores.
-
-    Returns
-    -------
-    ClassTarget, ScoredTarget or CountTarget
-    """
+    """The target of the Bayesian update: as :func:`target_of`, with normal scores for numbers."""
     if family.kind == "numbers":
         return ScoredTarget(scaled=scaled)
     return target_of(family, n_rows, scaled=True, levelled=family.kind == "counts")
 
 
 def target_of(family: Family, n_rows: int, *, scaled: bool, levelled: bool) -> Any:
-    """The kind of target that a family has.
-
-    Parameters
-    ----------
-    family : Family
-        Whose target it is.
-    n_rows : int
-        Rows of parameters: one, or one per class.
-    scaled : bool
-        Whether numbers are standardised by the batches before.
-    levelled : bool
-        Whether predictions start from the running share of the classes, or mean of the counts.
-
-    Returns
-    -------
-    ClassTarget, NumberTarget or CountTarget
-    """
+    """The kind of target that a family has."""
     if family.kind == "classes":
         return ClassTarget(family, n_rows, levelled=levelled)
     if family.kind == "counts":
@@ -328,34 +197,12 @@ def target_of(family: Family, n_rows: int, *, scaled: bool, levelled: bool) -> A
 
 
 def log_mean(mean: Floats, n: Floats) -> Floats:
-    """The logarithm of the mean count, as if half a count more had been seen at least.
-
-    Parameters
-    ----------
-    mean : ndarray (1,)
-        The mean.
-    n : ndarray (1,)
-        The weight of the rows.
-
-    Returns
-    -------
-    ndarray (1,)
-    """
+    """The logarithm of the mean count, as if half a count more had been seen at least."""
     return np.log(np.maximum(mean, 0.5 / n))
 
 
 def counts(y: Values) -> Floats:
-    """Counts as an array with one row.
-
-    Parameters
-    ----------
-    y : ndarray (n_rows,)
-        Numbers; ValueError if one is negative.
-
-    Returns
-    -------
-    ndarray (1, n_rows)
-    """
+    """Counts as an array with one row."""
     target = _row(y)
     if (target < 0.0).any():
         raise TargetError("{y} must not be negative: it is taken for counts.")
@@ -369,17 +216,6 @@ def _row(y: Values) -> Floats:
 
 def signed(codes: npt.NDArray[Any], n_rows: int) -> Floats:
     """Class codes as -1 and +1: code 1 against 0 in one row, or each class against the rest.
-
-    Parameters
-    ----------
-    codes : ndarray of int (n,)
-        The indices of the labels in the sorted classes.
-    n_rows : int
-        Rows of parameters: one, or one per class.
-
-    Returns
-    -------
-    ndarray (n_rows, n)
 
     Examples
     --------
@@ -403,19 +239,6 @@ def start(width: float, level: Floats, v: Floats) -> tuple[Floats, Floats]:
     :math:`\mathbb{E}\, \Phi(\theta) = \text{share}` exactly. For the logistic this holds nearly, by
     MacKay's approximation. For counts it is the logarithm of their mean. This is the definition of
     what :func:`fires.kernels.rows.pull_rows_plain` adds.
-
-    Parameters
-    ----------
-    width : float
-        How the start depends on v: ``start_width`` of the family.
-    level : ndarray
-        The level of the target.
-    v : ndarray
-        The variance of the prediction.
-
-    Returns
-    -------
-    start, slope : ndarray
     """
     root = np.sqrt(1.0 + width * v)
     return level * root, level * (0.5 * width / root)

@@ -12,16 +12,6 @@ from fires.predictors.scikit_learn import SklearnPredictor
 def as_predictor(model: Any) -> Any:
     """Make a predictor of an object; a predictor is returned as it is.
 
-    Parameters
-    ----------
-    model : object
-        A classifier of River (with ``learn_one``), or anything with scikit-learn's ``partial_fit``
-        and ``predict``. It is wrapped, not copied: the object itself learns.
-
-    Returns
-    -------
-    predictor
-
     Examples
     --------
     >>> from sklearn.naive_bayes import GaussianNB

@@ -23,23 +23,7 @@ class Predictor(KnowsClasses, ABC):
     def partial_fit(
         self, X: Any, y: Labels, classes: Any = None, sample_weight: Any = None
     ) -> Self:
-        """Learn from a batch.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix (n_rows, n_features)
-            Rows of full width.
-        y : ndarray (n_rows,)
-            Their labels.
-        classes : sequence, optional
-            All labels there will ever be. Without it, new ones are added as they arrive.
-        sample_weight : array-like, optional
-            How often each row counts.
-
-        Returns
-        -------
-        self
-        """
+        """Learn from a batch."""
         self.learn(CheckedBatch(X, y, as_weights(sample_weight, len(y)), announced=classes))
         return self
 
@@ -53,37 +37,16 @@ class Predictor(KnowsClasses, ABC):
 
     @abstractmethod
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
-        """Learn from a batch that has passed the gate, every row in order.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            Masked rows and their labels.
-        expected : Classes
-            Labels that a selector has met before, for a predictor that knows none.
-        """
+        """Learn from a batch that has passed the gate, every row in order."""
 
     def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
-        """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            Rows and their labels.
-        expected : Classes
-            As in :meth:`learn`.
-        """
+        """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt."""
         batch.labels(self._known(expected))
 
     def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
         """Forget what was learnt about some features, where the predictor can tell it apart.
 
         Nothing is forgotten here: estimators of others stay as they are.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which features.
         """
 
     def _known(self, expected: Classes) -> Classes:
@@ -91,41 +54,16 @@ class Predictor(KnowsClasses, ABC):
         return expected if self._book_ is NO_CLASSES else self._book_
 
     def fresh(self) -> Predictor:
-        """A predictor with the same settings that has learnt nothing.
-
-        Returns
-        -------
-        Predictor
-        """
+        """A predictor with the same settings that has learnt nothing."""
         return type(self)()
 
     def __sklearn_clone__(self) -> Predictor:
         return self.fresh()
 
     def predict_codes(self, X: Any) -> Codes:
-        """The index of each row's label in ``classes_``.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix (n_rows, n_features)
-            Rows of full width.
-
-        Returns
-        -------
-        ndarray of int (n_rows,)
-        """
+        """The index of each row's label in ``classes_``."""
         return self._book_.take(self.predict(X), what="predicted")[1]
 
     @abstractmethod
     def predict(self, X: Any) -> Labels:
-        """The label of each row.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix (n_rows, n_features)
-            Rows of full width.
-
-        Returns
-        -------
-        ndarray (n_rows,)
-        """
+        """The label of each row."""

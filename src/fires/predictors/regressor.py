@@ -125,15 +125,7 @@ class LinearRegressor(Predictor):
 
 
 def check_target(y: Any, owner: str) -> None:
-    """Raise an error unless these are finite numbers.
-
-    Parameters
-    ----------
-    y : array-like
-        A target.
-    owner : str
-        Who wants to learn it, for the error.
-    """
+    """Raise an error unless these are finite numbers."""
     y = np.asarray(y)
     if y.dtype.kind not in "fiub" or not np.isfinite(y).all():
         raise ValueError(f"{owner} learns finite numbers, and y holds something else.")

@@ -27,26 +27,6 @@ class RiverPredictor(Predictor):
     ``LogisticRegression``, is told True for the positive label: the greater label of the first
     batch, or the only one in it.
 
-    Parameters
-    ----------
-    model : river.base.Classifier
-        The classifier. It is not copied.
-    features : {"all", "nonzero"}, default="all"
-        Which features of a row the model sees. With ``"all"``, zeros are ordinary values, and the
-        cost of a row grows with its width, even if it is sparse. With ``"nonzero"``, zeros are
-        left out: a tree follows its more travelled branch, naive Bayes ignores the feature. That
-        is cheaper, but a different model.
-    mini_batches : bool, default=False
-        Whether to use ``learn_many``, ``predict_many`` and ``predict_proba_many``, which some
-        models of River have; needs pandas. That is faster, but also a different model: linear ones
-        take one step per batch instead of one per row.
-
-    Notes
-    -----
-    ``sample_weight`` is passed on to a model whose ``learn_one`` takes ``w``; otherwise weights
-    must be whole numbers, and a row of weight w is learnt w times. If a model predicts nothing, as
-    boosting may early on, the prediction is the first class, and all classes are equally probable.
-
     Examples
     --------
     >>> model = hoeffding_tree().partial_fit(np.eye(3), np.array(["a", "b", "a"]))
@@ -77,13 +57,7 @@ class RiverPredictor(Predictor):
         return RiverPredictor(model, features=self.features, mini_batches=self.mini_batches)
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
-        """Learn from every row in order.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            Masked rows and their labels.
-        """
+        """Learn from every row in order."""
         X, y, weight = batch.X, batch.y, batch.weight
         book, _ = batch.labels(self._known(expected))
         if self._repeats():
@@ -103,13 +77,7 @@ class RiverPredictor(Predictor):
                     self.model.learn_one(x, label, w=w)
 
     def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
-        """Raise an error if :meth:`learn` would refuse the batch; the model itself is not called.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            Rows and their labels.
-        """
+        """Raise an error if :meth:`learn` would refuse the batch, without calling the model."""
         if self._repeats():
             repeated(batch.y, None, batch.weight, type(self.model).__name__)
         self._refuse_many(batch.labels(self._known(expected))[0].labels)
@@ -127,17 +95,7 @@ class RiverPredictor(Predictor):
             )
 
     def predict(self, X: Any) -> Labels:
-        """The label of each row.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix (n_rows, n_features)
-            Rows of full width.
-
-        Returns
-        -------
-        ndarray (n_rows,)
-        """
+        """The label of each row."""
         self._check_fitted()
         if self.mini_batches:
             said = self.model.predict_many(self._frame(X)).tolist()
@@ -149,17 +107,7 @@ class RiverPredictor(Predictor):
 
     @available_if(lambda self: _gives_probabilities(self.model))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each of ``classes_``, for each row.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix (n_rows, n_features)
-            Rows of full width.
-
-        Returns
-        -------
-        ndarray (n_rows, n_classes)
-        """
+        """The probability of each of ``classes_``, for each row."""
         self._check_fitted()
         if self.mini_batches:
             said = self.model.predict_proba_many(self._frame(X)).to_dict("records")

@@ -21,14 +21,6 @@ from fires.predictors.base import Predictor
 class SklearnPredictor(Predictor):
     """A scikit-learn estimator with ``partial_fit``, whose classes are fixed by the first batch.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Has ``partial_fit`` and ``predict``. It must know all classes from its first batch on. If
-        that batch does not hold them all, pass ``classes=``. If its ``partial_fit`` takes no
-        ``sample_weight``, weights must be whole numbers and rows are repeated. If it takes no
-        ``classes``, y is passed on as it is.
-
     Examples
     --------
     >>> import numpy as np
@@ -64,13 +56,7 @@ class SklearnPredictor(Predictor):
             self._book_, _ = NO_CLASSES.take(y, None)
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
-        """Learn from a batch.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            Masked rows and their labels. Announced labels are all there will ever be.
-        """
+        """Learn from a batch."""
         takes = inspect.signature(self.estimator.partial_fit).parameters
         options: dict[str, Any] = {}
         X, y = batch.X, batch.y
@@ -86,13 +72,7 @@ class SklearnPredictor(Predictor):
         self.estimator.partial_fit(X, y, **options)
 
     def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
-        """Raise an error if :meth:`learn` would refuse the batch; the estimator is not called.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            Rows and their labels.
-        """
+        """Raise an error if :meth:`learn` would refuse the batch; the estimator is not called."""
         takes = inspect.signature(self.estimator.partial_fit).parameters
         if "sample_weight" not in takes:
             repeated(batch.y, None, batch.weight, type(self.estimator).__name__)
@@ -119,33 +99,13 @@ class SklearnPredictor(Predictor):
         return book
 
     def predict(self, X: Any) -> Labels:
-        """The label of each row.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix (n_rows, n_features)
-            Rows of full width.
-
-        Returns
-        -------
-        ndarray (n_rows,)
-        """
+        """The label of each row."""
         prediction: Labels = self.estimator.predict(X)
         return prediction
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each of ``classes_``, for each row.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix (n_rows, n_features)
-            Rows of full width.
-
-        Returns
-        -------
-        ndarray (n_rows, n_classes)
-        """
+        """The probability of each of ``classes_``, for each row."""
         probabilities: Floats = self.estimator.predict_proba(X)
         return probabilities
 
@@ -153,10 +113,6 @@ class SklearnPredictor(Predictor):
         """What was learnt, as JSON values and arrays, without the settings of the estimator.
 
         An estimator with ``state()`` and ``restore(header, arrays)`` of its own is asked for it.
-
-        Returns
-        -------
-        header, arrays : dict
 
         Examples
         --------
@@ -173,18 +129,7 @@ class SklearnPredictor(Predictor):
         return header | {"estimator": learnt}, arrays | under("estimator", found)
 
     def restore(self, header: dict[str, Any], arrays: Arrays) -> Self:
-        """Go on from :meth:`state`.
-
-        Parameters
-        ----------
-        header, arrays : dict
-            What was saved.
-
-        Returns
-        -------
-        self
-            The estimator inside is a clone, unless it has a ``restore`` of its own.
-        """
+        """Go on from :meth:`state`."""
         learnt, found = header["estimator"], part_of("estimator", arrays)
         if has_state(self.estimator):
             self.estimator.restore(learnt, found)
@@ -195,15 +140,5 @@ class SklearnPredictor(Predictor):
 
 
 def has_state(model: Any) -> bool:
-    """Whether an object has ``state`` and ``restore`` of its own.
-
-    Parameters
-    ----------
-    model : object
-        Any predictor.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether an object has ``state`` and ``restore`` of its own."""
     return all(callable(getattr(model, name, None)) for name in ("state", "restore"))

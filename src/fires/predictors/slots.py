@@ -18,17 +18,6 @@ _LEAST, _PER_FEATURE, _UNKNOWN = 64, 4, 1024
 def usual_slots(n_features_to_select: Any) -> int:
     """How many slots there are if nothing is said.
 
-    Parameters
-    ----------
-    n_features_to_select : int, float or str
-        Of the selector.
-
-    Returns
-    -------
-    int
-        Four for each feature to select, and 64 at least; 1,024 if it is not known how many there
-        will be.
-
     Examples
     --------
     >>> usual_slots(5), usual_slots(20), usual_slots("auto")
@@ -47,11 +36,6 @@ class Slots:
     selected again, the predictor still knows it. If all slots are taken, a new column gets the one
     whose column has not been selected for longest. What the predictor has learnt there is of the
     other column, and has to be forgotten.
-
-    Parameters
-    ----------
-    n_slots : int
-        How many there are: the width of the predictor.
 
     Examples
     --------
@@ -76,25 +60,7 @@ class Slots:
         return len(self.names)
 
     def take(self, names: Sequence[str]) -> tuple[Places, Places]:
-        """The slots of the columns that are selected now.
-
-        Parameters
-        ----------
-        names : sequence of str
-            What they are called, all different.
-
-        Returns
-        -------
-        places : ndarray of int
-            The slot of each.
-        handed_over : ndarray of int
-            The slots that belonged to another column before.
-
-        Raises
-        ------
-        InputError
-            If there are more columns than slots. Nothing has changed then.
-        """
+        """The slots of the columns that are selected now."""
         if len(names) > len(self):
             raise InputError(
                 f"{len(names)} columns are selected, and the predictor has {len(self)} slots",
@@ -118,36 +84,11 @@ class Slots:
         return places, handed_over
 
     def places(self, names: Iterable[str]) -> Places:
-        """The slot of each column, as far as they have one.
-
-        Parameters
-        ----------
-        names : iterable of str
-            What they are called.
-
-        Returns
-        -------
-        ndarray of int
-            -1 for those that have none.
-        """
+        """The slot of each column, as far as they have one."""
         return np.array([self._places.get(name, -1) for name in names], dtype=np.intp)
 
     def filled(self, X: Any, columns: Places, places: Places) -> Any:
         """Rows as the predictor sees them.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix
-            Rows of any width.
-        columns : ndarray of int
-            The columns of X to show, all different.
-        places : ndarray of int
-            The slot of each of them.
-
-        Returns
-        -------
-        ndarray or CSR matrix (n_rows, n_slots)
-            Of the type of X; 0 in all other slots.
 
         Examples
         --------
@@ -168,32 +109,12 @@ class Slots:
         return sparse
 
     def as_json(self) -> dict[str, Any]:
-        """Everything there is to save, as JSON values; :meth:`from_json` takes it back.
-
-        Returns
-        -------
-        dict
-        """
+        """Everything there is to save, as JSON values; :meth:`from_json` takes it back."""
         return {"names": list(self.names), "last": self._last.tolist(), "now": self._now}
 
     @classmethod
     def from_json(cls, saved: Any) -> Slots:
-        """What :meth:`as_json` wrote down.
-
-        Parameters
-        ----------
-        saved : dict
-            JSON values.
-
-        Returns
-        -------
-        Slots
-
-        Raises
-        ------
-        StateError
-            If it is something else.
-        """
+        """What :meth:`as_json` wrote down."""
         try:
             names, last = list(saved["names"]), np.array(saved["last"], dtype=np.int64)
             slots = cls(len(names))

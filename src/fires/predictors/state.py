@@ -29,17 +29,7 @@ _BEFORE = "fires.evaluation.Perceptron"  # what files of earlier versions call i
 
 
 def predictor_state(predictor: Any) -> State:
-    """The name of a predictor and what it has learnt; an error if that cannot be saved.
-
-    Parameters
-    ----------
-    predictor : predictor
-        What goes into the file.
-
-    Returns
-    -------
-    header, arrays : dict
-    """
+    """The name of a predictor and what it has learnt; an error if that cannot be saved."""
     name = _name(predictor)
     if isinstance(predictor, RiverPredictor):
         raise ValueError(
@@ -60,21 +50,7 @@ def predictor_state(predictor: Any) -> State:
 
 
 def predictor_from_state(header: dict[str, Any], arrays: Arrays, given: Any, where: str) -> Any:
-    """The predictor that :func:`predictor_state` described.
-
-    Parameters
-    ----------
-    header, arrays : dict
-        What was read.
-    given : predictor or None
-        What the user passed to ``fires.load``, already wrapped. Not needed for those of fires.
-    where : str
-        What errors call the file.
-
-    Returns
-    -------
-    predictor
-    """
+    """The predictor that :func:`predictor_state` described."""
     wanted = _PERCEPTRON if header["class"] == _BEFORE else header["class"]
     ours = _OURS.get(wanted)
     if ours is not None and (given is None or type(given) is ours):

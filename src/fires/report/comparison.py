@@ -32,21 +32,6 @@ _FACTS = ("fires", "started", "seconds", "versions", "settings", "rejected_rows"
 def comparison_summary(facts: dict[str, Any], name: str | None = None) -> dict[str, Any]:
     """What a page shows of a comparison.
 
-    Parameters
-    ----------
-    facts : dict
-        What :meth:`fires.evaluation.comparison.Comparison.as_dict` gives. There may be more, as in
-        ``compare.json``: settings, versions, when it was made.
-    name : str, optional
-        What it is called; by default after the files that were read.
-
-    Returns
-    -------
-    dict
-        JSON values; numbers have four significant digits, and are None where they are not known.
-        ``selectors`` has a list for each column, the best selector first; ``pieces`` a list for
-        each of them; ``beaten`` a word for each selection and each thing that it should beat.
-
     Examples
     --------
     >>> from fires import FIRES
@@ -94,38 +79,12 @@ def comparison_summary(facts: dict[str, Any], name: str | None = None) -> dict[s
 
 
 def holds_comparison(folder: Path) -> bool:
-    """Whether a folder holds a comparison, and no run.
-
-    Parameters
-    ----------
-    folder : Path
-        Any.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a folder holds a comparison, and no run."""
     return (folder / FILE).is_file() and not (folder / "run.json").is_file()
 
 
 def read_comparison(folder: Path) -> dict[str, Any]:
-    """The summary of a comparison that was saved.
-
-    Parameters
-    ----------
-    folder : Path
-        What ``fires compare --out`` made.
-
-    Returns
-    -------
-    dict
-        See :func:`comparison_summary`.
-
-    Raises
-    ------
-    InputError
-        If it holds no comparison, or one that cannot be read.
-    """
+    """The summary of a comparison that was saved."""
     path = folder / FILE
     try:
         with damaged(path):

@@ -237,26 +237,6 @@ class TimelineDisplay(_Display):
     """The importance of some features over time, with bands and alarms.
 
     Make it with :meth:`from_run`.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The features.
-    rows : ndarray (n_times,)
-        After so many rows.
-    importances, uncertainties : ndarray (n_features, n_times)
-        NaN where they are not known. Without ``uncertainties``, there are no bands.
-    alarms : sequence of (int, str or None), optional
-        The rows at which a change was noticed, and the feature; None for all of them together.
-    confidence : float, default=0.95
-        The probability of the bands.
-
-    Attributes
-    ----------
-    lines_ : list of matplotlib.lines.Line2D
-        One line for each feature.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where they are.
     """
 
     def __init__(
@@ -290,27 +270,7 @@ class TimelineDisplay(_Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw how the importances of a run have changed.
-
-        Parameters
-        ----------
-        run : path, SavedRun or dict
-            The folder that ``fires select --out`` made, or its :mod:`fires.report.summary`.
-        n_features : int, default=8
-            How many features: those selected, then those that ever mattered most.
-        features : sequence of str, optional
-            Which features, in place of these.
-        confidence : float, default=0.95
-            The probability of the bands.
-        ax : matplotlib Axes, optional
-            What to draw on.
-        **kwargs
-            Properties of the lines.
-
-        Returns
-        -------
-        TimelineDisplay
-        """
+        """Draw how the importances of a run have changed."""
         check_count("n_features", n_features)
         check_number("confidence", confidence, high=1.0, wanted="a number between 0 and 1")
         summary = _summary(run)
@@ -332,19 +292,7 @@ class TimelineDisplay(_Display):
         ).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw it.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            What to draw on; by default, a new figure.
-        **kwargs
-            Properties of the lines.
-
-        Returns
-        -------
-        self
-        """
+        """Draw it."""
         reach = NormalDist().inv_cdf(0.5 + 0.5 * self.confidence)
         with self._axes(ax, 3.6) as axes:
             axes.axhline(0.0, color=GREY, linewidth=0.8)
@@ -389,24 +337,6 @@ class MembershipDisplay(_Display):
     """Which features were selected when: a row for each, the darker the more it mattered.
 
     Make it with :meth:`from_run`.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The features.
-    edges : ndarray (n_spans + 1,)
-        The rows at which the spans of the run begin and end.
-    shares : ndarray (n_features, n_spans)
-        In what share of a span's batches a feature was selected.
-    importances : ndarray (n_features, n_spans)
-        Its mean importance while it was selected; NaN if it was not.
-
-    Attributes
-    ----------
-    mesh_ : matplotlib.collections.QuadMesh or None
-        The coloured cells; None for a run without any batch.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where they are.
     """
 
     def __init__(
@@ -424,21 +354,7 @@ class MembershipDisplay(_Display):
 
     @classmethod
     def from_run(cls, run: Any, *, n_features: int = 30, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw which features a run has selected when.
-
-        Parameters
-        ----------
-        run : path, SavedRun or dict
-            The folder that ``fires select --out`` made, or its :mod:`fires.report.summary`.
-        n_features : int, default=30
-            How many features, 60 at most: those selected now, then those selected for longest.
-        ax, **kwargs
-            See :meth:`plot`.
-
-        Returns
-        -------
-        MembershipDisplay
-        """
+        """Draw which features a run has selected when."""
         check_count("n_features", n_features)
         members = _summary(run)["members"]
         kept = slice(n_features)
@@ -450,19 +366,7 @@ class MembershipDisplay(_Display):
         ).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, *, colorbar: bool = True) -> Self:
-        """Draw it.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            What to draw on; by default, a new figure.
-        colorbar : bool, default=True
-            Whether to say what the colours mean.
-
-        Returns
-        -------
-        self
-        """
+        """Draw it."""
         with self._axes(ax, min(1.0 + 0.24 * max(len(self.names), 3), 14.0)) as axes:
             sizes = np.abs(self.importances)
             self.mesh_ = figures.raster(axes, self.names, self.edges, sizes, self.shares)
@@ -479,24 +383,6 @@ class ScoreDisplay(_Display):
     """How well the selected features predict over time, beside what they should beat.
 
     Make it with :meth:`from_run`.
-
-    Parameters
-    ----------
-    rows : ndarray (n_spans,)
-        The last row of each span.
-    scores : mapping of str to ndarray (n_spans,)
-        The mean score in each span, of the selected features and of each baseline.
-    name : str, default="accuracy"
-        What the score is.
-    totals : mapping of str to float, optional
-        The score over all rows.
-
-    Attributes
-    ----------
-    lines_ : dict of str to matplotlib.lines.Line2D
-        The line of each.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where they are.
     """
 
     def __init__(
@@ -515,19 +401,7 @@ class ScoreDisplay(_Display):
 
     @classmethod
     def from_run(cls, run: Any, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw how well a run has predicted.
-
-        Parameters
-        ----------
-        run : path, SavedRun or dict
-            The folder that ``fires select --out`` made, or its :mod:`fires.report.summary`.
-        ax, **kwargs
-            See :meth:`plot`.
-
-        Returns
-        -------
-        ScoreDisplay
-        """
+        """Draw how well a run has predicted."""
         scores = _summary(run)["scores"]
         means = {
             who: figures.fewer_spans(scores["rows"], _floats(one["mean"]), scores["n_rows"])
@@ -542,19 +416,7 @@ class ScoreDisplay(_Display):
         ).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw it.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            What to draw on; by default, a new figure.
-        **kwargs
-            Properties of the lines.
-
-        Returns
-        -------
-        self
-        """
+        """Draw it."""
         with self._axes(ax, 3.0) as axes:
             self.lines_ = {}
             for who, values in self.scores.items():
@@ -581,24 +443,6 @@ class StabilityDisplay(_Display):
     """How stable the selected set was over time, with its interval.
 
     Make it with :meth:`from_run`.
-
-    Parameters
-    ----------
-    rows : ndarray (n_spans,)
-        The last row of each span.
-    stability : ndarray (n_spans,)
-        The mean stability in each span: 1 if nothing changes, 0 if sets are drawn at random.
-    low, high : ndarray (n_spans,), optional
-        The ends of the 95 % interval.
-    total : float, optional
-        The mean of the run.
-
-    Attributes
-    ----------
-    line_ : matplotlib.lines.Line2D
-        The line.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it is.
     """
 
     def __init__(
@@ -617,19 +461,7 @@ class StabilityDisplay(_Display):
 
     @classmethod
     def from_run(cls, run: Any, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw how stable the sets of a run were.
-
-        Parameters
-        ----------
-        run : path, SavedRun or dict
-            The folder that ``fires select --out`` made, or its :mod:`fires.report.summary`.
-        ax, **kwargs
-            See :meth:`plot`.
-
-        Returns
-        -------
-        StabilityDisplay
-        """
+        """Draw how stable the sets of a run were."""
         found = _summary(run)["stability"]
         return cls(
             found["rows"],
@@ -640,19 +472,7 @@ class StabilityDisplay(_Display):
         ).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw it.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            What to draw on; by default, a new figure.
-        **kwargs
-            Properties of the line.
-
-        Returns
-        -------
-        self
-        """
+        """Draw it."""
         with self._axes(ax, 2.6) as axes:
             how = _seen(Look(COLOURS[2], "-", ""), self.stability)
             self.line_ = figures.line(axes, self.rows, self.stability, how, "stability", **kwargs)
@@ -675,24 +495,6 @@ class ComparisonDisplay(_Display):
 
     Make it with :meth:`from_comparison`. What selects nothing, such as all features, has no
     stability and is a line.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The selectors.
-    scores, stabilities : ndarray (n_selectors,)
-        The means over the runs; a stability of NaN makes a line.
-    score_spreads, stability_spreads : ndarray (n_selectors,), optional
-        Their standard deviations over the runs.
-    score : str, default="accuracy"
-        What the score is.
-
-    Attributes
-    ----------
-    points_ : dict of str to artist
-        The point or line of each selector.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where they are.
     """
 
     def __init__(
@@ -716,19 +518,7 @@ class ComparisonDisplay(_Display):
 
     @classmethod
     def from_comparison(cls, found: Comparison, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw what a comparison has found.
-
-        Parameters
-        ----------
-        found : Comparison
-            What :func:`fires.evaluation.compare.compare` gave.
-        ax, **kwargs
-            See :meth:`plot`.
-
-        Returns
-        -------
-        ComparisonDisplay
-        """
+        """Draw what a comparison has found."""
         columns = {
             name: [getattr(one, name) for one in found.outcomes]
             for name in ("name", "score", "stability", "spread", "stability_spread")
@@ -743,19 +533,7 @@ class ComparisonDisplay(_Display):
         ).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw it.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            What to draw on; by default, a new figure.
-        **kwargs
-            Properties of the points.
-
-        Returns
-        -------
-        self
-        """
+        """Draw it."""
         with self._axes(ax, 4.0) as axes:
             self.points_ = {}
             levels = 0

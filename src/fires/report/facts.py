@@ -17,25 +17,7 @@ from fires.report.rounding import rounded
 
 
 class Facts:
-    """``run.json`` as it is now, and whether somebody writes to the folder.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of a run.
-
-    Attributes
-    ----------
-    known : dict
-        What ``run.json`` says.
-    is_gone : bool
-        Whether the folder holds no run any more: it was removed, or another run is about to begin.
-
-    Raises
-    ------
-    InputError
-        If the folder holds no run.
-    """
+    """``run.json`` as it is now, and whether somebody writes to the folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self.is_gone = folder, False
@@ -44,13 +26,7 @@ class Facts:
         self.updated = self._last_record()
 
     def refresh(self) -> bool:
-        """Read it again.
-
-        Returns
-        -------
-        bool
-            Whether anything has changed.
-        """
+        """Read it again."""
         before = self.known, self._is_held, self.updated, self.is_gone
         # Twice: a run may end after its facts are read and before the lock is looked at.
         for _ in range(2):
@@ -103,20 +79,7 @@ class Facts:
             return [int(height), int(width)] if times else None
 
     def as_dict(self, n_batches: int, score_names: Collection[str]) -> dict[str, Any]:
-        """What the page tells of the run itself.
-
-        Parameters
-        ----------
-        n_batches : int
-            How many batches it has learnt from.
-        score_names : collection of str
-            How its predictions are scored.
-
-        Returns
-        -------
-        dict
-            JSON values.
-        """
+        """What the page tells of the run itself."""
         known, settings = self.known, self.settings
         classes, model = known.get("classes"), settings.get("model")
         kind = None

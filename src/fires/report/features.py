@@ -29,26 +29,6 @@ class Features:
 
     Importance, uncertainty and rank are those of the last snapshot; of the selected features, those
     of the last record that tells them, which is newer; and when a run has ended, its result.
-
-    Parameters
-    ----------
-    records : Records
-        What the records add up to.
-    shots : sequence of Snapshot
-        In order.
-    result : Result
-        What is known at the end.
-    names : sequence of str
-        What the features are called.
-
-    Attributes
-    ----------
-    rank, importance, uncertainty : ndarray (n_features,)
-        NaN where they are not known.
-    selected : ndarray of bool
-        Which are selected.
-    before : Snapshot or None
-        About a tenth of the run ago.
     """
 
     def __init__(
@@ -84,14 +64,7 @@ class Features:
         return known[np.argsort(np.nan_to_num(self.rank[known], nan=np.inf), kind="stable")]
 
     def above_noise(self) -> npt.NDArray[np.bool_]:
-        """Which importances chance alone would hardly give to any of all features.
-
-        Returns
-        -------
-        ndarray of bool
-            By the rule of :func:`fires.evaluation.run_folder.feature_rows`; False where nothing is
-            known.
-        """
+        """Which importances chance alone would hardly give to any of all features."""
         n_classes = self._shots[-1].n_classes if self._shots else 0
         n_chances = max(len(self._names), 1) * (n_classes if n_classes >= 3 else 1)
         reach = NormalDist().inv_cdf(1.0 - 0.025 / n_chances)
@@ -99,13 +72,7 @@ class Features:
         return is_above
 
     def by_interest(self) -> Whole:
-        """Those with a course over time: the selected ones by rank, then by their greatest ever.
-
-        Returns
-        -------
-        ndarray of int
-            Features that are in one of the snapshots.
-        """
+        """Those with a course over time: the selected ones by rank, then by their greatest ever."""
         greatest = greatest_importances(self._shots, len(self._names))
         there = np.flatnonzero(~np.isnan(greatest))
         rank = np.nan_to_num(self.rank, nan=np.inf)
@@ -114,18 +81,7 @@ class Features:
         return there[np.lexsort((there, keys, ~selected))]
 
     def now(self, above_noise: npt.NDArray[Any] | None) -> dict[str, Any]:
-        """The table of features.
-
-        Parameters
-        ----------
-        above_noise : ndarray or None
-            Whether each feature is; None without intervals.
-
-        Returns
-        -------
-        dict of str to list
-            Columns of the same length: all selected features and the best others, 2,000 at most.
-        """
+        """The table of features."""
         order = self.in_order
         if len(order) > _MOST:
             is_in = self.selected[order]
@@ -184,14 +140,7 @@ class Features:
         return places, moved, spread, np.fmax(np.abs(moved), turned)
 
     def drift(self) -> dict[str, Any] | None:
-        """Which columns have moved.
-
-        Returns
-        -------
-        dict or None
-            All selected features and those that have drifted most, 500 at most; None if that is
-            not known.
-        """
+        """Which columns have moved."""
         pair = then_and_now(self._shots)
         if pair is None or self._drifts is None:
             return None

@@ -34,15 +34,6 @@ _STYLE = resources.files("fires.report").joinpath("figures.mplstyle")
 def look(place: int) -> Look:
     """The look of the line or point at a place: no two of the first 24 are alike.
 
-    Parameters
-    ----------
-    place : int
-        From 0 on.
-
-    Returns
-    -------
-    Look
-
     Examples
     --------
     >>> look(0), look(8)
@@ -82,13 +73,7 @@ def save(figure: Any, folder: Path, name: str) -> list[Path]:
 
 @contextmanager
 def style(*, own_font: bool = True) -> Iterator[None]:
-    """Our look and nobody else's, for as long as it lasts.
-
-    Parameters
-    ----------
-    own_font : bool
-        Whether it includes the font. Names of the user's may need one that the user has set.
-    """
+    """Our look and nobody else's, for as long as it lasts."""
     looks = require("matplotlib.style", "drawing figures", "plot")
     settings = require("matplotlib", "drawing figures", "plot").rcParams
     fonts = {} if own_font else {key: settings[key] for key in ("font.family", "font.sans-serif")}
@@ -98,20 +83,7 @@ def style(*, own_font: bool = True) -> Iterator[None]:
 
 @contextmanager
 def new_figure(title: str, settings: str, height: float) -> Iterator[Any]:
-    """An empty figure, and our look while it is drawn.
-
-    Parameters
-    ----------
-    title, settings : str
-        What it shows, and of what, in lines of their own.
-    height : float
-        In inches; all are 7 wide.
-
-    Yields
-    ------
-    matplotlib.figure.Figure
-        To be drawn on.
-    """
+    """An empty figure, and our look while it is drawn."""
     with style():
         matplotlib = require("matplotlib.figure", "drawing figures", "plot")
         figure = matplotlib.Figure(figsize=(7.0, height), layout="constrained")

@@ -25,17 +25,7 @@ _SMALLEST = 5.0  # points: letters below that cannot be read
 
 
 def is_narrow(axes: Any) -> bool:
-    """Whether names beside the axes would leave little of them.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        What to draw on.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether names beside the axes would leave little of them."""
     return bool(_inches(axes).width < _NARROW)
 
 
@@ -46,17 +36,6 @@ def _inches(axes: Any) -> Any:
 
 def cut(name: str, longest: int = LONGEST) -> str:
     """A name in one line, its middle left out if it is long.
-
-    Parameters
-    ----------
-    name : str
-        What it is called.
-    longest : int
-        The most characters.
-
-    Returns
-    -------
-    str
 
     Examples
     --------
@@ -70,15 +49,7 @@ def cut(name: str, longest: int = LONGEST) -> str:
 
 
 def rows_axis(axes: Any, last: float | None = None) -> None:
-    """Let the horizontal axis count rows, from 0 on.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        What to draw on.
-    last : float, optional
-        Where it ends; by default where the lines do.
-    """
+    """Let the horizontal axis count rows, from 0 on."""
     ticker = require("matplotlib.ticker", "drawing figures", "plot")
     axes.set_xlim(0, last)
     most = 3 if is_narrow(axes) else 5
@@ -182,19 +153,7 @@ def point(
 
 
 def alarm_lines(axes: Any, rows: Sequence[float]) -> list[Any]:
-    """Mark the rows at which something has changed.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        What to draw on.
-    rows : sequence of float
-        Where.
-
-    Returns
-    -------
-    list of matplotlib.lines.Line2D
-    """
+    """Mark the rows at which something has changed."""
     return [axes.axvline(row, color=GREY, linestyle=":", linewidth=1.2, zorder=1) for row in rows]
 
 
@@ -208,27 +167,7 @@ def bars(
     selected: npt.ArrayLike | None = None,
     **how: Any,
 ) -> Any:
-    """One bar for each name, the first on top, with its interval; what is not selected is empty.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        What to draw on.
-    names : sequence of str
-        What the bars are called.
-    values : array-like
-        Their lengths; there is no bar where it is NaN.
-    low, high : array-like, optional
-        The ends of intervals, NaN where there is none.
-    selected : array-like of bool, optional
-        Which are filled; all by default.
-    **how
-        Other properties of the bars.
-
-    Returns
-    -------
-    matplotlib.container.BarContainer
-    """
+    """One bar for each name, the first on top, with its interval; what is not selected is empty."""
     lengths = np.asarray(values, dtype=np.float64)
     filled = np.ones(len(lengths), dtype=bool) if selected is None else np.asarray(selected, bool)
     places = np.arange(len(lengths))
@@ -249,15 +188,7 @@ def bars(
 
 
 def name_rows(axes: Any, names: Sequence[str]) -> None:
-    """Write names beside the rows of a figure, the first at height 0.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        What to draw on.
-    names : sequence of str
-        What the rows are called.
-    """
+    """Write names beside the rows of a figure, the first at height 0."""
     longest = SHORTER if is_narrow(axes) else LONGEST
     points = 0.7 * 72.0 * _inches(axes).height / max(len(names), 1)
     every = int(np.ceil(_SMALLEST / points))  # if not all of them can be read, some of them
@@ -272,25 +203,7 @@ def name_rows(axes: Any, names: Sequence[str]) -> None:
 def raster(
     axes: Any, names: Sequence[str], edges: npt.ArrayLike, values: Floats, shares: Floats
 ) -> Any:
-    """One row for each name, coloured where it was there: the greater the value, the darker.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        What to draw on.
-    names : sequence of str
-        What the rows are called.
-    edges : array-like (n_spans + 1,)
-        Where spans begin and end.
-    values : ndarray (n_names, n_spans)
-        What is coloured; where it is not known, it is taken from the spans around.
-    shares : ndarray (n_names, n_spans)
-        The share of the span for which it was there; nothing is drawn where it is 0.
-
-    Returns
-    -------
-    matplotlib.collections.QuadMesh, or None if there is nothing to draw
-    """
+    """One row for each name, coloured where it was there: the greater the value, the darker."""
     colours = require("matplotlib.colors", "drawing figures", "plot")
     # From pale, not white, to dark, so that what was there is always seen.
     scale = colours.LinearSegmentedColormap.from_list("fires", ["#bcd9ec", "#0072b2", "#06283d"])
@@ -325,15 +238,7 @@ def _filled(values: Floats) -> Floats:
 
 
 def legend_outside(axes: Any, named: Sequence[tuple[str, Any]]) -> None:
-    """A legend to the right of the axes, or below them where they are narrow.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        What to draw on.
-    named : sequence of (str, artist)
-        What is shown, with its name.
-    """
+    """A legend to the right of the axes, or below them where they are narrow."""
     transforms = require("matplotlib.transforms", "drawing figures", "plot")
     where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "fontsize": 8}
     longest = LONGEST
@@ -353,18 +258,6 @@ def legend_outside(axes: Any, named: Sequence[tuple[str, Any]]) -> None:
 
 def fewer_spans(rows: Any, values: Any, n_rows: Any, most: int = 40) -> tuple[Floats, Floats]:
     """Means over neighbouring spans, by their rows: not more points than the eye can follow.
-
-    Parameters
-    ----------
-    rows, values, n_rows : array-like
-        The last row of each span, its value (NaN where there is none), and how many rows it has.
-    most : int
-        How many points there may be.
-
-    Returns
-    -------
-    rows, values : ndarray
-        The last row and the mean of each of the new spans.
 
     Examples
     --------

@@ -23,18 +23,6 @@ class Follower:
     A last line that is not whole is left for later. It notices if the lines that it has read are
     not there any more: a run that is taken up again cuts its files back and writes other lines.
 
-    Parameters
-    ----------
-    path : Path
-        The file. It need not be there yet.
-    block : int
-        About how many bytes to read at once.
-
-    Attributes
-    ----------
-    n_lines : int
-        How many lines were read.
-
     Examples
     --------
     >>> import tempfile
@@ -57,12 +45,7 @@ class Follower:
         self._end = b""  # the last bytes read
 
     def is_other(self) -> bool:
-        """Whether what was read is not what the file begins with any more.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether what was read is not what the file begins with any more."""
         if not self._position:
             return False
         try:
@@ -73,13 +56,7 @@ class Follower:
             return True
 
     def blocks(self) -> Iterator[bytes]:
-        """Read on to the end of the file as it is now.
-
-        Yields
-        ------
-        bytes
-            Whole lines, one or more.
-        """
+        """Read on to the end of the file as it is now."""
         try:
             file = open_saved(self.path)
         except FileNotFoundError:
@@ -97,27 +74,7 @@ class Follower:
                     self._end = block[-_REMEMBERED:]
 
     def parsed(self, block: bytes, schema: Mapping[str, Any], key: str) -> pl.DataFrame:
-        """The objects of a block as a table.
-
-        Parameters
-        ----------
-        block : bytes
-            What :meth:`blocks` gave last.
-        schema : mapping of str to type
-            What to read of each object; null where it has no such key.
-        key : str
-            What every object has.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row a line.
-
-        Raises
-        ------
-        InputError
-            If a line is damaged. Says which.
-        """
+        """The objects of a block as a table."""
         import polars as pl
 
         try:
@@ -154,16 +111,6 @@ class Follower:
 
 def well_formed(text: str) -> str:
     r"""Text that can be written as UTF-8: a file name, say, may hold bytes that are no text.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    str
-        The same, but for such bytes.
 
     Examples
     --------

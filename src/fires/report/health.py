@@ -12,18 +12,7 @@ _RAW = 200
 
 
 class BadRows:
-    """Why rows could not be used, from ``quarantine.ndjson``.
-
-    Parameters
-    ----------
-    path : Path
-        The file. It need not be there.
-
-    Attributes
-    ----------
-    count : int
-        How many rows.
-    """
+    """Why rows could not be used, from ``quarantine.ndjson``."""
 
     def __init__(self, path: Path) -> None:
         self._follower = Follower(path)
@@ -31,13 +20,7 @@ class BadRows:
         self._reasons: dict[str, dict[str, Any]] = {}
 
     def refresh(self) -> bool:
-        """Read the rows that have come since.
-
-        Returns
-        -------
-        bool
-            Whether there were any, or fewer than before.
-        """
+        """Read the rows that have come since."""
         import polars as pl
 
         is_other = self._follower.is_other()
@@ -65,12 +48,6 @@ class BadRows:
             self._reasons[row["reason"]] = row
 
     def as_dict(self) -> dict[str, Any]:
-        """What is known of them.
-
-        Returns
-        -------
-        dict
-            ``count``, and ``reasons``: the commonest 20, each with the first row of them.
-        """
+        """What is known of them."""
         commonest = sorted(self._reasons.values(), key=lambda row: -row["count"])[:_MOST_REASONS]
         return {"count": self.count, "reasons": [dict(row) for row in commonest]}

@@ -31,26 +31,7 @@ def listen(
     what: str = "cannot listen",
     hint: str = "give another --port, or --port 0 for any that is free",
 ) -> socket.socket:
-    """A socket that takes connections.
-
-    Parameters
-    ----------
-    host : str
-        The address or name to listen on.
-    port : int
-        The port; 0 for any that is free.
-    what, hint : str
-        How the error begins, and ends.
-
-    Returns
-    -------
-    socket
-
-    Raises
-    ------
-    InputError
-        If the port is taken, or the address is not of this machine.
-    """
+    """A socket that takes connections."""
     listener = None
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -202,15 +183,7 @@ def _when_input_ends(tell: Callable[[], None]) -> None:
 
 
 class LiveApp:
-    """The ASGI application: the page, its data, and events with data that has changed.
-
-    Parameters
-    ----------
-    watch : Watch
-        What it shows.
-    access : Access
-        Who is let in.
-    """
+    """The ASGI application: the page, its data, and events with data that has changed."""
 
     def __init__(self, watch: Watch, access: Access) -> None:
         self._watch, self._access = watch, access

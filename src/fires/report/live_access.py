@@ -42,17 +42,6 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:]+)(:\d*)?", re.IGNORECASE | re.ASC
 class Access:
     """Decides which requests are answered.
 
-    Parameters
-    ----------
-    host : str
-        What the server was told to listen on.
-    address : str
-        What it listens on: the address that this was found to be.
-    port : int
-        The port.
-    token : str or None
-        What a viewer has to know. None if only this machine can reach it.
-
     Examples
     --------
     >>> access = Access("localhost", "127.0.0.1", 8765, None)
@@ -69,21 +58,7 @@ class Access:
 
     @classmethod
     def to(cls, listener: socket.socket, host: str) -> Access:
-        """The rules for a socket.
-
-        Parameters
-        ----------
-        listener : socket
-            What the server listens on.
-        host : str
-            What it was told to listen on.
-
-        Returns
-        -------
-        Access
-            With the token in the environment variable ``FIRES_TOKEN``. Without one, a new token is
-            made if other machines can reach the socket.
-        """
+        """The rules for a socket."""
         address, port = listener.getsockname()[:2]
         token = os.environ.get("FIRES_TOKEN") or None
         if token is None and not ip_address(address).is_loopback:
@@ -98,19 +73,7 @@ class Access:
         return f"http://{_bracketed(host)}:{self.port}/{asked}"
 
     def knows(self, header: str) -> bool:
-        """Whether the header ``Host`` of a request names this server.
-
-        Parameters
-        ----------
-        header : str
-            What it says.
-
-        Returns
-        -------
-        bool
-            False for a name that its owner lets point to this machine, so that a page of his could
-            read what is shown here.
-        """
+        """Whether the header ``Host`` of a request names this server."""
         found = _HOST.fullmatch(header)
         if found is None:
             return False
@@ -121,18 +84,7 @@ class Access:
         return self._is_everywhere and (name == _own_name().lower() or _is_address(name))
 
     def refusal(self, request: Request) -> Response | None:
-        """What to answer instead of what was asked for.
-
-        Parameters
-        ----------
-        request : Request
-            The request.
-
-        Returns
-        -------
-        Response or None
-            None if it is to be answered.
-        """
+        """What to answer instead of what was asked for."""
         from starlette.responses import PlainTextResponse
 
         def refused(status: int, why: str, **more: str) -> Response:

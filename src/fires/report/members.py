@@ -14,17 +14,7 @@ _MOST_FEATURES = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Batches that follow each other.
-
-    Parameters
-    ----------
-    n_batches, row : int
-        How many there are, and the rows up to the end of the last.
-    places, count : ndarray of int
-        Features, and in how many of the batches each was selected.
-    total, n_known : ndarray
-        The sum of those of its importances that were written down, and how many were.
-    """
+    """Batches that follow each other."""
 
     n_batches: int
     row: int
@@ -34,18 +24,7 @@ class Span:
     n_known: Whole
 
     def then(self, later: Span) -> Span:
-        """One span of this one and the next.
-
-        Parameters
-        ----------
-        later : Span
-            The next one.
-
-        Returns
-        -------
-        Span
-            If there are very many features, with those that were selected most.
-        """
+        """One span of this one and the next."""
         return _span(
             self.n_batches + later.n_batches,
             later.row,
@@ -57,31 +36,14 @@ class Span:
 
 
 class Members:
-    """The selected set over time.
-
-    Parameters
-    ----------
-    most : int
-        How many spans there may be; even.
-
-    Attributes
-    ----------
-    spans : list of Span
-        In order. All have the same number of batches, but for the last.
-    """
+    """The selected set over time."""
 
     def __init__(self, most: int) -> None:
         self._most, self._width, self._n_batches = most, 1, 0
         self.spans: list[Span] = []
 
     def add(self, block: Block) -> None:
-        """Add the next batches.
-
-        Parameters
-        ----------
-        block : Block
-            Their records.
-        """
+        """Add the next batches."""
         first, self._n_batches = self._n_batches, self._n_batches + len(block)
         while self._width < width_of(self._n_batches, self._most):
             self._join()
@@ -100,19 +62,7 @@ class Members:
         self.spans = [one if two is None else one.then(two) for one, two in pairs]
 
     def shares(self, places: Whole) -> tuple[Numbers, Numbers]:
-        """How the selection of some features went.
-
-        Parameters
-        ----------
-        places : ndarray of int
-            The features.
-
-        Returns
-        -------
-        share, importance : ndarray (n_features, n_spans)
-            The share of the batches in which each was selected, and the mean of its importance
-            while it was; NaN where it was not.
-        """
+        """How the selection of some features went."""
         share = np.zeros((len(places), len(self.spans)))
         importance = np.full(share.shape, np.nan)
         for j, span in enumerate(self.spans):

@@ -15,17 +15,7 @@ from fires.report.page import folder_data, page, page_data
 
 
 class Page:
-    """A page that a notebook shows. :func:`show` makes it.
-
-    Parameters
-    ----------
-    html : str
-        The page.
-    title : str
-        Of what it is.
-    height : int
-        How high it is shown, in pixels.
-    """
+    """A page that a notebook shows. :func:`show` makes it."""
 
     def __init__(self, html: str, title: str, height: int = 800) -> None:
         self.html, self.title, self.height = html, title, height
@@ -39,18 +29,7 @@ class Page:
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page to a file, which any browser opens.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; it is replaced if it is there.
-
-        Returns
-        -------
-        Path
-            The same.
-        """
+        """Write the page to a file, which any browser opens."""
         replace_file(Path(path), self.html.encode(errors="backslashreplace"))
         return Path(path)
 

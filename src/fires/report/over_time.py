@@ -86,18 +86,7 @@ def stability(records: Records, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def speed(records: Records) -> dict[str, Any]:
-    """How long batches took.
-
-    Parameters
-    ----------
-    records : Records
-        What the records add up to.
-
-    Returns
-    -------
-    dict
-        ``rows``, ``seconds`` and ``max`` of each span.
-    """
+    """How long batches took."""
     if not records.n_batches:
         return {"rows": [], "seconds": [], "max": []}
     spans = records.stability
@@ -106,23 +95,7 @@ def speed(records: Records) -> dict[str, Any]:
 
 
 def members(records: Records, in_order: Whole, names: Sequence[str]) -> dict[str, Any]:
-    """The selected set over time.
-
-    Parameters
-    ----------
-    records : Records
-        What the records add up to.
-    in_order : ndarray of int
-        Features, the best first.
-    names : sequence of str
-        What all features are called.
-
-    Returns
-    -------
-    dict
-        ``rows``, ``first_row``, ``places``, ``names``, ``share`` and ``importance``: of those that
-        are selected by rank, then of those that were selected longest; 60 in all.
-    """
+    """The selected set over time."""
     times = records.stays.times
     now = np.isin(in_order, records.stays.selected)
     were = np.flatnonzero(times)

@@ -32,21 +32,7 @@ _OF_COMPARISON = ("panel-comparison.js", "panel-comparison.css")
 
 
 def page(data: dict[str, Any], *, live: bool = False) -> str:
-    """The whole page as text.
-
-    Parameters
-    ----------
-    data : dict
-        What :func:`page_data` gives.
-    live : bool
-        Whether it is to ask the server it comes from for news. Its policy is then for the server to
-        send: see :func:`content_policy`.
-
-    Returns
-    -------
-    str
-        HTML. Names of features are in it as data only, never as HTML.
-    """
+    """The whole page as text."""
     compared = data["comparison"] is not None
     policy = content_policy(compared=compared)
     text = Template(_asset("page.html")).substitute(
@@ -61,21 +47,7 @@ def page(data: dict[str, Any], *, live: bool = False) -> str:
 
 
 def content_policy(*, live: bool = False, compared: bool = False) -> str:
-    """What the page may do: run its own script, and nothing else.
-
-    Parameters
-    ----------
-    live : bool
-        For a page that a server sends: it may ask that server for news, and no other page may show
-        it inside itself.
-    compared : bool
-        For a page that shows a comparison.
-
-    Returns
-    -------
-    str
-        The value of the header ``Content-Security-Policy``.
-    """
+    """What the page may do: run its own script, and nothing else."""
     rules = [
         "default-src 'none'",
         f"script-src '{_hashed(_script(compared))}'",
@@ -90,20 +62,7 @@ def content_policy(*, live: bool = False, compared: bool = False) -> str:
 
 
 def page_data(summaries: Sequence[dict[str, Any]], comparison: Any = None) -> dict[str, Any]:
-    """What a page shows.
-
-    Parameters
-    ----------
-    summaries : sequence of dict
-        Of runs: see :mod:`fires.report.summary`.
-    comparison : dict, optional
-        Of a comparison: see :mod:`fires.report.comparison`.
-
-    Returns
-    -------
-    dict
-        JSON values.
-    """
+    """What a page shows."""
     names = [str(summary["run"]["name"]) for summary in summaries]
     if comparison is not None:
         names.append(str(comparison.get("name", "comparison")))
@@ -117,25 +76,7 @@ def page_data(summaries: Sequence[dict[str, Any]], comparison: Any = None) -> di
 
 
 def folder_data(folders: Sequence[Path], shape: tuple[int, int] | None = None) -> dict[str, Any]:
-    """What a page shows of some folders.
-
-    Parameters
-    ----------
-    folders : sequence of Path
-        Of runs, that may be going on, or of one comparison.
-    shape : tuple of int, optional
-        Height and width, if the features are the pixels of a picture.
-
-    Returns
-    -------
-    dict
-        See :func:`page_data`.
-
-    Raises
-    ------
-    InputError
-        If a folder holds neither, or if several hold a comparison.
-    """
+    """What a page shows of some folders."""
     from fires.report.comparison import holds_comparison, read_comparison
     from fires.report.summary import side_by_side
 
@@ -150,28 +91,7 @@ def folder_data(folders: Sequence[Path], shape: tuple[int, int] | None = None) -
 
 
 def write_page(folders: Sequence[Path], path: Path, shape: tuple[int, int] | None = None) -> int:
-    """Write the page of one or more runs.
-
-    Parameters
-    ----------
-    folders : sequence of Path
-        Folders that ``fires select --out`` made; the runs may be going on. Or one that ``fires
-        compare --out`` made.
-    path : Path
-        The file to write. It is replaced as a whole, or not at all.
-    shape : tuple of int, optional
-        Height and width, if the features are the pixels of a picture.
-
-    Returns
-    -------
-    int
-        How many bytes it has.
-
-    Raises
-    ------
-    InputError
-        If a folder holds no run.
-    """
+    """Write the page of one or more runs."""
     text = page(folder_data(folders, shape))
     data = text.encode(errors="backslashreplace")  # a name may hold bytes that are no text
     with naming(path):

@@ -20,35 +20,7 @@ _NONE = np.empty(0)
 
 
 class Records:
-    """What is known of all batches so far.
-
-    Parameters
-    ----------
-    n_features : int
-        How many features there are. More may be told of.
-
-    Attributes
-    ----------
-    n_batches, n_rows, n_waited, n_missing, n_alarms : int
-        Batches, rows, batches cut by time, missing values and alarms so far.
-    who, score_names : dict
-        Who predicts, the pipeline first, and which scores there are; in order.
-    scores, stability : Spans
-        Over time: ``WHO SCORE``, weighted by rows; and ``stability`` and ``seconds`` of a batch.
-    members : Members
-        The selected set over time.
-    stays : Stays
-        Since when features are selected.
-    alarms : deque of dict
-        The last 200.
-    alarms_of : ndarray of int
-        How many alarms there were about each feature.
-    latencies : Latencies
-        How long selector and predictor took for a batch.
-    known : tuple
-        The last importances that were written down: the batch, the features, their importance and
-        uncertainty.
-    """
+    """What is known of all batches so far."""
 
     def __init__(self, n_features: int) -> None:
         self.n_batches = self.n_rows = self.n_waited = self.n_missing = self.n_alarms = 0
@@ -63,13 +35,7 @@ class Records:
         self.known: tuple[int, Whole, Numbers, Numbers] = (-1, _NONE.astype(int), _NONE, _NONE)
 
     def add(self, block: Block) -> None:
-        """Add the next batches.
-
-        Parameters
-        ----------
-        block : Block
-            Their records.
-        """
+        """Add the next batches."""
         if block.n_places > len(self.alarms_of):
             self.grow(block.n_places)
         self._add_known(block)
@@ -98,13 +64,7 @@ class Records:
         return len(self.alarms_of)
 
     def grow(self, n_features: int) -> None:
-        """Have room for more features: where columns come and go, there will be more.
-
-        Parameters
-        ----------
-        n_features : int
-            How many there are now.
-        """
+        """Have room for more features: where columns come and go, there will be more."""
         self.stays.grow(n_features)
         self.alarms_of = np.pad(self.alarms_of, (0, n_features - len(self.alarms_of)))
 
@@ -126,13 +86,7 @@ class Records:
         return next((name for name in SCORES if name in self.score_names), first)
 
     def total_scores(self) -> dict[str, dict[str, float | None]]:
-        """Means over all rows, by score and by who predicts; only of scores of which that is exact.
-
-        Returns
-        -------
-        dict of str to dict
-            NaN for the others.
-        """
+        """Means over all rows, by score and predictor; only of scores for which that is exact."""
         return {
             score: {who: self._total(who, score) for who in self.who} for score in self.score_names
         }

@@ -24,26 +24,7 @@ _NOT_READ = ("weight", "low", "high", "share_selected", "example", "done")
 
 @dataclass
 class Result:
-    """The result of a run, as far as it is there.
-
-    Parameters
-    ----------
-    n_features, n_selected : int or None
-        As its user counts them: a column that became several features counts once.
-    n_above_noise : int or None
-        None if the model does not tell.
-    numbers : dict of str to ndarray (n_features,)
-        ``rank``, ``importance`` and ``uncertainty`` of each feature. Of a column that became
-        several features, the last two are known of all together only, and are NaN.
-    above_noise, classes : ndarray (n_features,) or None
-        Whether each feature, or its column, is above noise, and for which class it matters most.
-    kinds, missing : dict of str to str or float
-        What each column holds, and the share of its values that are missing.
-    columns : sequence of str
-        For each feature, its column.
-    groups : dict of str to list of int
-        The columns that became several features, and these.
-    """
+    """The result of a run, as far as it is there."""
 
     n_features: int | None = None
     n_selected: int | None = None
@@ -58,20 +39,7 @@ class Result:
 
 
 def read_result(folder: Path, names: Sequence[str]) -> Result:
-    """Read ``features.csv`` and ``columns.csv``.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of a run that has ended.
-    names : sequence of str
-        What its features are called.
-
-    Returns
-    -------
-    Result
-        What is there of it.
-    """
+    """Read ``features.csv`` and ``columns.csv``."""
     result = Result(columns=names)
     columns, features = folder / "columns.csv", folder / "features.csv"
     if columns.exists():

@@ -17,18 +17,6 @@ def rounded(values: npt.ArrayLike | None, digits: int = _DIGITS) -> Any:
     A number half-way between two goes away from zero, also if it misses the middle by the last bits
     of a sum: so what is shown does not depend on the order in which numbers were added.
 
-    Parameters
-    ----------
-    values : array-like of float
-        Numbers of any shape; None counts as NaN.
-    digits : int
-        How many digits stay.
-
-    Returns
-    -------
-    float, list or None
-        Of the same shape; None for NaN and infinities.
-
     Examples
     --------
     >>> rounded([0.123456, 71.125, float("nan"), -98765.4, 0.0])

@@ -28,25 +28,7 @@ Small = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """All features after a batch, or the first by rank.
-
-    Parameters
-    ----------
-    index, rows : int
-        The batch, and the rows up to its end.
-    places : ndarray of int
-        The features.
-    importance, uncertainty : ndarray
-        Of each.
-    rank : ndarray of int
-        Of each; 1 is the best.
-    path : Path
-        Its file.
-    has_moments : bool
-        Whether it tells where columns are: not where they are not standardised.
-    n_classes : int
-        How many classes there were up to then; 0 if that is not told.
-    """
+    """All features after a batch, or the first by rank."""
 
     index: int
     rows: int
@@ -60,37 +42,20 @@ class Snapshot:
 
     @cached_property
     def moments(self) -> Numbers:
-        """Mean and standard deviation of the last rows of each feature, read when asked for.
-
-        Returns
-        -------
-        ndarray (2, n_features)
-        """
+        """Mean and standard deviation of the last rows of each feature, read when asked for."""
         _, arrays = read_snapshot(self.path)
         return np.array([arrays["mean"], arrays["deviation"]], dtype=np.float64)
 
 
 class Snapshots:
-    """The snapshots of a run; each is read once.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the run.
-    """
+    """The snapshots of a run; each is read once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._read: dict[int, Snapshot] = {}
 
     def refresh(self) -> bool:
-        """Read those that are new, and forget those that are not there any more.
-
-        Returns
-        -------
-        bool
-            Whether there were any.
-        """
+        """Read those that are new, and forget those that are not there any more."""
         there = dict(snapshots(self._folder))
         changed = there.keys() != self._read.keys()
         self._read = {index: one for index, one in self._read.items() if index in there}
@@ -104,17 +69,7 @@ class Snapshots:
         return changed
 
     def until(self, n_batches: int, n_features: int = 1 << 31) -> list[Snapshot]:
-        """Those of the first batches, in order: a snapshot may be there before its record is.
-
-        Parameters
-        ----------
-        n_batches, n_features : int
-            How many batches, and how many features there are.
-
-        Returns
-        -------
-        list of Snapshot
-        """
+        """Those of the first batches, in order: a snapshot may be there before its record is."""
         found = [self._read[index] for index in sorted(self._read) if index < n_batches]
         for shot in found:
             if len(shot.places) and not 0 <= shot.places.min() <= shot.places.max() < n_features:
@@ -145,20 +100,7 @@ def _snapshot(path: Path) -> Snapshot:
 
 
 def greatest_importances(shots: Sequence[Snapshot], n_features: int) -> Numbers:
-    """How far from 0 the importance of each feature ever was.
-
-    Parameters
-    ----------
-    shots : sequence of Snapshot
-        In order.
-    n_features : int
-        How many features there are.
-
-    Returns
-    -------
-    ndarray (n_features,)
-        NaN for those in none of the snapshots.
-    """
+    """How far from 0 the importance of each feature ever was."""
     greatest = np.full(n_features, np.nan)
     for shot in shots:
         greatest[shot.places] = np.fmax(greatest[shot.places], np.abs(shot.importance))
@@ -166,24 +108,7 @@ def greatest_importances(shots: Sequence[Snapshot], n_features: int) -> Numbers:
 
 
 def timeline(shots: Sequence[Snapshot], places: Whole, names: Sequence[str]) -> dict[str, Any]:
-    """Importances over time.
-
-    Parameters
-    ----------
-    shots : sequence of Snapshot
-        In order.
-    places : ndarray of int
-        The features, those of most interest first. The first 30 have a number for each snapshot,
-        more of them if there are fewer than 128 snapshots; others have eight numbers. Those beyond
-        2,000 are left out.
-    names : sequence of str
-        What all features are called.
-
-    Returns
-    -------
-    dict
-        ``rows`` and ``batches`` of the snapshots, ``coarse``: which of them, and ``series``.
-    """
+    """Importances over time."""
     coarse = evenly(len(shots), _COARSE_POINTS)
     n_fine = max(_FINE, _FINE_POINTS // max(len(shots), 1))
     series = []
@@ -203,21 +128,7 @@ def timeline(shots: Sequence[Snapshot], places: Whole, names: Sequence[str]) -> 
 
 
 def ranks(shots: Sequence[Snapshot], names: Sequence[str]) -> dict[str, Any]:
-    """The ranks of the best features over time.
-
-    Parameters
-    ----------
-    shots : sequence of Snapshot
-        In order; 40 of them are shown at most.
-    names : sequence of str
-        What all features are called.
-
-    Returns
-    -------
-    dict
-        ``rows``, ``places``, ``names`` and ``rank`` of each: those among the best ten now come
-        first, then those that were for the longest time, 20 in all.
-    """
+    """The ranks of the best features over time."""
     some = [shots[place] for place in evenly(len(shots), _RANKED)]
     tops = [shot.places[np.argsort(shot.rank)[:_TOP]] for shot in some]
     now = tops[-1].tolist() if tops else []
@@ -234,41 +145,14 @@ def ranks(shots: Sequence[Snapshot], names: Sequence[str]) -> dict[str, Any]:
 
 
 def then_and_now(shots: Sequence[Snapshot]) -> tuple[Snapshot, Snapshot] | None:
-    """Between which snapshots columns may have drifted.
-
-    Parameters
-    ----------
-    shots : sequence of Snapshot
-        In order.
-
-    Returns
-    -------
-    then, now : Snapshot
-        The first of 2,000 rows or more, or else the first of all, and the last; None if that is
-        the same, or if they do not tell where columns are.
-    """
+    """Between which snapshots columns may have drifted."""
     told = [shot for shot in shots if shot.has_moments]
     fair = next((shot for shot in told if shot.rows >= _FAIR_ROWS), told[0] if told else None)
     return (fair, told[-1]) if fair is not None and fair is not told[-1] else None
 
 
 def drift(then: Snapshot, now: Snapshot) -> tuple[Whole, Numbers, Numbers]:
-    """How far columns have moved, in standard deviations, and how their spread has changed.
-
-    Parameters
-    ----------
-    then, now : Snapshot
-        Of :func:`then_and_now`.
-
-    Returns
-    -------
-    places : ndarray of int
-        Features that are in both.
-    moved : ndarray
-        Their mean now less that of then, by the deviation of both.
-    spread : ndarray
-        Their deviation now, as a multiple of that of then.
-    """
+    """How far columns have moved, in standard deviations, and how their spread has changed."""
     places, a, b = np.intersect1d(then.places, now.places, True, return_indices=True)
     (mean_then, sd_then), (mean_now, sd_now) = then.moments[:, a], now.moments[:, b]
     shift = mean_now - mean_then
@@ -281,17 +165,6 @@ def drift(then: Snapshot, now: Snapshot) -> tuple[Whole, Numbers, Numbers]:
 
 def evenly(n: int, most: int) -> list[int]:
     """Places in a list, evenly apart, the first and the last among them.
-
-    Parameters
-    ----------
-    n : int
-        Its length.
-    most : int
-        How many places there may be.
-
-    Returns
-    -------
-    list of int
 
     Examples
     --------

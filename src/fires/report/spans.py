@@ -16,19 +16,6 @@ _NOTHING = np.array([0.0, 0.0, np.inf, -np.inf])[:, None]  # sum, weight, least,
 def width_of(n_batches: int, most: int) -> int:
     """How many batches a span has, so that there are not too many spans.
 
-    Parameters
-    ----------
-    n_batches : int
-        Batches so far.
-    most : int
-        How many spans there may be.
-
-    Returns
-    -------
-    int
-        A power of two: so spans are joined in pairs as a run grows, and depend on its batches
-        alone.
-
     Examples
     --------
     >>> [width_of(n, 4) for n in (0, 4, 5, 8, 9, 100)]
@@ -39,16 +26,6 @@ def width_of(n_batches: int, most: int) -> int:
 
 class Spans:
     """Means, least and greatest values of some series of numbers, one for each batch.
-
-    Parameters
-    ----------
-    most : int
-        How many spans there may be; even.
-
-    Attributes
-    ----------
-    n_batches, width : int
-        Batches so far, and batches of a span; the last span may have fewer.
 
     Examples
     --------
@@ -64,17 +41,7 @@ class Spans:
         self._series: dict[str, Numbers] = {}
 
     def add(self, rows: Whole, series: Mapping[str, Numbers], weight: Numbers) -> None:
-        """Add the next batches.
-
-        Parameters
-        ----------
-        rows : ndarray of int
-            The rows up to the end of each.
-        series : mapping of str to ndarray
-            A number for each of them; NaN does not count.
-        weight : ndarray
-            How much each counts in a mean.
-        """
+        """Add the next batches."""
         first, self.n_batches = self.n_batches, self.n_batches + len(rows)
         while self.width < width_of(self.n_batches, self._most):
             self._join()
@@ -123,67 +90,23 @@ class Spans:
         return np.diff(self.rows, prepend=0)
 
     def mean(self, name: str) -> Numbers:
-        """The mean of a series in each span.
-
-        Parameters
-        ----------
-        name : str
-            Which series.
-
-        Returns
-        -------
-        ndarray
-            NaN where it has no number.
-        """
+        """The mean of a series in each span."""
         sums, weights = self._series[name][:2, : self.n_spans]
         means = np.full(len(sums), np.nan)
         np.divide(sums, weights, out=means, where=weights > 0.0)
         return means
 
     def total(self, name: str) -> float:
-        """The mean of a series over all batches.
-
-        Parameters
-        ----------
-        name : str
-            Which series.
-
-        Returns
-        -------
-        float
-            NaN if it has no number.
-        """
+        """The mean of a series over all batches."""
         sums, weights = self._series[name][:2].sum(axis=1).tolist()
         return sums / weights if weights else float("nan")
 
     def least(self, name: str) -> Numbers:
-        """The least number of a series in each span.
-
-        Parameters
-        ----------
-        name : str
-            Which series.
-
-        Returns
-        -------
-        ndarray
-            Not finite where there is none.
-        """
+        """The least number of a series in each span."""
         return self._series[name][2, : self.n_spans]
 
     def greatest(self, name: str) -> Numbers:
-        """The greatest number of a series in each span.
-
-        Parameters
-        ----------
-        name : str
-            Which series.
-
-        Returns
-        -------
-        ndarray
-            Not finite where there is none.
-        """
+        """The greatest number of a series in each span."""
         return self._series[name][3, : self.n_spans]
 
     def __contains__(self, name: str) -> bool:

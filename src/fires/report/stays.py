@@ -18,15 +18,7 @@ _KEPT = 20  # sets that have lasted
 
 
 class Stay(NamedTuple):
-    """A set that was selected for some batches.
-
-    Parameters
-    ----------
-    batch, row : int
-        The batch after which it was selected first, and the rows up to its end.
-    features : ndarray of int
-        The set.
-    """
+    """A set that was selected for some batches."""
 
     batch: int
     row: int
@@ -34,24 +26,7 @@ class Stay(NamedTuple):
 
 
 class Stays:
-    """Follows the selected set.
-
-    Parameters
-    ----------
-    n_features : int
-        How many features there are.
-    most : int
-        Of how many spans of batches the stability is told.
-
-    Attributes
-    ----------
-    n_changes : int
-        After how many batches, but for the first, the set was another one.
-    times : ndarray of int
-        After how many batches each feature was selected.
-    since : ndarray of int
-        The row since which each feature is selected, if it is.
-    """
+    """Follows the selected set."""
 
     def __init__(self, n_features: int, most: int) -> None:
         self._n_batches = self.n_changes = 0
@@ -62,13 +37,7 @@ class Stays:
         self._windows = _Windows(most)
 
     def grow(self, n_features: int) -> None:
-        """Have room for more features.
-
-        Parameters
-        ----------
-        n_features : int
-            How many there are now.
-        """
+        """Have room for more features."""
         more = (0, n_features - len(self.times))
         self.times, self.since = np.pad(self.times, more), np.pad(self.since, more)
 
@@ -83,35 +52,17 @@ class Stays:
         return self._recent[-1] if self._recent else None
 
     def settled(self) -> list[Stay]:
-        """The last sets that have lasted, each another one than the one before it.
-
-        Returns
-        -------
-        list of Stay
-            In order.
-        """
+        """The last sets that have lasted, each another one than the one before it."""
         if not self._recent:
             return []
         return _settled(self._settled, self._recent[-1], self._n_batches)
 
     def intervals(self) -> Numbers:
-        """The stability at the end of each span, and the ends of its 95 % interval.
-
-        Returns
-        -------
-        ndarray (n_spans, 3)
-            NaN where it is not defined.
-        """
+        """The stability at the end of each span, and the ends of its 95 % interval."""
         return self._windows.intervals()
 
     def add(self, block: Block) -> None:
-        """Add the next batches.
-
-        Parameters
-        ----------
-        block : Block
-            Their records.
-        """
+        """Add the next batches."""
         first, self._n_batches = self._n_batches, self._n_batches + len(block)
         lasts = np.diff(np.append(block.starts, len(block)))
         n_each = list(map(len, block.sets))

@@ -27,15 +27,7 @@ the first that there is."""
 
 @dataclass(frozen=True)
 class Known:
-    """Importances that were written down with some of the batches.
-
-    Parameters
-    ----------
-    batches : ndarray of int
-        For each of them, the batch, counted from the first of the block.
-    places, importance, uncertainty : ndarray
-        The feature, and what was known of it.
-    """
+    """Importances that were written down with some of the batches."""
 
     batches: Whole
     places: Whole
@@ -44,15 +36,7 @@ class Known:
 
 
 class Block:
-    """Records that follow each other.
-
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        A row for each.
-    who, score_names : iterable of str
-        Who predicts: the pipeline, :data:`SELECTED`, and the baselines; and which scores there are.
-    """
+    """Records that follow each other."""
 
     def __init__(
         self, frame: pl.DataFrame, who: Iterable[str] = (), score_names: Iterable[str] = ()
@@ -133,25 +117,7 @@ class Block:
 
 
 def read_block(follower: Follower, block: bytes) -> Block:
-    """Read some lines.
-
-    Parameters
-    ----------
-    follower : Follower
-        Of ``steps.jsonl``.
-    block : bytes
-        What it has read.
-
-    Returns
-    -------
-    Block
-        The records.
-
-    Raises
-    ------
-    InputError
-        If a line is damaged.
-    """
+    """Read some lines."""
     import polars as pl
 
     places, numbers = pl.List(pl.Int64), pl.List(pl.Float64)

@@ -63,25 +63,7 @@ def summarise(folder: Path, shape: tuple[int, int] | None = None) -> dict[str, A
 
 
 def side_by_side(folders: Sequence[Path], shape: tuple[int, int] | None = None) -> list[Summary]:
-    """Several runs, with names that tell them apart: ``monday/run`` and ``tuesday/run``.
-
-    Parameters
-    ----------
-    folders : sequence of Path
-        The folders of the runs.
-    shape : tuple of int, optional
-        Height and width of the picture that the features are.
-
-    Returns
-    -------
-    list of Summary
-        None of them is read yet.
-
-    Raises
-    ------
-    InputError
-        If a folder holds no run.
-    """
+    """Several runs, with names that tell them apart: ``monday/run`` and ``tuesday/run``."""
     paths = [folder.resolve().parts for folder in folders]
     depth = 1
     while depth < max(map(len, paths), default=0) and (
@@ -93,22 +75,7 @@ def side_by_side(folders: Sequence[Path], shape: tuple[int, int] | None = None) 
 
 
 class Summary:
-    """Follows a run, and sums it up whenever it is asked to.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder that ``fires select --out`` has made. It is only read.
-    shape : tuple of int, optional
-        Height and width of the picture that the features are.
-    name : str, optional
-        What the run is called; by default as its folder is.
-
-    Raises
-    ------
-    InputError
-        If the folder holds no run.
-    """
+    """Follows a run, and sums it up whenever it is asked to."""
 
     def __init__(
         self, folder: Path, shape: tuple[int, int] | None = None, name: str | None = None
@@ -128,13 +95,7 @@ class Summary:
         self._result = Result()
 
     def refresh(self) -> bool:
-        """Read what is new in the folder.
-
-        Returns
-        -------
-        bool
-            Whether anything has changed.
-        """
+        """Read what is new in the folder."""
         before = self._facts.known.get("id")
         changed = self._facts.refresh()
         if self._facts.is_gone:  # what was read of it stays
@@ -188,16 +149,7 @@ class Summary:
     # --- what is told ----------------------------------------------------------------------------
 
     def as_dict(self) -> dict[str, Any]:
-        """The summary.
-
-        Returns
-        -------
-        dict
-            JSON values: ``version``, ``run``, ``counts``, ``sentence``, ``now`` (features, the best
-            first), ``rank_before_row``, ``timeline`` (importances), ``members`` (the selected set),
-            ``ranks``, ``scores``, ``stability``, ``alarms``, ``drift`` (of the columns),
-            ``picture``, ``twins``, ``groups``, ``doubts`` and ``health``.
-        """
+        """The summary."""
         records, names, facts = self._records, self._names, self._facts.known
         shots = self._snapshots.until(records.n_batches, len(names))
         features = Features(records, shots, self._result, names)

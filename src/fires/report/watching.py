@@ -35,13 +35,7 @@ _LOG = logging.getLogger("fires")
 
 
 class Watch:
-    """What runs look like now, for all viewers together.
-
-    Parameters
-    ----------
-    summaries : sequence of Summary
-        The runs.
-    """
+    """What runs look like now, for all viewers together."""
 
     def __init__(self, summaries: Sequence[Summary]) -> None:
         self._summaries = summaries
@@ -57,18 +51,7 @@ class Watch:
         self._reading = asyncio.ensure_future(self._read())
 
     async def latest(self) -> tuple[dict[str, Any], bytes]:
-        """What is known of the runs, as old as the pause between two readings at most.
-
-        Returns
-        -------
-        data, text : dict and bytes
-            What the page shows, and the same as JSON.
-
-        Raises
-        ------
-        LookupError
-            If they could not be read yet.
-        """
+        """What is known of the runs, as old as the pause between two readings at most."""
         if self._reading is None and time.monotonic() >= self._due:
             self.begin()
         if self._reading is not None:
@@ -78,13 +61,7 @@ class Watch:
         return self._data, self._text
 
     async def show(self, receive: Receive, send: Send) -> None:
-        """Send events to a viewer, until he leaves.
-
-        Parameters
-        ----------
-        receive, send : callable
-            Of the ASGI application; the answer has begun.
-        """
+        """Send events to a viewer, until he leaves."""
         viewer = _Viewer(asyncio.current_task())
         leaves = asyncio.ensure_future(viewer.until_gone(receive))
         self._viewers.add(viewer)
@@ -102,13 +79,7 @@ class Watch:
             leaves.cancel()
 
     async def close(self, *, last_word: bool) -> None:
-        """Let all viewers go.
-
-        Parameters
-        ----------
-        last_word : bool
-            Whether they are shown first how the runs have ended.
-        """
+        """Let all viewers go."""
         if last_word and self._viewers:
             with suppress(asyncio.TimeoutError, LookupError):
                 await asyncio.wait_for(self._read_once_more(), _LAST_READING)
@@ -172,16 +143,6 @@ class Watch:
 def pause_after(seconds: float) -> float:
     """How long to wait before the runs are read again.
 
-    Parameters
-    ----------
-    seconds : float
-        What the last reading took of the processor.
-
-    Returns
-    -------
-    float
-        Seconds.
-
     Examples
     --------
     >>> pause_after(0.002), pause_after(0.4), pause_after(60.0)
@@ -191,13 +152,7 @@ def pause_after(seconds: float) -> float:
 
 
 class _Viewer:
-    """A place for the latest event: one that was not taken in time is replaced.
-
-    Parameters
-    ----------
-    task : asyncio.Task
-        What sends to the viewer.
-    """
+    """A place for the latest event: one that was not taken in time is replaced."""
 
     def __init__(self, task: asyncio.Task[Any] | None) -> None:
         self.task = task

@@ -15,19 +15,7 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class Change:
-    """Since when the selected set is what it is.
-
-    Parameters
-    ----------
-    row : int
-        Since which row.
-    came, left : sequence of str
-        Features that came then and are still selected, and that left then and still are not.
-    n_same : int
-        How many features have been the same since then, if none came or left.
-    carry : bool
-        Whether these are some of those that carry the target; else all that are selected.
-    """
+    """Since when the selected set is what it is."""
 
     row: int
     came: Sequence[str] = ()
@@ -47,25 +35,6 @@ def sentence(
     has_ended: bool,
 ) -> Sentence:
     """What matters now, and since when.
-
-    Parameters
-    ----------
-    n_batches : int
-        How many batches were learnt from.
-    n_features, n_selected : int
-        How many features there are, and how many are selected.
-    n_above_noise : int or None
-        How many of all features are above noise; None if that is not known.
-    change : Change or None
-        The last change of the selected set that lasted; None if none has lasted yet.
-    stability : float or None
-        Of the selected sets so far.
-    has_ended : bool
-        Whether no more rows come.
-
-    Returns
-    -------
-    list of str and dict
 
     Examples
     --------
@@ -88,15 +57,6 @@ def sentence(
 
 def row_text(row: int) -> str:
     """The number of a row, as one says it.
-
-    Parameters
-    ----------
-    row : int
-        A number of rows.
-
-    Returns
-    -------
-    str
 
     Examples
     --------

@@ -116,21 +116,7 @@ class Standard:
         self.ready = False
 
     def scaled(self, X: Any, weight: Floats) -> tuple[Floats, Callable[[], None]]:
-        """Scale a batch by the batches before it.
-
-        Parameters
-        ----------
-        X : ndarray (n_rows, n_features)
-            The rows.
-        weight : ndarray (n_rows,)
-            How often each row counts.
-
-        Returns
-        -------
-        scaled : ndarray (n_rows, n_features)
-        learn : callable () -> None
-            Call it to learn from the batch.
-        """
+        """Scale a batch by the batches before it."""
         rows = np.ascontiguousarray(X).view()
         rows.flags.writeable = False  # one compiled form serves writable and read-only callers
         out, shown = np.empty(X.shape), self.empty_shown()
@@ -140,36 +126,18 @@ class Standard:
         return out, lambda: self.learn(shown, weight)
 
     def running(self) -> tuple[Any, ...]:
-        """What a compiled loop needs to scale a batch: see :mod:`fires.kernels.running`.
-
-        Returns
-        -------
-        tuple
-        """
+        """What a compiled loop needs to scale a batch: see :mod:`fires.kernels.running`."""
         return (
             *(not self.ready, self.count, self.shift, self.gain, self.reach, self.beyond),
             *(self.refused, self.narrow, self.patience),
         )
 
     def empty_shown(self) -> Floats:
-        """Space for what a batch shows.
-
-        Returns
-        -------
-        ndarray
-        """
+        """Space for what a batch shows."""
         return np.empty((7, len(self.shift)))
 
     def learn(self, shown: Floats, weight: Floats) -> None:
-        """Learn from a batch.
-
-        Parameters
-        ----------
-        shown : ndarray
-            What it has shown.
-        weight : ndarray (n_rows,)
-            How often each row counts.
-        """
+        """Learn from a batch."""
         learn(
             *(shown, weight, self.count, self.shift, self.spread, self.gain),
             *(self.reach, self.beyond, self.waiting, self.refused),
@@ -178,13 +146,7 @@ class Standard:
         self.ready = self.ready or bool(self.count.any())
 
     def restart(self, columns: Columns) -> None:
-        """Forget some columns: the next batch in which one varies gives it its scale.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which columns.
-        """
+        """Forget some columns: the next batch in which one varies gives it its scale."""
         restart(self, self.learnt, columns, len(self.shift), fresh=Standard(len(self.shift)))
         self.gain[columns] = 0.0
         # Whatever is wider than nothing is a new scale, taken from the batch itself.
@@ -192,34 +154,13 @@ class Standard:
         self.ready = bool(self.count.any())
 
     def rearranged(self, source: Columns) -> Standard:
-        """The scale of other columns: see :func:`fires.core.declared.rearrange`.
-
-        Parameters
-        ----------
-        source : ndarray of int
-            The place of each column before; -1 for a new one, which gets its scale from the batch
-            it comes with.
-
-        Returns
-        -------
-        Standard
-        """
+        """The scale of other columns: see :func:`fires.core.declared.rearrange`."""
         fresh = Standard(len(source))
         fresh.narrow[:] = PATIENCE
         return rearrange(self, self.learnt, source, fresh, "gain")
 
     def joined(self, other: Standard) -> Standard:
-        """The scale of these columns and then of those of another one.
-
-        Parameters
-        ----------
-        other : Standard
-            The scale of other columns.
-
-        Returns
-        -------
-        Standard
-        """
+        """The scale of these columns and then of those of another one."""
         both = Standard(0)
         for name in (*self.learnt, "gain"):
             setattr(both, name, np.concatenate([getattr(self, name), getattr(other, name)]))
@@ -227,13 +168,7 @@ class Standard:
         return both
 
     def undo(self, gain: Floats) -> None:
-        """See :meth:`fires.scaling.sparse.SparseStandard.undo`.
-
-        Parameters
-        ----------
-        gain : ndarray (n_features,)
-            What columns were multiplied by.
-        """
+        """See :meth:`fires.scaling.sparse.SparseStandard.undo`."""
         for name in ("shift", "reach", "waiting", "settled"):
             setattr(self, name, getattr(self, name) / gain)
         self.spread = self.spread / gain**2
@@ -306,38 +241,13 @@ class MinMax:
         self.merge(*self.sums(X, weight, missing))
 
     def sums(self, X: Any, weight: Floats, missing: bool) -> tuple[Floats, Floats, Any, Floats]:
-        """What a batch adds to the scale.
-
-        Parameters
-        ----------
-        X : ndarray (n_rows, n_features)
-            The rows.
-        weight : ndarray (n_rows,)
-            How often each row counts.
-        missing : bool
-            Whether entries are missing.
-
-        Returns
-        -------
-        low, high : ndarray (n_features,)
-            The range after the batch.
-        count : float or ndarray (n_features,)
-            The weight of the entries of the batch.
-        total : ndarray (n_features,)
-            Their sum about the mean so far.
-        """
+        """What a batch adds to the scale."""
         with np.errstate(over="ignore", invalid="ignore"):
             total, _ = accumulate(X, weight, weight, self.mean)
         return *widen(X, weight, self.low, self.high), _count(X, weight, missing), total
 
     def merge(self, low: Floats, high: Floats, count: Any, total: Floats) -> None:
-        """Learn from what :meth:`sums` gave, for one batch or for its parts together.
-
-        Parameters
-        ----------
-        low, high, count, total
-            What :meth:`sums` returns.
-        """
+        """Learn from what :meth:`sums` gave, for one batch or for its parts together."""
         self.low, self.high, self.count = low, high, self.count + count
         with np.errstate(over="ignore", invalid="ignore"):
             mean = self.mean + total / np.maximum(self.count, _TINY)
@@ -358,18 +268,7 @@ class MinMax:
         return other
 
     def filled(self, X: Any) -> Any:
-        """Rows without gaps, for :func:`fires.kernels.scaled.rescale`.
-
-        Parameters
-        ----------
-        X : ndarray (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray (n_rows, n_features)
-            With the mean of the column so far for each missing entry; X itself if there is none.
-        """
+        """Rows without gaps, for :func:`fires.kernels.scaled.rescale`."""
         gaps = np.isnan(X)
         return np.where(gaps, self.mean, X) if gaps.any() else X
 
@@ -387,20 +286,7 @@ def _count(X: Any, weight: Floats, missing: bool) -> Any:
 
 
 def declared_in(arrays: Arrays, half: Any) -> Declared:
-    """What a scale has learnt; in a file from before it forgot, only count, mean and spread.
-
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-        What was read.
-    half : object
-        The scale, dense or sparse.
-
-    Returns
-    -------
-    mapping
-        For :func:`fires.core.declared.restore`.
-    """
+    """What a scale has learnt; in a file from before it forgot, only count, mean and spread."""
     learnt: Declared = half.learnt
     if isinstance(half, Standard) and arrays.keys() == {"count", "shift", "spread"}:
         return {name: learnt[name] for name in arrays}

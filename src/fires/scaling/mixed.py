@@ -39,17 +39,7 @@ class MixedRows(NamedTuple):
     indptr: npt.NDArray[Any]
 
     def some(self, columns: Columns) -> Floats:
-        """Some columns as a dense array.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which columns, ascending.
-
-        Returns
-        -------
-        ndarray (n_rows, n_columns)
-        """
+        """Some columns as a dense array."""
         rows = np.zeros((len(self.full), len(columns)))
         place, asked = _places(columns, self.columns)
         rows[:, place[asked]] = self.full[:, asked]
@@ -60,13 +50,7 @@ class MixedRows(NamedTuple):
 
 
 class Mixed:
-    """Scale sparse rows, the full columns as dense ones.
-
-    Parameters
-    ----------
-    n_features : int
-        Columns of a batch.
-    """
+    """Scale sparse rows, the full columns as dense ones."""
 
     learnt: ClassVar[Declared] = {
         "count": Array(low=0.0),
@@ -92,23 +76,7 @@ class Mixed:
         return self.count > 0.0
 
     def scaled(self, X: Any, weight: Floats, missing: bool) -> tuple[MixedRows, Callable[[], None]]:
-        """Scale a batch by the batches before it; the first by itself.
-
-        Parameters
-        ----------
-        X : CSR matrix
-            The rows.
-        weight : ndarray (n_rows,)
-            How often each row counts.
-        missing : bool
-            Whether entries are missing.
-
-        Returns
-        -------
-        rows : MixedRows
-        learn : callable () -> None
-            Call it to learn from the batch.
-        """
+        """Scale a batch by the batches before it; the first by itself."""
         batch = Touched(X, weight, missing, self._slot)
         shown = self.show(batch, X, weight)
         if not np.isfinite(shown[1]).all():
@@ -125,19 +93,7 @@ class Mixed:
         return rows, learn
 
     def show(self, batch: Touched, X: Any, weight: Floats) -> Floats:
-        """Sums, sums of squares, weights of all entries and of missing ones, by touched column.
-
-        Parameters
-        ----------
-        batch : Touched
-            The rows, reduced to the columns that they touch.
-        X, weight
-            As in :meth:`scaled`.
-
-        Returns
-        -------
-        ndarray (4, n_touched)
-        """
+        """Sums, sums of squares, weights of all entries and of missing ones, by touched column."""
         one = weight[None, :]
         with np.errstate(over="ignore"):
             p, q = batch.accumulate(one, one)
@@ -146,19 +102,7 @@ class Mixed:
         return np.array([p[0], q[0], entries, absent])
 
     def rows(self, X: Any, weight: Floats) -> tuple[MixedRows, Callable[[], Any]]:
-        """Rows on the scale that is known.
-
-        Parameters
-        ----------
-        X, weight
-            As in :meth:`scaled`.
-
-        Returns
-        -------
-        rows : MixedRows
-        learn : callable
-            What the scale of the full columns gave besides their rows.
-        """
+        """Rows on the scale that is known."""
         place = self._place[X.indices]
         is_full = place >= 0
         block = np.zeros((X.shape[0], len(self.columns)))
@@ -174,17 +118,7 @@ class Mixed:
         return MixedRows(full, self.columns, data, indices, indptr), learn
 
     def gain(self, columns: Any) -> Floats:
-        """One over the standard deviation of rare columns; 0 for those never seen.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which columns.
-
-        Returns
-        -------
-        ndarray
-        """
+        """One over the standard deviation of rare columns; 0 for those never seen."""
         count = np.maximum(self.count - self.absent[columns], 1.0)
         variance = self.squares[columns] / count - (self.sums[columns] / count) ** 2
         # A column of ones has no variance, but is full by then; this one has had a single row.
@@ -193,15 +127,7 @@ class Mixed:
         return gain
 
     def learn(self, batch: Touched, shown: Floats) -> None:
-        """Learn from what a batch has shown; the full columns learn for themselves.
-
-        Parameters
-        ----------
-        batch : Touched
-            Its columns and its weight.
-        shown : ndarray (4, n_touched)
-            What :meth:`show` gave.
-        """
+        """Learn from what a batch has shown; the full columns learn for themselves."""
         columns = batch.columns
         self.count += batch.total
         self.sums[columns] += shown[0]
@@ -225,24 +151,12 @@ class Mixed:
         self._place[self.columns] = np.arange(len(self.columns))
 
     def undo(self, gain: Floats) -> None:
-        """See :meth:`fires.scaling.sparse.SparseStandard.undo`.
-
-        Parameters
-        ----------
-        gain : ndarray (n_features,)
-            What columns were multiplied by.
-        """
+        """See :meth:`fires.scaling.sparse.SparseStandard.undo`."""
         self.sums, self.squares = self.sums / gain, self.squares / gain**2
         self.full.undo(gain[self.columns])
 
     def restart(self, columns: npt.NDArray[np.intp]) -> None:
-        """Forget some columns.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which columns.
-        """
+        """Forget some columns."""
         restart(self, self.learnt, columns, self.n_features)
         # As if missing in all rows so far; whether such a column is full, later rows decide alone.
         self.absent[columns], self.entries[columns] = self.count, FULL * self.count
@@ -250,17 +164,7 @@ class Mixed:
         self.full.restart(full[full >= 0])
 
     def rearranged(self, source: npt.NDArray[np.intp]) -> Mixed:
-        """A copy for other columns: see :func:`fires.core.declared.rearrange`.
-
-        Parameters
-        ----------
-        source : ndarray of int
-            The place of each column before; -1 for a new one, which was zero in all rows so far.
-
-        Returns
-        -------
-        Mixed
-        """
+        """A copy for other columns: see :func:`fires.core.declared.rearrange`."""
         n = len(source)
         other = rearrange(self, self.learnt, source, Mixed(n))
         other.n_features = n
@@ -274,22 +178,11 @@ class Mixed:
         return other
 
     def state(self) -> Arrays:
-        """Everything needed to go on, as arrays.
-
-        Returns
-        -------
-        dict of str to ndarray
-        """
+        """Everything needed to go on, as arrays."""
         return collect(self, self.learnt)[1] | under("full", collect(self.full, Standard.learnt)[1])
 
     def restore(self, arrays: Arrays) -> None:
-        """Go on from :meth:`state`; StateError if the arrays do not fit.
-
-        Parameters
-        ----------
-        arrays : dict of str to ndarray
-            What was saved.
-        """
+        """Go on from :meth:`state`; StateError if the arrays do not fit."""
         restore(self, self.learnt, {}, arrays, {"J": self.n_features})
         full = Standard(len(self.columns))
         restore(full, Standard.learnt, {}, part_of("full", arrays), {"J": len(self.columns)})

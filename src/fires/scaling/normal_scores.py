@@ -52,19 +52,7 @@ class NormalScores:
         return len(self.sample) > 0
 
     def of(self, y: Floats, weight: Floats | None = None) -> Floats:
-        """The scores of numbers.
-
-        Parameters
-        ----------
-        y : ndarray (n,)
-            Numbers.
-        weight : ndarray (n,), optional
-            In the first batch, numbers of weight 0 do not count.
-
-        Returns
-        -------
-        ndarray (n,)
-        """
+        """The scores of numbers."""
         known = self.known if self.ready else np.sort(y if weight is None else y[weight > 0.0])
         n = len(known)
         below = np.searchsorted(known, y, side="left")
@@ -76,13 +64,7 @@ class NormalScores:
         return scores
 
     def learn(self, y: Floats) -> None:
-        """Remember numbers.
-
-        Parameters
-        ----------
-        y : ndarray (n,)
-            Numbers.
-        """
+        """Remember numbers."""
         self.sample = np.concatenate([self.sample, y])[-KEPT:]
         self.n_fresh += len(y)
         if 10.0 * self.n_fresh > len(self.known):

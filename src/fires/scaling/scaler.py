@@ -35,13 +35,6 @@ class Scaler:
     dense, later sparse rows are made dense, and the other way round. Linear models do not need
     scaled rows: they use the shift and gain in ``dense`` or ``sparse`` directly.
 
-    Parameters
-    ----------
-    scale : {"standard", "minmax", None}
-        What is done.
-    n_features : int
-        Columns of a batch.
-
     Examples
     --------
     >>> scaler = Scaler("standard", 1)
@@ -65,23 +58,7 @@ class Scaler:
         return bool(self.dense.ready or self.sparse.ready)
 
     def scaled(self, X: Any, weight: Floats, missing: bool) -> tuple[Any, Callable[[], None]]:
-        """Scale a batch by the batches before it.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix
-            The rows.
-        weight : ndarray (n_rows,)
-            How often each row counts.
-        missing : bool
-            Whether entries are missing.
-
-        Returns
-        -------
-        scaled : ndarray or CSR matrix
-        learn : callable () -> None
-            Call it to learn the scale from the batch. Until then nothing is learnt.
-        """
+        """Scale a batch by the batches before it."""
         X = self._alike(X)
         scaled = self._dense if isinstance(X, np.ndarray) else self._sparse
         return scaled(X, weight, missing)
@@ -110,38 +87,14 @@ class Scaler:
         return _scaled(batch, half), lambda: setattr(self, "sparse", half)
 
     def applied(self, X: Any) -> Any:
-        """Scale rows without learning; a column not seen yet becomes 0.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix
-            The rows.
-
-        Returns
-        -------
-        ndarray or CSR matrix
-        """
+        """Scale rows without learning; a column not seen yet becomes 0."""
         X = self._alike(X)
         if not sp.issparse(X):
             return _rescaled(X, self.dense)
         return _scaled(self.touched(X, np.ones(X.shape[0]), True), self.sparse)
 
     def touched(self, X: Any, weight: Floats, missing: bool) -> Touched:
-        """A sparse batch reduced to the columns that have entries.
-
-        Parameters
-        ----------
-        X : CSR matrix
-            The rows.
-        weight : ndarray (n_rows,)
-            How often each row counts.
-        missing : bool
-            Whether entries are missing.
-
-        Returns
-        -------
-        Touched
-        """
+        """A sparse batch reduced to the columns that have entries."""
         if len(self._slot) != self.n_features:
             self._slot = np.zeros(self.n_features, dtype=np.int32)
         return Touched(X, weight, missing, self._slot)
@@ -155,12 +108,7 @@ class Scaler:
         return X.toarray() if self.dense.ready else sp.csr_array(X)
 
     def in_sparse_terms(self) -> Scaler:
-        """A copy for sparse rows that goes on from what dense rows have taught.
-
-        Returns
-        -------
-        Scaler
-        """
+        """A copy for sparse rows that goes on from what dense rows have taught."""
         other = Scaler(self.scale, self.n_features)
         if self.dense.ready and self.scale is not None:
             other.sparse.take_over(self.dense)
@@ -171,41 +119,20 @@ class Scaler:
 
         The next dense batch is standardised by its own values there, as a first batch is. On other
         scales, and in sparse rows, a column never seen becomes 0 until the batch after.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which columns.
         """
         for half in (self.dense, self.sparse):
             if half.ready:
                 half.restart(columns)
 
     def rearranged(self, source: npt.NDArray[np.intp]) -> Scaler:
-        """A copy for other columns: see :func:`fires.core.declared.rearrange`.
-
-        Parameters
-        ----------
-        source : ndarray of int
-            The place of each column before; -1 for a new one.
-
-        Returns
-        -------
-        Scaler
-        """
+        """A copy for other columns: see :func:`fires.core.declared.rearrange`."""
         other = copy.copy(self)
         other.n_features = len(source)
         other.dense, other.sparse = self.dense.rearranged(source), self.sparse.rearranged(source)
         return other
 
     def moments(self) -> tuple[Floats, Floats] | None:
-        """Where each column has been lately, and how far it spreads.
-
-        Returns
-        -------
-        mean, deviation : ndarray (n_features,)
-            Over the rows that are remembered; None unless dense rows are standardised.
-        """
+        """Where each column has been lately, and how far it spreads."""
         half = self.dense
         if not isinstance(half, Standard) or not half.ready:
             return None
@@ -215,24 +142,13 @@ class Scaler:
         )
 
     def state(self) -> Arrays:
-        """Everything needed to go on, as arrays.
-
-        Returns
-        -------
-        dict of str to ndarray
-        """
+        """Everything needed to go on, as arrays."""
         name = "sparse" if self.sparse.ready and self.scale is not None else "dense"
         half = getattr(self, name)
         return under(name, collect(half, half.learnt)[1])
 
     def restore(self, arrays: Arrays) -> None:
-        """Go on from :meth:`state`; StateError if the arrays do not fit.
-
-        Parameters
-        ----------
-        arrays : dict of str to ndarray
-            What was saved.
-        """
+        """Go on from :meth:`state`; StateError if the arrays do not fit."""
         for name in [half for half in ("dense", "sparse") if part_of(half, arrays)] or ["dense"]:
             half, own = getattr(self, name), part_of(name, arrays)
             restore(half, declared_in(own, half), {}, own, {"J": self.n_features})
@@ -256,12 +172,6 @@ def _scaled(batch: Touched, half: Any) -> Any:
 
 
 def refuse_overflow(sums: Floats) -> None:
-    """Raise if a range is not finite.
-
-    Parameters
-    ----------
-    sums : ndarray
-        Shifts or gains.
-    """
+    """Raise if a range is not finite."""
     if not math.isfinite(np.add.reduce(sums)):
         raise ValueError("X holds values so large that sums overflow; rescale them.")

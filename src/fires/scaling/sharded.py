@@ -44,17 +44,7 @@ Columns = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class ScalePlan:
-    """What shards need to scale their rows.
-
-    Parameters
-    ----------
-    origin, gain, limit : ndarray (n_columns,)
-        Entries become ``(x - origin) * gain``, or 0 beyond the limit.
-    common : ndarray of bool (n_columns,)
-        Where entries beyond the limit count all the same.
-    beyond : ndarray (n_columns,)
-        How many sampled entries in a row are beyond the reach after this batch.
-    """
+    """What shards need to scale their rows."""
 
     origin: Floats
     gain: Floats
@@ -64,17 +54,7 @@ class ScalePlan:
 
     @classmethod
     def of(cls, scale: Standard) -> ScalePlan:
-        """The plan if no column has moved.
-
-        Parameters
-        ----------
-        scale : Standard
-            The scale so far.
-
-        Returns
-        -------
-        ScalePlan
-        """
+        """The plan if no column has moved."""
         n = len(scale.shift)
         shown, gain, limit = scale.empty_shown(), np.empty(n), np.empty(n)
         common = np.empty(n, dtype=np.bool_)
@@ -86,84 +66,30 @@ class ScalePlan:
 
     @classmethod
     def first(cls, scale: Standard, own: Floats) -> ScalePlan:
-        """The plan of a first batch, which is scaled by its own values.
-
-        Parameters
-        ----------
-        scale : Standard
-            A scale that has learnt nothing.
-        own : ndarray (n_shards, 3, n_columns)
-            What :func:`moments` gave for every shard.
-
-        Returns
-        -------
-        ScalePlan
-        """
+        """The plan of a first batch, which is scaled by its own values."""
         mean, gain = _merged(own)
         beyond = np.full(len(mean), MOVED)
         return replace(cls.of(scale), origin=mean, gain=gain, beyond=beyond)
 
     def rescale(self, X: Any, weight: Floats, out: Floats, shown: Floats) -> None:
-        """Scale rows, and add what they show to an array from :meth:`empty_shown`.
-
-        Parameters
-        ----------
-        X : ndarray (n_rows, n_columns)
-            The rows, in C order.
-        weight : ndarray (n_rows,)
-            How often each row counts.
-        out : ndarray (n_rows, n_columns)
-            Gets the scaled rows.
-        shown : ndarray
-            What all rows so far have shown.
-        """
+        """Scale rows, and add what they show to an array from :meth:`empty_shown`."""
         rows = X.view()
         rows.flags.writeable = False
         rescale_rows(rows, weight, self.gain, self.limit, self.common, out, shown)
 
     def empty_shown(self) -> Floats:
-        """Space for what the rows of a shard show.
-
-        Returns
-        -------
-        ndarray
-        """
+        """Space for what the rows of a shard show."""
         shown = np.zeros((ORIGIN + 1, len(self.origin)))
         shown[ORIGIN] = self.origin
         return shown
 
     def shown(self, sums: Sums, what: str) -> Floats:
-        """What the whole batch has shown, for :meth:`fires.scaling.dense.Standard.learn`.
-
-        Parameters
-        ----------
-        sums : dict of str to ndarray
-            With what :func:`show` gave for the shards.
-        what : str
-            The name given to :func:`show`.
-
-        Returns
-        -------
-        ndarray
-        """
+        """What the whole batch has shown, for :meth:`fires.scaling.dense.Standard.learn`."""
         far = sums[f"max {what} far"]
         return np.vstack([sums[f"{what} shown"], far, self.beyond, self.origin])
 
     def doubtful(self, shown: Floats, scale: Standard) -> Columns:
-        """The columns that may have moved.
-
-        Parameters
-        ----------
-        shown : ndarray
-            What the batch has shown.
-        scale : Standard
-            The scale before the batch.
-
-        Returns
-        -------
-        ndarray of int
-            ValueError if sums overflow.
-        """
+        """The columns that may have moved."""
         if not np.isfinite(shown[SQUARES]).all() or not np.isfinite(shown[ORIGIN]).all():
             raise ValueError(OVERFLOW)
         if not scale.ready:
@@ -174,25 +100,7 @@ class ScalePlan:
     def judged(
         self, scale: Standard, columns: Columns, samples: Floats, own: Floats, n_rows: int
     ) -> ScalePlan:
-        """The plan after a look at doubtful columns.
-
-        Parameters
-        ----------
-        scale : Standard
-            The scale before the batch.
-        columns : ndarray of int
-            Which columns.
-        samples : ndarray (n_samples, n_columns)
-            Their entries in the sampled rows of the batch; NaN in rows of weight 0.
-        own : ndarray (n_shards, 3, n_columns)
-            What :func:`moments` gave for every shard.
-        n_rows : int
-            The rows of the batch.
-
-        Returns
-        -------
-        ScalePlan
-        """
+        """The plan after a look at doubtful columns."""
         arrays = [getattr(scale, name)[columns] for name in ("gain", "narrow", "patience", "count")]
         before = ScalePlan.of(scale)
         changed = [before.beyond, before.origin, before.gain, before.limit, before.common]
@@ -203,19 +111,7 @@ class ScalePlan:
         return before
 
     def same_sums(self, other: ScalePlan, shown: Floats) -> bool:
-        """Whether another plan gives the same sums.
-
-        Parameters
-        ----------
-        other : ScalePlan
-            The other plan.
-        shown : ndarray
-            What the batch has shown by this plan.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether another plan gives the same sums."""
         counted = (self.common != other.common) & (shown[REFUSED] > 0.0)
         return not counted.any() and np.array_equal(self.beyond == MOVED, other.beyond == MOVED)
 
@@ -300,11 +196,6 @@ class SampledRows:
 
     A task is the same for all shards and does not know which shard it gets. So a shard is known by
     its mark, and where several have the same, each gives the rows that any of them should give.
-
-    Parameters
-    ----------
-    marks : ndarray of int (n_shards,)
-        The mark of every shard with rows, in order; see :func:`mark_of`.
     """
 
     marks: npt.NDArray[np.int64]
@@ -321,23 +212,7 @@ class SampledRows:
         return np.arange(-start % step, sizes[shard], step)
 
     def of(self, X: Any, weight: Floats, mark: int, what: str) -> Sums:
-        """The sampled rows of a shard.
-
-        Parameters
-        ----------
-        X : ndarray (n_rows, n_columns)
-            Some columns of the shard.
-        weight : ndarray (n_rows,)
-            How often each row counts.
-        mark : int
-            The mark of the shard.
-        what : str
-            Tells the columns of X and the target apart.
-
-        Returns
-        -------
-        dict of str to ndarray
-        """
+        """The sampled rows of a shard."""
         found: Sums = {}
         for shard in np.flatnonzero(self.marks == mark).tolist():
             places = self._places(shard)
@@ -348,38 +223,14 @@ class SampledRows:
     def are_sampled(
         self, places: npt.NDArray[np.intp], n_found: npt.NDArray[np.intp]
     ) -> npt.NDArray[np.bool_]:
-        """Whether rows are among the sampled ones.
-
-        Parameters
-        ----------
-        places : ndarray of int
-            Rows, each counted from the first one of its shard; shard by shard.
-        n_found : ndarray of int (n_shards,)
-            How many of them each shard has.
-
-        Returns
-        -------
-        ndarray of bool
-        """
+        """Whether rows are among the sampled ones."""
         sizes = self.marks >> 32
         starts = np.repeat(np.cumsum(sizes) - sizes, n_found)
         sampled: npt.NDArray[np.bool_] = (starts + places) % sample_step(self.n_rows) == 0
         return sampled
 
     def joined(self, sums: Sums, what: str) -> Floats:
-        """The sampled rows of the whole batch, in order.
-
-        Parameters
-        ----------
-        sums : dict of str to ndarray
-            With what :meth:`of` gave for all shards.
-        what : str
-            As in :meth:`of`.
-
-        Returns
-        -------
-        ndarray (n_samples, n_columns)
-        """
+        """The sampled rows of the whole batch, in order."""
         parts = []
         for shard, mark in enumerate(self.marks):
             n = len(self._places(shard))
@@ -389,59 +240,24 @@ class SampledRows:
 
 
 def mark_of(y: npt.NDArray[Any]) -> int:
-    """A number that tells shards apart: how many rows they have, and a digest of their targets.
-
-    Parameters
-    ----------
-    y : ndarray (n_rows,)
-        Class codes, or numbers.
-
-    Returns
-    -------
-    int
-    """
+    """A number that tells shards apart: how many rows they have, and a digest of their targets."""
     return (len(y) << 32) + zlib.crc32(np.ascontiguousarray(y).tobytes())
 
 
 class ShardedStandard:
-    """The scale of some columns on the driver, through the rounds of one batch.
-
-    Parameters
-    ----------
-    scale : Standard
-        What was learnt so far.
-    what : str
-        Tells the columns of X and the target apart, in the names of sums.
-    """
+    """The scale of some columns on the driver, through the rounds of one batch."""
 
     def __init__(self, scale: Standard, what: str) -> None:
         self.scale, self.what = scale, what
         self.plan: ScalePlan | None = ScalePlan.of(scale) if scale.ready else None
 
     def begin(self, sums: Sums) -> None:
-        """Take the scale of a first batch from itself.
-
-        Parameters
-        ----------
-        sums : dict of str to ndarray
-            With the :func:`moments` of all shards, if they are not scaled already.
-        """
+        """Take the scale of a first batch from itself."""
         own = sums.get(f"list {self.what} own")
         self.plan = None if own is None else ScalePlan.first(self.scale, own)
 
     def doubtful(self, sums: Sums) -> Columns:
-        """The columns that may have moved.
-
-        Parameters
-        ----------
-        sums : dict of str to ndarray
-            With what :func:`show` gave for all shards.
-
-        Returns
-        -------
-        ndarray of int
-            ValueError if sums overflow.
-        """
+        """The columns that may have moved."""
         if self.plan is None or f"{self.what} shown" not in sums:
             return np.zeros(0, dtype=np.intp)
         columns = self.plan.doubtful(self.plan.shown(sums, self.what), self.scale)
@@ -456,24 +272,7 @@ class ShardedStandard:
         return columns[found | (self.plan.beyond[columns] > 0.0) | narrow[columns]]
 
     def settle(self, sums: Sums, columns: Columns, rows: SampledRows, found: Sums) -> bool:
-        """Decide about the columns that may have moved.
-
-        Parameters
-        ----------
-        sums : dict of str to ndarray
-            What led to the doubts.
-        columns : ndarray of int
-            Which columns.
-        rows : SampledRows
-            Which rows were looked at.
-        found : dict of str to ndarray
-            Their entries, and the :func:`moments` of the columns.
-
-        Returns
-        -------
-        bool
-            Whether the sums are good as they are.
-        """
+        """Decide about the columns that may have moved."""
         if not len(columns) or self.plan is None:
             return True
         samples, own = rows.joined(found, self.what), found[f"list {self.what} own"]
@@ -482,14 +281,6 @@ class ShardedStandard:
         return before.same_sums(self.plan, shown)
 
     def learn(self, sums: Sums, total: float) -> None:
-        """Learn from the batch, unless it was scaled already.
-
-        Parameters
-        ----------
-        sums : dict of str to ndarray
-            With what :func:`show` gave for all shards.
-        total : float
-            The weight of the batch.
-        """
+        """Learn from the batch, unless it was scaled already."""
         if self.plan is not None and f"{self.what} shown" in sums:
             self.scale.learn(self.plan.shown(sums, self.what), np.array([total]))

@@ -24,19 +24,7 @@ _LEAST = 1e-300  # sums of squares below this have lost their digits
 
 
 class Touched:
-    """A CSR batch reduced to the columns that have entries, so that nothing costs more than these.
-
-    Parameters
-    ----------
-    X : CSR matrix (n_rows, n_features)
-        The rows.
-    weight : ndarray (n_rows,)
-        How often each row counts.
-    missing : bool
-        Whether entries are missing.
-    slot : ndarray of int32 (n_features,)
-        Scratch space of zeros; it is left all zeros.
-    """
+    """A CSR batch reduced to the columns with entries, so that cost does not grow with J."""
 
     def __init__(self, X: Any, weight: Floats, missing: bool, slot: npt.NDArray[np.int32]) -> None:
         self.local = np.empty(len(X.indices), dtype=X.indptr.dtype)
@@ -46,64 +34,26 @@ class Touched:
         self.total = float(weight.sum())
 
     def project(self, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
-        """As :func:`fires.kernels.project`, for these columns.
-
-        Parameters
-        ----------
-        mu, var : ndarray (n, n_touched)
-            Means and variances of these columns.
-
-        Returns
-        -------
-        a, v : ndarray (n, n_rows)
-        """
+        """As :func:`fires.kernels.project`, for these columns."""
         a, v = np.empty((len(mu), len(self.weight))), np.empty((len(mu), len(self.weight)))
         sparse.project_csr(*self._entries, mu, var, a, v)
         return a, v
 
     def accumulate(self, c: Floats, d: Floats) -> tuple[Floats, Floats]:
-        """As :func:`fires.kernels.accumulate`, for these columns.
-
-        Parameters
-        ----------
-        c, d : ndarray (n, n_rows)
-            One number per row of the batch.
-
-        Returns
-        -------
-        p, q : ndarray (n, n_touched)
-        """
+        """As :func:`fires.kernels.accumulate`, for these columns."""
         p, q = np.zeros((len(c), len(self.columns))), np.zeros((len(c), len(self.columns)))
         sparse.accumulate_csr(*self._entries, c, d, p, q)
         return p, q
 
     def scaled(self, gain: Floats, fill: Floats) -> Any:
-        """The batch times the gain of its columns.
-
-        Parameters
-        ----------
-        gain : ndarray (n_touched,)
-            The gain of these columns.
-        fill : ndarray (n_touched,)
-            What missing entries become, on the new scale.
-
-        Returns
-        -------
-        CSR matrix (n_rows, n_features)
-        """
+        """The batch times the gain of its columns."""
         data = np.nan_to_num(self._X.data * gain[self.local])
         if self.missing:
             data = np.where(np.isnan(self._X.data), fill[self.local], data)
         return sp.csr_array((data, self._X.indices, self._X.indptr), shape=self._X.shape)
 
     def gaps(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """The positions of missing entries.
-
-        Returns
-        -------
-        rows, columns : ndarray of int
-            Columns are counted among the touched ones.
-        """
+        """The positions of missing entries."""
         if not self.missing:
             return _NOWHERE, _NOWHERE
         (entries,) = np.nonzero(np.isnan(self._X.data))
@@ -111,27 +61,12 @@ class Touched:
         return rows, self.local[entries]
 
     def absent(self) -> Floats:
-        """The weight of the missing entries of each column.
-
-        Returns
-        -------
-        ndarray (n_touched,)
-        """
+        """The weight of the missing entries of each column."""
         missing = self._row_weight() * np.isnan(self._X.data)
         return np.bincount(self.local, missing, len(self.columns)).astype(np.float64)
 
     def extreme(self, pick: np.ufunc) -> Floats:
-        """The smallest or greatest entry of each column, or 0; rows of weight 0 are left out.
-
-        Parameters
-        ----------
-        pick : ufunc
-            ``np.minimum`` or ``np.maximum``.
-
-        Returns
-        -------
-        ndarray (n_touched,)
-        """
+        """The smallest or greatest entry of each column, or 0; rows of weight 0 are left out."""
         extreme = np.zeros(len(self.columns))
         there = (self._row_weight() > 0) & ~np.isnan(self._X.data)
         pick.at(extreme, self.local, np.where(there, self._X.data, 0.0))
@@ -222,29 +157,13 @@ class SparseStandard:
         return float(self.count[0] ** -0.5)
 
     def begin(self, batch: Touched) -> None:
-        """Learn the scale of the first batch from the batch itself.
-
-        Parameters
-        ----------
-        batch : Touched
-            The rows.
-        """
+        """Learn the scale of the first batch from the batch itself."""
         weight = batch.weight[None, :]
         p, q = batch.accumulate(weight, weight)
         self.absorb(batch, p[0], q[0])
 
     def gain(self, columns: Columns) -> Floats:
-        """One over the root mean square; 0 for columns never seen.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which columns.
-
-        Returns
-        -------
-        ndarray
-        """
+        """One over the root mean square; 0 for columns never seen."""
         squares = self.squares[columns]
         gain: Floats = np.sqrt(self.count[0] / np.where(squares > _LEAST, squares, np.inf))
         if len(self.observed):
@@ -252,44 +171,16 @@ class SparseStandard:
         return gain
 
     def pull(self, columns: Columns) -> Floats:
-        """The scaled mean of a column divided by the pace.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which columns.
-
-        Returns
-        -------
-        ndarray
-        """
+        """The scaled mean of a column divided by the pace."""
         pull: Floats = self.pulls[columns]
         return pull
 
     def fill(self, columns: Columns) -> Floats:
-        """What missing entries become: the mean of the column so far, on the new scale.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which columns.
-
-        Returns
-        -------
-        ndarray
-        """
+        """What missing entries become: the mean of the column so far, on the new scale."""
         return self.pace * self.pull(columns)
 
     def absorb(self, batch: Touched, p: Floats, q: Floats) -> None:
-        """Add the sums of a batch.
-
-        Parameters
-        ----------
-        batch : Touched
-            The rows.
-        p, q : ndarray (n_touched,)
-            Their weighted sums and sums of squares.
-        """
+        """Add the sums of a batch."""
         columns = batch.columns
         self.count = self.count + batch.total
         self.sums[columns] += p
@@ -304,13 +195,7 @@ class SparseStandard:
         self.refresh(columns)
 
     def refresh(self, columns: Any = slice(None)) -> None:
-        """Compute the pull from the sums.
-
-        Parameters
-        ----------
-        columns : ndarray of int or slice
-            Which columns.
-        """
+        """Compute the pull from the sums."""
         squares = self.squares[columns]
         squares = np.where(squares > _LEAST, squares, np.inf)
         if len(self.observed):
@@ -318,13 +203,7 @@ class SparseStandard:
         self.pulls[columns] = self.sums[columns] / np.sqrt(squares)
 
     def restart(self, columns: Columns) -> None:
-        """Forget some columns: they are then as if missing in all rows so far.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which columns.
-        """
+        """Forget some columns: they are then as if missing in all rows so far."""
         restart(self, self.learnt, columns, len(self.sums))
         if not len(self.absent):
             self.absent, self.observed = np.zeros_like(self.sums), np.ones_like(self.sums)
@@ -332,40 +211,18 @@ class SparseStandard:
         self.refresh(columns)
 
     def rearranged(self, source: npt.NDArray[np.intp]) -> SparseStandard:
-        """The scale of other columns: see :func:`fires.core.declared.rearrange`.
-
-        Parameters
-        ----------
-        source : ndarray of int
-            The place of each column before; -1 for a new one, which was zero in all rows so far.
-
-        Returns
-        -------
-        SparseStandard
-        """
+        """The scale of other columns: see :func:`fires.core.declared.rearrange`."""
         fresh = SparseStandard(len(source))
         fresh.absent, fresh.observed = np.zeros(len(source)), np.ones(len(source))
         return rearrange(self, self.learnt, source, fresh, "pulls")
 
     def undo(self, gain: Floats) -> None:
-        """Go on with rows that are not multiplied by a gain any more before they come here.
-
-        Parameters
-        ----------
-        gain : ndarray (n_features,)
-            What their columns were multiplied by.
-        """
+        """Go on with rows that are not multiplied by a gain any more before they come here."""
         self.sums, self.squares = self.sums / gain, self.squares / gain**2
         self.refresh()
 
     def take_over(self, dense: Standard) -> None:
-        """Go on from the sums of a dense scaler.
-
-        Parameters
-        ----------
-        dense : Standard
-            The scale of dense rows.
-        """
+        """Go on from the sums of a dense scaler."""
         count = np.broadcast_to(dense.count, self.sums.shape)
         self.count = np.full(1, count.max())
         self.sums = count * dense.shift

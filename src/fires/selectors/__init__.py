@@ -67,15 +67,6 @@ def is_registered(kind: type) -> bool:
 
     To ask for the class itself would load a large part of scikit-learn.
 
-    Parameters
-    ----------
-    kind : type
-        The class of a selector.
-
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> from fires import AROW
@@ -86,19 +77,7 @@ def is_registered(kind: type) -> bool:
 
 
 def from_state(header: dict[str, Any], arrays: Arrays, model: Any = None) -> Any:
-    """Make a selector from what :meth:`Selector.saved` gave.
-
-    Parameters
-    ----------
-    header, arrays : dict
-        What was read.
-    model : object, optional
-        What the user passed to :func:`fires.load`.
-
-    Returns
-    -------
-    Selector
-    """
+    """Make a selector from what :meth:`Selector.saved` gave."""
     kind = header.get("class")
     if not isinstance(kind, str) or kind not in REGISTRY:
         raise StateError(f"{kind!r} is no selector")

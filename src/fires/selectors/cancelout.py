@@ -51,17 +51,7 @@ class Net:
     n_steps: int
 
     def changed(self, change: Any) -> Net:
-        """A copy with every tensor replaced.
-
-        Parameters
-        ----------
-        change : callable (name, tensor) -> Tensor
-            Gives the new tensor.
-
-        Returns
-        -------
-        Net
-        """
+        """A copy with every tensor replaced."""
         theta, slope, square = (
             {name: change(name, tensor) for name, tensor in part.items()}
             for part in (self.theta, self.slope, self.square)
@@ -353,17 +343,6 @@ class CancelOut(OnlineSelector):
 def gates(w: Tensor, kind: str) -> Tensor:
     """g(w): how far each gate is open.
 
-    Parameters
-    ----------
-    w : Tensor (n_features,)
-        The parameters of the gates.
-    kind : {"sigmoid", "softmax"}
-        g.
-
-    Returns
-    -------
-    Tensor (n_features,)
-
     Examples
     --------
     >>> import torch
@@ -375,18 +354,6 @@ def gates(w: Tensor, kind: str) -> Tensor:
 
 def regulariser(w: Tensor, variance_bonus: float, l1_penalty: float) -> Tensor:
     r"""The term added to the loss: lower when gates differ, higher when they are far from 0.
-
-    Parameters
-    ----------
-    w : Tensor (n_features,)
-        The parameters of the gates.
-    variance_bonus, l1_penalty : float
-        :math:`\lambda_1` and :math:`\lambda_2`.
-
-    Returns
-    -------
-    Tensor
-        One number.
 
     Examples
     --------
@@ -425,19 +392,7 @@ def _n_layers(theta: Mapping[str, Any]) -> int:
 
 
 def net_declared(n_layers: int, numeric: bool) -> Declared:
-    """The declared shapes of a net's tensors, from J features to T outputs.
-
-    Parameters
-    ----------
-    n_layers : int
-        How many layers it has.
-    numeric : bool
-        Whether it learns a variance.
-
-    Returns
-    -------
-    dict of str to Array
-    """
+    """The declared shapes of a net's tensors, from J features to T outputs."""
     widths = ["J", *(f"H{layer}" for layer in range(1, n_layers)), "T"]
     declared = {"gates": Array("J")}
     for layer, (n_in, n_out) in enumerate(pairwise(widths)):
@@ -448,25 +403,7 @@ def net_declared(n_layers: int, numeric: bool) -> Declared:
 def fresh(
     sizes: tuple[int, ...], gate_init: float, numeric: bool, rng: np.random.Generator, device: str
 ) -> Net:
-    """A new net: gates equally open, random hidden layers, last layer 0.
-
-    Parameters
-    ----------
-    sizes : tuple of int
-        Features, nodes of each hidden layer, outputs.
-    gate_init : float
-        Where the gates start.
-    numeric : bool
-        Whether a variance is learnt.
-    rng : Generator
-        For the hidden layers.
-    device : str
-        Where the tensors are.
-
-    Returns
-    -------
-    Net
-    """
+    """A new net: gates equally open, random hidden layers, last layer 0."""
     torch = require("torch", "CancelOut")
     theta: dict[str, Floats] = {"gates": np.full(sizes[0], float(gate_init))}
     for layer, (n_in, n_out) in enumerate(pairwise(sizes)):
@@ -481,19 +418,7 @@ def fresh(
 
 
 def with_classes(net: Net, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> Net:
-    """A net with more outputs; those of new classes start at 0.
-
-    Parameters
-    ----------
-    net : Net
-        What was learnt.
-    before, after : ndarray
-        The labels known so far, and those known now.
-
-    Returns
-    -------
-    Net
-    """
+    """A net with more outputs; those of new classes start at 0."""
     last = _n_layers(net.theta) - 1
     places = encode(before, after)
     assert places is not None
@@ -509,21 +434,7 @@ def with_classes(net: Net, before: npt.NDArray[Any], after: npt.NDArray[Any]) ->
 
 
 def adam(net: Net, slopes: Tensors, rate: float) -> Net:
-    """One step of Adam against these slopes.
-
-    Parameters
-    ----------
-    net : Net
-        What was learnt.
-    slopes : dict of str to Tensor
-        The gradient of the loss.
-    rate : float
-        The learning rate.
-
-    Returns
-    -------
-    Net
-    """
+    """One step of Adam against these slopes."""
     n = net.n_steps + 1
     theta, slope, square = {}, {}, {}
     for name, g in slopes.items():

@@ -187,18 +187,7 @@ class ChangingColumns(OnlineSelector):
         return self._admit(X).X
 
     def transform(self, X: Any) -> Any:
-        """X reduced to the selected columns.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
-            Named columns may come in any order. Open columns may be absent: a warning says which of
-            the selected ones are, and their entries are missing (or zero: see ``absent``).
-
-        Returns
-        -------
-        array or CSR matrix (n_samples, n_selected)
-        """
+        """X reduced to the selected columns."""
         if self._is_open:
             self._check_fitted()
             self._say_absent(X)
@@ -208,17 +197,6 @@ class ChangingColumns(OnlineSelector):
         """X in its full width, with zeros in the columns that are not selected.
 
         A predictor that sees masked rows keeps working when the selected set changes.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
-            Named columns may come in any order.
-
-        Returns
-        -------
-        array, CSR matrix or frame (n_samples, n_features)
-            A frame comes back as a frame, a sparse matrix as CSR. With open columns, a frame comes
-            back with its own columns, and all else with one for each column that is known.
         """
         if not self._is_open:
             return super().mask(X)

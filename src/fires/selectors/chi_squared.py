@@ -160,17 +160,6 @@ class ChiSquared(OnlineSelector):
 def chi_squared(present: Floats, rows: Floats) -> Floats:
     """Chi-squared of every class and feature.
 
-    Parameters
-    ----------
-    present : ndarray (n_classes, n_features)
-        Rows of each class in which the feature is present.
-    rows : ndarray (n_classes, 1 or n_features)
-        All rows of each class.
-
-    Returns
-    -------
-    ndarray (n_classes, n_features)
-
     Examples
     --------
     >>> chi_squared(np.array([[30.0], [10.0]]), np.array([[50.0], [50.0]])).round(3)

@@ -54,12 +54,6 @@ class Choosing(Watchful):
     def why(self) -> str:
         """Why so many features are selected, in one sentence.
 
-        Returns
-        -------
-        str
-            With ``n_features_to_select="auto"``: how many are not zero with confidence, and what
-            the next one would mean. Otherwise: how many of those asked for are above noise.
-
         Examples
         --------
         >>> from fires import FIRES
@@ -104,13 +98,7 @@ class Choosing(Watchful):
         return None if groups is None else groups.of.copy()
 
     def group_belief(self) -> Belief:
-        """Importance and uncertainty of every group, as :mod:`fires.selectors.groups` defines them.
-
-        Returns
-        -------
-        Belief
-            ``mu`` and ``sigma``, one entry per group. A group of one feature has that feature's.
-        """
+        """Importance and uncertainty of each group: see :mod:`fires.selectors.groups`."""
         self._check_fitted()
         groups, by_class = self._grouping(), getattr(self._learner_, "by_class", None)
         if groups is None:

@@ -61,35 +61,14 @@ Columns = npt.NDArray[np.intp]
 
 
 class Distances(NamedTuple):
-    """How far 0 is away from the posterior mean of features that may be selected.
-
-    Parameters
-    ----------
-    columns : ndarray of int
-        The features, or groups of them.
-    z : ndarray (n_parameter_rows, n_columns)
-        In standard deviations.
-    n : int
-        How many tail areas there are in all, of features that do not lead too. Columns that are
-        not there do not count.
-    """
+    """How far 0 is away from the posterior mean of features that may be selected."""
 
     columns: Columns
     z: Floats
     n: int
 
     def without(self, resting: npt.NDArray[np.bool_] | None) -> Distances:
-        """The same without features whose columns are not there.
-
-        Parameters
-        ----------
-        resting : ndarray of bool or None
-            One flag for each feature, or group.
-
-        Returns
-        -------
-        Distances
-        """
+        """The same without features whose columns are not there."""
         if resting is None:
             return self
         there = ~resting[self.columns]
@@ -99,21 +78,7 @@ class Distances(NamedTuple):
 def distances(
     learner: Any, groups: Groups | None = None, without: Columns | None = None
 ) -> Distances:
-    """What is known of the leading features.
-
-    Parameters
-    ----------
-    learner : BayesLearner
-        What has learnt.
-    groups : Groups, optional
-        Features that belong together.
-    without : ndarray of int, optional
-        Features that are left out.
-
-    Returns
-    -------
-    Distances
-    """
+    """What is known of the leading features."""
     columns, mean, covariance = learner.leading_posterior(seen=True, without=without)
     if groups is None:
         deviation = np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 1e-300))
@@ -132,18 +97,6 @@ def distances(
 
 def choose(known: Distances, members: Columns) -> Columns:
     """The features that are not zero with confidence.
-
-    Parameters
-    ----------
-    known : Distances
-        Of all that may be selected.
-    members : ndarray of int
-        Those that are selected now: they stay while they are within the bound.
-
-    Returns
-    -------
-    ndarray of int
-        Ascending.
 
     Examples
     --------
@@ -171,35 +124,14 @@ def _tail(z: Floats) -> Floats:
 
 
 class Next(NamedTuple):
-    """The surest feature that is not selected.
-
-    Parameters
-    ----------
-    column : int
-        Which one.
-    share : float
-        The expected share of false ones with it among the selected features.
-    """
+    """The surest feature that is not selected."""
 
     column: int
     share: float
 
 
 def best_of_the_rest(known: Distances, members: Columns) -> Next | None:
-    """Say who would be selected next, and what that would mean.
-
-    Parameters
-    ----------
-    known : Distances
-        Of all that may be selected.
-    members : ndarray of int
-        Those that are selected.
-
-    Returns
-    -------
-    Next or None
-        None if all are selected.
-    """
+    """Say who would be selected next, and what that would mean."""
     outside = ~np.isin(known.columns, members)
     if not outside.any():
         return None
@@ -226,21 +158,7 @@ class Looks:
         self.waited = _EVERY  # rows since the last look
 
     def is_due(self, n_rows: float, seen: float, n_features: int) -> bool:
-        """Count the rows of a batch; whether it is time to look again.
-
-        Parameters
-        ----------
-        n_rows : float
-            The rows of the batch.
-        seen : float
-            The rows since the start, or since an alarm about all features.
-        n_features : int
-            How many features there are.
-
-        Returns
-        -------
-        bool
-        """
+        """Count the rows of a batch; whether it is time to look again."""
         self.waited += n_rows
         if not is_time(seen, n_features) or self.waited < min(_EVERY, _GROWN * seen):
             return False
@@ -249,17 +167,5 @@ class Looks:
 
 
 def is_time(seen: float, n_features: int) -> bool:
-    """Whether enough rows have been seen to say anything.
-
-    Parameters
-    ----------
-    seen : float
-        The rows since the start, or since an alarm about all features.
-    n_features : int
-        How many features there are.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether enough rows have been seen to say anything."""
     return seen >= min(max(_FIRST * n_features, _AT_LEAST), _AT_MOST)

@@ -19,22 +19,6 @@ def faded(weight: Floats | None, n_rows: int, forgetting: float) -> tuple[Floats
     Every row multiplies all rows before it by ``1 - forgetting``. A row of weight w does so w
     times, and counts as w rows in turn; w may be a fraction.
 
-    Parameters
-    ----------
-    weight : ndarray (n_rows,), optional
-        How often each row counts.
-    n_rows : int
-        The rows of the batch.
-    forgetting : float
-        In [0, 1).
-
-    Returns
-    -------
-    mass : ndarray (n_rows,)
-        How much each row counts.
-    keep : float
-        What everything before the batch is multiplied by.
-
     Examples
     --------
     >>> mass, keep = faded(None, 3, 0.5)
@@ -53,29 +37,12 @@ def faded(weight: Floats | None, n_rows: int, forgetting: float) -> tuple[Floats
 
 
 def check_forgetting(value: Any) -> None:
-    """Raise unless ``forgetting`` is in [0, 1).
-
-    Parameters
-    ----------
-    value : object
-        The setting.
-    """
+    """Raise unless ``forgetting`` is in [0, 1)."""
     check_number("forgetting", value, high=1.0, ends="[)", wanted="a number from 0 to below 1")
 
 
 def grown(table: Floats, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> Floats:
     """A table with one row per class, with rows of zeros added for new classes.
-
-    Parameters
-    ----------
-    table : ndarray (n_before, ...)
-        The table so far.
-    before, after : ndarray
-        The labels known so far, and those known now.
-
-    Returns
-    -------
-    ndarray (n_after, ...)
 
     Examples
     --------
@@ -88,20 +55,6 @@ def grown(table: Floats, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> F
 
 
 def rows_by_class(codes: Any, n_classes: int, mass: Floats) -> Any:
-    """A matrix with one row per class: times a batch, it gives the sums of the rows of each class.
-
-    Parameters
-    ----------
-    codes : ndarray of int (n_rows,)
-        The class of each row.
-    n_classes : int
-        How many classes there are.
-    mass : ndarray (n_rows,)
-        How much each row counts.
-
-    Returns
-    -------
-    CSR matrix (n_classes, n_rows)
-    """
+    """A matrix whose product with a batch is the sum of the rows of each class."""
     places = (codes, np.arange(len(codes)))
     return sp.csr_array((mass, places), shape=(n_classes, len(codes)))

@@ -220,17 +220,6 @@ class FromModel(TakesEstimator):
 def weights_of(estimator: Any, n_features: int) -> Floats:
     """The weights of the features according to a fitted estimator.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Has ``coef_`` or ``feature_importances_``.
-    n_features : int
-        How many weights there must be.
-
-    Returns
-    -------
-    ndarray (n_features,)
-
     Examples
     --------
     >>> from types import SimpleNamespace

@@ -181,22 +181,6 @@ def directions(sketch: Floats, rows: Any, most: int) -> tuple[Floats, Floats]:
     fifteen times as fast as :func:`directions_plain`, and X stays sparse. Where it is not accurate,
     as on rows with a large mean, the Gram matrix still tells how to turn the rows so that they are
     nearly orthogonal (:func:`_orthogonalised`), up to six times as fast.
-
-    Parameters
-    ----------
-    sketch : ndarray (n_sketch, n_features)
-        The sketch so far.
-    rows : ndarray or CSR matrix (n_rows, n_features)
-        New rows.
-    most : int
-        How many values at most.
-
-    Returns
-    -------
-    lengths : ndarray (n,)
-        The singular values, greatest first.
-    right : ndarray (n, n_features)
-        Their vectors, one per row.
     """
     n, n_columns = len(sketch) + rows.shape[0], rows.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):

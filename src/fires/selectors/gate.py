@@ -209,15 +209,6 @@ class Gate:
     def name_features(self, names: Any) -> Self:
         """Name the columns of a stream of plain arrays, before or after its first batch.
 
-        Parameters
-        ----------
-        names : sequence of str
-            One name for each column, all different.
-
-        Returns
-        -------
-        self
-
         Examples
         --------
         >>> from fires import FIRES

@@ -29,18 +29,6 @@ from fires.core.belief import Belief, Floats
 class Groups:
     """Which features belong together.
 
-    Parameters
-    ----------
-    labels : sequence
-        For each feature, what its group is called. Groups are numbered as they appear.
-
-    Attributes
-    ----------
-    of : ndarray of int
-        For each feature, the number of its group.
-    n : int
-        How many groups there are.
-
     Examples
     --------
     >>> groups = Groups(["town", "town", "age"])
@@ -65,17 +53,7 @@ class Groups:
     __hash__ = None  # type: ignore[assignment]
 
     def of_rows(self, mu: Floats, sigma: Floats) -> tuple[Floats, Floats]:
-        """The importance of each group, and its standard deviation, for each row of parameters.
-
-        Parameters
-        ----------
-        mu, sigma : ndarray (n_rows, n_features)
-            Of the features.
-
-        Returns
-        -------
-        mu, sigma : ndarray (n_rows, n_groups)
-        """
+        """The importance of each group, and its standard deviation, for each row of parameters."""
         summed = [self._sum(values) for values in (mu, mu * mu, sigma * sigma)]
         alone, squares, variances = summed
         mean_variance = np.maximum(variances / self.size, 1e-300)
@@ -90,18 +68,7 @@ class Groups:
         )
 
     def belief(self, mu: Floats, sigma: Floats) -> Belief:
-        """The importance of each group, of the row of parameters for which it matters most.
-
-        Parameters
-        ----------
-        mu, sigma : ndarray (n_rows, n_features)
-            Of the features.
-
-        Returns
-        -------
-        Belief
-            One entry per group.
-        """
+        """The importance of each group, of the row of parameters for which it matters most."""
         means, spreads = self.of_rows(mu, sigma)
         leader = (np.abs(means) - spreads).argmax(axis=0)
         return Belief(
@@ -110,17 +77,7 @@ class Groups:
         )
 
     def best(self, weights: Floats) -> Floats:
-        """The greatest weight in each group.
-
-        Parameters
-        ----------
-        weights : ndarray (n_features,)
-            Of the features.
-
-        Returns
-        -------
-        ndarray (n_groups,)
-        """
+        """The greatest weight in each group."""
         best = np.full(self.n, -np.inf)
         np.maximum.at(best, self.of, weights)
         return best

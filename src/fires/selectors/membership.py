@@ -43,11 +43,6 @@ _NONE: Columns = np.empty(0, dtype=np.intp)
 class Membership:
     """The selected features and the scores that decide about them.
 
-    Parameters
-    ----------
-    n_features : int
-        How many features there are.
-
     Examples
     --------
     >>> members = Membership(3)
@@ -81,13 +76,7 @@ class Membership:
         self._limit = _limit(n_features)
 
     def count_features(self, n_features: int) -> None:
-        """Say how many features there are, if fewer than there is room for.
-
-        Parameters
-        ----------
-        n_features : int
-            How many.
-        """
+        """Say how many features there are, if fewer than there is room for."""
         self._limit = _limit(n_features)
 
     def restart(self) -> None:
@@ -95,13 +84,7 @@ class Membership:
         self.rows = 0.0
 
     def restart_features(self, columns: Columns) -> None:
-        """Forget the scores of some features; members stay until others are better.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which features.
-        """
+        """Forget the scores of some features; members stay until others are better."""
         nothing = np.zeros(len(columns))
         self._note(columns, nothing, nothing)
 
@@ -117,28 +100,7 @@ class Membership:
         arrived: Columns = _NONE,
         judge: Judge | None = None,
     ) -> None:
-        """Take in the scores after a batch, and let newcomers in.
-
-        Parameters
-        ----------
-        scores, variances : callable (columns) -> ndarray
-            The scores after this batch, and the variances of the means they come from.
-        prior : float
-            The variance before any row.
-        k : int or None
-            How many are selected. None: the members are chosen elsewhere, see :meth:`choose`.
-        n_rows : float
-            The rows of the batch.
-        touched : ndarray of int, optional
-            The only columns whose scores have changed, sorted. Others are not looked at.
-        resting : ndarray of bool, optional
-            The features whose columns are not there. They are selected only if there are too few
-            others. None if all are there.
-        arrived : ndarray of int
-            The features that came with this batch.
-        judge : callable (columns, mean_scores, scores) -> mean_scores, scores, optional
-            What the choice is made by, in place of the scores.
-        """
+        """Take in the scores after a batch, and let newcomers in."""
         self.rows += n_rows
         share = min(n_rows / min(self.rows, _ROWS), 1.0)
         if touched is not None and not len(self.since):
@@ -191,17 +153,7 @@ class Membership:
             self.since[columns], self.last[columns] = self.kept, now
 
     def rearranged(self, source: Columns) -> Membership:
-        """A copy for other features: see :func:`fires.core.declared.rearrange`.
-
-        Parameters
-        ----------
-        source : ndarray of int
-            The place of each feature before; -1 for a new one.
-
-        Returns
-        -------
-        Membership
-        """
+        """A copy for other features: see :func:`fires.core.declared.rearrange`."""
         fresh = Membership(len(source))
         fresh.since = np.full(len(source), self.kept)
         fresh.last = np.zeros(len(source))
@@ -211,22 +163,11 @@ class Membership:
         return other
 
     def means(self) -> Floats:
-        """The mean score of every feature.
-
-        Returns
-        -------
-        ndarray (n_features,)
-        """
+        """The mean score of every feature."""
         return self._caught_up(slice(None)).copy()
 
     def choose(self, columns: Columns) -> None:
-        """Make these the members.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which features, ascending.
-        """
+        """Make these the members."""
         self.columns = columns
         self._inside = np.zeros(len(self.score), dtype=np.bool_)
         self._inside[columns] = True

@@ -75,15 +75,6 @@ class Modelled(ChangingColumns):
 
         It is a probability for linear models that learn by Bayes' rule. With the gradient update,
         sigma is not the error of an importance, and the interval is usually far too wide.
-
-        Parameters
-        ----------
-        confidence : float, default=0.95
-            The probability c, in (0, 1).
-
-        Returns
-        -------
-        low, high : ndarray (n_features,)
         """
         check_number("confidence", confidence, high=1.0, wanted="a number between 0 and 1")
         reach = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * self.uncertainties_
@@ -124,11 +115,6 @@ class Modelled(ChangingColumns):
 
         Sparse rows were scaled twice, by the pipeline and by the learner: the learner's scale
         becomes that of both.
-
-        Parameters
-        ----------
-        scaler : Scaler
-            Of the same ``scale``.
         """
         learner: Any = self._learner_
         if scaler.dense.ready:
@@ -141,13 +127,7 @@ class Modelled(ChangingColumns):
                 scale.undo(gain)
 
     def own_scale(self) -> Scaler | None:
-        """The scale of dense rows that the selector has learnt for itself.
-
-        Returns
-        -------
-        Scaler or None
-            None if rows are not scaled, or sparse.
-        """
+        """The scale of dense rows that the selector has learnt for itself."""
         scaler: Scaler = self._learner_.scaler  # type: ignore[attr-defined]
         return scaler if self.scale is not None and scaler.dense.ready else None
 

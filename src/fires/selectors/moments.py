@@ -45,23 +45,7 @@ MOMENTS: Declared = {
 
 
 def of_numbers(X: Any, y: Floats, mass: Floats, missing: bool) -> Moments:
-    """Moments of one batch with a numeric target.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n_rows, n_features)
-        The rows.
-    y : ndarray (n_rows,)
-        Their numbers.
-    mass : ndarray (n_rows,)
-        How much each row counts.
-    missing : bool
-        Whether entries are missing.
-
-    Returns
-    -------
-    Moments
-    """
+    """Moments of one batch with a numeric target."""
     level = mass @ y / max(mass.sum(), 1e-300)
     u = y - level
     with np.errstate(over="ignore", invalid="ignore"):
@@ -73,25 +57,7 @@ def of_numbers(X: Any, y: Floats, mass: Floats, missing: bool) -> Moments:
 
 
 def of_classes(X: Any, codes: Any, n_classes: int, mass: Floats, missing: bool) -> Moments:
-    """Moments of one batch of classes: each class is a target, 1 in the class and 0 elsewhere.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix (n_rows, n_features)
-        The rows.
-    codes : ndarray of int (n_rows,)
-        The class of each row.
-    n_classes : int
-        How many classes there are.
-    mass : ndarray (n_rows,)
-        How much each row counts.
-    missing : bool
-        Whether entries are missing.
-
-    Returns
-    -------
-    Moments
-    """
+    """Moments of one batch of classes: each class is a target, 1 in the class and 0 elsewhere."""
     rows = sp.vstack([sp.csr_array(mass[None, :]), rows_by_class(codes, n_classes, mass)], "csr")
     with np.errstate(over="ignore", invalid="ignore"):
         sums, x, x_rest, xx, xz = _summed(X, rows, missing)
@@ -163,19 +129,7 @@ def _summed_sparse(X: Any, rows: Any, missing: bool) -> tuple[Floats, Floats, Fl
 
 
 def merge(old: Moments, new: Moments, keep: float) -> Moments:
-    """Moments of two parts of a stream together.
-
-    Parameters
-    ----------
-    old, new : Moments
-        The two parts.
-    keep : float
-        What the old part is multiplied by.
-
-    Returns
-    -------
-    Moments
-    """
+    """Moments of two parts of a stream together."""
     n = keep * old.n + new.n
     share = new.n / np.where(n > 0.0, n, 1.0)
     both = keep * old.n * share
@@ -199,17 +153,7 @@ def _two_parts(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def by_numbers(m: Moments) -> Floats:
-    """The squared correlation of each column with the target.
-
-    Parameters
-    ----------
-    m : Moments
-        Of a numeric target.
-
-    Returns
-    -------
-    ndarray (n_features,)
-    """
+    """The squared correlation of each column with the target."""
     x, z = _root(m.xx, m.x, m.n), _root(m.zz[0], m.z[0], m.n)
     r = m.xz[0] / np.where(x > 0.0, x, np.inf) / np.where(z > 0.0, z, np.inf)
     share: Floats = np.minimum(r * r, 1.0)
@@ -217,17 +161,7 @@ def by_numbers(m: Moments) -> Floats:
 
 
 def by_classes(m: Moments) -> Floats:
-    """The share of each column's variance that lies between the class means.
-
-    Parameters
-    ----------
-    m : Moments
-        Of classes.
-
-    Returns
-    -------
-    ndarray (n_features,)
-    """
+    """The share of each column's variance that lies between the class means."""
     x, n = _root(m.xx, m.x, m.n), m.n * m.z
     r = m.xz / np.where(x > 0.0, x, np.inf)
     between = (r * r / np.where(n > 0.0, n, np.inf)).sum(axis=0)

@@ -32,19 +32,7 @@ _LEAST_WIDTH = 1024  # of sparse rows, for which columns that are not known yet 
 
 
 class Given(NamedTuple):
-    """Rows as they came.
-
-    Attributes
-    ----------
-    matrix : ndarray or CSR matrix
-        Their values.
-    names : sequence of str
-        What the columns are called.
-    told : ndarray
-        The values that rows told, without those that dicts have no key for.
-    restarted : tuple of str
-        Features that mean something else from these rows on.
-    """
+    """Rows as they came."""
 
     matrix: Any
     names: Sequence[str]
@@ -53,19 +41,7 @@ class Given(NamedTuple):
 
 
 class Arranged(NamedTuple):
-    """Rows in the order of the book.
-
-    Attributes
-    ----------
-    matrix : ndarray or CSR matrix (n_rows, width)
-        The values.
-    book : OpenColumns
-        What is known after these rows.
-    source : ndarray of int (width,) or None
-        The place of each column before; None if there is no change.
-    given : Given
-        The rows as they came.
-    """
+    """Rows in the order of the book."""
 
     matrix: Any
     book: OpenColumns
@@ -75,23 +51,6 @@ class Arranged(NamedTuple):
 
 class OpenColumns:
     """The columns seen so far. Objects are not changed: :meth:`arrange` gives the next one.
-
-    Parameters
-    ----------
-    absent : {"missing", "zero"}
-        What it means that a row has no value for a column.
-    names : iterable of str
-        Columns that are known already.
-    width : int
-        The columns of rows in the order of the book. Sparse rows have more than there are names, so
-        that not every new name needs more room.
-
-    Attributes
-    ----------
-    n_known : int
-        How many names there are.
-    stale : ndarray of int
-        The places of the columns that are forgotten with the next batch.
 
     Examples
     --------
@@ -121,67 +80,23 @@ class OpenColumns:
         return self._names[: self.n_known]
 
     def named(self, places: Iterable[int]) -> list[str]:
-        """The names of some columns.
-
-        Parameters
-        ----------
-        places : iterable of int
-            Their places.
-
-        Returns
-        -------
-        list of str
-        """
+        """The names of some columns."""
         names = self._names
         return [names[place] for place in places]
 
     def places_of(self, names: Sequence[str]) -> tuple[int, ...]:
-        """The places of those of some columns that are known.
-
-        Parameters
-        ----------
-        names : sequence of str
-            What they are called.
-
-        Returns
-        -------
-        tuple of int
-        """
+        """The places of those of some columns that are known."""
         found = (self._names.place(name) for name in names)
         return tuple(place for place in found if 0 <= place < self.n_known)
 
     def dropping(self, columns: Places) -> OpenColumns:
-        """A book that forgets some columns with the next batch.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Their places.
-
-        Returns
-        -------
-        OpenColumns
-        """
+        """A book that forgets some columns with the next batch."""
         other = copy.copy(self)
         other.stale = columns
         return other
 
     def arrange(self, X: Any, owner: str, y: Any = None) -> Arranged:
-        """Put rows into the order of the book; new columns join.
-
-        Parameters
-        ----------
-        X : frame, dict, list of dicts or NamedRows
-            The rows.
-        owner : str
-            Whose input it is, for error messages.
-        y : ndarray, optional
-            The target, for columns of text.
-
-        Returns
-        -------
-        Arranged
-        """
+        """Put rows into the order of the book; new columns join."""
         book, source = copy.copy(self), None
         if len(self._names) > self.n_known:  # a batch was refused, and has left its names
             book._names.cut(self.n_known)
@@ -210,19 +125,7 @@ class OpenColumns:
         return Arranged(book._placed(given.matrix, places), book, source, given)
 
     def placed(self, X: Any, owner: str) -> tuple[Any, Given]:
-        """Rows in the order of the book. Columns that are not known are left out.
-
-        Parameters
-        ----------
-        X, owner
-            As in :meth:`arrange`.
-
-        Returns
-        -------
-        matrix : ndarray or CSR matrix (n_rows, width)
-        given : Given
-            The rows as they came.
-        """
+        """Rows in the order of the book. Columns that are not known are left out."""
         given, _ = self._given(X, owner, None, learn=False)
         places = self._places(given.matrix, given.names, self._found)
         return self._placed(given.matrix, places), given

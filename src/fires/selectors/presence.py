@@ -23,18 +23,6 @@ _NEVER = -1.0
 class Presence:
     """When each column was there. Objects are not changed: :meth:`after` gives the next one.
 
-    Parameters
-    ----------
-    n_features : int
-        How many columns there are.
-    rows : float
-        The rows so far, with an entry of every column in all of them; 0 before the first.
-
-    Attributes
-    ----------
-    arrived : ndarray of int
-        The columns that came for the first time with the last batch.
-
     Examples
     --------
     >>> presence = Presence(2, rows=500.0).after(np.array([True, False]), 100.0)
@@ -59,19 +47,7 @@ class Presence:
         self.arrived: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
 
     def after(self, there: Any, n_rows: float) -> Presence:
-        """What is known after one more batch.
-
-        Parameters
-        ----------
-        there : ndarray of bool or int, or slice
-            The columns with an entry.
-        n_rows : float
-            The rows of the batch.
-
-        Returns
-        -------
-        Presence
-        """
+        """What is known after one more batch."""
         other = Presence(0)
         other.rows, other.looked = self.rows + n_rows, self.looked
         other.first, other.last, other.seen = self.first.copy(), self.last.copy(), self.seen.copy()
@@ -85,30 +61,12 @@ class Presence:
         return other
 
     def note(self, there: npt.NDArray[np.intp], n_rows: float) -> None:
-        """Take in a batch of sparse rows, in place: when each column was last there.
-
-        Parameters
-        ----------
-        there : ndarray of int
-            The columns with an entry; one may come more than once.
-        n_rows : float
-            The rows of the batch.
-        """
+        """Take in a batch of sparse rows, in place: when each column was last there."""
         self.rows += n_rows
         self.last[there] = self.rows
 
     def is_time(self, n_rows: float) -> bool:
-        """Whether so many rows have come since it was last time.
-
-        Parameters
-        ----------
-        n_rows : float
-            How many rows.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether so many rows have come since it was last time."""
         if self.rows - self.looked < n_rows:
             return False
         self.looked = self.rows
@@ -135,31 +93,12 @@ class Presence:
         """The columns that have not been there for so many rows.
 
         Those that never were count from the batch with which they became known.
-
-        Parameters
-        ----------
-        n_rows : float
-            How many rows.
-
-        Returns
-        -------
-        ndarray of int
         """
         since = np.where(self.never, np.maximum(self.first, 0.0), self.last)
         return np.flatnonzero(self.rows - since >= n_rows)
 
     def rearranged(self, source: npt.NDArray[np.intp]) -> Self:
-        """For other columns: see :func:`fires.core.declared.rearrange`.
-
-        Parameters
-        ----------
-        source : ndarray of int
-            The place of each column before; -1 for a new one.
-
-        Returns
-        -------
-        Presence
-        """
+        """For other columns: see :func:`fires.core.declared.rearrange`."""
         fresh = Presence(len(source))
         fresh.first[:] = self.rows
         return rearrange(self, self.learnt, source, fresh)

@@ -64,18 +64,7 @@ class Selector(Gate, BaseEstimator, ABC):  # type: ignore[misc]
     # --- what was learnt --------------------------------------------------------------------
 
     def get_support(self, indices: bool = False) -> npt.NDArray[Any]:
-        """Mask or indices of the selected features.
-
-        Parameters
-        ----------
-        indices : bool, default=False
-            Return ascending indices instead of a mask.
-
-        Returns
-        -------
-        ndarray
-            One flag per feature, or the indices of the selected ones.
-        """
+        """Mask or indices of the selected features."""
         self._check_fitted()
         if indices:
             return self._selected().copy()
@@ -90,17 +79,7 @@ class Selector(Gate, BaseEstimator, ABC):  # type: ignore[misc]
         return len(self._selected())
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
-        """The names of the selected features.
-
-        Parameters
-        ----------
-        input_features : array of str, optional
-            Names of all features, where X had none.
-
-        Returns
-        -------
-        ndarray of str
-        """
+        """The names of the selected features."""
         self._check_fitted()
         known = getattr(self, "feature_names_in_", None)
         if input_features is None:
@@ -140,22 +119,11 @@ class Selector(Gate, BaseEstimator, ABC):  # type: ignore[misc]
 
         The file holds no code. It is written under another name and then moved into place, so a
         crash leaves the old file whole.
-
-        Parameters
-        ----------
-        path : path
-            The file; an existing one is replaced.
         """
         write_state(path, *self.saved())
 
     def saved(self) -> State:
-        """Everything that goes into a file, this selector's own or a pipeline's.
-
-        Returns
-        -------
-        header, arrays : dict
-            JSON values, and arrays.
-        """
+        """Everything that goes into a file, this selector's own or a pipeline's."""
         self._check_fitted()
         header, arrays = self._state()
         counted, more = collect(self, self._counted, "{}_")
@@ -173,19 +141,7 @@ class Selector(Gate, BaseEstimator, ABC):  # type: ignore[misc]
         return header, arrays | more
 
     def restore(self, header: dict[str, Any], arrays: Arrays, model: Any = None) -> Self:
-        """Take over what was :meth:`saved`, after all of it has been checked.
-
-        Parameters
-        ----------
-        header, arrays : dict
-            What was read.
-        model : object, optional
-            What the user passed to :func:`fires.load`.
-
-        Returns
-        -------
-        self
-        """
+        """Take over what was :meth:`saved`, after all of it has been checked."""
         known = set(self.get_params(deep=False))
         unknown = sorted(set(header["params"]) - known)
         if unknown:
@@ -214,22 +170,7 @@ _FACTS: Declared = {"n_features": Value(int, low=0), "named_apart": Value(bool)}
 
 
 def same_kind(model: Any, found: str, wanted: str, what: str) -> Any:
-    """The model passed to ``fires.load``, if its class is the one that was saved.
-
-    Parameters
-    ----------
-    model : object or None
-        What the user passed.
-    found, wanted : str
-        Its class, and the class that was saved.
-    what : str
-        What errors call it.
-
-    Returns
-    -------
-    object
-        The model.
-    """
+    """The model passed to ``fires.load``, if its class is the one that was saved."""
     if model is None:
         raise NotPassedAgain(
             f"This state was learnt with {what}, {wanted}: pass it again, "

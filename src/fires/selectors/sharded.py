@@ -51,27 +51,6 @@ def partial_fit_sharded(
     A batch takes the rounds of its learner. The first one takes a round more, to see what the
     target is; a batch with new labels does too, and then begins again.
 
-    Parameters
-    ----------
-    selector : FIRES
-        With a linear model.
-    evaluate : callable (Task) -> Sums
-        Calls a task for every shard, and adds up in shard order: see :mod:`fires.core.sharding`.
-        Shards have passed the gate: numbers only, in the order of ``names``, none infinite.
-    n_features : int
-        The columns of a shard.
-    names : sequence of str, optional
-        What they are called.
-    classes : sequence, optional
-        All labels there will ever be.
-    sparse : bool
-        Whether the shards hold CSR matrices.
-
-    Returns
-    -------
-    FIRES
-        The selector.
-
     Examples
     --------
     >>> from fires.core.sharding import Shards

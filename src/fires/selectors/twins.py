@@ -97,34 +97,14 @@ class Twins:
         self.some = False  # whether there are twins
 
     def take(self, learner: BayesLearner, alone: Mask | None = None) -> None:
-        """Take in the last batch of a learner, which lets go of its rows.
-
-        Parameters
-        ----------
-        learner : BayesLearner
-            It keeps the rows of its leading columns.
-        alone : ndarray of bool (n_features,), optional
-            The features that are in no group with others. Only they are candidates.
-        """
+        """Take in the last batch of a learner, which lets go of its rows."""
         columns, Z, weight = learner.take_rows()
         if alone is not None:
             columns, Z = columns[alone[columns]], np.ascontiguousarray(Z[:, alone[columns]])
         self.add(columns, Z, weight, gamma=learner.gamma)
 
     def add(self, columns: Columns, Z: Floats, weight: Floats, *, gamma: float) -> None:
-        """Take in the rows of a batch.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            The candidates, sorted. Columns that were none before have no past.
-        Z : ndarray (n_rows, n_candidates)
-            Their scaled rows.
-        weight : ndarray (n_rows,)
-            How often each row counts.
-        gamma : float
-            The share of its evidence that a belief keeps from row to row.
-        """
+        """Take in the rows of a batch."""
         if columns is not self._given:  # who leads seldom changes, and then the array is another
             self._follow(columns)
         rows = np.ascontiguousarray(Z, dtype=np.float64)
@@ -154,30 +134,14 @@ class Twins:
         self.some = bool((self.own < 1.0).any())
 
     def restart(self, columns: npt.NDArray[np.intp]) -> None:
-        """Forget some columns.
-
-        Parameters
-        ----------
-        columns : ndarray of int
-            Which columns.
-        """
+        """Forget some columns."""
         gone = np.isin(self.columns, columns)
         self.products[gone] = self.products[:, gone] = 0.0
         self.sums[gone] = self.rows[gone] = 0.0
         self.look_again()
 
     def rearranged(self, places: npt.NDArray[np.intp]) -> Twins:
-        """A copy for other columns.
-
-        Parameters
-        ----------
-        places : ndarray of int
-            The new place of each column; -1 if it is gone. The others keep their order.
-
-        Returns
-        -------
-        Twins
-        """
+        """A copy for other columns."""
         other = copy.copy(self)
         other._follow(self.columns[places[self.columns] >= 0])
         other.columns = other._given = places[other.columns]
@@ -194,12 +158,7 @@ class Twins:
         self.some = bool((self.own < 1.0).any())
 
     def correlation(self) -> Floats:
-        """The correlation among the candidates.
-
-        Returns
-        -------
-        ndarray (n_candidates, n_candidates)
-        """
+        """The correlation among the candidates."""
         return correlate(self.products, self.sums, self.rows)
 
     def judge(
@@ -209,25 +168,7 @@ class Twins:
         members: Columns,
         resting: Mask | None = None,
     ) -> Judge:
-        """What the scores of all features become, when twins count for what they add.
-
-        Parameters
-        ----------
-        learner : BayesLearner
-            What the coefficients are.
-        places : ndarray of int
-            The number of each candidate among the features, or the groups of them.
-        members : ndarray of int
-            The numbers of those that are selected so far.
-        resting : ndarray of bool, optional
-            Those whose columns are not there. They come last, so they stand for nobody as long as
-            others can.
-
-        Returns
-        -------
-        callable (columns, mean_scores, scores) -> mean_scores, scores
-            The columns are sorted numbers, or a slice, and hold all candidates.
-        """
+        """What the scores of all features become, when twins count for what they add."""
         if self.is_due:
             away = None if resting is None else resting[places]
             self.look(learner, _is_in(places, members), away)
@@ -247,17 +188,7 @@ class Twins:
         return self.waited >= min(_ROWS, 0.25 * self.seen)
 
     def look(self, learner: BayesLearner, inside: Mask, away: Mask | None = None) -> None:
-        """Find the twins, and what each candidate has to say.
-
-        Parameters
-        ----------
-        learner : BayesLearner
-            What the coefficients are.
-        inside : ndarray of bool (n_candidates,)
-            Which candidates are selected so far.
-        away : ndarray of bool (n_candidates,), optional
-            Which ones are not there.
-        """
+        """Find the twins, and what each candidate has to say."""
         mine, r, known = self.columns, self.correlation(), self.rows >= _KNOWN
         alone = learner.scores_together(mine)
         turn = alone + inside * (_HOME * np.sqrt(learner.variances(mine)))
@@ -273,19 +204,7 @@ class Twins:
         self.most = np.where(is_twin, np.sqrt(self.own) * alone, np.inf)
 
     def of(self, selected: npt.NDArray[np.intp]) -> dict[int, list[int]]:
-        """Who stands for whom.
-
-        Parameters
-        ----------
-        selected : ndarray of int
-            The selected columns.
-
-        Returns
-        -------
-        dict of int to list of int
-            For selected columns, the twins that are not selected and for which they stand. The sum
-            of two stands with both.
-        """
+        """Who stands for whom."""
         inside = np.isin(self.columns, selected)
         stands = (self.part != 0.0) & ((self.own < 1.0) & ~inside)[:, None] & inside
         return {

@@ -43,23 +43,6 @@ def above_noise(belief: Belief, n_classes: int = 1) -> npt.NDArray[np.bool_]:
 def found(known: Distances, chosen: Columns, n: int, what: str, names: Any) -> str:
     """The sentence where as many are selected as are not zero with confidence.
 
-    Parameters
-    ----------
-    known : Distances
-        Of all that may be selected.
-    chosen : ndarray of int
-        Those that are.
-    n : int
-        How many there are to select from.
-    what : str
-        What these are: "features", say.
-    names : callable (int) -> str
-        What each is called.
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> known = Distances(np.arange(4), np.array([[9.0, 5.0, 3.1, 1.0]]), n=100)
@@ -86,19 +69,6 @@ def found(known: Distances, chosen: Columns, n: int, what: str, names: Any) -> s
 
 def asked_for(n_chosen: int, n: int, what: str, n_above: int | None) -> str:
     """The sentence where the user has said how many.
-
-    Parameters
-    ----------
-    n_chosen, n : int
-        How many are selected, and how many there are to select from.
-    what : str
-        What these are: "features", say.
-    n_above : int or None
-        How many of the selected ones are above noise; None if nobody knows.
-
-    Returns
-    -------
-    str
 
     Examples
     --------

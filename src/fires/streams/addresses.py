@@ -9,19 +9,7 @@ from fires.core.errors import InputError
 
 
 class Address(NamedTuple):
-    """Where a broker is, and what is asked of it.
-
-    Parameters
-    ----------
-    scheme : str
-        What stands before ``://``.
-    hosts : tuple of (str, int)
-        Host and port of each server.
-    path : str
-        What stands behind the servers, without the first slash.
-    options : dict of str to str
-        What stands behind a question mark.
-    """
+    """Where a broker is, and what is asked of it."""
 
     scheme: str
     hosts: tuple[tuple[str, int], ...]
@@ -45,18 +33,7 @@ _REDIS = f"put them into the variables {USERNAME} and {PASSWORD}"
 
 
 def refuse_secrets(uri: str) -> None:
-    """Raise an error if the URI of a broker holds a user or a password.
-
-    Parameters
-    ----------
-    uri : str
-        What the user wrote. Anything but the URI of a broker is let through.
-
-    Raises
-    ------
-    InputError
-        It says where a password belongs, and quotes nothing that may be one.
-    """
+    """Raise an error if the URI of a broker holds a user or a password."""
     scheme, found, rest = uri.partition("://")
     if found and scheme in ("kafka", "redis", "rediss") and "@" in rest:
         raise InputError(
@@ -68,26 +45,6 @@ def refuse_secrets(uri: str) -> None:
 
 def read_address(uri: str, form: str, port: int, options: tuple[str, ...] = ()) -> Address:
     """Take the URI of a broker apart.
-
-    Parameters
-    ----------
-    uri : str
-        What the user wrote.
-    form : str
-        What it should look like, for messages.
-    port : int
-        The port where none is given.
-    options : tuple of str
-        The options it may have.
-
-    Returns
-    -------
-    Address
-
-    Raises
-    ------
-    InputError
-        With one line that says what is wrong; it quotes nothing that may be a password.
 
     Examples
     --------

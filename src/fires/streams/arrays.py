@@ -21,18 +21,7 @@ class ArrayStream(CountedRows):
         self._y = y
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the rows in order.
-
-        Parameters
-        ----------
-        batch_size : int
-            How many rows each batch has; the last one may have fewer.
-
-        Returns
-        -------
-        iterator of Batch
-            Views of the array where its layout allows it.
-        """
+        """Hand out the rows in order."""
         for start, stop, position in self._ranges(len(self._y), batch_size):
             yield Batch(_rows(self._X, start, stop), self._y[start:stop], position)
 

@@ -44,21 +44,6 @@ class _Batch:
 def frames_of(source: Any) -> Generator[pl.DataFrame, None, None]:
     """Take the rows of an Arrow stream, as they come.
 
-    Parameters
-    ----------
-    source : object with ``__arrow_c_stream__``
-        What hands them out.
-
-    Yields
-    ------
-    polars.DataFrame
-        The rows, in frames as long as the source makes them.
-
-    Raises
-    ------
-    ValueError
-        With what the source says of an error.
-
     Examples
     --------
     >>> [frame.rows() for frame in frames_of(pl.DataFrame({"x": [1, 2], "y": ["a", "b"]}))]

@@ -138,18 +138,7 @@ class Stream(Protocol):
         """The names of the columns."""
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the rows in order.
-
-        Parameters
-        ----------
-        batch_size : int
-            How many rows each batch has; the last one may have fewer.
-
-        Returns
-        -------
-        iterator of Batch
-            All rows, each in one batch.
-        """
+        """Hand out the rows in order."""
 
 
 def check_batch_size(batch_size: int) -> int:
@@ -176,27 +165,6 @@ def check_batch_size(batch_size: int) -> int:
 def check_count(name: str, value: int, least: int) -> int:
     """Return a setting that counts something, or raise.
 
-    Parameters
-    ----------
-    name : str
-        What the setting is called.
-    value : int
-        What the caller asked for.
-    least : int
-        The smallest number allowed.
-
-    Returns
-    -------
-    int
-        The value.
-
-    Raises
-    ------
-    TypeError
-        If it is not a whole number.
-    ValueError
-        If it is too small.
-
     Examples
     --------
     >>> check_count("n_classes", 1, 2)
@@ -217,28 +185,11 @@ class CountedRows:
     _left = 0  # the row behind the last batch
 
     def bookmark(self) -> Bookmark:
-        """Where the last batch ends; see :class:`Stream`.
-
-        Returns
-        -------
-        dict
-            JSON values, for :meth:`after`.
-        """
+        """Where the last batch ends; see :class:`Stream`."""
         return {"position": asdict(Position(rows=self._left, offset=self._left))}
 
     def after(self, bookmark: Bookmark) -> Self:
-        """The stream that goes on where this one, or one made in the same way, was.
-
-        Parameters
-        ----------
-        bookmark : dict
-            What :meth:`bookmark` gave then.
-
-        Returns
-        -------
-        stream
-            Begins with the next batch.
-        """
+        """The stream that goes on where this one, or one made in the same way, was."""
         try:
             row = int(Position(**bookmark["position"]).rows)
         except (KeyError, TypeError, ValueError) as error:
@@ -258,16 +209,6 @@ class CountedRows:
 
 def numbered_columns(n_features: int) -> tuple[str, ...]:
     """Name columns that have no names.
-
-    Parameters
-    ----------
-    n_features : int
-        How many columns there are.
-
-    Returns
-    -------
-    tuple of str
-        x0, x1, ...
 
     Examples
     --------

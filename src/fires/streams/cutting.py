@@ -19,29 +19,7 @@ _MOST_FAULTS = 10_000
 
 
 class PlacedRows(NamedTuple):
-    """Rows as a matrix, their labels, and the place in the source at which each of them ends.
-
-    Parameters
-    ----------
-    X, y : matrix and ndarray
-        The rows and their labels. A block without rows says that a source has no more for now.
-    places : ndarray
-        Where each row ends.
-    columns : object
-        What they were encoded with, if anything.
-    faults : sequence of (int, Fault)
-        Records that could not be used, each with the number of rows of its block before it.
-    start : object
-        What has to be known to read the block of the last row again.
-    n_used : int
-        How many rows of that block come before the end of these.
-    waited : bool
-        The batch has fewer rows than it should, since no more came for a while.
-    names : tuple of str, optional
-        The columns of the table that the rows have, where they may be others from block to block:
-        no batch lies across two such blocks. Without it, a later block may have more columns than
-        those before; in rows before them they are missing.
-    """
+    """Rows as a matrix, their labels, and the place in the source at which each of them ends."""
 
     X: Any
     y: npt.NDArray[Any]
@@ -63,31 +41,6 @@ def cut(
     max_wait: float | None = None,
 ) -> Iterator[PlacedRows]:
     """Cut blocks into batches; only those across a seam are copied.
-
-    Parameters
-    ----------
-    blocks : iterable of PlacedRows
-        Of any length.
-    size : int
-        Rows of a batch.
-    skip : int
-        How many of the first rows were handed out before, and are left out, with the faults before
-        them.
-    n_told : int
-        How many of the faults behind these rows were handed out before, too.
-    max_wait : float, optional
-        After so many seconds, rows are handed out though they are too few for a batch.
-
-    Yields
-    ------
-    PlacedRows
-        As many rows; the last may have fewer. Its faults come before its last row. Faults behind
-        the last row of all, and those that are too many to wait, come without rows.
-
-    Raises
-    ------
-    InputError
-        What the blocks raise, after the rows before it.
 
     Examples
     --------
@@ -189,18 +142,7 @@ def _no_rows(faults: Sequence[tuple[int, Fault]]) -> PlacedRows:
 
 
 def stacked(parts: Sequence[Any]) -> Any:
-    """Rows under one another, dense or sparse; always a copy.
-
-    Parameters
-    ----------
-    parts : sequence of matrices
-        All dense, or all sparse.
-
-    Returns
-    -------
-    ndarray or CSR
-        One matrix, as wide as the last part; NaN in columns that dense parts before it lack.
-    """
+    """Rows under one another, dense or sparse; always a copy."""
     if sparse.issparse(parts[0]):
         return sparse.vstack(parts, format="csr")
     width = parts[-1].shape[1]

@@ -23,18 +23,7 @@ class _FromRiver(CountedRows):
         self._source: Iterable[tuple[dict[Any, float], int]] = ()
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the rows in order.
-
-        Parameters
-        ----------
-        batch_size : int
-            How many rows each batch has; the last one may have fewer.
-
-        Returns
-        -------
-        iterator of Batch
-            The same rows in every iteration.
-        """
+        """Hand out the rows in order."""
         # It begins again with the same seeds. What was handed out before is drawn once more.
         rows = islice(self._source, self._first, None)
         for start, stop, position in self._ranges(self.n_samples, batch_size):

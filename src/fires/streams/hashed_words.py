@@ -20,19 +20,6 @@ _SHOWN = 3
 class Collisions(NamedTuple):
     """How many words share a slot.
 
-    Parameters
-    ----------
-    n_words : int
-        How many different words there were; at least so many if ``is_all`` is false.
-    n_shared : int
-        How many of these share their slot with another one.
-    n_used : int
-        Slots into which a word has fallen.
-    n_slots : int
-        All slots.
-    is_all : bool
-        Whether all words were counted. Of a slot into which more than three fell, four are.
-
     Examples
     --------
     >>> print(Collisions(n_words=100, n_shared=10, n_used=95, n_slots=1_000, is_all=True))

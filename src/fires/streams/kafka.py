@@ -142,13 +142,6 @@ class KafkaTopic:
     The ``mark`` of a position is the next offset of each partition. What is read at once comes
     partition by partition; the position from which it is read again says also up to which offset,
     and has a checksum. So the same messages come again, in the same order.
-
-    Parameters
-    ----------
-    uri : str
-        As in :func:`from_kafka`.
-    until_end : bool
-        Whether reading ends with the messages that are there when it begins.
     """
 
     unit = "message"
@@ -436,13 +429,7 @@ def _consumer(kafka: Any, address: Address, more: Mapping[str, Any]) -> Any:
 
 
 class KafkaSink:
-    """Writes records to a topic, each as a JSON object under its ``id`` as a key.
-
-    Parameters
-    ----------
-    uri : str
-        As in :func:`from_kafka`.
-    """
+    """Writes records to a topic, each as a JSON object under its ``id`` as a key."""
 
     def __init__(self, uri: str) -> None:
         self._kafka = require("confluent_kafka", "kafka://", "kafka")
@@ -461,13 +448,7 @@ class KafkaSink:
             raise InputError(f"no broker answers ({reason})", self._name) from None
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Hand over a record; it may be on its way until :meth:`flush` returns.
-
-        Parameters
-        ----------
-        record : mapping
-            JSON values, with an ``id``.
-        """
+        """Hand over a record; it may be on its way until :meth:`flush` returns."""
         value = json.dumps(record, ensure_ascii=False).encode()
         deadline = time.monotonic() + FLUSH
         while True:
@@ -483,13 +464,7 @@ class KafkaSink:
                     raise InputError("the broker takes no more records", self._name) from None
 
     def flush(self) -> None:
-        """Wait until the broker has all records.
-
-        Raises
-        ------
-        InputError
-            If it does not take them within half a minute, or not at all.
-        """
+        """Wait until the broker has all records."""
         n_left = self._producer.flush(FLUSH)
         if self._refused or n_left:
             reason, self._refused = self._refused or self._trouble or "no answer", ""
@@ -508,18 +483,7 @@ class KafkaSink:
 
 
 def kafka_sink(uri: str) -> KafkaSink:
-    """Open a topic for writing.
-
-    Parameters
-    ----------
-    uri : str
-        As in :func:`from_kafka`.
-
-    Returns
-    -------
-    KafkaSink
-        With ``write``, ``flush`` and ``close``.
-    """
+    """Open a topic for writing."""
     return KafkaSink(uri)
 
 

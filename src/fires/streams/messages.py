@@ -28,24 +28,7 @@ _SAMPLE_BYTES = 2 * BLOCK
 
 
 class Messages(NamedTuple):
-    """Messages that came together; none says that there are no more for now.
-
-    Parameters
-    ----------
-    values : sequence of bytes
-        What they hold.
-    lines : ndarray
-        The number of each, one by one, counted from the first that was ever read.
-    places : ndarray, shape (n_messages, n)
-        Where each of them ends, for :meth:`Broker.position`.
-    where : callable (int) -> mapping
-        Gives what tells where a message is, as JSON values.
-    start : callable (int) -> Position
-        Gives the position from which this message and those behind it are read again, in this
-        order.
-    short : bool
-        There would be more, had the broker not kept us waiting.
-    """
+    """Messages that came together; none says that there are no more for now."""
 
     values: Sequence[bytes] = ()
     lines: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -60,17 +43,7 @@ NOTHING = Messages()
 
 
 class Broker(Protocol):
-    """Where messages are read from: a topic of Kafka, or a stream of Redis.
-
-    Attributes
-    ----------
-    name : str
-        What errors call it.
-    unit : str
-        What it calls a message.
-    notes : list of str
-        What a user should know of the messages that were read.
-    """
+    """Where messages are read from: a topic of Kafka, or a stream of Redis."""
 
     @property
     def name(self) -> str:
@@ -85,68 +58,17 @@ class Broker(Protocol):
         """What a user should know of the messages that were read, in one line each."""
 
     def read(self, start: Position, sample: bool = False) -> Generator[Messages, None, None]:
-        """Read from a position on, and wait for more not longer than a fifth of a second at a time.
-
-        Parameters
-        ----------
-        start : Position
-            Where to begin.
-        sample : bool
-            Whether what is there now comes first in an order that does not depend on what arrives
-            first; ``short`` is the last of it.
-
-        Returns
-        -------
-        generator of Messages
-            Without an end, unless one was asked for.
-
-        Raises
-        ------
-        InputError
-            If messages behind the position are lost; it names them.
-        """
+        """Read from a position on, waiting for more at most a fifth of a second at a time."""
 
     def position(self, rows: int, place: npt.NDArray[Any]) -> Position:
-        """Where a message ends; see :meth:`fires.streams.table.Table.position`.
-
-        Parameters
-        ----------
-        rows : int
-            How many rows were handed out up to here.
-        place : ndarray
-            One of the ``places`` of messages.
-
-        Returns
-        -------
-        Position
-        """
+        """Where a message ends; see :meth:`fires.streams.table.Table.position`."""
 
     def lag(self) -> int | None:
-        """How many messages are there that were not read yet, asked for now and by any thread.
-
-        Returns
-        -------
-        int or None
-            None if it is not known, or there is no answer within two seconds.
-        """
+        """How many messages are there that were not read yet, asked for now and by any thread."""
 
 
 class MessageTable:
-    """Messages with a JSON object each, as many columns as the first of them have keys.
-
-    Parameters
-    ----------
-    broker : Broker
-        Where they are read from.
-    names : sequence of str, optional
-        The columns, where they are known from an earlier run. Otherwise the first messages, 10,000
-        at most, decide; 100 of them if no more are there yet.
-
-    Attributes
-    ----------
-    new_fields : dict of str to int
-        Keys that came later; see :class:`~fires.streams.files.json_rows.JsonRows`.
-    """
+    """Messages with a JSON object each, as many columns as the first of them have keys."""
 
     n_bytes: int | None = None
     renamed: tuple[tuple[str, str], ...] = ()
@@ -234,20 +156,7 @@ def stream_from(
 
 
 def names_in(bookmark: Mapping[str, Any], exclude: Sequence[str] = ()) -> list[str]:
-    """The columns of an earlier run.
-
-    Parameters
-    ----------
-    bookmark : dict
-        Of :meth:`fires.streams.table_stream.TableStream.bookmark`.
-    exclude : sequence of str
-        Columns that were left out.
-
-    Returns
-    -------
-    list of str
-        The names of them all, with that of the target.
-    """
+    """The columns of an earlier run."""
     from fires.columns import Columns
     from fires.columns.schema import Column
     from fires.core.errors import StateError
@@ -263,15 +172,6 @@ def names_in(bookmark: Mapping[str, Any], exclude: Sequence[str] = ()) -> list[s
 
 def portion(n_messages: int, n_bytes: int) -> int:
     """How many messages to take at once, so that they can be parsed as one block.
-
-    Parameters
-    ----------
-    n_messages, n_bytes : int
-        How many were taken last, and their size.
-
-    Returns
-    -------
-    int
 
     Examples
     --------

@@ -17,17 +17,6 @@ def read_ahead(items: Generator[Item, None, None]) -> Generator[Item, None, None
     thread of its own: a stage that waits for the interpreter, which a busy consumer holds, then
     keeps no other one waiting.
 
-    Parameters
-    ----------
-    items : generator
-        What makes the items, none of which is None. It must not wait for others, since a caller
-        that stops early waits for the item in the making.
-
-    Returns
-    -------
-    generator
-        The same items; when it is closed, so is ``items``.
-
     Examples
     --------
     >>> list(read_ahead(letter for letter in "abc"))

@@ -115,13 +115,6 @@ class RedisStream:
     The ``mark`` of a position is the id of the last entry, and how many entries had been added to
     the stream with it. By the second it is found out whether later ones were deleted. Entries that
     are to be read again are known again by a checksum.
-
-    Parameters
-    ----------
-    uri : str
-        As in :func:`from_redis`.
-    until_end : bool
-        Whether reading ends with the entries that are there when it begins.
     """
 
     unit = "entry"
@@ -362,13 +355,7 @@ class _Reader:
 
 
 class RedisSink:
-    """Writes records to a stream, each with the fields ``id`` and ``data``, a JSON object.
-
-    Parameters
-    ----------
-    uri : str
-        As in :func:`from_redis`.
-    """
+    """Writes records to a stream, each with the fields ``id`` and ``data``, a JSON object."""
 
     def __init__(self, uri: str) -> None:
         self._redis = require("redis", "redis://", "redis")
@@ -379,26 +366,14 @@ class RedisSink:
         self._try(self._client.ping, START)
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Hand over a record; it may be on its way until :meth:`flush` returns.
-
-        Parameters
-        ----------
-        record : mapping
-            JSON values, with an ``id``.
-        """
+        """Hand over a record; it may be on its way until :meth:`flush` returns."""
         data = json.dumps(record, ensure_ascii=False)
         self._records.append({"id": str(record["id"]), "data": data})
         if len(self._records) >= _PAGE:
             self.flush()
 
     def flush(self) -> None:
-        """Wait until the server has all records.
-
-        Raises
-        ------
-        InputError
-            If it does not take them within half a minute, or not at all.
-        """
+        """Wait until the server has all records."""
         if self._records:
             self._try(self._send, FLUSH)
             self._records = []
@@ -428,18 +403,7 @@ class RedisSink:
 
 
 def redis_sink(uri: str) -> RedisSink:
-    """Open a stream for writing.
-
-    Parameters
-    ----------
-    uri : str
-        As in :func:`from_redis`.
-
-    Returns
-    -------
-    RedisSink
-        With ``write``, ``flush`` and ``close``.
-    """
+    """Open a stream for writing."""
     return RedisSink(uri)
 
 

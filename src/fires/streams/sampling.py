@@ -20,22 +20,7 @@ _MOST_NOT_TEXT = 0.05
 
 
 def choose_columns(table: Table, target: str, exclude: Collection[str]) -> list[str]:
-    """Check the names of the columns.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    target : str
-        The column to predict.
-    exclude : collection of str
-        Columns to leave out.
-
-    Returns
-    -------
-    list of str
-        The columns to read, in the order of the table.
-    """
+    """Check the names of the columns."""
     parts = getattr(table, "tables", (table,))
     for part in parts:
         if target not in part.column_names:
@@ -50,35 +35,14 @@ def choose_columns(table: Table, target: str, exclude: Collection[str]) -> list[
 
 
 def exclude_columns(table: Table, exclude: Collection[str]) -> list[str]:
-    """Leave out columns.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    exclude : collection of str
-        Columns to leave out.
-
-    Returns
-    -------
-    list of str
-        The other columns, in the order of the table.
-    """
+    """Leave out columns."""
     refuse_unknown(table, exclude)
     left_out = set(exclude)
     return [name for name in table.column_names if name not in left_out]
 
 
 def refuse_unknown(table: Table, names: Collection[str]) -> None:
-    """Raise if a table does not have a column that the user named.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    names : collection of str
-        What the user named.
-    """
+    """Raise if a table does not have a column that the user named."""
     parts = getattr(table, "tables", (table,))
     known = {name for part in parts for name in part.column_names}
     for name in names:
@@ -96,25 +60,7 @@ def _hint(name: str, names: Sequence[str]) -> str:
 def read_sample(
     table: Table, names: Sequence[str], as_text: Collection[str] = (), label: str | None = None
 ) -> pl.DataFrame:
-    """Read the first rows of a table.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    names : sequence of str
-        The columns to read.
-    as_text : collection of str
-        Columns that must be there. Of others, a table with very many columns may leave out those
-        that are plain numbers.
-    label : str, optional
-        The column to predict: rows in which it is nested are left out.
-
-    Returns
-    -------
-    polars.DataFrame
-        As many rows as decide what the columns hold; of text, all columns are text.
-    """
+    """Read the first rows of a table."""
     n_rows = min(SAMPLE_ROWS, max(LEAST_ROWS, _SAMPLE_CELLS // len(names)))
     kinds: dict[str, Kind] = dict.fromkeys(names, "number" if len(names) > WIDE else "category")
     kinds |= dict.fromkeys(as_text, "category")

@@ -119,20 +119,7 @@ def from_sql(
 
 
 class SqlTable:
-    """What a query finds; see :func:`from_sql`.
-
-    Parameters
-    ----------
-    uri : str
-        The database and the query.
-    position : str, optional
-        The column by which the rows are ordered.
-
-    Attributes
-    ----------
-    no_bookmark : str
-        Why reading cannot go on later, if it cannot.
-    """
+    """What a query finds; see :func:`from_sql`."""
 
     unit = "row"
     n_bytes: int | None = None
@@ -265,15 +252,6 @@ def _tie(marks: Sequence[Any]) -> int | None:
 
 def quoted(name: str) -> str:
     """A name as it stands in a query.
-
-    Parameters
-    ----------
-    name : str
-        The name of a column.
-
-    Returns
-    -------
-    str
 
     Examples
     --------

@@ -26,20 +26,7 @@ LEAST_ROWS = 100
 
 
 class Fault(NamedTuple):
-    """A record that cannot be used.
-
-    Parameters
-    ----------
-    line : int
-        The line, row or message at which it starts, counted from the start of its source; greater
-        than that of every record before it in its chunk.
-    reason : str
-        What is wrong with it.
-    raw : str
-        The record as it stands in the source.
-    where : mapping, optional
-        What else tells where it is, as JSON values: ``file``, ``partition`` and ``offset``, ``id``.
-    """
+    """A record that cannot be used."""
 
     line: int
     reason: str
@@ -49,38 +36,7 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Rows in the columns asked for, as text or as the numbers of their kind.
-
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        The rows.
-    lines : ndarray
-        The line, or the row of the file, at which each of them starts.
-    places : ndarray, shape (n_rows, n)
-        Where each of them ends, for :meth:`Table.position`. Of files, bytes, offset, line and, of
-        several files, the file.
-    faults : sequence of Fault
-        Records that are no rows at all.
-    short : bool
-        There would be more in the chunk, had the source not kept us waiting.
-    source : str, optional
-        The name of the file the rows are from, where there are several.
-    numbers : Numbers, optional
-        Columns that are numbers, and not in the frame, of a table with very many columns.
-    raw : callable (int) -> str, optional
-        Gives a row as it stands in the source.
-    where : callable (int) -> mapping, optional
-        Gives what tells where a row is, besides its line: see :class:`Fault`.
-    start : Position, optional
-        What makes :meth:`Table.chunks` begin with these very rows, in this order; by default where
-        the last row before them ends.
-    written : callable (str) -> polars.Series, optional
-        Gives a column as it stands in the source, where the frame may have made other numbers of
-        it: for those that are no good numbers after all.
-    ragged : bool
-        Each row has some of the columns: where it has a null, it may have no such column.
-    """
+    """Rows in the columns asked for, as text or as the numbers of their kind."""
 
     frame: pl.DataFrame
     lines: npt.NDArray[np.int64]
@@ -96,19 +52,7 @@ class Chunk:
     ragged: bool = False
 
     def fault(self, row: int, reason: str) -> Fault:
-        """A row that cannot be used for what is in it.
-
-        Parameters
-        ----------
-        row : int
-            Which of the rows.
-        reason : str
-            What is wrong with it.
-
-        Returns
-        -------
-        Fault
-        """
+        """A row that cannot be used for what is in it."""
         if self.raw is not None:
             raw = self.raw(row)
         else:
@@ -121,17 +65,7 @@ class Chunk:
         return [self.named(fault) for fault in self.faults]
 
     def named(self, fault: Fault) -> Fault:
-        """A fault with the name of its file, where there are several.
-
-        Parameters
-        ----------
-        fault : Fault
-            Of this chunk.
-
-        Returns
-        -------
-        Fault
-        """
+        """A fault with the name of its file, where there are several."""
         if self.source is None:
             return fault
         return fault._replace(where={"file": self.source, **(fault.where or {})})
@@ -146,21 +80,6 @@ class Table(Protocol):
     A table whose columns may be others from chunk to chunk also has ``let_columns_change()``. After
     it was called, chunks have the columns that are there, also those that nobody asked for since
     nobody knew of them, and :attr:`column_names` are all those known at the beginning.
-
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    unit : str
-        What it calls a record: a line, a row, a message.
-    n_bytes : int or None
-        Its size; None if it is not known, or if reading may have to wait.
-    column_names : tuple of str
-        All different.
-    renamed : tuple of (str, str)
-        Names that more than one column has in the file, and what the later ones are called here.
-    head : bytes
-        Some of the first bytes of a text.
     """
 
     name: str
@@ -173,74 +92,19 @@ class Table(Protocol):
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
-        """Read the table from a position on.
-
-        Parameters
-        ----------
-        kinds : mapping of str to str
-            The columns to read, and the kind of each.
-        start : Position
-            Where to begin.
-        n_rows : int, optional
-            Only about so many rows are wanted for now, and the table will be read again: a stream
-            that can be read only once keeps what it gives.
-
-        Returns
-        -------
-        generator of Chunk
-            The columns as text, or as the numbers of their kind.
-        """
+        """Read the table from a position on."""
 
     def position(self, rows: int, place: npt.NDArray[Any]) -> Position:
-        """Where a row ends.
-
-        Parameters
-        ----------
-        rows : int
-            How many rows were handed out up to here.
-        place : ndarray
-            One of the ``places`` of a chunk.
-
-        Returns
-        -------
-        Position
-            What :meth:`chunks` takes as ``start``. It holds JSON values.
-        """
+        """Where a row ends."""
 
 
 def position_in_file(rows: int, place: npt.NDArray[Any]) -> Position:
-    """Where a row of a file ends; see :meth:`Table.position`.
-
-    Parameters
-    ----------
-    rows : int
-        How many rows were handed out up to here.
-    place : ndarray
-        Bytes, offset, line and, of several files, the file.
-
-    Returns
-    -------
-    Position
-    """
+    """Where a row of a file ends; see :meth:`Table.position`."""
     return Position(rows, *place.tolist())
 
 
 def surprises_of(table: Table, new_fields: Mapping[str, int] | None = None) -> list[str]:
-    """What a user should know about a table, whatever its columns hold.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    new_fields : mapping of str to int, optional
-        Fields that came too late to be used, each with its line, if they are not those that the
-        table itself has met.
-
-    Returns
-    -------
-    list of str
-        One line each.
-    """
+    """What a user should know about a table, whatever its columns hold."""
     lines = [
         f'there is more than one column "{name}": another is called "{given}" here'
         for name, given in table.renamed
@@ -254,37 +118,11 @@ def surprises_of(table: Table, new_fields: Mapping[str, int] | None = None) -> l
 
 
 def changed(name: str) -> InputError:
-    """Make the error that reading cannot go on where it was left.
-
-    Parameters
-    ----------
-    name : str
-        What was read.
-
-    Returns
-    -------
-    InputError
-        With one line that says so.
-    """
+    """Make the error that reading cannot go on where it was left."""
     return InputError(f"{name} has been changed since it was read before")
 
 
 def unreadable(table: Table, line: int, reason: str) -> InputError:
-    """Make the error that no row can be used.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    line : int
-        Where the first unusable record starts.
-    reason : str
-        What is wrong with it.
-
-    Returns
-    -------
-    InputError
-        With one line that says so.
-    """
+    """Make the error that no row can be used."""
     where = f"{table.unit} {line}"
     return InputError(f"{table.name} has no readable rows; first problem: {where}: {reason}")

@@ -33,62 +33,24 @@ _LINE_END = 2
 
 @dataclass(frozen=True)
 class Rejected:
-    """The rows that could not be used.
-
-    Parameters
-    ----------
-    count : int
-        How many there are.
-    examples : tuple of (line, reason)
-        The first ten.
-    unit : str
-        What is counted: a "line" of text, or a "row" of a Parquet file.
-    """
+    """The rows that could not be used."""
 
     count: int = 0
     examples: tuple[tuple[int, str], ...] = ()
     unit: str = "line"
 
     def as_json(self) -> list[Any]:
-        """The count and the examples, for a bookmark.
-
-        Returns
-        -------
-        list
-            JSON values.
-        """
+        """The count and the examples, for a bookmark."""
         return [self.count, [list(one) for one in self.examples]]
 
     @classmethod
     def from_json(cls, saved: Any, unit: str) -> Rejected:
-        """What :meth:`as_json` wrote down.
-
-        Parameters
-        ----------
-        saved : list
-            JSON values.
-        unit : str
-            What is counted.
-
-        Returns
-        -------
-        Rejected
-        """
+        """What :meth:`as_json` wrote down."""
         count, examples = saved
         return cls(int(count), tuple((int(line), str(why)) for line, why in examples), unit)
 
     def more(self, faults: Sequence[Fault]) -> Rejected:
-        """With more rows, in the order in which they come.
-
-        Parameters
-        ----------
-        faults : sequence of Fault
-            These rows.
-
-        Returns
-        -------
-        Rejected
-        """
+        """With more rows, in the order in which they come."""
         room = N_EXAMPLES - len(self.examples)
         named = [(one.line, one.reason + _file(one)) for one in faults[: max(room, 0)]]
         return Rejected(self.count + len(faults), (*self.examples, *named), self.unit)
@@ -126,34 +88,7 @@ def stream_of(
     after: Bookmark | None = None,
     columns: Literal["fixed", "open"] = "fixed",
 ) -> TableStream:
-    """Make a stream of a table.
-
-    Parameters
-    ----------
-    table : Table
-        Where the rows are.
-    target : str, optional
-        The column to predict.
-    exclude : sequence of str
-        Columns to leave out.
-    holds : {"auto", "classes", "numbers"}
-        What the target holds.
-    hints : Hints
-        What the user says about the columns.
-    keep_doubtful : bool
-        Whether ids, clocks and copies of other columns are features all the same.
-    after : dict, optional
-        The ``bookmark()`` of an earlier stream of this table: reading goes on there, and what the
-        columns hold is taken from it.
-    columns : {"fixed", "open"}
-        Whether the columns may be others from file to file, or from message to message; see
-        :func:`fires.streams.from_file`.
-
-    Returns
-    -------
-    TableStream
-        The stream.
-    """
+    """Make a stream of a table."""
     from fires.columns import Columns
     from fires.columns.doubts import without_doubtful
     from fires.columns.target import Target
@@ -200,17 +135,7 @@ def stream_of(
 
 
 def start_of(bookmark: Bookmark) -> Position:
-    """Where reading will go on: at the block of rows in which the last batch ended.
-
-    Parameters
-    ----------
-    bookmark : dict
-        What :meth:`TableStream.bookmark` gave.
-
-    Returns
-    -------
-    Position
-    """
+    """Where reading will go on: at the block of rows in which the last batch ended."""
     try:
         return Position(**bookmark["start"])
     except (KeyError, TypeError) as error:
@@ -224,21 +149,7 @@ def _refuse_bookmark(table: Table) -> None:
 
 
 def doubts_of(sample: pl.DataFrame, columns: Columns, target: Target) -> tuple[Doubt, ...]:
-    """The columns of a sample that one should not believe.
-
-    Parameters
-    ----------
-    sample : polars.DataFrame
-        The first rows of a table.
-    columns : Columns
-        What they hold.
-    target : Target
-        What is to be predicted.
-
-    Returns
-    -------
-    tuple of Doubt
-    """
+    """The columns of a sample that one should not believe."""
     from fires.columns import find_doubts
 
     name = target.column.name
@@ -249,31 +160,7 @@ def doubts_of(sample: pl.DataFrame, columns: Columns, target: Target) -> tuple[D
 
 
 class TableStream:
-    """The rows of a table, in order. Made by :func:`stream_of`.
-
-    Attributes
-    ----------
-    schema : Schema
-        The names of the columns.
-    n_bytes : int or None
-        The size of the source; None if it is not known.
-    rejected : Rejected
-        The rows left out up to the end of the last batch.
-    columns : Columns
-        What is known of the columns after the last batch.
-    target : Target
-        What the target holds.
-    doubts : tuple of Doubt
-        The columns that one should not believe, by the first rows.
-    on_fault : callable (sequence of Fault) -> None
-        Told of the rows that are left out, before the batch before whose end they come.
-    on_idle : callable () -> None
-        Called where the source has no more for the moment, and will be waited for.
-    max_wait : float or None
-        Seconds after which rows are handed out though they are too few for a batch.
-    is_open : bool
-        Whether the columns may be others from batch to batch: ``names`` of a batch says which.
-    """
+    """The rows of a table, in order. Made by :func:`stream_of`."""
 
     def __init__(
         self,
@@ -304,19 +191,7 @@ class TableStream:
 
     @classmethod
     def at(cls, table: Table, bookmark: Bookmark) -> TableStream:
-        """The stream that goes on where an earlier one of the table was.
-
-        Parameters
-        ----------
-        table : Table
-            Where the rows are.
-        bookmark : dict
-            What :meth:`bookmark` gave.
-
-        Returns
-        -------
-        TableStream
-        """
+        """The stream that goes on where an earlier one of the table was."""
         from fires.columns import Columns
         from fires.columns.statistics import TargetStatistics
         from fires.columns.target import Target
@@ -348,17 +223,7 @@ class TableStream:
         return stream
 
     def after(self, bookmark: Bookmark) -> TableStream:
-        """The stream that goes on where this one was.
-
-        Parameters
-        ----------
-        bookmark : dict
-            What :meth:`bookmark` gave then.
-
-        Returns
-        -------
-        TableStream
-        """
+        """The stream that goes on where this one was."""
         return TableStream.at(self._table, bookmark)
 
     def bookmark(self) -> Bookmark:
@@ -366,16 +231,6 @@ class TableStream:
 
         A batch may end within a block of rows that was encoded as a whole. So this says where the
         block begins, what was known there, and how many of its rows have been handed out.
-
-        Returns
-        -------
-        dict
-            JSON values, for :meth:`after`.
-
-        Raises
-        ------
-        InputError
-            If the source cannot be read on from any place.
         """
         _refuse_bookmark(self._table)
         position, start, n_used, statistics = self._left
@@ -403,13 +258,7 @@ class TableStream:
         }
 
     def surprises(self) -> list[str]:
-        """What a user should know about the columns, in one line each; doubts stand apart.
-
-        Returns
-        -------
-        list of str
-            Empty if everything is as it seems.
-        """
+        """What a user should know about the columns, in one line each; doubts stand apart."""
         from fires.columns import account
 
         doubted = [doubt.column for doubt in self.doubts]
@@ -417,39 +266,17 @@ class TableStream:
         return lines + account.surprises(self.columns, doubted)
 
     def lag(self) -> int | None:
-        """How many rows wait in the source now, if it knows; any thread may ask.
-
-        Returns
-        -------
-        int or None
-        """
+        """How many rows wait in the source now, if it knows; any thread may ask."""
         lag: Callable[[], int | None] | None = getattr(self._table, "lag", None)
         return None if lag is None else lag()
 
     def describe(self) -> list[dict[str, Any]]:
-        """What each column holds, what was done with it, and what is doubtful about it.
-
-        Returns
-        -------
-        list of dict
-            As of :meth:`fires.columns.Columns.describe`, with ``doubt``: a text, maybe empty.
-        """
+        """What each column holds, what was done with it, and what is doubtful about it."""
         doubts = {doubt.column: str(doubt) for doubt in self.doubts}
         return [row | {"doubt": doubts.get(row["name"], "")} for row in self.columns.describe()]
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the rows in order.
-
-        Parameters
-        ----------
-        batch_size : int
-            How many rows each batch has; the last one may have fewer.
-
-        Returns
-        -------
-        iterator of Batch
-            Views of larger arrays, where a batch does not lie across two of them.
-        """
+        """Hand out the rows in order."""
         batch_size = check_batch_size(batch_size)
         self._left, self.rejected, self._n_told = self._first
         position, start, n_used, statistics = self._left

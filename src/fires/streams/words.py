@@ -173,15 +173,7 @@ class Words:
 
 
 def same_split(split: Split | None, had_split: bool) -> None:
-    """Raise unless a function that splits rows is given exactly if there was one.
-
-    Parameters
-    ----------
-    split : callable or None
-        What is given.
-    had_split : bool
-        Whether there was one.
-    """
+    """Raise unless a function that splits rows is given exactly if there was one."""
     if (split is not None) != had_split:
         hint = "give the same function again" if had_split else "leave it out"
         raise InputError(
@@ -191,18 +183,6 @@ def same_split(split: Split | None, had_split: bool) -> None:
 
 def words_of_rows(texts: Iterable[Any], split: Split | None) -> tuple[list[str], Ints]:
     """The words of all rows, one row after the other, and how many each row has.
-
-    Parameters
-    ----------
-    texts : iterable
-        Texts, or lists of words.
-    split : callable or None
-        Gives the words of a row.
-
-    Returns
-    -------
-    words : list of str
-    lengths : ndarray of int
 
     Examples
     --------
@@ -250,24 +230,7 @@ def _words_of(row: Any, place: int) -> list[Any]:
 def as_csr(
     places: npt.NDArray[np.integer[Any]], lengths: Ints, width: int, *, binary: bool
 ) -> sp.csr_matrix:
-    """Rows with an entry for each of their words.
-
-    Parameters
-    ----------
-    places : ndarray of int
-        The columns of all words, one row after the other.
-    lengths : ndarray of int
-        How many words each row has.
-    width : int
-        How many columns there are.
-    binary : bool
-        Whether all entries are 1; otherwise they count.
-
-    Returns
-    -------
-    csr_matrix
-        In canonical form.
-    """
+    """Rows with an entry for each of their words."""
     starts = np.concatenate([[0], np.cumsum(lengths)])
     rows = sp.csr_matrix((np.ones(len(places)), places, starts), shape=(len(lengths), width))
     rows.sum_duplicates()

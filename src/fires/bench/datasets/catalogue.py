@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 class DataFile:
     """What a Parquet file of a data set should hold: its features, and the column ``target``.
 
-    Parameters
-    ----------
-    file : str
-        Its name.
-    n_features : int
-        How many columns it has besides the target.
-    counts : mapping
-        How many rows each label has.
-    digest : str, optional
-        The SHA-256 of its names and values (:func:`fires.bench.datasets.files.digest`), where it
-        is known.
-
     Examples
     --------
     >>> DataFile("toy.parquet", n_features=2, counts={"ham": 3, "spam": 1}).n_rows
@@ -52,33 +40,6 @@ class DataFile:
 @dataclass(frozen=True)
 class Info:
     """A data set of the paper.
-
-    Parameters
-    ----------
-    name : str
-        As the paper writes it; upper and lower case are the same to us.
-    n_rows, n_features : int
-        The size of the stream in the paper.
-    kinds : str
-        What the features are: continuous, categorical.
-    positive : label
-        The positive class: the greater label, or the one against the rest.
-    source, licence : str
-        Who publishes it, and on which terms.
-    whole : DataFile, optional
-        The file; None if the data set is generated.
-    part : DataFile, optional
-        A file that holds some of the rows, used where the whole is not at hand.
-    sorted_by_class : bool
-        Then the rows are shuffled before use.
-    remotes : sequence of Remote
-        The files as they are published.
-    read : callable, optional
-        What makes one table of these files.
-    make : callable, optional
-        ``make(n_samples, random_state=)`` is the stream, if the data set is generated.
-    note : str
-        What else there is to know.
 
     Examples
     --------

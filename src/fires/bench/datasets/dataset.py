@@ -21,19 +21,6 @@ class Dataset:
     """A data set as a stream, with the facts that a report should name.
 
     It is made by :func:`fires.bench.datasets.loading.load`.
-
-    Parameters
-    ----------
-    info : Info
-        What is known of the data set.
-    n_samples : int
-        How many rows the stream has.
-    notes : tuple of str
-        What was done to the rows: sampled, shuffled, which label is 1, what is missing.
-    complete : bool
-        Whether it was made from the whole data set.
-    path : Path or None
-        The file it comes from; None if it is generated.
     """
 
     info: Info
@@ -50,18 +37,7 @@ class Dataset:
         return self._stream.schema
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the rows in order, as float64; the last batch may be shorter.
-
-        Parameters
-        ----------
-        batch_size : int
-            Rows of a batch.
-
-        Yields
-        ------
-        Batch
-            The next rows.
-        """
+        """Hand out the rows in order, as float64; the last batch may be shorter."""
         for batch in self._stream.batches(batch_size):
             if self._low_and_span is not None:
                 low, span = self._low_and_span
@@ -72,20 +48,7 @@ class Dataset:
     def to_arrays(
         self, dtype: npt.DTypeLike = np.float64
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-        """All rows at once.
-
-        Parameters
-        ----------
-        dtype : dtype
-            That of X.
-
-        Returns
-        -------
-        X : ndarray (n_samples, n_features)
-            The features.
-        y : ndarray (n_samples,)
-            The classes.
-        """
+        """All rows at once."""
         X = np.empty((self.n_samples, self.schema.n_features), dtype=dtype)
         y = np.empty(self.n_samples, dtype=np.int64)
         for batch in self.batches(1_000):
@@ -95,18 +58,7 @@ class Dataset:
         return X, y
 
     def in_memory(self, *, scaled: bool = False) -> Dataset:
-        """The same rows, made once and kept as float32: to generate them takes long.
-
-        Parameters
-        ----------
-        scaled : bool
-            Whether each column is to be scaled to [0, 1] over all rows.
-
-        Returns
-        -------
-        Dataset
-            Another one.
-        """
+        """The same rows, made once and kept as float32: to generate them takes long."""
         X, y = self.to_arrays(np.float32)
         names, target, classes = astuple(self.schema)
         kept = from_arrays(X, y, names, target=target, classes=classes)
@@ -114,17 +66,6 @@ class Dataset:
 
 
 def low_and_span(X: npt.NDArray[Any]) -> tuple[Floats, Floats]:
-    """The least value of each column, and how far above it the greatest is; 1 if it is not.
-
-    Parameters
-    ----------
-    X : ndarray (n_rows, n_features)
-        All rows.
-
-    Returns
-    -------
-    tuple of ndarray
-        Two numbers for each column.
-    """
+    """The least value of each column, and how far above it the greatest is; 1 if it is not."""
     low, high = (edge.astype(np.float64) for edge in (X.min(axis=0), X.max(axis=0)))
     return low, np.where(high > low, high - low, 1.0)

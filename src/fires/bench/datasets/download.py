@@ -44,21 +44,6 @@ class Remote:
 def download(remote: Remote) -> bytes:
     """All of a remote file.
 
-    Parameters
-    ----------
-    remote : Remote
-        Where it is.
-
-    Returns
-    -------
-    bytes
-        Its content.
-
-    Raises
-    ------
-    InputError
-        If it cannot be had, or is not the file that is meant; the line names the address.
-
     Examples
     --------
     >>> download(Remote("data:,hello"))

@@ -26,25 +26,13 @@ class DataUnavailable(InputError):  # noqa: N818 - it says what is the case
 
 
 def data_folder() -> Path | None:
-    """The folder of the user's own copies, which is only read: ``FIRES_DATA_DIR``.
-
-    Returns
-    -------
-    Path or None
-        None if it is not set.
-    """
+    """The folder of the user's own copies, which is only read: ``FIRES_DATA_DIR``."""
     folder = os.environ.get("FIRES_DATA_DIR")
     return Path(folder).expanduser() if folder else None
 
 
 def cache_folder() -> Path:
-    """The folder that downloads go to: ``FIRES_CACHE_DIR``, or the usual one of this system.
-
-    Returns
-    -------
-    Path
-        It need not exist.
-    """
+    """The folder that downloads go to: ``FIRES_CACHE_DIR``, or the usual one of this system."""
     if folder := os.environ.get("FIRES_CACHE_DIR"):
         return Path(folder).expanduser()
     variable, usual = {
@@ -55,18 +43,7 @@ def cache_folder() -> Path:
 
 
 def find(info: Info) -> tuple[Path, DataFile] | None:
-    """Where a data set is, and what its file should hold; the whole goes before a part.
-
-    Parameters
-    ----------
-    info : Info
-        The data set.
-
-    Returns
-    -------
-    (Path, DataFile) or None
-        None if it is not at hand.
-    """
+    """Where a data set is, and what its file should hold; the whole goes before a part."""
     for table in (info.whole, info.part):
         for folder in (data_folder(), cache_folder()):
             if table and folder and (folder / table.file).is_file():
@@ -75,27 +52,7 @@ def find(info: Info) -> tuple[Path, DataFile] | None:
 
 
 def read_table(path: Path, info: Info, table: DataFile) -> pl.DataFrame:
-    """Read a file of a data set, and check that it holds what it should.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    info : Info
-        The data set.
-    table : DataFile
-        What it should hold.
-
-    Returns
-    -------
-    DataFrame
-        Its features, and the column ``target``.
-
-    Raises
-    ------
-    DataUnavailable
-        If it does not; the line says what is the matter with which file.
-    """
+    """Read a file of a data set, and check that it holds what it should."""
     import polars as pl
 
     try:
@@ -110,23 +67,6 @@ def get(info: Info, report: Callable[[str], object] = str) -> Path:
     """The whole of a data set in a file that has been checked; downloaded if there is none.
 
     A file in the cache that does not hold what it should is replaced.
-
-    Parameters
-    ----------
-    info : Info
-        The data set.
-    report : callable
-        Told each address before it is read.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    DataUnavailable
-        If it cannot be had, or the user's own copy does not hold what it should.
     """
     found = find(info)
     if found is not None and found[1] is info.whole:
@@ -140,25 +80,7 @@ def get(info: Info, report: Callable[[str], object] = str) -> Path:
 
 
 def fetch(info: Info, report: Callable[[str], object] = str) -> Path:
-    """Download a data set into the cache, in the place of what may be there; return the file.
-
-    Parameters
-    ----------
-    info : Info
-        The data set.
-    report : callable
-        Told each address before it is read.
-
-    Returns
-    -------
-    Path
-        The file in the cache.
-
-    Raises
-    ------
-    DataUnavailable
-        If any part of it cannot be had, or is not what it should be. Then the cache is as before.
-    """
+    """Download a data set into the cache, in the place of what may be there; return the file."""
     if info.whole is None or info.read is None:
         raise not_at_hand(info, "no server is known to have it")
     files = []
@@ -186,20 +108,7 @@ def fetch(info: Info, report: Callable[[str], object] = str) -> Path:
 
 
 def not_at_hand(info: Info, why: str) -> DataUnavailable:
-    """The error that names the data set, the folders that were looked in, and what to do.
-
-    Parameters
-    ----------
-    info : Info
-        The data set.
-    why : str
-        Why it could not be had otherwise.
-
-    Returns
-    -------
-    DataUnavailable
-        To be raised.
-    """
+    """The error that names the data set, the folders that were looked in, and what to do."""
     assert info.whole is not None
     own = data_folder()
     folders = [f"{own} (FIRES_DATA_DIR)"] * (own is not None) + [str(cache_folder())]
@@ -212,16 +121,6 @@ def not_at_hand(info: Info, why: str) -> DataUnavailable:
 
 def digest(frame: pl.DataFrame) -> str:
     """The SHA-256 of the names and values of a table, however wide its numbers are stored.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table.
-
-    Returns
-    -------
-    str
-        Hexadecimal.
 
     Examples
     --------

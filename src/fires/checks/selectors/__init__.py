@@ -47,27 +47,6 @@ def selector_checks(
 
     Files are not read back from a selector that ``fires.selectors`` does not name: ``fires.load``
     finds a class by its name there.
-
-    Parameters
-    ----------
-    selector : OnlineSelector
-        Has learnt nothing. It is cloned for every check and stays as it is.
-    target : str
-        What y is: "two classes", "many classes", "numbers", "counts" or "none". "auto" takes "none"
-        for a method that needs no y, otherwise the first that the selector learns from, beginning
-        with many classes.
-    load_options : mapping, optional
-        What ``fires.load`` needs besides the path, such as the model of a user.
-    skip : collection of str
-        The names of checks that this method does not keep. Candidates are
-        ``dense_and_sparse_are_learnt_alike``, ``a_constant_weight_changes_nothing``,
-        ``new_labels_are_taken_up``, ``the_greatest_weights_are_selected`` and
-        ``a_feature_that_starts_anew_is_as_before_the_first_row``.
-
-    Returns
-    -------
-    list of (str, callable)
-        The name of each check, and a function without arguments that runs it.
     """
     target = find_target(selector) if target == "auto" else target
     settings = selector.get_params(deep=False)
@@ -96,16 +75,6 @@ def selector_checks(
 
 def find_target(selector: Any) -> str:
     """What a selector learns from: the first of the targets that it takes.
-
-    Parameters
-    ----------
-    selector : OnlineSelector
-        It is cloned, and stays as it is.
-
-    Returns
-    -------
-    str
-        One of the targets of :func:`check_selector`.
 
     Examples
     --------

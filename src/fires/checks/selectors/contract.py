@@ -56,20 +56,7 @@ class SelectorContract:
 
 
 def saved_state(selector: Any) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
-    """What a selector would save, without its settings, in a form that can be compared.
-
-    Parameters
-    ----------
-    selector : OnlineSelector
-        Has learnt.
-
-    Returns
-    -------
-    header : dict
-        JSON values.
-    arrays : dict of str to tuple
-        Type, shape and bytes.
-    """
+    """What a selector would save, without its settings, in a form that can be compared."""
     with TemporaryDirectory() as folder:
         selector.save(Path(folder) / "state")
         header, arrays = read_state(Path(folder) / "state")
@@ -78,32 +65,12 @@ def saved_state(selector: Any) -> tuple[dict[str, Any], dict[str, tuple[Any, ...
 
 
 def learnt_names(selector: Any) -> list[str]:
-    """The names of the attributes that a selector has got by learning.
-
-    Parameters
-    ----------
-    selector : OnlineSelector
-        Has learnt.
-
-    Returns
-    -------
-    list of str
-    """
+    """The names of the attributes that a selector has got by learning."""
     return [name for name in vars(selector) if name.endswith("_")]
 
 
 def expect_alike(one: Any, other: Any, what: str = "", rtol: float = 1e-9) -> None:
-    """Expect two selectors to have equal, finite weights and the same support.
-
-    Parameters
-    ----------
-    one, other : OnlineSelector
-        What is compared.
-    what : str
-        What the error says about them.
-    rtol : float
-        How far weights may differ; 0 means to the bit.
-    """
+    """Expect two selectors to have equal, finite weights and the same support."""
     atol = 1e-12 if rtol else 0.0
     assert_allclose(one.weights_, other.weights_, rtol=rtol, atol=atol, err_msg=what)
     assert_array_equal(one.get_support(), other.get_support(), err_msg=what)
@@ -111,27 +78,11 @@ def expect_alike(one: Any, other: Any, what: str = "", rtol: float = 1e-9) -> No
 
 
 def expect_same_state(one: Any, other: Any, what: str) -> None:
-    """Expect two selectors to have the same state, to the bit.
-
-    Parameters
-    ----------
-    one, other : OnlineSelector
-        What is compared.
-    what : str
-        What the error says about them.
-    """
+    """Expect two selectors to have the same state, to the bit."""
     expect_alike(one, other, what, rtol=0.0)
     expect(saved_state(one) == saved_state(other), f"{what}: what they would save differs")
 
 
 def expect_finite(selector: Any, what: str) -> None:
-    """Expect that no weight is NaN or infinite.
-
-    Parameters
-    ----------
-    selector : OnlineSelector
-        Has learnt.
-    what : str
-        What the error says about it.
-    """
+    """Expect that no weight is NaN or infinite."""
     expect(np.isfinite(selector.weights_).all(), f"{what}: weights are {selector.weights_}")

@@ -44,20 +44,6 @@ class MicroBatch:
     """The rows of a micro-batch, on the cluster.
 
     Use it in a ``with`` statement: at its end, nothing of it stays cached.
-
-    Parameters
-    ----------
-    frame : pyspark.sql.DataFrame
-        The rows, in one or more partitions.
-    layout : Layout
-        What its columns are.
-
-    Attributes
-    ----------
-    n_rows, n_left_out : int
-        Rows to learn from, and rows without a target; known after the first round.
-    n_rounds : int
-        How often the rows were gone through.
     """
 
     def __init__(self, frame: Any, layout: Layout) -> None:
@@ -71,19 +57,7 @@ class MicroBatch:
 
     @classmethod
     def of_packed(cls, packed: Any, layout: Layout) -> Self:
-        """A micro-batch of shards that were made before, and stay when it ends.
-
-        Parameters
-        ----------
-        packed : pyspark.sql.DataFrame
-            What :func:`packer` gave, or some of it.
-        layout : Layout
-            What the columns were.
-
-        Returns
-        -------
-        MicroBatch
-        """
+        """A micro-batch of shards that were made before, and stay when it ends."""
         batch = cls(packed, layout)
         batch._packed = packed
         return batch
@@ -98,22 +72,7 @@ class MicroBatch:
         self._near.end()
 
     def evaluate(self, task: Task) -> Sums:
-        """Call a task for every shard, and add up in the order of partitions.
-
-        Parameters
-        ----------
-        task : Task
-            What to compute.
-
-        Returns
-        -------
-        dict of str to ndarray
-
-        Raises
-        ------
-        NoRows
-            If there is nothing to learn from.
-        """
+        """Call a task for every shard, and add up in the order of partitions."""
         self.n_rounds += 1
         sent = send(self._context, self._layout, task, self._near)
         if self._packed is None:
@@ -163,20 +122,7 @@ class NoRows(Exception):  # noqa: N818 - it is not always an error
 
 
 def completed(frame: Any, layout: Layout) -> Layout:
-    """The layout with the lengths of its vectors, by one look at the rows if need be.
-
-    Parameters
-    ----------
-    frame : pyspark.sql.DataFrame
-        The first rows.
-    layout : Layout
-        What its columns are.
-
-    Returns
-    -------
-    Layout
-        As it was, if the frame has no rows.
-    """
+    """The layout with the lengths of its vectors, by one look at the rows if need be."""
     if all(part.kind in ("number", "entries") for part in layout.parts):
         return layout
     columns = [column for part in layout.parts for column in part.columns]
@@ -193,43 +139,14 @@ def completed(frame: Any, layout: Layout) -> Layout:
 
 
 def send(context: Any, layout: Layout, task: Task | None, near: Nearby | None = None) -> Any:
-    """Send a task to all workers.
-
-    Parameters
-    ----------
-    context : pyspark.SparkContext
-        Of the session.
-    layout : Layout
-        What the columns are.
-    task : Task or None
-        What to compute.
-    near : Nearby, optional
-        Files in which workers keep the shards of a micro-batch.
-
-    Returns
-    -------
-    pyspark.Broadcast
-    """
+    """Send a task to all workers."""
     # A task may be made of what only the driver can import.
     cloudpickle = require("pyspark.cloudpickle", "fires on Spark", extra="spark")
     return context.broadcast(cloudpickle.dumps((layout, task, near)))
 
 
 def packer(sent: Any, n_rows: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """What a worker does first: it makes shards of its rows, and answers the first task.
-
-    Parameters
-    ----------
-    sent : pyspark.Broadcast
-        What :func:`send` gave.
-    n_rows : int
-        The rows of a shard.
-
-    Returns
-    -------
-    callable
-        For ``mapInArrow``.
-    """
+    """What a worker does first: it makes shards of its rows, and answers the first task."""
 
     def pack(batches: Iterable[Any]) -> Iterator[Any]:
         layout, task, near = pickle.loads(sent.value)

@@ -24,19 +24,7 @@ _CACHED_AT_ONCE = "spark.sql.inMemoryColumnarStorage.batchSize"
 
 @dataclass(frozen=True, eq=False)
 class FrameSelection:
-    """What was found in a frame.
-
-    Parameters
-    ----------
-    selector : FIRES
-        What has learnt.
-    names : tuple of str
-        What the features are called.
-    totals : RunTotals
-        What the steps add up to.
-    n_left_out : int
-        Rows without a target.
-    """
+    """What was found in a frame."""
 
     selector: FIRES
     names: tuple[str, ...]
@@ -133,19 +121,7 @@ def select_frame(
 def learn_frame(
     df: Any, learning: SparkRun, batch_rows: int, on_step: Callable[[Step], None] | None = None
 ) -> None:
-    """Let a run learn from a frame, to its end.
-
-    Parameters
-    ----------
-    df : pyspark.sql.DataFrame
-        The rows.
-    learning : SparkRun
-        What learns. Whatever happens, it has ended afterwards.
-    batch_rows : int
-        About how many rows a micro-batch has.
-    on_step : callable, optional
-        Called with the record of every micro-batch.
-    """
+    """Let a run learn from a frame, to its end."""
     try:
         if not learning.goes_on:
             learning.layout = completed(df, learning.layout)

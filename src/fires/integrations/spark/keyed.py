@@ -53,42 +53,6 @@ def select_by_key(
     """Select features for each key of a frame that is not a stream.
 
     The rows of a key must fit into the memory of one worker.
-
-    Parameters
-    ----------
-    df : pyspark.sql.DataFrame
-        The rows.
-    selector : FIRES
-        Each key begins with a copy of it.
-    key : str or sequence of str
-        The columns that say whose row it is.
-    target : str
-        The column of labels or numbers. Rows without one are left out.
-    weight, features, entries, n_features
-        As in :func:`fires.integrations.spark.select_stream`. By default, all columns are features
-        that nothing else is said about.
-    order : str, optional
-        The column by which the rows of a key are sorted, such as a time. Without it, Spark hands
-        them over in an order that may differ from run to run.
-    batch_rows : int, optional
-        A key learns from so many rows at a time; by default, ``selector.batch_size``.
-    state : bool
-        Whether to give what was learnt: see the column ``state``.
-
-    Returns
-    -------
-    pyspark.sql.DataFrame
-        One row for each key and selected feature: the key, ``feature``, ``rank``, ``importance``,
-        ``low``, ``high`` (as in ``features.csv``), ``selected``, and ``rows``, from which the key
-        has learnt. If asked for, ``state`` holds in the first row of a key what
-        :func:`fires.loading.selector_from_bytes` takes, and null in the others. A key whose target
-        has one value only has no rows. Spark computes the frame when it is used.
-
-    Raises
-    ------
-    InputError
-        If columns cannot be used. What is wrong with the rows of a key is said when they are
-        computed: the error of Spark names the key.
     """
     if df.isStreaming:
         raise InputError("this DataFrame is a streaming one", hint="use select_stream_by_key")
@@ -120,27 +84,6 @@ def select_stream_by_key(
 
     The rows that a micro-batch has of a key are one batch for its selector. Spark keeps what was
     learnt in its state store, together with how far it has read: each row counts exactly once.
-
-    Parameters
-    ----------
-    df : pyspark.sql.DataFrame
-        A streaming one.
-    selector, key, target, weight, features, entries, n_features, order, state
-        As in :func:`select_by_key`. Where features are vectors or arrays, ``n_features`` has to be
-        given. ``order`` sorts the rows within a micro-batch.
-
-    Returns
-    -------
-    pyspark.sql.DataFrame
-        A streaming one, with the columns of :func:`select_by_key`: all rows of each key that had
-        rows in the micro-batch. Write it with ``writeStream`` and ``outputMode("update")``; its
-        ``checkpointLocation`` is where it goes on after an end.
-
-    Raises
-    ------
-    InputError
-        If columns cannot be used. What is wrong with the rows of a key ends the query: its error
-        names the key.
     """
     if not df.isStreaming:
         raise InputError("this DataFrame is no streaming one", hint="use select_by_key")

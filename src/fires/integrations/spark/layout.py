@@ -17,20 +17,7 @@ _SHOWN = 10
 
 @dataclass(frozen=True)
 class Part:
-    """Some features: a column of numbers, or one of vectors.
-
-    Parameters
-    ----------
-    kind : {"number", "vector", "array", "entries"}
-        A number; a ``Vector`` of Spark ML, dense or sparse; an array of numbers; or two arrays,
-        with the places of the entries that are not zero, and with their values.
-    columns : tuple of str
-        One column; two for ``"entries"``.
-    width : int
-        How many features they are; 0 as long as that is not known.
-    called : tuple of str
-        The names of the features, where the columns do not tell them.
-    """
+    """Some features: a column of numbers, or one of vectors."""
 
     kind: Kind
     columns: tuple[str, ...]
@@ -49,21 +36,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a partition of a frame becomes rows to learn from.
-
-    Parameters
-    ----------
-    parts : tuple of Part
-        The features, in order.
-    target : str
-        The column of labels or numbers.
-    weight : str, optional
-        The column that says how often a row counts.
-    is_sparse : bool
-        Whether rows are stored as CSR; the same for all batches of a run.
-    missing : {"ignore", "error"}
-        Whether missing entries are refused.
-    """
+    """How a partition of a frame becomes rows to learn from."""
 
     parts: tuple[Part, ...]
     target: str
@@ -96,20 +69,6 @@ class Layout:
         """The columns in the order that a selector has learnt them in; others are left out.
 
         A column of vectors has as many entries as the selector has learnt features besides.
-
-        Parameters
-        ----------
-        selector : FIRES
-            One that has learnt nothing takes them as they come.
-
-        Returns
-        -------
-        Layout
-
-        Raises
-        ------
-        InputError
-            If it has learnt from a column that is not there.
         """
         names = getattr(selector, "feature_names_in_", None)
         unknown = [part for part in self.parts if not part.width]
@@ -127,38 +86,13 @@ class Layout:
         return replace(self, parts=tuple(there[name] for name in names))
 
     def as_json(self) -> dict[str, Any]:
-        """What a checkpoint keeps of it.
-
-        Returns
-        -------
-        dict
-            JSON values.
-        """
+        """What a checkpoint keeps of it."""
         parts = [[part.kind, list(part.columns), part.width] for part in self.parts]
         return {"parts": parts, "is_sparse": self.is_sparse}
 
     @classmethod
     def from_json(cls, saved: dict[str, Any], now: Layout, where: str) -> Layout:
-        """The layout of a run that goes on; columns may have come into another order.
-
-        Parameters
-        ----------
-        saved : dict
-            What :meth:`as_json` gave.
-        now : Layout
-            What the frame has now.
-        where : str
-            The run, for error messages.
-
-        Returns
-        -------
-        Layout
-
-        Raises
-        ------
-        InputError
-            If the frame lacks a column, or has it in another form.
-        """
+        """The layout of a run that goes on; columns may have come into another order."""
         parts = tuple(Part(kind, tuple(columns), width) for kind, columns, width in saved["parts"])
         there = {part.columns: part.kind for part in now.parts}
         for part in parts:
@@ -180,34 +114,7 @@ def layout_of(
     n_features: int | None = None,
     missing: str = "ignore",
 ) -> Layout:
-    """What the columns of a frame are.
-
-    Parameters
-    ----------
-    schema : pyspark.sql.types.StructType
-        That of the frame.
-    target : str
-        The column of labels or numbers.
-    weight : str, optional
-        The column that says how often a row counts.
-    features : str or sequence of str, optional
-        The columns of features; all others by default.
-    entries : tuple of two str, optional
-        Two columns of arrays: places and values of what is not zero. Needs ``n_features``.
-    n_features : int, optional
-        The length of the one column of vectors; the first rows tell it by default.
-    missing : {"ignore", "error"}
-        Whether missing entries are refused.
-
-    Returns
-    -------
-    Layout
-
-    Raises
-    ------
-    InputError
-        If a column is not there, or is none of numbers.
-    """
+    """What the columns of a frame are."""
     fields = {column.name: column.dataType for column in schema.fields}
     if entries is not None:
         chosen: list[str] = []

@@ -26,27 +26,14 @@ _in_use: set[str] = set()  # the micro-batches of this driver that are gone thro
 
 @dataclass(frozen=True)
 class Nearby:
-    """The files of one micro-batch, wherever they are read or written.
-
-    Parameters
-    ----------
-    name : str
-        What the micro-batch is called.
-    others : frozenset of str
-        Micro-batches whose files stay. All other files are left over, and may go.
-    """
+    """The files of one micro-batch, wherever they are read or written."""
 
     name: str
     others: frozenset[str]
 
     @classmethod
     def begin(cls) -> Nearby:
-        """Files for a micro-batch that begins.
-
-        Returns
-        -------
-        Nearby
-        """
+        """Files for a micro-batch that begins."""
         others, name = frozenset(_in_use), uuid4().hex
         _in_use.add(name)
         return cls(name, others)
@@ -67,30 +54,12 @@ class Nearby:
                     files.remove(path)
 
     def put(self, partition: int, piece: int, pickled: bytes) -> None:
-        """Write a shard, if there is room for it.
-
-        Parameters
-        ----------
-        partition, piece : int
-            Which one.
-        pickled : bytes
-            What :meth:`get` gives, pickled.
-        """
+        """Write a shard, if there is room for it."""
         with suppress(OSError):  # whole or not at all: two workers may do the same
             files.replace_file(self._path(partition, piece), pickled, sync=False)
 
     def get(self, partition: int, piece: int) -> Any:
-        """A shard, if it is on this machine.
-
-        Parameters
-        ----------
-        partition, piece : int
-            Which one.
-
-        Returns
-        -------
-        object or None
-        """
+        """A shard, if it is on this machine."""
         try:
             with self._path(partition, piece).open("rb") as file:
                 return pickle.load(file)

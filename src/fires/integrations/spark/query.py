@@ -14,14 +14,7 @@ if TYPE_CHECKING:
 
 @cache
 def selection_query() -> Any:
-    """The class ``SelectionQuery``, which can only be made where there is a pyspark.
-
-    Returns
-    -------
-    type
-        A subclass of ``StreamingQuery``, to be made of a query that was started, and of the
-        :class:`fires.integrations.spark.running.SparkRun` that it feeds.
-    """
+    """The class ``SelectionQuery``, which can only be made where there is a pyspark."""
     spark = require("pyspark.sql.streaming.query", "select_stream", extra="spark")
 
     class SelectionQuery(spark.StreamingQuery):  # type: ignore[name-defined,misc]

@@ -29,19 +29,7 @@ _SPARSE_VECTOR = 0
 
 
 def in_pieces(batches: Iterable[Any], n_rows: int) -> Iterator[list[Any]]:
-    """Cut Arrow batches anew: all pieces but the last have the same number of rows.
-
-    Parameters
-    ----------
-    batches : iterable of pyarrow.RecordBatch
-        Those of a partition.
-    n_rows : int
-        How many rows a piece has.
-
-    Yields
-    ------
-    list of pyarrow.RecordBatch
-    """
+    """Cut Arrow batches anew: all pieces but the last have the same number of rows."""
     held: list[Any] = []
     n_held = 0
     for batch in batches:
@@ -59,27 +47,7 @@ def in_pieces(batches: Iterable[Any], n_rows: int) -> Iterator[list[Any]]:
 
 
 def shard_of(batches: list[Any], layout: Layout) -> tuple[CheckedBatch, int]:
-    """The rows of some Arrow batches, in the form that tasks take.
-
-    Parameters
-    ----------
-    batches : list of pyarrow.RecordBatch
-        At least one.
-    layout : Layout
-        What their columns are.
-
-    Returns
-    -------
-    shard : CheckedBatch
-        Dense float64 in C order, or CSR in canonical form. It may have no rows.
-    n_left_out : int
-        Rows that were left out, since they have no target or no vector.
-
-    Raises
-    ------
-    InputError, ValueError
-        If there are vectors of another length, or values that cannot be used.
-    """
+    """The rows of some Arrow batches, in the form that tasks take."""
     parts = [_usable(batch, layout) for batch in batches]
     n_left_out = sum(batch.num_rows - usable.num_rows for batch, usable in parts)
     usable = [part for _, part in parts]
@@ -102,20 +70,7 @@ def shard_of(batches: list[Any], layout: Layout) -> tuple[CheckedBatch, int]:
 
 
 def widths_of(batches: Iterable[Any], layout: Layout) -> dict[str, npt.NDArray[Any]]:
-    """How long the vectors of a partition are, and whether some of them are sparse.
-
-    Parameters
-    ----------
-    batches : iterable of pyarrow.RecordBatch
-        Those of a partition.
-    layout : Layout
-        What their columns are.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``max width``: of each part; ``max is_sparse``: 1 if there is a sparse vector.
-    """
+    """How long the vectors of a partition are, and whether some of them are sparse."""
     widths = np.array([part.width for part in layout.parts])
     is_sparse = int(layout.is_sparse)
     for batch in batches:

@@ -44,38 +44,6 @@ class SparkRun:
     What was learnt and the number of the micro-batch are one file, which is there whole or not at
     all: a checkpoint of the run folder, written after every micro-batch. A micro-batch that comes
     again is known by its number, and skipped. So each one counts once, whenever the driver dies.
-
-    Parameters
-    ----------
-    selector : FIRES
-        What learns. A run that goes on has its own.
-    layout : Layout
-        What the columns of the frames are.
-    path : path, optional
-        The folder of the run. One that holds a run already goes on with it.
-    overwrite : bool
-        Begin anew instead.
-    resume : bool, optional
-        Whether the folder must, or must not, hold a run.
-    settings : mapping
-        What ``run.json`` says of how the run was begun.
-    options : str, optional
-        The text of ``run.toml``; by default, the settings.
-    store : Store, optional
-        What carries the folder to another file system.
-    accept_loss : bool
-        Whether it may go on though some of its records are lost.
-
-    Attributes
-    ----------
-    n_rounds : int
-        How often the rows of the last micro-batch were gone through.
-    last : int
-        The number of the last micro-batch that was learnt; -1 before the first.
-    cut : dict or None
-        How a bounded frame is cut into micro-batches: the same way when a run goes on.
-    run : Run or None
-        What has learnt; None before the first micro-batch.
     """
 
     def __init__(
@@ -161,21 +129,7 @@ class SparkRun:
     # --- learning ---------------------------------------------------------------------------
 
     def learn(self, frame: Any, number: int) -> Step | None:
-        """Learn from a micro-batch, unless that was done before, and save.
-
-        Parameters
-        ----------
-        frame : pyspark.sql.DataFrame
-            Its rows.
-        number : int
-            Its number: the id that Spark gives a micro-batch, which stays the same if it comes
-            again.
-
-        Returns
-        -------
-        Step or None
-            None if there was nothing to learn.
-        """
+        """Learn from a micro-batch, unless that was done before, and save."""
         if number <= self.last:
             return None
         if not self.goes_on:
@@ -189,18 +143,7 @@ class SparkRun:
         return step
 
     def take(self, batch: MicroBatch) -> Step | None:
-        """Learn from the rows of a micro-batch.
-
-        Parameters
-        ----------
-        batch : MicroBatch
-            The rows.
-
-        Returns
-        -------
-        Step or None
-            None if there are none that can be learnt from.
-        """
+        """Learn from the rows of a micro-batch."""
         began, layout = time.perf_counter(), self.layout
         fitted = hasattr(self.selector, "n_samples_seen_")
         n_alarms = len(self.selector.alarms_) if fitted else 0
@@ -270,15 +213,7 @@ class SparkRun:
     # --- ending -----------------------------------------------------------------------------
 
     def finish(self, reason: str | None = None, *, all_rows: bool = False) -> None:
-        """Write the result, and let go of the folder. Once is enough; more does nothing.
-
-        Parameters
-        ----------
-        reason : str, optional
-            What ended the run early.
-        all_rows : bool
-            Whether there are no more rows. Then a target of one value is an error.
-        """
+        """Write the result, and let go of the folder. Once is enough; more does nothing."""
         folder, self.folder = self.folder, None
         try:
             if all_rows:
@@ -295,18 +230,7 @@ class SparkRun:
                 files.remove_tree(folder.path)
 
     def facts(self, reason: str | None = None) -> dict[str, Any]:
-        """What is known of the run at its end, for ``run.json``.
-
-        Parameters
-        ----------
-        reason : str, optional
-            What ended it early.
-
-        Returns
-        -------
-        dict
-            JSON values.
-        """
+        """What is known of the run at its end, for ``run.json``."""
         assert self.run is not None
         selector = self.selector
         seconds = self._seconds + time.perf_counter() - self._began

@@ -28,44 +28,17 @@ class Store(Protocol):
     """Carries the folder of a run to where it is kept."""
 
     def fetch(self, folder: Path) -> None:
-        """Bring what is there.
-
-        Parameters
-        ----------
-        folder : Path
-            An empty local folder.
-        """
+        """Bring what is there."""
 
     def forget_offsets(self) -> None:
         """Remove how far Spark has read."""
 
     def publish(self, folder: Path) -> None:
-        """Take what is new or gone, the checkpoints last; each file in one step.
-
-        Parameters
-        ----------
-        folder : Path
-            The local folder of the run.
-        """
+        """Take what is new or gone, the checkpoints last; each file in one step."""
 
 
 def store_for(run: str, session: Any) -> tuple[Path, Store | None]:
-    """Where a run is written, and what carries it.
-
-    Parameters
-    ----------
-    run : str
-        A path, or an address with ``://`` that Hadoop knows.
-    session : pyspark.sql.SparkSession
-        Whose file systems are used.
-
-    Returns
-    -------
-    folder : Path
-        The path itself; a folder for the time being if it is an address.
-    store : Store or None
-        None for a path.
-    """
+    """Where a run is written, and what carries it."""
     if "://" not in run:
         return Path(run), None
     folder = files.draft_folder("fires-run-")
@@ -78,13 +51,6 @@ class HadoopStore:
     """A folder on any file system that Hadoop reaches.
 
     Files that grow, such as ``steps.jsonl``, are written whole each time.
-
-    Parameters
-    ----------
-    address : str
-        Such as ``hdfs://host/run`` or ``s3a://bucket/run``.
-    session : pyspark.sql.SparkSession
-        Whose settings are used.
     """
 
     def __init__(self, address: str, session: Any) -> None:

@@ -133,18 +133,6 @@ def by_rows(
     Blocks bound the memory, and keep intermediate tables in the cache. ``v = 0`` is replaced by
     1e-100; that changes nothing, except for a Poisson with ``a > 200`` whose result would be
     ``-inf``.
-
-    Parameters
-    ----------
-    score : callable (a, v, y) -> (log_z, g_a, g_v)
-        Takes vectors of one length.
-    a, v, y : array-like
-        As in :meth:`Family.scores`.
-
-    Returns
-    -------
-    log_z, g_a, g_v : ndarray
-        In the broadcast shape.
     """
     a, v, y = np.broadcast_arrays(*floats(a, v, y))
     out = np.empty((3, a.size))
@@ -179,24 +167,6 @@ def left_moments(a: Floats, v: Floats, first: Floats, n: int) -> tuple[Floats, F
         \operatorname{E}[e^{kt}; t < 0] = e^{k a + k^2 v / 2} \, \Phi(-\sqrt 2 x)
             = \tfrac12 e^{-a^2 / 2 v} \operatorname{erfcx}(x), \qquad
         x = \frac{a + k v}{\sqrt{2 v}}
-
-    Parameters
-    ----------
-    a, v : ndarray
-        Mean and variance of t.
-    first : ndarray
-        The first k.
-    n : int
-        How many moments.
-
-    Returns
-    -------
-    moments : ndarray (n, ...)
-        Divided by a scale near the first moment, so that nothing overflows.
-    edge : ndarray
-        The factor :math:`e^{-a^2 / 2v}`, divided by the same scale.
-    log_scale : ndarray
-        The logarithm of that scale.
     """
     j = np.arange(n)[:, None]
     root = np.sqrt(2.0 * v)
@@ -209,15 +179,5 @@ def left_moments(a: Floats, v: Floats, first: Floats, n: int) -> tuple[Floats, F
 
 
 def shares(rest: float, positive: float) -> tuple[float, float]:
-    """The weights of both sides plus half a row each, so that a class not seen yet counts as rare.
-
-    Parameters
-    ----------
-    rest, positive : float
-        The weight of the rows of both sides.
-
-    Returns
-    -------
-    rest, positive : float
-    """
+    """The weights of both sides plus half a row each: a class not seen yet counts as rare."""
     return rest + 0.5, positive + 0.5

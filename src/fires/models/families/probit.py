@@ -81,15 +81,6 @@ def inverse_mills(z: Floats) -> Floats:
 
     .. math:: r(z) = \sqrt{2 / \pi} \,/\, \operatorname{erfcx}(-z / \sqrt 2)
 
-    Parameters
-    ----------
-    z : ndarray
-        Any numbers.
-
-    Returns
-    -------
-    ndarray
-
     Examples
     --------
     >>> inverse_mills(np.array([-1000.0, 0.0, 10.0]))

@@ -38,15 +38,6 @@ class ArrivingFeatures(Selector):
     what is to be saved. If one of them raises an error, the selector is put back to what it was
     before the call.
 
-    Attributes
-    ----------
-    weights_ : ndarray (n_features_in_,)
-        The method's own score of each selected column; 0 for all others.
-    n_features_in_, n_samples_, n_missing_ : int
-        The columns seen so far, their rows, and the missing entries among them.
-    feature_names_in_ : ndarray (n_features_in_,)
-        Their names, if they came in frames.
-
     Examples
     --------
     >>> import numpy as np
@@ -91,19 +82,7 @@ class ArrivingFeatures(Selector):
     # --- learning ---------------------------------------------------------------------------
 
     def partial_fit_features(self, X_new: Any, y: Any = None) -> Self:
-        """Look at new columns of the same rows.
-
-        Parameters
-        ----------
-        X_new : array, sparse matrix, pandas or polars frame (n_samples, n_new_features)
-            The new columns; either all of them have names or none, and no name comes twice.
-        y : array (n_samples,)
-            The target, the same in every call. An unsupervised method does not look at it.
-
-        Returns
-        -------
-        self
-        """
+        """Look at new columns of the same rows."""
         self._all_or_nothing(self._take_columns, X_new, y)
         return self
 
@@ -194,17 +173,7 @@ class ArrivingFeatures(Selector):
         return np.sort(selected[np.argsort(-worth, kind="stable")[:k]])  # ties to the lower index
 
     def transform(self, X: Any) -> Any:
-        """X reduced to the selected columns.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, pandas or polars frame (n_samples, n_features_in_)
-            All columns seen so far. Named columns may come in any order.
-
-        Returns
-        -------
-        array or CSR matrix (n_samples, n_selected)
-        """
+        """X reduced to the selected columns."""
         return self._checked(X)[:, self._selected()]
 
     def _resolve_k(self) -> int | None:
@@ -293,19 +262,7 @@ def _digest(y: npt.NDArray[Any]) -> str:
 
 
 def as_numbers(y: npt.NDArray[Any], owner: str) -> Floats:
-    """The target as numbers. Of two text labels, the greater is 1 and the other 0.
-
-    Parameters
-    ----------
-    y : ndarray (n_samples,)
-        Numbers, or two labels.
-    owner : str
-        The method, for the error message.
-
-    Returns
-    -------
-    ndarray (n_samples,)
-    """
+    """The target as numbers. Of two text labels, the greater is 1 and the other 0."""
     if y.dtype.kind in "biuf":
         return validation.as_numbers(y, owner)
     found = merge_classes(None, y)
@@ -321,16 +278,6 @@ def centred(x: Floats) -> Floats:
     """A column minus its mean, scaled so that its square cannot overflow; missing entries are 0.
 
     A column without spread becomes exactly 0.
-
-    Parameters
-    ----------
-    x : ndarray (n_samples,)
-        The column.
-
-    Returns
-    -------
-    ndarray (n_samples,)
-        A copy.
     """
     x = scaled(x)
     missing = np.isnan(x)
@@ -343,16 +290,6 @@ def scaled(x: Floats) -> Floats:
     """A column shifted and scaled to lie in [-1, 1]; missing entries stay missing.
 
     The first entry is subtracted. So a column of equal values becomes exactly 0.
-
-    Parameters
-    ----------
-    x : ndarray (n_samples,)
-        The column.
-
-    Returns
-    -------
-    ndarray (n_samples,)
-        A copy.
     """
     there = x[~np.isnan(x)]
     if len(there) == 0:

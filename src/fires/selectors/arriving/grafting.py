@@ -171,21 +171,7 @@ class Grafting(ArrivingFeatures):
 
 
 def slopes(target: Floats, margin: Floats, logistic: bool) -> Floats:
-    """The derivative of each row's loss with respect to its margin f.
-
-    Parameters
-    ----------
-    target : ndarray (n_samples,)
-        -1 and 1, or numbers.
-    margin : ndarray (n_samples,)
-        What the model says of each row.
-    logistic : bool
-        Whether the loss is logistic; otherwise it is squared.
-
-    Returns
-    -------
-    ndarray (n_samples,)
-    """
+    """The derivative of each row's loss with respect to its margin f."""
     if logistic:
         slope: Floats = -target * expit(-target * margin)
         return slope
@@ -199,23 +185,6 @@ def minimise(
 
     Newton's method: each step replaces the loss by a parabola, moves towards the minimum of
     parabola plus penalty, and stops early where the sum would rise.
-
-    Parameters
-    ----------
-    rows : ndarray (n_weights, n_samples)
-        The columns, one per row.
-    target : ndarray (n_samples,)
-        -1 and 1, or numbers.
-    penalties : ndarray (n_weights,)
-        The L1 penalty of each weight.
-    start : ndarray (n_weights,)
-        Where the search starts.
-    logistic : bool
-        Whether the loss is logistic; otherwise it is squared.
-
-    Returns
-    -------
-    ndarray (n_weights,)
     """
     n = rows.shape[1]
 
@@ -254,21 +223,6 @@ def minimise_parabola(
     As long as no weight changes its sign, the minimum solves a set of linear equations. On the way
     there, the first weight to reach 0 stays 0. When the other weights have settled, the zero weight
     whose slope exceeds its penalty most is set free.
-
-    Parameters
-    ----------
-    curvature : ndarray (n_weights, n_weights)
-        The second derivatives of the parabola.
-    gradient : ndarray (n_weights,)
-        Its slope at the start.
-    penalties : ndarray (n_weights,)
-        The L1 penalty of each weight.
-    start : ndarray (n_weights,)
-        Where the search starts.
-
-    Returns
-    -------
-    ndarray (n_weights,)
     """
     weights = start.copy()
     free = (weights != 0.0) | (penalties == 0.0)

@@ -54,20 +54,6 @@ def fisher_z(r: Any, n: Any, n_given: int = 0) -> Any:
 
     0 where the rows do not suffice for a test.
 
-    Parameters
-    ----------
-    r : float or ndarray
-        The correlation.
-    n : int or ndarray
-        The rows it was computed from.
-    n_given : int
-        How many columns it is conditioned on.
-
-    Returns
-    -------
-    float or ndarray
-        0 where there are too few rows for a test.
-
     Examples
     --------
     >>> round(float(fisher_z(0.5, 30)), 6)
@@ -80,15 +66,6 @@ def fisher_z(r: Any, n: Any, n_given: int = 0) -> Any:
 def surprise_of_z(W: Any) -> Any:
     r"""-log p of a two-sided z-test, :math:`-\log 2 (1 - \Phi(|W|))`, without underflow.
 
-    Parameters
-    ----------
-    W : float or ndarray
-        The statistic.
-
-    Returns
-    -------
-    float or ndarray
-
     Examples
     --------
     >>> round(float(np.exp(-surprise_of_z(1.959964))), 6)
@@ -99,15 +76,7 @@ def surprise_of_z(W: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class FisherZ:
-    """Tests of columns of numbers against a target, given some of the other columns.
-
-    Parameters
-    ----------
-    columns : ndarray (1 + n_columns, n_samples)
-        The target first; all within [-1, 1].
-    r, n : ndarray (1 + n_columns, 1 + n_columns)
-        The correlation of each pair, and the number of rows it was computed from.
-    """
+    """Tests of columns of numbers against a target, given some of the other columns."""
 
     declared: ClassVar[Declared] = {
         "columns": NUMBERS,
@@ -121,47 +90,17 @@ class FisherZ:
 
     @classmethod
     def of(cls, target: Floats) -> Self:
-        """A test that knows the target and no other column.
-
-        Parameters
-        ----------
-        target : ndarray (n_samples,)
-            Numbers within [-1, 1].
-
-        Returns
-        -------
-        FisherZ
-        """
+        """A test that knows the target and no other column."""
         there = int((~np.isnan(target)).sum())
         return cls(target[np.newaxis], np.ones((1, 1)), np.full((1, 1), there, dtype=np.int64))
 
     def relevance(self, x: Floats) -> float:
-        """-log p of the column's correlation with the target.
-
-        Parameters
-        ----------
-        x : ndarray (n_samples,)
-            The column.
-
-        Returns
-        -------
-        float
-        """
+        """-log p of the column's correlation with the target."""
         r, n = correlations(x, self.columns[:1])
         return float(surprise_of_z(fisher_z(r[0], n[0])))
 
     def plus(self, x: Floats) -> Self:
-        """The same test with one more column.
-
-        Parameters
-        ----------
-        x : ndarray (n_samples,)
-            The column.
-
-        Returns
-        -------
-        FisherZ
-        """
+        """The same test with one more column."""
         r, n = correlations(x, self.columns)
         there = int((~np.isnan(x)).sum())
         return type(self)(
@@ -171,39 +110,13 @@ class FisherZ:
         )
 
     def without(self, place: int) -> Self:
-        """The same test without one column.
-
-        Parameters
-        ----------
-        place : int
-            Its index in ``columns``.
-
-        Returns
-        -------
-        FisherZ
-        """
+        """The same test without one column."""
         keep = np.delete(np.arange(len(self.columns)), place)
         pairs = np.ix_(keep, keep)
         return type(self)(self.columns[keep], self.r[pairs], self.n[pairs])
 
     def separated(self, place: int, most: int, alpha: float, by: int | None = None) -> bool:
-        """Whether up to ``most`` other columns make this one independent of the target.
-
-        Parameters
-        ----------
-        place : int
-            The index of the column in ``columns``.
-        most : int
-            How many other columns a set may hold.
-        alpha : float
-            The level of the test.
-        by : int, optional
-            Try only sets that hold this column.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether up to ``most`` other columns make this one independent of the target."""
         others = _others(len(self.columns), place, by)
         fixed = np.array([] if by is None else [by], dtype=np.int64)
         bound = float(-ndtri(alpha / 2.0))
@@ -227,17 +140,6 @@ def _sets(n_columns: int, place: int, most: int, by: int | None) -> Iterator[tup
 
 def as_codes(x: npt.NDArray[Any], what: str) -> Codes:
     """A column of categories as codes from 0, with -1 for missing entries.
-
-    Parameters
-    ----------
-    x : ndarray (n_samples,)
-        The column.
-    what : str
-        What errors call the column.
-
-    Returns
-    -------
-    ndarray of int16 (n_samples,)
 
     Examples
     --------
@@ -263,15 +165,6 @@ def symmetrical_uncertainty(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
 
     with the entropies H; 0 if both are constant.
 
-    Parameters
-    ----------
-    a, b : array-like (n_samples,)
-        Codes of categories from 0; -1 is missing.
-
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> round(symmetrical_uncertainty([0, 0, 1, 1, 1, 0, 1, 0], [0, 0, 1, 1, 0, 0, 1, 1]), 6)
@@ -283,17 +176,6 @@ def symmetrical_uncertainty(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
 
 def surprise_of_chi2(statistic: float, freedom: float) -> float:
     r"""-log p of a chi² test: of the upper tail of the distribution, without underflow.
-
-    Parameters
-    ----------
-    statistic : float
-        G² or chi².
-    freedom : float
-        The degrees of freedom.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -318,13 +200,6 @@ class Contingency:
     The statistic is compared with a chi² distribution of
     :math:`(|x| - 1)(|y| - 1) \prod_S |s|` degrees of freedom, where :math:`|x|` is the number of
     different values of a column.
-
-    Parameters
-    ----------
-    columns : ndarray of int16 (1 + n_columns, n_samples)
-        Codes, the target's first.
-    chi2 : bool
-        chi² in place of G².
     """
 
     declared: ClassVar[Declared] = {"columns": CODES, "chi2": Value(bool)}
@@ -333,65 +208,19 @@ class Contingency:
     chi2: bool
 
     def relevance(self, x: Codes) -> float:
-        """-log p of the column's relation with the target.
-
-        Parameters
-        ----------
-        x : ndarray of int16 (n_samples,)
-            The codes of the column.
-
-        Returns
-        -------
-        float
-        """
+        """-log p of the column's relation with the target."""
         return self._surprise(x, self.columns[:0])
 
     def plus(self, x: Codes) -> Self:
-        """The same test with one more column.
-
-        Parameters
-        ----------
-        x : ndarray of int16 (n_samples,)
-            The codes of the column.
-
-        Returns
-        -------
-        Contingency
-        """
+        """The same test with one more column."""
         return type(self)(np.vstack([self.columns, x]), self.chi2)
 
     def without(self, place: int) -> Self:
-        """The same test without one column.
-
-        Parameters
-        ----------
-        place : int
-            Its index in ``columns``.
-
-        Returns
-        -------
-        Contingency
-        """
+        """The same test without one column."""
         return type(self)(np.delete(self.columns, place, axis=0), self.chi2)
 
     def separated(self, place: int, most: int, alpha: float, by: int | None = None) -> bool:
-        """Whether up to ``most`` other columns make this one independent of the target.
-
-        Parameters
-        ----------
-        place : int
-            The index of the column in ``columns``.
-        most : int
-            How many other columns a set may hold.
-        alpha : float
-            The level of the test.
-        by : int, optional
-            Try only sets that hold this column.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether up to ``most`` other columns make this one independent of the target."""
         return any(
             self._surprise(self.columns[place], self.columns[list(given)]) < -np.log(alpha)
             for given in _sets(len(self.columns), place, most, by)

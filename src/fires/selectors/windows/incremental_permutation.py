@@ -497,19 +497,6 @@ def with_classes(
 ) -> tuple[Floats, Floats]:
     """The coefficients of a softmax over more classes; those of new classes are 0.
 
-    Parameters
-    ----------
-    coef : ndarray (n_scores, n_features)
-    intercept : ndarray (n_scores,)
-        The model so far. If there are two classes, its one score speaks for the greater one.
-    before, after : ndarray
-        The classes known so far, and those known now.
-
-    Returns
-    -------
-    coef, intercept : ndarray
-        With a score for every class, from three classes on.
-
     Examples
     --------
     >>> with_classes(np.array([[2.0]]), np.ones(1), np.array([0, 2]), np.array([0, 1, 2]))

@@ -70,18 +70,7 @@ class KeptRows:
 
 
 def kept(X: Any) -> Any:
-    """A copy of the rows of a batch, of one type, which does not hold on to the caller's memory.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        The rows.
-
-    Returns
-    -------
-    ndarray or CSR array
-        Of float64; with short indices, as every estimator takes them.
-    """
+    """A copy of the rows of a batch, of one type, which does not hold on to the caller's memory."""
     if isinstance(X, np.ndarray):
         return np.array(X, dtype=np.float64, order="C")
     entries = X.data.astype(np.float64), X.indices.astype(np.int32), X.indptr.astype(np.int32)
@@ -92,17 +81,6 @@ def kept(X: Any) -> Any:
 
 def last(parts: Parts, n_rows: int) -> Parts:
     """The last rows.
-
-    Parameters
-    ----------
-    parts : tuple of ndarray or CSR array
-        Kept rows.
-    n_rows : int
-        How many to keep.
-
-    Returns
-    -------
-    tuple of ndarray or CSR array
 
     Examples
     --------
@@ -120,17 +98,7 @@ def last(parts: Parts, n_rows: int) -> Parts:
 
 
 def stacked(parts: Parts) -> Any:
-    """The rows in one piece: CSR if all of them are, otherwise dense.
-
-    Parameters
-    ----------
-    parts : tuple of ndarray or CSR array
-        Kept rows, at least one piece.
-
-    Returns
-    -------
-    ndarray or CSR array
-    """
+    """The rows in one piece: CSR if all of them are, otherwise dense."""
     if len(parts) == 1:
         return parts[0]
     if all(map(sp.issparse, parts)):
@@ -140,19 +108,6 @@ def stacked(parts: Parts) -> Any:
 
 def without(parts: Parts, columns: npt.NDArray[np.intp], instead: float) -> Parts:
     """The rows without their entries in some columns.
-
-    Parameters
-    ----------
-    parts : tuple of ndarray or CSR array
-        Kept rows; they stay as they are.
-    columns : ndarray of int
-        Which columns.
-    instead : float
-        What dense rows have there: 0, or NaN for a missing entry. CSR rows have no entry.
-
-    Returns
-    -------
-    tuple of ndarray or CSR array
 
     Examples
     --------

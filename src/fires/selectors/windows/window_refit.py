@@ -264,17 +264,6 @@ def standardised(X: Any, weight: Floats) -> Any:
 
     Sparse rows stay sparse: columns with few entries keep their zeros and are not centred.
 
-    Parameters
-    ----------
-    X : ndarray or CSR array
-        The rows; they stay as they are.
-    weight : ndarray (n_rows,)
-        How often each row counts.
-
-    Returns
-    -------
-    ndarray or CSR array
-
     Examples
     --------
     >>> standardised(np.array([[1.0], [3.0], [np.nan]]), np.ones(3)).ravel()

@@ -73,19 +73,7 @@ _LETTERS = {
 
 
 class Attribute(NamedTuple):
-    """A column, as the header describes it.
-
-    Parameters
-    ----------
-    name : str
-        What it is called.
-    kind : {"numeric", "nominal", "string", "date"}
-        What it holds.
-    values : tuple of str
-        The nominal values.
-    form : str or None
-        How dates are written, if it is known.
-    """
+    """A column, as the header describes it."""
 
     name: str
     kind: str
@@ -96,15 +84,6 @@ class Attribute(NamedTuple):
 def looks_like_arff(line: bytes) -> bool:
     """Tell ARFF by its first line.
 
-    Parameters
-    ----------
-    line : bytes
-        The first one that is neither blank nor a comment.
-
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> looks_like_arff(b"@RELATION iris"), looks_like_arff(b"a,b")
@@ -114,20 +93,7 @@ def looks_like_arff(line: bytes) -> bool:
 
 
 class ArffTable(TextTable):
-    """The rows of an ARFF file. Numeric columns are numbers, and nominal ones are categories.
-
-    Parameters
-    ----------
-    text : TextSource
-        The text.
-    block_size : int
-        Bytes of text to parse at once.
-
-    Attributes
-    ----------
-    attributes : dict of str to Attribute
-        The columns, by the names they have here.
-    """
+    """The rows of an ARFF file. Numeric columns are numbers, and nominal ones are categories."""
 
     def __init__(self, text: TextSource, block_size: int) -> None:
         with text.open(again=True) as (read, _):
@@ -383,32 +349,12 @@ def _absent(attribute: Attribute) -> str | None:
 
 
 def is_text(data: bytes) -> bool:
-    """Whether bytes are UTF-8.
-
-    Parameters
-    ----------
-    data : bytes
-        The bytes.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether bytes are UTF-8."""
     return data.isascii() or is_utf8(data.decode("utf-8", "surrogateescape"))
 
 
 def values_in(text: str) -> list[str] | str:
     r"""The values between commas, which may be quoted.
-
-    Parameters
-    ----------
-    text : str
-        A row, or the values of a nominal attribute.
-
-    Returns
-    -------
-    list of str, or str
-        The values, or what is wrong.
 
     Examples
     --------
@@ -434,24 +380,7 @@ def _unquoted(found: re.Match[str]) -> str:
 
 
 def read_arff_header(read: Read, source: str, ready: Ready) -> tuple[Header, list[Attribute]]:
-    """Read what stands before the rows.
-
-    Parameters
-    ----------
-    read : callable
-        ``read(n)`` returns at most n bytes of the text, and none at its end.
-    source : str
-        What messages call the text.
-    ready : callable
-        ``ready(seconds)`` tells whether ``read`` would return within so many seconds.
-
-    Returns
-    -------
-    header : Header
-        The names of the columns, and how much of the text it is.
-    attributes : list of Attribute
-        The columns, by the same names.
-    """
+    """Read what stands before the rows."""
     head, ended = b"", False
     while (found := _DATA.search(head)) is None or not (found[1] or ended):
         if ended or len(head) > _LONGEST_HEADER:
@@ -499,16 +428,6 @@ def _attribute(line: str, number: int, source: str) -> Attribute:
 
 def date_form(java: str) -> str | None:
     """How dates are written, in the letters of Python.
-
-    Parameters
-    ----------
-    java : str
-        The same in those of Java; empty for the usual form.
-
-    Returns
-    -------
-    str or None
-        None if it has others than those of year, month, day, hour, minute and second.
 
     Examples
     --------

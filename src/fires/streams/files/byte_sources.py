@@ -31,13 +31,7 @@ class ByteSource(Protocol):
 
 
 class File:
-    """A file that can be opened any number of times.
-
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-    """
+    """A file that can be opened any number of times."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -47,33 +41,11 @@ class File:
         self.n_bytes: int | None = self.identity["size"]
 
     def open(self, again: bool) -> AbstractContextManager[Any]:
-        """Open it at its start.
-
-        Parameters
-        ----------
-        again : bool
-            Whether it will be read again, which makes no difference to a file.
-
-        Returns
-        -------
-        context manager
-            With a binary file.
-        """
+        """Open it at its start."""
         return self._path.open("rb")
 
     def ready(self, seconds: float) -> bool:
-        """Tell whether there is something to read.
-
-        Parameters
-        ----------
-        seconds : float
-            How long to wait for it.
-
-        Returns
-        -------
-        bool
-            True: a file never keeps a reader waiting.
-        """
+        """Tell whether there is something to read."""
         return True
 
 
@@ -81,13 +53,6 @@ class Pipe:
     """A stream that can be read once, but keeps what is to be read again.
 
     It hands on what is there: the other end may write a row now and the next one later.
-
-    Parameters
-    ----------
-    file : binary file
-        What to read from.
-    close : bool
-        Whether to close it at its end.
     """
 
     def __init__(self, file: BinaryIO, *, close: bool = False) -> None:
@@ -108,18 +73,7 @@ class Pipe:
 
     @contextmanager
     def open(self, again: bool) -> Iterator[Any]:
-        """Start at the beginning.
-
-        Parameters
-        ----------
-        again : bool
-            Whether it will be read again. If not, this is the last time it can be opened.
-
-        Returns
-        -------
-        context manager
-            With this object, which has ``read`` and ``tell``.
-        """
+        """Start at the beginning."""
         if self._kept is None:
             raise InputError("a stream, such as standard input, can be read only once")
         self._data, self._at, self._n_read = b"".join(self._kept), 0, 0
@@ -127,18 +81,7 @@ class Pipe:
         yield self
 
     def read(self, n: int) -> bytes:
-        """Read on, first of what was kept.
-
-        Parameters
-        ----------
-        n : int
-            How many bytes to read at most.
-
-        Returns
-        -------
-        bytes
-            None at the end.
-        """
+        """Read on, first of what was kept."""
         if self._at == len(self._data) and not self._ended:
             self._fetch()
         data = self._data[self._at : self._at + n]
@@ -147,30 +90,13 @@ class Pipe:
         return data
 
     def ready(self, seconds: float) -> bool:
-        """Tell whether there is more to read, or the end.
-
-        Parameters
-        ----------
-        seconds : float
-            How long to wait for it.
-
-        Returns
-        -------
-        bool
-            Also True where nothing can tell.
-        """
+        """Tell whether there is more to read, or the end."""
         if self._at < len(self._data) or self._ended or self._poll is None:
             return True
         return bool(self._poll.poll(1000.0 * seconds))
 
     def tell(self) -> int:
-        """Count the bytes read.
-
-        Returns
-        -------
-        int
-            Since the last opening.
-        """
+        """Count the bytes read."""
         return self._n_read
 
     def _fetch(self) -> None:
@@ -196,20 +122,7 @@ def _poll(file: BinaryIO) -> Any:
 
 
 def skip(file: Any, n: int) -> bool:
-    """Go on reading at the n-th byte.
-
-    Parameters
-    ----------
-    file : object with ``read``, and with ``seek`` where that is possible
-        What to read from.
-    n : int
-        How many bytes to pass over, from the start.
-
-    Returns
-    -------
-    bool
-        Whether there are so many, as far as that is known.
-    """
+    """Go on reading at the n-th byte."""
     if hasattr(file, "seek"):
         file.seek(n)
         return True
@@ -221,11 +134,6 @@ def skip(file: Any, n: int) -> bool:
 @contextmanager
 def plain_errors(name: str) -> Iterator[None]:
     """Turn what can go wrong with a file into one line.
-
-    Parameters
-    ----------
-    name : str
-        What the line calls the file.
 
     Examples
     --------

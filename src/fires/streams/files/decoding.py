@@ -31,16 +31,6 @@ codecs.register_error(_MARK, _mark)
 def encoding_of(head: bytes) -> str:
     r"""Find the encoding that a byte order mark tells.
 
-    Parameters
-    ----------
-    head : bytes
-        The first bytes of a text, at least four where there are so many.
-
-    Returns
-    -------
-    str
-        UTF-8 if there is no mark.
-
     Examples
     --------
     >>> encoding_of(b"\xff\xfex\0"), encoding_of(b"x,y\n")
@@ -51,16 +41,6 @@ def encoding_of(head: bytes) -> str:
 
 def hint(sample: bytes) -> str:
     r"""Say which encoding a text that is not UTF-8 may have.
-
-    Parameters
-    ----------
-    sample : bytes
-        Some of it, with the bytes in question.
-
-    Returns
-    -------
-    str
-        The option to try.
 
     Examples
     --------
@@ -74,16 +54,6 @@ def hint(sample: bytes) -> str:
 
 def utf16(sample: bytes) -> str | None:
     """Tell UTF-16 without a mark by its zeros: every second byte, for letters of the Latin script.
-
-    Parameters
-    ----------
-    sample : bytes
-        The first bytes of a text.
-
-    Returns
-    -------
-    str or None
-        The encoding; None if it is another.
 
     Examples
     --------
@@ -100,13 +70,6 @@ def utf16(sample: bytes) -> str | None:
 class Decoded:
     """A text in UTF-8, whatever it was written in.
 
-    Parameters
-    ----------
-    file : object with ``read``
-        The bytes as they are.
-    encoding : str
-        How they were written.
-
     Examples
     --------
     >>> import io
@@ -120,18 +83,7 @@ class Decoded:
         self._text = b""
 
     def read(self, n: int) -> bytes:
-        """Read on.
-
-        Parameters
-        ----------
-        n : int
-            How many bytes to read at most.
-
-        Returns
-        -------
-        bytes
-            None at the end.
-        """
+        """Read on."""
         ended = False
         while not self._text and not ended:
             data = self._file.read(min(n, _AT_ONCE))

@@ -80,25 +80,7 @@ class _Rotated(NamedTuple):
 
 
 class Follow:
-    """A file that grows, as a source of bytes beside :class:`File` and :class:`Pipe`.
-
-    Parameters
-    ----------
-    path : Path
-        What it is called now, and what the one behind it will be called.
-    start : Position
-        Where reading will go on: with a mark, in the file that was read then.
-
-    Attributes
-    ----------
-    header : bytes or None
-        What the first lines of the file were, if it has none itself.
-    delimiter : str or None
-        What separates the fields there.
-    begins_at : callable
-        Called with ``read(at, n)`` of a new file, tells at which byte its first record starts; None
-        if too little of the file is there to tell.
-    """
+    """A file that grows, as a source of bytes beside :class:`File` and :class:`Pipe`."""
 
     def __init__(self, path: Path, start: Position) -> None:
         self.path = path
@@ -118,58 +100,22 @@ class Follow:
 
     @contextmanager
     def open(self, again: bool) -> Iterator[Any]:
-        """Start at the beginning of the file that is read now.
-
-        Parameters
-        ----------
-        again : bool
-            Whether it will be read again. Then ``read`` waits for as long as it takes; where
-            reading goes on, there is enough already, and the end of the file is an end.
-
-        Returns
-        -------
-        context manager
-            With this object; with the header alone, where the file does not have it.
-        """
+        """Start at the beginning of the file that is read now."""
         self._again = again
         self.seek(0)
         yield self if self.header is None or not again else io.BytesIO(self.header)
 
     def seek(self, at: int) -> None:
-        """Go on reading elsewhere.
-
-        Parameters
-        ----------
-        at : int
-            At which byte.
-        """
+        """Go on reading elsewhere."""
         first = max(0, at - _WINDOW)
         self._at, self._tail = at, self._file.read(first, at - first)
 
     def tell(self) -> int:
-        """Say where reading goes on.
-
-        Returns
-        -------
-        int
-            At which byte.
-        """
+        """Say where reading goes on."""
         return self._at
 
     def read(self, n: int) -> bytes | None:
-        """Read on.
-
-        Parameters
-        ----------
-        n : int
-            How many bytes to read at most.
-
-        Returns
-        -------
-        bytes or None
-            Empty where the file was rotated and is read to its end; None if there is no more for
-            now.
-        """
+        """Read on."""
         while True:
             if self.ready(WAIT):
                 data = self._file.read(self._at, n)
@@ -185,17 +131,7 @@ class Follow:
                 return b""
 
     def ready(self, seconds: float) -> bool:
-        """Tell whether there is more to read, or the end.
-
-        Parameters
-        ----------
-        seconds : float
-            How long to wait for it.
-
-        Returns
-        -------
-        bool
-        """
+        """Tell whether there is more to read, or the end."""
         until = time.monotonic() + seconds
         while not self._has_more():
             if self._is_over():
@@ -216,13 +152,7 @@ class Follow:
     # --- one file after the other -----------------------------------------------------------
 
     def start_at(self, start: Position) -> None:
-        """Go to a file: the first, or the one that was read at a place.
-
-        Parameters
-        ----------
-        start : Position
-            The place, if it has a mark.
-        """
+        """Go to a file: the first, or the one that was read at a place."""
         if start.mark is None:
             self._use(self._first)
             return
@@ -239,25 +169,13 @@ class Follow:
         self.seek(0)
 
     def mark(self) -> Mark:
-        """What the file is known by that is read now.
-
-        Returns
-        -------
-        dict
-            JSON values.
-        """
+        """What the file is known by that is read now."""
         if self._at == 0:
             return self._file.mark(0, self._file.read(0, _WINDOW))
         return self._file.mark(self._at - len(self._tail), self._tail)
 
     def go_on(self) -> int:
-        """Go on with the file behind the one that is over.
-
-        Returns
-        -------
-        int
-            At which byte its first record starts.
-        """
+        """Go on with the file behind the one that is over."""
         assert self._next is not None
         self._use(self._next)
         return self.begins_at(self._file.read) or 0
@@ -348,15 +266,7 @@ class Follow:
 
 
 class FollowedTable:
-    """A table in a file that grows: text, or lines with a JSON object each.
-
-    Parameters
-    ----------
-    table : TextTable or JsonTable
-        The table in the file.
-    source : Follow
-        The file.
-    """
+    """A table in a file that grows: text, or lines with a JSON object each."""
 
     n_bytes: int | None = None
 

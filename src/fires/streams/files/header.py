@@ -21,19 +21,7 @@ _HEAD_LINES = 100
 
 @dataclass(frozen=True)
 class Header:
-    """What the first lines of a text tell.
-
-    Parameters
-    ----------
-    names : tuple of str
-        The names of the columns; all are different.
-    delimiter : str
-        What separates them.
-    n_bytes, n_lines : int
-        How much of the text lies before the first record of data.
-    renamed : tuple of (str, str)
-        Names that stand in the header again, and what these columns are called instead.
-    """
+    """What the first lines of a text tell."""
 
     names: tuple[str, ...]
     delimiter: str
@@ -50,22 +38,6 @@ def read_header(
     Blanks around a name do not count; a column without a name is called after its number, and a
     name that stands there again gets a number. The line ``sep=;`` of a spreadsheet before the
     header tells the delimiter.
-
-    Parameters
-    ----------
-    read : callable
-        ``read(n)`` returns at most n bytes of the text, and none at its end.
-    source : str
-        What messages call the text.
-    options : TextOptions
-        What the user says about the text.
-    ready : callable
-        ``ready(seconds)`` tells whether ``read`` would return within so many seconds.
-
-    Returns
-    -------
-    Header
-        What the first lines say.
 
     Examples
     --------
@@ -130,39 +102,12 @@ def _first_record(
 
 
 def not_text(source: str, line: int, sample: bytes) -> InputError:
-    """Make the error that a text is not UTF-8.
-
-    Parameters
-    ----------
-    source : str
-        What messages call the text.
-    line : int
-        Where that is seen first.
-    sample : bytes
-        Some of the text.
-
-    Returns
-    -------
-    InputError
-        With one line that names the option to try.
-    """
+    """Make the error that a text is not UTF-8."""
     return InputError(f"{source} is {NOT_UTF8}: line {line}", hint=hint(sample))
 
 
 def unique_names(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """Give each column a name of its own.
-
-    Parameters
-    ----------
-    names : sequence of str
-        As they stand in the file; blanks around them do not count.
-
-    Returns
-    -------
-    names : tuple of str
-        All different.
-    renamed : tuple of (str, str)
-        Names that came again, and those given instead.
 
     Examples
     --------
@@ -191,18 +136,6 @@ def unique_names(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[tuple[str
 
 def sniff(lines: list[str], source: str = "") -> str | None:
     """Find the delimiter that cuts most lines into as many fields as the first, and into most.
-
-    Parameters
-    ----------
-    lines : list of str
-        The first lines of a text.
-    source : str
-        The name of the file, whose ending may tell.
-
-    Returns
-    -------
-    str or None
-        A comma, semicolon, tab or bar; None if no line has any of them.
 
     Examples
     --------

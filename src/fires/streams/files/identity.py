@@ -25,20 +25,7 @@ Identity = dict[str, Any]
 
 
 def identity_of(path: Path, *, may_grow: bool = True) -> Identity:
-    """What tells a file from another one.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    may_grow : bool
-        Whether it stays the same file if something is written behind its end.
-
-    Returns
-    -------
-    dict
-        Its name, its size, and what its first bytes are.
-    """
+    """What tells a file from another one."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         return {
@@ -74,20 +61,7 @@ def _sum_up(file: Identity, n: int) -> None:
 def refuse_others(
     now: Sequence[Identity | None], then: Sequence[Identity | None] | None, position: Position
 ) -> None:
-    """Raise if files are not those that were read up to a position. Others may stand behind them.
-
-    Parameters
-    ----------
-    now, then : sequence of dict
-        The files, of :func:`identity_of`; None for what can be read only once.
-    position : Position
-        Where reading is to go on.
-
-    Raises
-    ------
-    InputError
-        With one line that names the file, and what is wrong with it.
-    """
+    """Raise if files are not those that were read up to a position. Later ones may differ."""
     for index, found in enumerate(now[: position.file + 1]):
         known = then[index] if then is not None and index < len(then) else None
         if found is None or known is None:

@@ -36,22 +36,6 @@ class JsonRows:
 
     Columns come as text: numbers as they would be printed, true and false by these words. Columns
     that hold objects or lists come as lists of text.
-
-    Parameters
-    ----------
-    first : iterable of dict
-        The objects that decide which columns there are.
-
-    Attributes
-    ----------
-    column_names : tuple of str
-        Their keys, in order of appearance.
-    new_fields : dict of str to int
-        Keys that came later, and the first line in which they were seen; one line in a hundred is
-        looked at. They are not used.
-    is_open : bool
-        Whether later keys are columns too. Then every line is looked at, ``column_names`` grow, and
-        a chunk has the columns known by then.
     """
 
     def __init__(self, first: Iterable[Mapping[str, Any]]) -> None:
@@ -69,22 +53,7 @@ class JsonRows:
     def parsed(
         self, block: Block, kinds: Mapping[str, Kind], places: npt.NDArray[Any]
     ) -> Iterator[Chunk]:
-        """Parse the block whole; if that fails, in pieces; and a small piece line by line.
-
-        Parameters
-        ----------
-        block : Block
-            Lines, each of which is a record.
-        kinds : mapping of str to str
-            The columns to read, and the kind of each.
-        places : ndarray, shape (n_records, n)
-            Where each record ends.
-
-        Yields
-        ------
-        Chunk
-            The rows, in order.
-        """
+        """Parse the block whole; if that fails, in pieces; and a small piece line by line."""
         new = self._take_new_fields(block) if self.is_open else ()
         names = [name for name in self.column_names if name in kinds or name in new]
         wanted: dict[str, Kind] = {name: kinds.get(name, "category") for name in names}
@@ -208,34 +177,12 @@ def _always_regular(data: bytes, n_records: int) -> bool:
 
 
 def json_rows(data: bytes) -> Iterator[_Row]:
-    """Read lines one by one.
-
-    Parameters
-    ----------
-    data : bytes
-        The lines.
-
-    Yields
-    ------
-    dict, str or None
-        What :func:`json_row` says of each.
-    """
+    """Read lines one by one."""
     return map(json_row, data.removesuffix(b"\n").split(b"\n"))
 
 
 def json_row(line: bytes) -> _Row:
-    """The object in a line.
-
-    Parameters
-    ----------
-    line : bytes
-        The line.
-
-    Returns
-    -------
-    dict, str or None
-        The object, what is wrong with it, or None if the line is blank.
-    """
+    """The object in a line."""
     if not line.strip():
         return None
     try:

@@ -24,18 +24,6 @@ class JsonTable:
     """Lines with a JSON object each, as many columns as the first of them have keys.
 
     What the columns hold comes as :class:`JsonRows` says.
-
-    Parameters
-    ----------
-    text : TextSource
-        The text.
-    block_size : int
-        Bytes of text to parse at once.
-
-    Attributes
-    ----------
-    new_fields : dict of str to int
-        Keys that came later; see :class:`JsonRows`.
     """
 
     unit = "line"

@@ -19,18 +19,6 @@ class ManyTables:
 
     A later one may have them in another order. What it lacks is missing in its rows; what only it
     has is not used. After :meth:`let_columns_change`, the rows of each have its own columns.
-
-    Parameters
-    ----------
-    tables : sequence of Table
-        At least one, of any kinds.
-
-    Attributes
-    ----------
-    tables : tuple of Table
-        The same.
-    differences : list of str
-        What the later tables lack or have besides, one line each, for the user.
     """
 
     position = staticmethod(position_in_file)
@@ -65,13 +53,7 @@ class ManyTables:
 
     @property
     def new_fields(self) -> dict[str, int]:
-        """Keys of NDJSON that came after the sample; see :class:`JsonTable`.
-
-        Returns
-        -------
-        dict of str to int
-            Each with the line of its file in which it was first seen.
-        """
+        """Keys of NDJSON that came after the sample; see :class:`JsonTable`."""
         found: dict[str, int] = {}
         for table in self.tables:
             found |= {

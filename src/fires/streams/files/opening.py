@@ -43,22 +43,6 @@ def open_table(
 ) -> Table | SvmlightFile:
     r"""Find out what files hold by their first bytes.
 
-    Parameters
-    ----------
-    sources : path, "-" for standard input, or binary file; or a sequence of them
-        The file, or several that hold one table in order.
-    options : TextOptions
-        What the user says about a text.
-    block_size : int
-        Bytes of text to parse at once.
-    counted : dict, optional
-        The ``facts`` of a svmlight file that was opened before.
-
-    Returns
-    -------
-    Table or SvmlightFile
-        What is in it.
-
     Examples
     --------
     >>> import io
@@ -84,24 +68,7 @@ def open_followed(
     block_size: int = BLOCK,
     start: Position | None = None,
 ) -> FollowedTable:
-    """Open a file that grows, and may be rotated.
-
-    Parameters
-    ----------
-    source : path
-        The file.
-    options : TextOptions
-        What the user says about the text.
-    block_size : int
-        Bytes of text to parse at once.
-    start : Position, optional
-        Where reading will go on.
-
-    Returns
-    -------
-    FollowedTable
-        What is in it.
-    """
+    """Open a file that grows, and may be rotated."""
     if isinstance(source, Sequence) and not isinstance(source, str) and len(source) == 1:
         source = source[0]
     if not isinstance(source, (str, os.PathLike)) or source == "-":

@@ -13,24 +13,6 @@ from fires.core.errors import InputError
 class TextOptions:
     """How to read a text; what is None is found out.
 
-    Parameters
-    ----------
-    delimiter : str, optional
-        What separates the fields.
-    encoding : str, optional
-        How the text was written, by a name that Python knows. By default a byte order mark
-        tells, and a text without one is UTF-8.
-    header : bool
-        The first record holds the names of the columns. Otherwise they are called column_1,
-        column_2, ...
-    comment : str, optional
-        Lines that begin with it are skipped.
-
-    Raises
-    ------
-    InputError
-        With one line that says what cannot be used.
-
     Examples
     --------
     >>> TextOptions(delimiter=";", encoding="latin-1").header
@@ -62,13 +44,7 @@ FOUND_OUT = TextOptions()
 
 
 def check_encoding(name: str) -> None:
-    """Raise if Python knows no text encoding of this name.
-
-    Parameters
-    ----------
-    name : str
-        What the user calls it.
-    """
+    """Raise if Python knows no text encoding of this name."""
     try:
         io.TextIOWrapper(io.BytesIO(), name)  # also refuses codecs that make no text, such as hex
         known = name != "" and codecs.lookup(name).incrementaldecoder is not None

@@ -43,16 +43,6 @@ _BZ2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")  # the first, and the end of a file w
 def kind_of(head: bytes) -> str:
     r"""Tell what a file is by its first bytes.
 
-    Parameters
-    ----------
-    head : bytes
-        At least N_MAGIC of them, or the whole file.
-
-    Returns
-    -------
-    str
-        "text" if they tell nothing else.
-
     Examples
     --------
     >>> kind_of(b"\x1f\x8b\x08\0"), kind_of(b"BZh9,y\n1,0\n")
@@ -149,13 +139,6 @@ class Unpacked:
 
     It hands on what it has. The modules that read such files would wait for more of a pipe.
 
-    Parameters
-    ----------
-    file : object with ``read``
-        The packed bytes.
-    packing : str
-        How they were packed: gzip, bz2, xz or zstd.
-
     Examples
     --------
     >>> import io
@@ -172,23 +155,7 @@ class Unpacked:
         self._damage: Damaged | None = None
 
     def read(self, n: int) -> bytes:
-        """Read on.
-
-        Parameters
-        ----------
-        n : int
-            How many bytes to read at most.
-
-        Returns
-        -------
-        bytes
-            None at the end.
-
-        Raises
-        ------
-        Damaged
-            If there is no more text although the end is not reached.
-        """
+        """Read on."""
         if self._damage is None:
             try:
                 return self._read(n)
@@ -226,20 +193,7 @@ class Unpacked:
 
 
 class Unzipped:
-    """The text of the only file in a zip file.
-
-    Parameters
-    ----------
-    file : binary file
-        The zip file.
-    name : str
-        What messages call it.
-
-    Raises
-    ------
-    InputError
-        If it holds anything else.
-    """
+    """The text of the only file in a zip file."""
 
     def __init__(self, file: Any, name: str) -> None:
         try:
@@ -267,18 +221,7 @@ class Unzipped:
             raise InputError(f"{name} cannot be unpacked: {error}") from None
 
     def read(self, n: int) -> bytes:
-        """Read on.
-
-        Parameters
-        ----------
-        n : int
-            How many bytes to read at most.
-
-        Returns
-        -------
-        bytes
-            None at the end.
-        """
+        """Read on."""
         try:
             return self._member.read(n)
         except (zipfile.BadZipFile, zlib.error, EOFError, lzma.LZMAError) as error:

@@ -46,25 +46,6 @@ def walk(
     A record of several lines that is wrong is not lost whole: its first line is, and reading goes
     on with the second, since a quote too many is the likely reason.
 
-    Parameters
-    ----------
-    data : bytes
-        The lines.
-    delimiter : str
-        What stands between two fields.
-    width : int
-        How many fields a record should have.
-    comment : str, optional
-        What a line to be skipped begins with; to the caller it is a blank line.
-    final : bool
-        The data ends with a record. Otherwise one that may go on after it is left out.
-
-    Returns
-    -------
-    list of (int, list of str or str)
-        For each record, the number of its lines, and its fields or what is wrong with it; a blank
-        line has no fields.
-
     Examples
     --------
     >>> walk(b'1,2\n3,"4\n5,6\n7\n', ",", 2)
@@ -133,16 +114,6 @@ def _fault(row: list[str], width: int) -> str | None:
 
 def is_utf8(text: str) -> bool:
     r"""Whether a text that was decoded with ``surrogateescape`` was UTF-8 throughout.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-
-    Returns
-    -------
-    bool
-        False if a byte of it was not.
 
     Examples
     --------

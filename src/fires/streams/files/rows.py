@@ -26,17 +26,7 @@ _SHOWN = 8
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Some rows of a table.
-
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        The columns asked for: as text, or as the numbers of their kind.
-    numbers : ndarray of int
-        The number of each row. The first is 1, and those that could not be read count too.
-    n_bytes : int
-        Bytes of the source used so far.
-    """
+    """Some rows of a table."""
 
     frame: pl.DataFrame
     numbers: npt.NDArray[np.int64]
@@ -53,29 +43,6 @@ def open_rows(
     may_lack: bool = False,
 ) -> RowReader:
     r"""Open a table of which only some columns are needed.
-
-    Parameters
-    ----------
-    path : path, "-" for standard input, or binary file; or a sequence of them
-        As in :func:`fires.streams.from_file`.
-    kinds : mapping of str to str
-        The columns that are needed, and the kind of each: "number", or "category" for text.
-    keep, if_there : sequence of str
-        Other columns, which come as text. The second may be absent.
-    options : TextOptions
-        What the user says about a text.
-    may_lack : bool
-        Whether columns that are needed may be absent, in some files or in all.
-
-    Returns
-    -------
-    RowReader
-        The rows, of these columns alone.
-
-    Raises
-    ------
-    InputError
-        With one line that names the columns that are not there.
 
     Examples
     --------
@@ -113,28 +80,7 @@ def open_rows(
 
 
 class RowReader:
-    """The rows of a table, in order. Made by :func:`open_rows`.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    kinds : mapping of str to str
-        The columns to read, and the kind of each.
-    needed : sequence of str
-        Those that should be there.
-    others : sequence of str
-        Those that are asked for besides.
-
-    Attributes
-    ----------
-    n_bytes : int or None
-        The size of the source; None if it is not known.
-    rejected : Rejected
-        The rows left out so far.
-    names : tuple of str
-        The columns that are asked for. Another one may be read where a file has none of them.
-    """
+    """The rows of a table, in order. Made by :func:`open_rows`."""
 
     def __init__(
         self,
@@ -152,13 +98,7 @@ class RowReader:
         self._n_there: dict[str, int] = {}
 
     def absent(self) -> str:
-        """What a user should know of columns that rows did not have.
-
-        Returns
-        -------
-        str
-            One line; empty if all were there.
-        """
+        """What a user should know of columns that rows did not have."""
         told = []
         for name in self._needed:
             n_absent = self._n_rows - self._n_there.get(name, 0)
@@ -172,28 +112,11 @@ class RowReader:
         return f"absent, and taken for missing: {what} {', '.join(told[:_SHOWN])}{more}"
 
     def surprises(self) -> list[str]:
-        """What a user should know about the table, in one line each.
-
-        Returns
-        -------
-        list of str
-            Empty if everything is as it seems.
-        """
+        """What a user should know about the table, in one line each."""
         return surprises_of(self._table)
 
     def batches(self, batch_size: int) -> Iterator[Rows]:
-        """Hand out the rows in order, as soon as they are read.
-
-        Parameters
-        ----------
-        batch_size : int
-            How many rows there are at once, at most.
-
-        Yields
-        ------
-        Rows
-            Of a table without rows, none of them, once.
-        """
+        """Hand out the rows in order, as soon as they are read."""
         self.rejected = Rejected(unit=self._table.unit)
         n_rows = 0
         chunks = self._table.chunks(self._kinds, Position())

@@ -30,15 +30,7 @@ _STANDARD_ERROR = Lock()  # there is one for all threads
 
 
 class ScannedTable:
-    """A Parquet or Arrow file, whose records are rows.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    kind : {"Parquet", "Arrow"}
-        What it is.
-    """
+    """A Parquet or Arrow file, whose records are rows."""
 
     unit = "row"
     position = staticmethod(position_in_file)

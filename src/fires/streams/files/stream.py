@@ -177,24 +177,6 @@ def look_at(
 ) -> TableStream:
     r"""Find out what the columns of a table hold, by its first rows. Nothing is to be predicted.
 
-    Parameters
-    ----------
-    path : path, "-" for standard input, or binary file; or a sequence of them
-        As in :func:`from_file`.
-    target : str, optional
-        The column to predict, if it is known: others may tell it.
-    exclude : sequence of str
-        Columns to leave out.
-    hints : Hints
-        What the user says about the columns.
-    options : TextOptions, optional
-        What the user says about a text.
-
-    Returns
-    -------
-    TableStream
-        Its ``columns``, ``doubts`` and ``surprises`` are of use, its batches are not.
-
     Examples
     --------
     >>> import io

@@ -50,16 +50,6 @@ _NEWLINE, _COLON, _ZERO, _NINE = b"\n:09"
 def looks_like_svmlight(line: bytes) -> bool:
     """Tell by its first line whether a text is svmlight.
 
-    Parameters
-    ----------
-    line : bytes
-        The first line that is neither blank nor a comment.
-
-    Returns
-    -------
-    bool
-        True for a label with at least one pair.
-
     Examples
     --------
     >>> looks_like_svmlight(b"+1 qid:3 5:0.5 9:1 # a comment"), looks_like_svmlight(b"a,b")
@@ -69,29 +59,7 @@ def looks_like_svmlight(line: bytes) -> bool:
 
 
 class SvmlightFile:
-    """A file whose lines are sparse rows. It is read once when it is opened, to count the columns.
-
-    Parameters
-    ----------
-    text : TextSource
-        The text in it.
-    block_size : int
-        Bytes of text to parse at once.
-    counted : dict, optional
-        What was found out when it was opened before: its ``facts``.
-
-    Attributes
-    ----------
-    zero_based : bool
-        Whether an index 0 occurs; otherwise the first is 1.
-    n_features : int
-        By the greatest index.
-    whole_labels : bool
-        All labels are written as whole numbers.
-    used : list of int, or None
-        The columns that occur, from 0 on, where these are far fewer than ``n_features``; then rows
-        have no others.
-    """
+    """A file whose lines are sparse rows; opening it reads it once to count the columns."""
 
     def __init__(
         self, text: TextSource, block_size: int, counted: Mapping[str, Any] | None = None
@@ -173,28 +141,7 @@ class SvmlightFile:
 
 
 class SvmlightStream:
-    """The rows of a svmlight file, in order, as CSR matrices.
-
-    Parameters
-    ----------
-    file : SvmlightFile
-        The file.
-    after : dict, optional
-        The ``bookmark()`` of an earlier stream: reading goes on there.
-    target : str
-        What to call the labels.
-
-    Attributes
-    ----------
-    schema : Schema
-        Columns are called by their indices.
-    n_bytes : int
-        The size of the file.
-    rejected : Rejected
-        The lines left out up to the end of the last batch.
-    on_fault : callable (sequence of Fault) -> None
-        Told of the lines that are left out, before the batch before whose end they come.
-    """
+    """The rows of a svmlight file, in order, as CSR matrices."""
 
     columns = None
 
@@ -238,28 +185,11 @@ class SvmlightStream:
         """How many rows wait in the source: that is not known."""
 
     def surprises(self) -> list[str]:
-        """Say what the user should know about the columns.
-
-        Returns
-        -------
-        list of str
-            Nothing: all are numbers.
-        """
+        """Say what the user should know about the columns."""
         return []
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the rows in order.
-
-        Parameters
-        ----------
-        batch_size : int
-            How many rows each batch has; the last one may have fewer.
-
-        Returns
-        -------
-        iterator of Batch
-            Labels are whole numbers if all in the file are, and float64 otherwise.
-        """
+        """Hand out the rows in order."""
         batch_size = check_batch_size(batch_size)
         self._position, self.rejected, self._n_told = self._first
         n_rows = self._position.rows

@@ -39,22 +39,7 @@ Ready: TypeAlias = Callable[[float], bool]
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Whole records of a text.
-
-    Parameters
-    ----------
-    data : bytes
-        The text.
-    ends : ndarray
-        Where each record ends in the source, in bytes.
-    lines : ndarray
-        The number of each record's first line, and of the first line after the block.
-    regular : bool
-        The quotes are in order, and all told there are as many delimiters as the records need:
-        a parser that refuses records with too many fields can take the block whole.
-    short : bool
-        There would be more in the block, had the source not kept us waiting.
-    """
+    """Whole records of a text."""
 
     data: bytes
     ends: Ints
@@ -63,36 +48,14 @@ class Block:
     short: bool = False
 
     def text(self, record: int) -> str:
-        """One record as it stands in the source, for a person to read.
-
-        Parameters
-        ----------
-        record : int
-            Which of them.
-
-        Returns
-        -------
-        str
-            Without the end of its last line; bytes that are no text are spelt out.
-        """
+        """One record as it stands in the source, for a person to read."""
         offset = int(self.ends[-1]) - len(self.data)
         start = int(self.ends[record - 1]) - offset if record else 0
         data = self.data[start : int(self.ends[record]) - offset]
         return data.decode("utf-8", "backslashreplace").rstrip("\r\n")
 
     def pieces(self, is_regular: Callable[[bytes, int], bool]) -> Iterator[Block]:
-        """Cut the block further.
-
-        Parameters
-        ----------
-        is_regular : callable
-            Called with the text of a piece and the number of its records.
-
-        Returns
-        -------
-        iterator of Block
-            Pieces of about PIECE bytes.
-        """
+        """Cut the block further."""
         offset = int(self.ends[-1]) - len(self.data)
         first, start = 0, offset
         while first < len(self.ends):
@@ -105,48 +68,12 @@ class Block:
 
 
 def always(seconds: float) -> bool:
-    """Tell that a source never keeps the reader waiting.
-
-    Parameters
-    ----------
-    seconds : float
-        How long the reader would wait.
-
-    Returns
-    -------
-    bool
-        True.
-    """
+    """Tell that a source never keeps the reader waiting."""
     return True
 
 
 def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list[bytes], bool]:
     r"""Read ``size`` bytes in pieces; fewer at the end, or where more would not come soon.
-
-    Parameters
-    ----------
-    read : callable
-        ``read(n)`` returns at most n bytes, and none at the end, as files do; None in the place of
-        bytes says that there are no more for now.
-    ready : callable
-        ``ready(seconds)`` tells whether ``read`` would return within so many seconds.
-    size : int
-        How many bytes to read.
-    n_lines : int
-        Fewer bytes are read only if so many lines have ended in them, and PATIENCE has been spent
-        on waiting for more.
-
-    Returns
-    -------
-    pieces : list of bytes
-        What was read.
-    ended : bool
-        Whether there is no more.
-
-    Raises
-    ------
-    Damaged, OSError
-        If nothing can be read; what could be read before comes without an error.
 
     Examples
     --------
@@ -185,24 +112,6 @@ def cut_into_blocks(
 ) -> Iterator[Block]:
     r"""Cut what ``read`` gives into blocks of records, whose quoted fields may hold line ends.
 
-    Parameters
-    ----------
-    read : callable
-        ``read(n)`` returns at most n bytes, and none at the end, as files do.
-    delimiter : str
-        What stands between two fields.
-    width : int
-        How many fields a record should have.
-    comment : str, optional
-        What a line to be skipped begins with.
-    **where : dict
-        Offset, line, block_size and ready, as for :func:`cut_into_lines`.
-
-    Returns
-    -------
-    iterator of Block
-        The whole text, in order.
-
     Examples
     --------
     >>> import io
@@ -233,23 +142,6 @@ def cut_into_lines(
 ) -> Iterator[Block]:
     r"""Cut what ``read`` gives into blocks of lines, of at most about ``block_size`` bytes.
 
-    Parameters
-    ----------
-    read : callable
-        ``read(n)`` returns at most n bytes, and none at the end, as files do.
-    offset, line : int
-        Bytes and lines that lie before what is read.
-    block_size : int
-        The first blocks are smaller, so that the first rows come soon.
-    ready : callable
-        ``ready(seconds)`` tells whether ``read`` would return within so many seconds. Where it
-        would not, records that are there come in a smaller block.
-
-    Returns
-    -------
-    iterator of Block
-        The whole text, in order.
-
     Examples
     --------
     >>> import io
@@ -267,26 +159,7 @@ def cut_into_lines(
 def looks_regular(
     data: bytes, n_records: int, delimiter: str, width: int, comment: str | None
 ) -> bool:
-    """Tell whether a piece of a text can be taken whole by a parser.
-
-    Parameters
-    ----------
-    data : bytes
-        Whole records.
-    n_records : int
-        How many.
-    delimiter : str
-        What stands between two fields.
-    width : int
-        How many fields a record should have.
-    comment : str, optional
-        What a line to be skipped begins with.
-
-    Returns
-    -------
-    bool
-        As in a :class:`Block`.
-    """
+    """Tell whether a piece of a text can be taken whole by a parser."""
     ends, regular = _regular_ends(data, _line_ends(data), delimiter, width, comment)
     return regular and ends is not None and len(ends) == n_records
 
@@ -421,19 +294,6 @@ def _walked_ends(
 
 
 def places_of(block: Block, used: Ints | None) -> Ints:
-    """Tell where each record of a block ends.
-
-    Parameters
-    ----------
-    block : Block
-        The records.
-    used : ndarray or None
-        How many bytes of the source were needed for each, unless that is where it ends.
-
-    Returns
-    -------
-    ndarray, shape (n_records, 3)
-        Bytes of the file, offset in the text, line.
-    """
+    """Tell where each record of a block ends."""
     n_bytes = block.ends if used is None else used
     return np.column_stack([n_bytes, block.ends, block.lines[1:] - 1])

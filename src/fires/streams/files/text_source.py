@@ -33,26 +33,7 @@ _STEP = 1 << 18
 
 
 class TextSource:
-    """The text in a file or a pipe, from any place on.
-
-    Parameters
-    ----------
-    name : str
-        What messages call it.
-    source : File, Pipe or Follow
-        Where its bytes come from.
-    encoding : str, optional
-        How it was written, where that should not be found out.
-
-    Attributes
-    ----------
-    n_bytes : int or None
-        The size of the source, packed as it is; None if it is not known.
-    head : bytes
-        Some of the first bytes of the unpacked text, as they were written.
-    identity : dict or None
-        What tells the file from another one; None for a pipe.
-    """
+    """The text in a file or a pipe, from any place on."""
 
     def __init__(self, name: str, source: ByteSource, encoding: str | None = None) -> None:
         self.name = name
@@ -76,22 +57,7 @@ class TextSource:
     def open(
         self, *, again: bool, offset: int = 0
     ) -> Iterator[tuple[Read, Callable[[Ints], Ints | None]]]:
-        """Open the text.
-
-        Parameters
-        ----------
-        again : bool
-            Whether it will be opened again.
-        offset : int
-            Where to begin: a byte of the text in UTF-8.
-
-        Returns
-        -------
-        context manager
-            With ``read(n)``, and a function that tells how many bytes of the source were needed
-            for the text up to some places, the last of which has been read; None where that is
-            where they are.
-        """
+        """Open the text."""
         with self._source.open(again) as file:
             if self.is_direct:
                 self._go_to(file, offset)
@@ -118,18 +84,7 @@ class TextSource:
         return InputError(f"{self.name} is shorter than it was when it was read before")
 
     def first_line(self, comment: str) -> bytes:
-        """Read the first line that is neither blank nor a comment.
-
-        Parameters
-        ----------
-        comment : str
-            What a comment begins with.
-
-        Returns
-        -------
-        bytes
-            In UTF-8 without a byte order mark; the beginning, if the line is very long.
-        """
+        """Read the first line that is neither blank nor a comment."""
         rest, ended = b"", False
         with self.open(again=True) as (read, _):
             while not ended and len(rest) <= PIECE:
@@ -144,23 +99,7 @@ class TextSource:
     def blocks(
         self, cut: Cut, start: Position, *, again: bool
     ) -> Generator[tuple[Block, Ints | None], None, None]:
-        """Cut the text into blocks.
-
-        Parameters
-        ----------
-        cut : callable
-            What cuts it: called with ``read``, offset, line and ``ready``.
-        start : Position
-            Where to begin.
-        again : bool
-            Whether the text will be read again.
-
-        Returns
-        -------
-        generator of (Block, ndarray or None)
-            Each block, and how many bytes of the source were needed for each of its records, unless
-            that is where it ends.
-        """
+        """Cut the text into blocks."""
         line = start.line
         try:
             with self.open(again=again, offset=start.offset) as (read, used):

@@ -38,26 +38,7 @@ _TYPES: Mapping[str, type[pl.DataType]] = {"number": pl.Float64, "integer": pl.I
 
 
 class TextTable:
-    """Text whose records are lines, or several where a field is quoted.
-
-    Parameters
-    ----------
-    text : TextSource
-        The text.
-    options : TextOptions
-        What the user says about it.
-    block_size : int
-        Bytes of text to parse at once.
-    header : Header, optional
-        What stands before the records, if it is known.
-
-    Attributes
-    ----------
-    body : Position
-        Where the first record behind the header starts.
-    delimiter : str
-        What separates the fields.
-    """
+    """Text whose records are lines, or several where a field is quoted."""
 
     unit = "line"
     position = staticmethod(position_in_file)

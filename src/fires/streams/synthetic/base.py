@@ -75,28 +75,11 @@ class Synthetic(CountedRows, ABC):
 
     @property
     def drifts(self) -> tuple[int, ...]:
-        """Tell the rows from which on other features begin to decide.
-
-        Returns
-        -------
-        tuple of int
-            Ascending; empty if there are none.
-        """
+        """Tell the rows from which on other features begin to decide."""
         return tuple(self._starts[self._starts < self.n_samples].tolist())
 
     def relevant_at(self, row: int) -> Columns:
-        """Tell the columns that decide the label of a row.
-
-        Parameters
-        ----------
-        row : int
-            The number of the row, from 0.
-
-        Returns
-        -------
-        ndarray of int
-            Ascending; while a gradual drift lasts, the columns of both sets.
-        """
+        """Tell the columns that decide the label of a row."""
         if not 0 <= row < self.n_samples:
             raise IndexError(f"The stream has rows 0 to {self.n_samples - 1}; there is no {row}.")
         turn = int(np.searchsorted(self._starts, row, side="right"))
@@ -104,18 +87,7 @@ class Synthetic(CountedRows, ABC):
         return np.unique(self._relevant[self._turns[turn - lasts : turn + 1]])
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the rows in order.
-
-        Parameters
-        ----------
-        batch_size : int
-            How many rows each batch has; the last one may have fewer.
-
-        Returns
-        -------
-        iterator of Batch
-            Copies, which the caller may change.
-        """
+        """Hand out the rows in order."""
         block = lru_cache(maxsize=1)(self._block)
         for start, stop, position in self._ranges(self.n_samples, batch_size):
             yield Batch(*self._rows(start, stop, block), position)
