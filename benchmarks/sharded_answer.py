@@ -48,7 +48,7 @@ class InShards(FIRES):
             return shards.evaluate(task)
 
         width = batch.X.shape[1]
-        partial_fit_sharded(self, evaluate, n_features=width, classes=batch.announced)
+        partial_fit_sharded(self, evaluate, n_features=width, classes=batch.classes)
         self.__dict__.setdefault("rounds", []).append(n_rounds)
         return self
 

@@ -71,7 +71,7 @@ def behind_gate(selector: FIRES, data: list[Batch]) -> Callable[[int], object]:
     selector.partial_fit(*data[0])
     checked = [CheckedBatch(X, codes) for X, codes in data]
     for batch in checked:
-        batch.labels(selector.book)
+        batch.labels(selector.label_index)
     return lambda i: selector.learn(checked[i % 4]).weights_
 
 

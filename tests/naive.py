@@ -256,7 +256,7 @@ def move_plain(
     gain: Floats,
     c: Floats,
     d: Floats,
-    own_mu: Floats,
+    intercept_mean: Floats,
     own_sigma: Floats,
     has_own: bool,
     rate_mu: float,
@@ -272,8 +272,8 @@ def move_plain(
 
     moved = mu + rate_mu * gain * p[:n], grown(sigma, gain**2 * q[:n])
     if not has_own:
-        return *moved, own_mu, own_sigma
-    return *moved, own_mu + rate_mu * c[:n].sum(axis=1), grown(own_sigma, d[:n].sum(axis=1))
+        return *moved, intercept_mean, own_sigma
+    return *moved, intercept_mean + rate_mu * c[:n].sum(axis=1), grown(own_sigma, d[:n].sum(axis=1))
 
 
 def correlations_plain(x: Floats, columns: Floats) -> tuple[Floats, Ints]:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     )
     from fires.selectors.windows.window_refit import WindowRefit as WindowRefit
 
-_HOME = {
+_MODULES = {
     "load": "fires.loading",
     "stability": "fires.metrics.stability",
     "OnlinePipeline": "fires.pipeline",
@@ -63,12 +63,12 @@ _PARTS = (
     "streams",
 )
 
-__all__ = sorted([*_HOME, "__version__"])
+__all__ = sorted([*_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(importlib.import_module(_HOME[name]), name)
+    if name in _MODULES:
+        value = getattr(importlib.import_module(_MODULES[name]), name)
     elif name in _PARTS:
         value = importlib.import_module(f"fires.{name}")
     else:

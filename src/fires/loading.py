@@ -111,7 +111,7 @@ def _restored(
         is_callers = isinstance(error, NotPassedAgain) or not (model is None and predictor is None)
         if is_callers and isinstance(error, ValueError) and not isinstance(error, StateError):
             raise
-        said = str(error) if isinstance(error, ValueError) else repr(error)
+        message = str(error) if isinstance(error, ValueError) else repr(error)
         raise StateError(
-            f"{where} does not hold all that a {kind} needs to go on ({said})."
+            f"{where} does not hold all that a {kind} needs to go on ({message})."
         ) from error

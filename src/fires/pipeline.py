@@ -31,14 +31,14 @@ from fires.predictors.state import predictor_from_state, predictor_state
 from fires.scaling import SCALES, Scaler
 from fires.selectors.base import OnlineSelector
 from fires.selectors.changing import ChangingColumns
-from fires.selectors.gate import Gate
+from fires.selectors.input_validator import InputValidator
 from fires.selectors.open_columns import OpenColumns
 
 _COLUMNS = ("n_features_in_", "feature_names_in_", "_named_apart_", "columns_")
 _FACTS: Declared = {"n_missing": Value(int, low=0)}
 
 
-class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
+class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     """Scale, select, predict: one object that learns from a stream and predicts in between.
 
     scikit-learn's ``Pipeline`` has no ``partial_fit``, and the width of its output changes with the
@@ -229,7 +229,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         self._is_ours_ = isinstance(wrapped, Predictor)
         self._trained_ = hasattr(wrapped, "classes_")  # here, or before it came here
         self._slots_ = None
-        if wrapped is not None and self._open_book() is not None:
+        if wrapped is not None and self._open_vocabulary() is not None:
             self._slots_ = Slots(self._n_slots())
 
     def _n_slots(self) -> int:
@@ -270,11 +270,11 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             Call it to learn the scale from the batch. Until then the scale does not change.
         """
         self.start()
-        if self._open_book() is not None:
+        if self._open_vocabulary() is not None:
             raw = self._admit(X, y, classes, sample_weight, learn=True)
-            scaler = self.__dict__.get("_scaler_", Scaler(self.preprocess, raw.book.width))
+            scaler = self.__dict__.get("_scaler_", Scaler(self.preprocess, raw.vocabulary.width))
             scaler = scaler if raw.source is None else scaler.rearranged(raw.source)
-            found: dict[str, Any] = {"n_features_in_": raw.book.n_known}
+            found: dict[str, Any] = {"n_features_in_": raw.vocabulary.n_known}
             names = None
         elif self.has_learnt:
             raw = self._admit(X, y, classes, sample_weight, learn=True)
@@ -284,8 +284,8 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             raw, found = self._admit_first(X, y, classes, sample_weight)
             scaler = Scaler(self.preprocess, found["n_features_in_"])
             names = found.get("feature_names_in_")
-        if columns is not None and raw.book is not None:
-            raw.book.encoder = columns
+        if columns is not None and raw.vocabulary is not None:
+            raw.vocabulary.encoder = columns
         elif columns is not None:
             found = found | {"columns_": columns}
             raw.columns = columns
@@ -301,31 +301,31 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
 
         # Sparse rows are not centred. A selector that wants them centred does so itself.
         scale = self.preprocess if isinstance(scaled, np.ndarray) else None
-        facts = {"there": raw.there, "book": raw.book, "source": raw.source}
+        facts = {"present": raw.present, "vocabulary": raw.vocabulary, "source": raw.source}
         batch = CheckedBatch(
             *(scaled, raw.y, raw.weight, 0, classes, scale, names, raw.columns), **facts
         )
         return batch, learn_scale
 
-    def _open_book(self) -> OpenColumns | None:
+    def _open_vocabulary(self) -> OpenColumns | None:
         """The selector's names of columns that may come and go; None if columns are fixed."""
         selector = self.selector
         columns = getattr(selector, "columns", None)
         if not (isinstance(columns, str) and columns == "open"):  # quickly, with every batch
             return None
-        return selector._open_book() if isinstance(selector, ChangingColumns) else None
+        return selector._open_vocabulary() if isinstance(selector, ChangingColumns) else None
 
     @property
     def open_names(self) -> list[str] | None:
         """What columns that come and go are called, in the order of the features."""
-        book = self._open_book()
-        return None if book is None else book.known
+        vocabulary = self._open_vocabulary()
+        return None if vocabulary is None else vocabulary.known
 
     @property
     def _width(self) -> int:
         """The columns that scale and selector have room for."""
-        book = self._open_book()
-        return self.selector.n_features_in_ if book is None else book.width
+        vocabulary = self._open_vocabulary()
+        return self.selector.n_features_in_ if vocabulary is None else vocabulary.width
 
     def restart_features(self, columns: Sequence[int | str]) -> Self:
         """Forget what was learnt about some features; everything else stays.
@@ -371,7 +371,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     def feature_names_in_(self) -> Any:
         """The names of the columns, in the order learnt from."""
         names = self.__dict__.get("feature_names_in_")
-        if names is None and self._open_book() is not None:
+        if names is None and self._open_vocabulary() is not None:
             return self.selector.feature_names_in_
         return _known(names, "feature_names_in_")
 
@@ -385,9 +385,9 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
     @property
     def columns_(self) -> Any:
         """What text, categories and dates were encoded with."""
-        columns, book = self.__dict__.get("columns_"), self._open_book()
-        if columns is None and book is not None:
-            columns = book.encoder
+        columns, vocabulary = self.__dict__.get("columns_"), self._open_vocabulary()
+        if columns is None and vocabulary is not None:
+            columns = vocabulary.encoder
         return _known(columns, "columns_")
 
     @columns_.setter
@@ -417,7 +417,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
 
     def _know_columns(self) -> None:
         """Know the columns that a selector has learnt from before."""
-        is_open = self._open_book() is not None
+        is_open = self._open_vocabulary() is not None
         names = None if is_open else getattr(self.selector, "feature_names_in_", None)
         if names is not None and not hasattr(self, "feature_names_in_"):
             self.feature_names_in_ = names
@@ -427,7 +427,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         if hasattr(self.selector, "columns_"):
             self.columns_ = self.selector.columns_
 
-    def caught_up(self) -> Self:
+    def sync(self) -> Self:
         """Know what the selector has learnt without this pipeline, as it does on a cluster.
 
         Returns
@@ -441,7 +441,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         self.n_missing_ = self.selector.n_missing_
         return self
 
-    def handed_over(self) -> Any:
+    def to_cluster(self) -> Any:
         """The selector, which scales for itself from here on, as this pipeline has done.
 
         Where rows are on a cluster, nothing but sums travels: a Perceptron cannot learn there, and
@@ -484,7 +484,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         """
         scaler = self.selector.own_scale()
         other = type(self)(self.selector, predictor, None if scaler is None else scaler.scale)
-        other.caught_up()
+        other.sync()
         if scaler is not None:
             other._scaler_.restore(scaler.state())
         return other
@@ -528,12 +528,12 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             named = batch.names is None or hasattr(self.selector, "feature_names_in_")
             if not named and hasattr(self.selector, "name_features"):
                 self.selector.name_features(batch.names)  # it will see plain arrays without names
-            self.selector.partial_fit(batch.X, batch.y, batch.announced, batch.weight)
+            self.selector.partial_fit(batch.X, batch.y, batch.classes, batch.weight)
         selected = self.selector.get_support(indices=True)
         if self._slots_ is not None:
-            _, handed_over = self._slots_.take(batch.book.named(selected.tolist()))
-            if len(handed_over) and self._is_ours_:
-                self._predictor_.restart_features(handed_over)
+            _, to_cluster = self._slots_.take(batch.vocabulary.named(selected.tolist()))
+            if len(to_cluster) and self._is_ours_:
+                self._predictor_.restart_features(to_cluster)
         return selected, time.perf_counter() - started
 
     def shown(self, batch: CheckedBatch, selected: npt.NDArray[np.intp]) -> Any:
@@ -552,24 +552,24 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             With zeros in the features that are not selected; of open columns, a column for each
             slot.
         """
-        if batch.book is None:
+        if batch.vocabulary is None:
             return keep_columns(batch.X, selected)
-        return self._filled(batch.X, batch.book, selected)
+        return self._filled(batch.X, batch.vocabulary, selected)
 
-    def _filled(self, X: Any, book: OpenColumns, selected: npt.NDArray[np.intp]) -> Any:
+    def _filled(self, X: Any, vocabulary: OpenColumns, selected: npt.NDArray[np.intp]) -> Any:
         """Rows of open columns in the slots of the predictor; as they are if there is none."""
         if self._slots_ is None:
             return X
-        places = self._slots_.places(book.named(selected.tolist()))
+        places = self._slots_.places(vocabulary.named(selected.tolist()))
         known = places >= 0
         return self._slots_.filled(X, selected[known], places[known])
 
     def _slots_of(self, columns: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """Where the predictor has these columns: of open ones, the slots of those that have one."""
-        book, slots = self._open_book(), self._slots_
-        if book is None or slots is None:
+        vocabulary, slots = self._open_vocabulary(), self._slots_
+        if vocabulary is None or slots is None:
             return columns
-        places = slots.places(book.named(columns.tolist()))
+        places = slots.places(vocabulary.named(columns.tolist()))
         return places[places >= 0]
 
     def train(self, batch: CheckedBatch, rows: Any) -> float:
@@ -591,14 +591,14 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         if _takes_batches(self._predictor_, Predictor):
             self._predictor_.learn(batch.with_rows(rows), self._expected())
         elif self._predictor_ is not None:
-            known = self.book.labels if batch.announced is None else batch.announced
+            known = self.label_index.labels if batch.classes is None else batch.classes
             self._predictor_.partial_fit(rows, batch.y, known if len(known) else None, batch.weight)
         self._trained_ = self._predictor_ is not None
         return time.perf_counter() - started
 
     def _expected(self) -> Classes:
         """The labels that a predictor without any should know."""
-        return self.book if self._predictor_.book is NO_CLASSES else NO_CLASSES
+        return self.label_index if self._predictor_.label_index is NO_CLASSES else NO_CLASSES
 
     @property
     def _own_selector(self) -> Any:
@@ -607,11 +607,11 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         return self.selector.selector if wrapped else self.selector
 
     @property
-    def book(self) -> Classes:
+    def label_index(self) -> Classes:
         """The labels that the selector knows; if it knows none, those of the predictor."""
         for part in (self._own_selector, getattr(self, "_predictor_", None)):
-            if isinstance(part, KnowsClasses) and len(part.book):
-                return part.book
+            if isinstance(part, KnowsClasses) and len(part.label_index):
+                return part.label_index
         return NO_CLASSES
 
     def __sklearn_clone__(self) -> Self:
@@ -668,7 +668,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
             As :meth:`fires.FIRES.transform` gives it: numbers for text, and not scaled.
         """
         selector = self._ready_selector
-        if self._open_book() is not None:
+        if self._open_vocabulary() is not None:
             return selector.transform(X)
         return self._admit(X).X[:, selector.get_support(indices=True)]
 
@@ -694,10 +694,12 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
 
     def _shown(self, X: Any) -> Any:
         """Rows in the form the predictor sees: scaled, with zeros where not selected."""
-        scaled, book = self._scaler_.applied(self._admit(X).X), self._open_book()
+        scaled, vocabulary = self._scaler_.applied(self._admit(X).X), self._open_vocabulary()
         selected = self.selector.get_support(indices=True)
         return (
-            keep_columns(scaled, selected) if book is None else self._filled(scaled, book, selected)
+            keep_columns(scaled, selected)
+            if vocabulary is None
+            else self._filled(scaled, vocabulary, selected)
         )
 
     @property
@@ -860,7 +862,7 @@ class OnlinePipeline(Gate, BaseEstimator):  # type: ignore[misc]
         restore(pipeline, _FACTS, header, arrays, {}, "{}_")
         pipeline._weight_sums_ = WeightSums.read(part_of("scaler", arrays))
         pipeline._trained_ = True
-        if (names := header["feature_names"]) is not None and pipeline._open_book() is None:
+        if (names := header["feature_names"]) is not None and pipeline._open_vocabulary() is None:
             known = getattr(selector, "feature_names_in_", None)
             if known is not None and known.tolist() == names:  # and they have been looked at
                 pipeline.feature_names_in_ = known

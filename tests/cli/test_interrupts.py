@@ -69,7 +69,7 @@ class Child:
             cwd=folder,
             **{"stdout": subprocess.PIPE, **settings},
         )
-        self.said, self._folder = [], folder
+        self.worded, self._folder = [], folder
         self.wait_for("ready")
 
     def feed(self, number):
@@ -82,18 +82,18 @@ class Child:
         (self._folder / "go").touch()
 
     def wait_for(self, line):
-        while line not in self.said:
+        while line not in self.worded:
             text = self.process.stderr.readline().decode().strip()
             assert text, f"{line!r} was never said, but {self.said}"
-            self.said.append(text)
+            self.worded.append(text)
 
     def end(self, code):
         assert self.process.wait(timeout=60) == code
-        self.said += self.process.stderr.read().decode().splitlines()
+        self.worded += self.process.stderr.read().decode().splitlines()
         for pipe in (self.process.stdin, self.process.stderr, self.process.stdout):
             if pipe is not None:
                 pipe.close()
-        return self.said
+        return self.worded
 
 
 @pytest.fixture

@@ -37,18 +37,18 @@ def test_an_error_keeps_its_parts_on_the_way_home_from_a_process(kind):
 )
 def test_the_parts_that_there_are_make_one_line(parts, line):
     error = InputError(*parts)
-    assert str(error) == error.said(COMMAND) == line
+    assert str(error) == error.worded(COMMAND) == line
     assert str(error.at("y.csv")) == str(InputError(parts[0], "y.csv", *parts[2:]))
 
 
 def test_library_and_command_each_say_it_in_their_own_words():
     error = TargetError(*PARTS)
-    assert str(error) == error.said(LIBRARY)
+    assert str(error) == error.worded(LIBRARY)
     assert str(error) == (
         "x.csv, after 100 rows: y holds fractions; use model='gaussian' or model='probit'."
     )
     named = COMMAND._replace(y='the target "price"')
-    assert error.said(named) == (
+    assert error.worded(named) == (
         'x.csv, after 100 rows: the target "price" holds fractions; '
         "use --model gaussian or --model probit."
     )
@@ -56,7 +56,7 @@ def test_library_and_command_each_say_it_in_their_own_words():
 
 @pytest.mark.parametrize("name", ["{y}", "{model=x}", "{0}", "{", "}{", "%s", "{y.__class__}"])
 def test_names_from_a_file_are_shown_as_they_are(name):
-    assert InputError(f'no column "{name}"').said(COMMAND) == f'no column "{name}"'
+    assert InputError(f'no column "{name}"').worded(COMMAND) == f'no column "{name}"'
 
 
 @pytest.mark.parametrize("text", ["{0}", "{", "{y.__class__}", "{model=}", "{name}"])
@@ -78,7 +78,7 @@ def test_braces_that_leave_nothing_open_stay(text):
 def test_fires_leaves_open_what_the_target_is_called(model, y, words):
     with pytest.raises(TargetError) as caught:
         fires.FIRES(2, model=model).partial_fit(X, y)
-    said = caught.value.said(COMMAND._replace(y='the target "price"'))
+    said = caught.value.worded(COMMAND._replace(y='the target "price"'))
     for word in words:
         assert word in said
     assert '"price"' not in str(caught.value)

@@ -90,7 +90,7 @@ def test_a_run_goes_to_a_cluster_and_back(sparse, numbers):
     assert run.totals.baselines["all"].latest["r2" if numbers else "accuracy"] > 0.5
 
     # It is saved and loaded on the way, as it is between two commands.
-    run.pipeline.caught_up()
+    run.pipeline.sync()
     run = Run.from_saved(*run.saved()).in_one_process()
     alone, n_rows = copy.deepcopy(run.pipeline.selector), run.totals.n_rows
     steps = go_on(run, range(5, 8), **kind)

@@ -117,7 +117,7 @@ def test_scores_are_those_of_plain_predictions_for_any_cut(update, model, rows):
                 wanted = mine.update(batch.y, plain_predictions(known, batch.X, selected))
                 rich = every.update(batch.y, plain_predictions(known, batch.X, np.arange(6)))
             blind.test(batch)
-        blind.learn(batch, known.book)
+        blind.learn(batch, known.label_index)
         for n_shards, selector in selectors.items():
             found = learn(selector, totals[n_shards], batch, n_shards)
             if not number:

@@ -25,7 +25,7 @@ class State:
 
     def __init__(self, mu, var, *, own=(0.0, 0.0), noise=0.0, noise_rows=KNOWN, n_rows=1):
         self.mu, self.var = np.array(mu, float, ndmin=2), np.array(var, float, ndmin=2)
-        self.own_mu, self.own_var = (np.full(len(self.mu), float(one)) for one in own)
+        self.intercept_mean, self.intercept_var = (np.full(len(self.mu), float(one)) for one in own)
         self.facts = np.zeros((len(self.mu), N_FACTS))
         self.facts[:, NOISE], self.facts[:, NOISE_ROWS] = noise * noise_rows, noise_rows
         self.unit = np.ones(len(self.mu))
@@ -35,13 +35,13 @@ class State:
 
     @property
     def parts(self):
-        return self.mu, self.var, self.own_mu, self.own_var, self.facts, self.said
+        return self.mu, self.var, self.intercept_mean, self.intercept_var, self.facts, self.said
 
     def caught_up(self, gamma, prior):
         """Mean, variance and the rest after sparse rows, with forgetting up to now."""
         var = np.minimum(self.var * gamma ** (self.seen_at - self.clock), prior)
-        own = self.own_mu * self.unit
-        return self.mu * self.unit[:, None], var, own, self.own_var, self.facts, self.said
+        own = self.intercept_mean * self.unit
+        return self.mu * self.unit[:, None], var, own, self.intercept_var, self.facts, self.said
 
     def learn(self, family, Z, y, weight=None, *, loop="dense", full=None, **changes):
         """Learn from rows by one of the loops; the columns ``full`` are handed over whole."""
@@ -250,8 +250,8 @@ def test_for_numbers_with_known_noise_it_is_the_diagonal_kalman_filter(loop):
     for z, target in zip(np.column_stack([rows, np.ones(50)]), y, strict=True):
         gain = var * z / (var @ z**2 + noise)
         mu, var = mu + gain * (target - mu @ z), var * (1.0 - gain * z)
-    assert_allclose(np.append(state.mu, state.own_mu), mu, rtol=1e-9)
-    assert_allclose(np.append(state.var, state.own_var), var, rtol=1e-9)
+    assert_allclose(np.append(state.mu, state.intercept_mean), mu, rtol=1e-9)
+    assert_allclose(np.append(state.var, state.intercept_var), var, rtol=1e-9)
     assert_allclose(state.said[0, 0] + state.said[0, 3], y, rtol=1e-9)
     assert_allclose(state.said[0, 2], 1.0 / noise, rtol=1e-9)
 
@@ -425,4 +425,4 @@ def test_variances_stay_positive_and_numbers_finite_whatever_rows_say(family):
     state.learn(family, rows, targets(rng, family, 300), **rules)
     assert all(np.isfinite(part).all() for part in state.parts)
     assert (state.var > 0.0).all()
-    assert state.own_var[0] > 0.0
+    assert state.intercept_var[0] > 0.0

@@ -118,8 +118,8 @@ def step(seed, n_classes, n_columns, n_rows=4, n_more=1):
     mu, sigma = rng.normal(size=(n_classes, n_columns)), rng.random((n_classes, n_columns))
     p, q = rng.normal(size=(2, n_classes + n_more, n_columns))
     c, d = rng.normal(size=(2, n_classes + n_more, n_rows))
-    own_mu, own_sigma = rng.normal(size=n_classes), rng.random(n_classes)
-    return [mu, sigma, p, q, rng.random(n_columns), c, d, own_mu, own_sigma]
+    intercept_mean, own_sigma = rng.normal(size=n_classes), rng.random(n_classes)
+    return [mu, sigma, p, q, rng.random(n_columns), c, d, intercept_mean, own_sigma]
 
 
 RATES = (0.3, 0.7, -0.5, 1.0)
@@ -136,8 +136,8 @@ def test_a_step_equals_its_definition(seed, n_classes, n_columns, n_more, interc
     arguments = step(seed, n_classes, n_columns, n_more=n_more)
     expected = naive.move_plain(*arguments, intercept, *RATES)
     least = features.move(*arguments, intercept, *RATES)
-    mu, sigma, *_, own_mu, own_sigma = arguments
-    for got, wanted in zip((mu, sigma, own_mu, own_sigma), expected, strict=True):
+    mu, sigma, *_, intercept_mean, own_sigma = arguments
+    for got, wanted in zip((mu, sigma, intercept_mean, own_sigma), expected, strict=True):
         assert_allclose(got, wanted, rtol=1e-13, atol=1e-15)
     assert least == sigma.min()
 

@@ -71,7 +71,7 @@ def test_all_coefficients_together_explain_about_as_much_as_there_is(family, n_c
         one = learner(family, n_classes, n_features)
         assert_allclose(one.var, c / max(n_features, 10))
         assert not one.mu.any()
-        assert one.own_var == pytest.approx(1.0)
+        assert one.intercept_var == pytest.approx(1.0)
 
 
 def test_the_intercept_starts_at_the_level_of_the_first_batch():
@@ -80,15 +80,17 @@ def test_the_intercept_starts_at_the_level_of_the_first_batch():
     y = (np.arange(200) % 10 == 0).astype(int)
     one = learn(one, np.ones((200, 3)), y)
     assert not one.mu.any()
-    assert_allclose(one.own_mu[0] / math.sqrt(1.0 + one.own_var[0]), ndtri(0.1), atol=0.15)
+    assert_allclose(
+        one.intercept_mean[0] / math.sqrt(1.0 + one.intercept_var[0]), ndtri(0.1), atol=0.15
+    )
 
 
 def test_without_an_intercept_there_is_none():
     one = learner(n_features=3, fit_intercept=False)
     for X, y, _ in batches(0, "probit", 2, n_features=3):
         one = learn(one, X, y)
-    assert one.own_mu[0] == 0.0
-    assert one.own_var[0] == 0.0
+    assert one.intercept_mean[0] == 0.0
+    assert one.intercept_var[0] == 0.0
 
 
 # --- Dense and sparse --------------------------------------------------------------------------
@@ -144,7 +146,7 @@ def test_the_unit_of_sparse_coefficients_is_renewed_before_it_runs_out():
     other = copy.deepcopy(one)
     unit, _, _ = other.sparse
     other.mu *= 1e120
-    other.own_mu *= 1e120
+    other.intercept_mean *= 1e120
     unit /= 1e120
     for X, y, _ in batches(4, "probit", 2, n=2):
         one, other = learn(one, X, y, form=sp.csr_array), learn(other, X, y, form=sp.csr_array)
@@ -177,14 +179,14 @@ def test_to_forget_is_to_take_the_likelihood_to_a_power(form):
     for X, y, _ in batches(6, "probit", 3, fill=0.5):
         one = learn(one, X, y, form=form)
     mu, var = one._means().copy(), one._variances().copy()
-    own, rows = one.own_mu.copy(), one.evidence_rows.copy()
+    own, rows = one.intercept_mean.copy(), one.evidence_rows.copy()
     one.forget(0.2, 1)
     precision = 1.0 / var[1] - 1.0 / one.prior
     assert_allclose(1.0 / one._variances()[1], 0.2 * precision + 1.0 / one.prior)
     assert_allclose(one._means()[1] / one._variances()[1], 0.2 * mu[1] / var[1])
     assert_allclose(one._means()[[0, 2]], mu[[0, 2]])
     assert_allclose(one._variances()[[0, 2]], var[[0, 2]])
-    assert_array_equal(one.own_mu, own)
+    assert_array_equal(one.intercept_mean, own)
     assert_allclose(one.evidence_rows, rows * [1.0, 0.2, 1.0])
     assert not one.facts[1, [ALONG, ROWS]].any()  # the stretch starts again
     assert one.facts[[0, 2]][:, [ALONG, ROWS]].all()
@@ -209,14 +211,14 @@ def test_an_alarm_pulls_the_evidence_back_and_keeps_the_intercept(form):
         X = rng.normal(1.0, 1.0, (100, 4))
         signal = X[:, 0] if i < 40 else X[:, 2]
         y = (signal + 0.3 * rng.normal(size=100) > 2.0).astype(int)
-        rows, own = one.evidence_rows[0] + 100.0, one.own_mu.copy()
+        rows, own = one.evidence_rows[0] + 100.0, one.intercept_mean.copy()
         one = learn(one, X, y, form=form)
         if one.strengths:
             raised.append(i)
             assert one.strengths[0] > one.alarm.limit
             assert_allclose(one.evidence_rows[0], 50.0)
             assert rows > 3000.0
-            assert abs(one.own_mu[0] - own[0]) < 1.0
+            assert abs(one.intercept_mean[0] - own[0]) < 1.0
     assert len(raised) >= 1
     assert 40 <= raised[0] <= 43
     assert np.abs(one._means())[0].argmax() == 2
@@ -307,7 +309,7 @@ def test_a_third_class_leaves_what_was_learnt_of_the_two(form):
     assert not more._means()[1].any()
     assert_allclose(more._variances()[[0, 2]], [var, var])
     assert_allclose(more._variances()[1], more.prior)
-    assert_allclose(more.own_mu[2], -more.own_mu[0])
+    assert_allclose(more.intercept_mean[2], -more.intercept_mean[0])
     found, sigma = more.by_class()
     assert_allclose(found[2], -found[0])
     assert_allclose(sigma[2], sigma[0])

@@ -207,7 +207,7 @@ def test_a_loaded_scale_of_dense_columns_is_the_saved_one_to_the_bit():
     restore(loaded, Standard.learnt, *collect(scaler, Standard.learnt), {"J": 2000})
     loaded.refresh()
     assert_array_equal(loaded.gain, scaler.gain)
-    assert_array_equal(loaded.reach, scaler.reach)
+    assert_array_equal(loaded.max_abs, scaler.max_abs)
 
 
 @pytest.mark.parametrize(

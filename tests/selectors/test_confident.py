@@ -15,9 +15,9 @@ from fires import FIRES, OFS, OnlinePipeline, RandomFeatures
 from fires.evaluation.loop import prequential
 from fires.metrics import StabilityWindow
 from fires.models import Linear, NeuralNet
-from fires.models.leading import Leading
+from fires.models.covariance import CovarianceBlock
 from fires.predictors import Perceptron
-from fires.selectors.confident import Distances, Looks, best_of_the_rest, choose
+from fires.selectors.confident import Distances, ReviewSchedule, best_of_the_rest, choose
 from fires.selectors.sharded import Sharded
 
 NOBODY = np.empty(0, dtype=np.intp)
@@ -92,8 +92,8 @@ def test_the_next_one_says_what_it_would_cost():
 
 def test_looks_begin_with_200_to_1000_rows():
     for n_features, first in ((3, 200), (50, 500), (5000, 1000)):
-        assert not Looks().is_due(first - 1.0, first - 1.0, n_features)
-        assert Looks().is_due(float(first), float(first), n_features)
+        assert not ReviewSchedule().is_due(first - 1.0, first - 1.0, n_features)
+        assert ReviewSchedule().is_due(float(first), float(first), n_features)
 
 
 # --- On known truth ----------------------------------------------------------------------------
@@ -274,7 +274,7 @@ def test_a_feature_that_starts_anew_is_let_go_at_the_next_look():
 
 
 def test_what_a_column_brought_is_left_out_and_fades():
-    leading = Leading(150, 1)
+    leading = CovarianceBlock(150, 1)
     rng = np.random.default_rng(0)
     score, mu, var = rng.random(150), rng.normal(size=(1, 150)), np.full((1, 150), 0.01)
     leading.follow(score, mu, var, 0.02)

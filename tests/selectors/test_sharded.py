@@ -290,7 +290,7 @@ def test_a_pipeline_takes_it_as_it_takes_its_selector(tmp_path, sparse):
             pipeline.partial_fit(sp.csr_array(X) if sparse else X, y)
     assert_same(plain.selector, wrapped.selector.selector)
     assert (plain.predict(X) == wrapped.predict(X)).all()
-    assert wrapped.book.labels.tolist() == ["a", "b"]
+    assert wrapped.label_index.labels.tolist() == ["a", "b"]
     wrapped.save(tmp_path / "pipeline")
     again = fires.load(tmp_path / "pipeline")
     assert isinstance(again.selector, FIRES)

@@ -55,12 +55,12 @@ def dataset_notes(summary: Summary) -> list[str]:
     """What was done to each data set, and which were not run."""
     notes = []
     for name in summary.datasets:
-        said = dict.fromkeys(
+        reasons = dict.fromkeys(
             note
             for record in summary.records
             if record["dataset"] == name and record.get("rows") == summary.rows(name)
             for note in record["notes"]
         )
-        notes += [f"{name}: {'; '.join(said)}."] * bool(said)
+        notes += [f"{name}: {'; '.join(reasons)}."] * bool(reasons)
     absent = [name for name in DATASETS if name not in summary.datasets]
     return notes + [f"Not run: {', '.join(absent)}."] * bool(absent)

@@ -28,13 +28,13 @@ class _Quantity(NamedTuple):
     title: str
     digits: str = ".3f"
     # Other machines, other libraries: two times side by side, and nothing to subtract.
-    is_time: bool = False
+    is_duration: bool = False
 
 
 _QUANTITIES = {
     "accuracy": _Quantity("accuracy", "Accuracy"),
     "milliseconds_per_step": _Quantity(
-        "time", "Milliseconds per step, to select and to train", ".2f", is_time=True
+        "time", "Milliseconds per step, to select and to train", ".2f", is_duration=True
     ),
     "stability": _Quantity("stability", "Stability, over windows of 10 steps"),
 }
@@ -114,7 +114,7 @@ def _quantity_table(summary: Summary, protocol: str, quantity: str) -> TextTable
         for name, our, their in zip([*names, "mean"], ours, theirs, strict=True):
             rows.append([name, "ours", *_texts(our, shown.digits)])
             rows.append(["", "published", *_texts(their, shown.digits)])
-            if not shown.is_time:
+            if not shown.is_duration:
                 rows.append(["", "difference", *_texts(our - their, f"+z{shown.digits}")])
         rows.append(["rank", "ours", *_ranks(ours[-1], shown)])
         rows.append(["", "published", *_ranks(theirs[-1], shown)])
@@ -139,7 +139,7 @@ def _texts(values: Floats, digits: str) -> list[str]:
 
 def _ranks(means: Floats, shown: _Quantity) -> list[str]:
     """1 for the best; equal means share a rank, and what has no mean has none."""
-    worse = np.less if shown.is_time else np.greater
+    worse = np.less if shown.is_duration else np.greater
     places = 1 + worse.outer(means, means).sum(axis=0)
     return [NONE if isnan(mean) else f"{place}." for mean, place in zip(means, places, strict=True)]
 

@@ -44,9 +44,9 @@ def expect_refusal(words: str, use: Callable[..., Any], *args: Any, **options: A
     try:
         use(*args, **options)
     except ValueError as error:
-        said = str(error)
-        fits = re.search(words, said) and "\n" not in said
-        expect(fits, f"refused with {said!r}, not with one line that says {words!r}")
+        message = str(error)
+        fits = re.search(words, message) and "\n" not in message
+        expect(fits, f"refused with {message!r}, not with one line that says {words!r}")
     else:
         raise AssertionError(f"accepted what should be refused with the words {words!r}")
 

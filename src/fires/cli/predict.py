@@ -82,7 +82,7 @@ def command(
         reader = reading.rows(
             kinds,
             keep=() if id_ is None else (id_,),
-            if_there=() if target is None else (target.column.name,),
+            if_present=() if target is None else (target.column.name,),
             may_lack=saved.is_open,
         )
         if target is not None and target.column.name not in reader.names:
@@ -143,9 +143,9 @@ class Predict:
             return columns.transform_some(frame)
         from fires.core.named import NamedRows
 
-        there = columns.among(frame.columns)
-        if there.names:
-            return NamedRows(there.transform(frame), there.names)
+        present = columns.among(frame.columns)
+        if present.names:
+            return NamedRows(present.transform(frame), present.names)
         return NamedRows(columns.transform_some(frame), columns.names)  # all are missing
 
 

@@ -80,18 +80,18 @@ class Reading:
     def open(self, target: str | None, **more: Any) -> TableStream:
         """Make a stream of the rows."""
         names = self._names_with_commas()
-        said = {
+        column_options = {
             "exclude": named_columns(self.exclude, names),
             "keep_doubtful": self.keep_doubtful,
             **self._said_of_columns(names),
             **more,
         }
-        if said.get("columns") == "fixed":
-            del said["columns"]  # as nearly always
-        elif "columns" in said and _scheme(self.files[0]) in _QUERIES:
+        if column_options.get("columns") == "fixed":
+            del column_options["columns"]  # as nearly always
+        elif "columns" in column_options and _scheme(self.files[0]) in _QUERIES:
             raise InputError("--columns open is for files and messages: a query has its columns")
         with self._named_in_questions(), self._saying_that_it_waits():
-            return self._source()(target, **said)
+            return self._source()(target, **column_options)
 
     @contextmanager
     def _saying_that_it_waits(self) -> Iterator[None]:
@@ -153,7 +153,7 @@ class Reading:
         self,
         kinds: Mapping[str, Kind],
         keep: Sequence[str] = (),
-        if_there: Sequence[str] = (),
+        if_present: Sequence[str] = (),
         *,
         may_lack: bool = False,
     ) -> RowReader:
@@ -163,7 +163,7 @@ class Reading:
 
         keep = named_columns(keep, self._names_with_commas(*keep))
         text = TextOptions(**self._said_of_text())
-        return open_rows(self.files, kinds, keep, if_there, text, may_lack=may_lack)
+        return open_rows(self.files, kinds, keep, if_present, text, may_lack=may_lack)
 
     @contextmanager
     def _named_in_questions(self) -> Iterator[None]:

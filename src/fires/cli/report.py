@@ -63,8 +63,8 @@ def as_shape(text: str | None, n_features: Sequence[int]) -> tuple[int, int] | N
         return None
     height, width = map(int, text.split("x"))
     if n_features and height * width not in n_features:
-        pixels, there = f"{height * width:,}", " and ".join(f"{n:,}" for n in n_features)
-        raise InputError(f"--shape {text} has {pixels} pixels, and there are {there} features")
+        pixels, found = f"{height * width:,}", " and ".join(f"{n:,}" for n in n_features)
+        raise InputError(f"--shape {text} has {pixels} pixels, and there are {found} features")
     return height, width
 
 

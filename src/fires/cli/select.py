@@ -257,8 +257,8 @@ def command(
         sample = facts.pop("sample", None)
         after = (sample if saved is None else saved.facts["bookmark"]) if not moved else None
         holds = _holds(model, saved if moved else None)
-        said = {"max_categories": max_categories, "columns": columns}
-        stream = reading.open(target, holds=holds, after=after, **said)
+        column_options = {"max_categories": max_categories, "columns": columns}
+        stream = reading.open(target, holds=holds, after=after, **column_options)
         _note_sample(None if saved else folder, facts, stream)
         stream.max_wait = max_wait
         as_shape(shape, [stream.schema.n_features])

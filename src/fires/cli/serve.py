@@ -137,9 +137,9 @@ class LivePage:
         )
         assert self._process.stdout is not None
         with self._process.stdout as output:
-            said = output.readline()
-        address = re.search(r"http://\S+", said)
+            first_line = output.readline()
+        address = re.search(r"http://\S+", first_line)
         if address is None:
-            why = said.removeprefix("Error: ").strip() or "fires serve has ended at once"
+            why = first_line.removeprefix("Error: ").strip() or "fires serve has ended at once"
             raise InputError(f"--live cannot show the run: {why}")
         say(f"{folder} is shown on {address[0]}")

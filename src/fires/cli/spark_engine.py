@@ -149,8 +149,8 @@ def _batch_rows(given: dict[str, Any]) -> int:
     source, before = context.get_parameter_source("batch_size"), context.default_map or {}
     # A run that comes from one process has had batches that are too small for Spark.
     elsewhere = source is ParameterSource.DEFAULT_MAP and before.get("engine") == "fires"
-    said = source is not ParameterSource.DEFAULT and not elsewhere
-    return int(given["batch_size"]) if said else _BATCH_ROWS
+    is_given = source is not ParameterSource.DEFAULT and not elsewhere
+    return int(given["batch_size"]) if is_given else _BATCH_ROWS
 
 
 def _seen(step: Step) -> dict[str, Any]:

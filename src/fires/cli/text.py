@@ -42,7 +42,7 @@ def one_line(error: BaseException, wording: Wording = COMMAND) -> str:
     >>> one_line(TargetError("{y} holds fractions", hint="try {model=gaussian}"))
     'the target holds fractions; try --model gaussian'
     """
-    text = error.said(wording) if isinstance(error, UserError) else str(error)
+    text = error.worded(wording) if isinstance(error, UserError) else str(error)
     return printable(" ".join(text.split()))
 
 

@@ -156,7 +156,7 @@ def surprises(columns: Columns, doubted: Collection[str] = ()) -> list[str]:
     list of str
         Empty if everything is as it seems.
     """
-    lines = [f"{_named(names)}: {said}" for said, names in _by_form(columns).items()]
+    lines = [f"{_named(names)}: {described}" for described, names in _by_form(columns).items()]
     reasons: dict[str, list[str]] = {}
     for column in columns.all:
         if column.kind == "left out" and column.name in doubted:
@@ -167,16 +167,16 @@ def surprises(columns: Columns, doubted: Collection[str] = ()) -> list[str]:
             reasons.setdefault(column.why, []).append(column.name)
         elif column.kind == "category" and len(column.categories) >= columns.hints.max_categories:
             most = f"{columns.hints.max_categories:,}"
-            said = f"more than {most} categories; those after the first {most} count as one"
-            reasons.setdefault(said, []).append(column.name)
-    lines += [f"{_named(names)}: {said}" for said, names in reasons.items()]
+            described = f"more than {most} categories; those after the first {most} count as one"
+            reasons.setdefault(described, []).append(column.name)
+    lines += [f"{_named(names)}: {described}" for described, names in reasons.items()]
     return lines + _unreadable(columns) + _changed(columns)
 
 
 def _by_form(columns: Columns) -> dict[str, list[str]]:
     """The columns that share a form, by what the first example of it is read as."""
     names: dict[NumberForm | DateForm, list[str]] = {}
-    said: dict[NumberForm | DateForm, str] = {}
+    described: dict[NumberForm | DateForm, str] = {}
     for column in columns.used:
         if column.form is None:
             continue
@@ -185,8 +185,8 @@ def _by_form(columns: Columns) -> dict[str, list[str]]:
             continue  # the user said so
         if seen:
             names.setdefault(column.form, []).append(column.name)
-            said.setdefault(column.form, seen)
-    return {said[form]: of_form for form, of_form in names.items()}
+            described.setdefault(column.form, seen)
+    return {described[form]: of_form for form, of_form in names.items()}
 
 
 def _unreadable(columns: Columns) -> list[str]:

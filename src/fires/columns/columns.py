@@ -223,12 +223,12 @@ class Columns:
         missing = before.missing + (now.n_rows - before.n_rows)
         unreadable = before.unreadable.copy()
         missing[here], unreadable[here] = now.missing, now.unreadable
-        there = set(part._places)
-        waiting = {k: texts for k, texts in before.misfits.items() if k not in there}
+        present = set(part._places)
+        waiting = {k: texts for k, texts in before.misfits.items() if k not in present}
         known.tallies = Tallies(
             now.n_rows, missing, unreadable, now.examples, {**waiting, **now.misfits}
         )
-        n_old = sum(change.after.name in there for change in self.changes)
+        n_old = sum(change.after.name in present for change in self.changes)
         known.changes = self.changes + tuple(
             change._replace(place=here[change.place]) for change in part.changes[n_old:]
         )
@@ -326,17 +326,17 @@ class Columns:
             X = self._without_words(numbers.X)
             return X, self._counted(X, {})
         here = [place for name, place in self._places.items() if name in frame.columns]
-        there = [self._places[name] for name in numbers.names]
+        present = [self._places[name] for name in numbers.names]
         X = np.zeros((len(numbers.X), len(self.groups)))
         huge = np.abs(numbers.X) > LARGEST
-        X[:, self._first[there]] = self._without_words(np.where(huge, np.nan, numbers.X))
+        X[:, self._first[present]] = self._without_words(np.where(huge, np.nan, numbers.X))
         part = self._part(here)
         X[:, np.isin(self.groups, here)], part = part.encode(frame)
         known = self._with({column.name: column for column in part.all})._counted(X, {})
         missing, unreadable = known.tallies.missing.copy(), self.tallies.unreadable.copy()
         missing[here], unreadable[here] = part.tallies.missing, part.tallies.unreadable
-        unreadable[there] += huge.sum(axis=0)
-        missing[there] -= huge.sum(axis=0)
+        unreadable[present] += huge.sum(axis=0)
+        missing[present] -= huge.sum(axis=0)
         # Of columns whose cells are all missing here, nothing new is known.
         waiting = [name for name in numbers.names if name in self.tallies.misfits]
         misfits = {
@@ -357,20 +357,20 @@ class Columns:
         """Some of the columns, as if there were no others."""
         part, tallies = copy.copy(self), self.tallies
         part._know(tuple(self.used[place] for place in places))
-        there = part._places
+        present = part._places
         part.tallies = replace(
             tallies,
             missing=tallies.missing[places],
             unreadable=tallies.unreadable[places],
-            misfits={name: texts for name, texts in tallies.misfits.items() if name in there},
+            misfits={name: texts for name, texts in tallies.misfits.items() if name in present},
         )
         part.changes = ()
         return part
 
     def transform_some(self, frame: pl.DataFrame) -> npt.NDArray[np.float64]:
         """Turn rows into numbers, as far as the frame has the columns; nothing is learnt."""
-        there = set(frame.columns)
-        here = [place for place, column in enumerate(self.used) if column.name in there]
+        present = set(frame.columns)
+        here = [place for place, column in enumerate(self.used) if column.name in present]
         X = np.full((len(frame), len(self.names)), np.nan)
         X[:, np.isin(self.groups, here)] = self._part(here).transform(frame)
         return X
@@ -483,17 +483,17 @@ class Columns:
                 not before or cell.source.null_count() < len(cell.source)
             ):
                 continue
-            there = np.flatnonzero(cell.source.is_not_null().to_numpy())
-            bad = cell.unreadable.to_numpy()[there]
+            present = np.flatnonzero(cell.source.is_not_null().to_numpy())
+            bad = cell.unreadable.to_numpy()[present]
             fits = np.concatenate([np.zeros(len(before), dtype=bool), ~bad])
             place = np.arange(len(fits))
             run = place - np.maximum.accumulate(np.where(fits, place, -1))
             long = np.flatnonzero(run >= _FOR_GOOD)
             if len(long):
-                row = int(there[long[0] - len(before)])
+                row = int(present[long[0] - len(before)])
                 turn = row if turn is None else min(turn, row)
             length = int(run[-1]) if len(run) else 0
-            texts = cell.source.gather(there[len(there) - min(length, len(there)) :])
+            texts = cell.source.gather(present[len(present) - min(length, len(present)) :])
             last = (*before, *texts.cast(pl.String).to_list())
             if length:
                 misfits[name] = last[-min(length, _FOR_GOOD) :]
@@ -622,12 +622,12 @@ class Columns:
         if not written:
             written["columns"] = [column.as_json() for column in self.all]
             written["facts"] = account.facts_as_json(self)
-        said = {
+        message = {
             name: list(getattr(hints, name)) for name in ("categorical", "numeric", "na_values")
         }
         return {
             "columns": written["columns"],
-            "hints": vars(hints) | said,
+            "hints": vars(hints) | message,
             "n_rows": tallies.n_rows,
             "missing": tallies.missing.tolist(),
             "unreadable": tallies.unreadable.tolist(),
@@ -666,8 +666,8 @@ class Columns:
                 for row, place, *kinds in saved.get("changes", ())
             )
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            said = str(error) if isinstance(error, StateError) else repr(error)
-            raise StateError(f"the columns are not what they should be: {said}") from error
+            message = str(error) if isinstance(error, StateError) else repr(error)
+            raise StateError(f"the columns are not what they should be: {message}") from error
         shapes = {array.shape for array in counts.values()}
         if shapes != {(len(known),)} or len(known) != len(columns.used) or set(misfits) - known:
             raise StateError("the columns are not what they should be")

@@ -53,21 +53,21 @@ def _as_series(y: Any) -> pl.Series:
 def leaks(seen: Seen, y: Any) -> dict[str, Doubt]:
     """Columns that are the target, but for its scale, or under other names."""
     y, doubts = _as_series(y), {}
-    there = y.is_not_null().to_numpy()
+    present = y.is_not_null().to_numpy()
     codes = _codes(y)
     n_classes = y.drop_nulls().n_unique()
-    if _tell(codes[there], _OFF // 10):
+    if _tell(codes[present], _OFF // 10):
         near = np.abs(seen.ranks.T @ _column(codes.astype(np.float64))) > 0.5
         for name in _of_size(seen, n_classes, near if n_classes == 2 else None):
             values = seen.texts[name] if name in seen.texts else seen.frame[name]
-            both = there & values.is_not_null().to_numpy()
+            both = present & values.is_not_null().to_numpy()
             if _same_partition(values.filter(both), codes[both]):
                 doubts[name] = Doubt(name, "leak", "is the target under other names")
     if y.dtype != pl.String and n_classes > 2:
         numbers = y.to_numpy().astype(np.float64)
         ranks = y.rank("average").cast(pl.Float64).to_numpy()
         for j in np.flatnonzero(np.abs(seen.ranks.T @ _column(ranks)) > 0.9).tolist():
-            both = there & seen.known[:, j]
+            both = present & seen.known[:, j]
             if _tell_the_same(seen, j, numbers, ranks, both):
                 why = "is the target, but for its scale"
                 doubts.setdefault(seen.names[j], Doubt(seen.names[j], "leak", why))

@@ -105,8 +105,8 @@ class TargetStatistics:
         other.base_weight = self.base_weight * kept + len(y)
         other.tables = dict(self.tables)
         for name, of_rows in codes.items():
-            there = of_rows >= 0
-            rows, n_known = of_rows[there] + 1, int(of_rows.max(initial=-1)) + 1
+            present = of_rows >= 0
+            rows, n_known = of_rows[present] + 1, int(of_rows.max(initial=-1)) + 1
             slots = self.n_slots
             table = self.tables.get(name) or Table(np.zeros(1), np.zeros((1, slots)), np.zeros(1))
             table = table.grown(max(n_known, len(table.weight) - 1))
@@ -116,7 +116,7 @@ class TargetStatistics:
             table.sums[touched] *= fade[:, None]
             table.last[touched] = other.rows
             np.add.at(table.weight, rows, 1.0)
-            np.add.at(table.sums, rows, targets[there])
+            np.add.at(table.sums, rows, targets[present])
             other.tables[name] = table
         return other
 
@@ -134,8 +134,8 @@ class TargetStatistics:
         weight, mean, variance = self.spread.tolist()
         if weight == 0.0:
             mean, variance = float(numbers.mean()), float(numbers.var())
-        reach = _REACH * np.sqrt(variance) if variance > 0.0 else np.inf
-        clipped = np.clip(numbers, mean - reach, mean + reach)
+        half_width = _REACH * np.sqrt(variance) if variance > 0.0 else np.inf
+        clipped = np.clip(numbers, mean - half_width, mean + half_width)
         total = weight * np.exp(-len(y) / _MEMORY) + len(y)
         share = len(y) / total
         step = float(clipped.mean()) - mean

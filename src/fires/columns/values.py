@@ -57,10 +57,10 @@ def since_first(series: pl.Series, hints: Hints = NO_HINTS) -> tuple[pl.Series, 
     (['Ulm'], [None, 'Ulm', '-'])
     """
     source = read_cells(series, Column(series.name, "empty"), hints).source
-    there = source.is_not_null().arg_true().head(1)
-    if len(there):
-        series = series.clear(int(there[0])).append(series[int(there[0]) :])
-    return source.gather(there), series
+    present = source.is_not_null().arg_true().head(1)
+    if len(present):
+        series = series.clear(int(present[0])).append(series[int(present[0]) :])
+    return source.gather(present), series
 
 
 def kind_of_type(dtype: pl.DataType) -> Kind | None:
@@ -84,8 +84,8 @@ def read_cells(series: pl.Series, column: Column, hints: Hints = NO_HINTS) -> Ce
     ([1.5, None, None], ['1.5', None, 'old'])
     """
     if kind_of_type(series.dtype) is None:  # nested values, in a column that had others before
-        there = pl.Series(series.name, ["nested"]).new_from_index(0, len(series))
-        return Cells(_read_nothing(series, column), there.set(series.is_null(), None))
+        present = pl.Series(series.name, ["nested"]).new_from_index(0, len(series))
+        return Cells(_read_nothing(series, column), present.set(series.is_null(), None))
     if series.dtype in (pl.Categorical, pl.Enum):
         series = series.cast(pl.String)
     if series.dtype != pl.String:

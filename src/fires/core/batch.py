@@ -25,8 +25,8 @@ class CheckedBatch:
     Examples
     --------
     >>> batch = CheckedBatch(np.zeros((2, 3)), np.array(["no", "yes"]))
-    >>> book, codes = batch.labels(NO_CLASSES)
-    >>> codes, batch.labels(book)[0] is book
+    >>> index, codes = batch.labels(NO_CLASSES)
+    >>> codes, batch.labels(index)[0] is index
     (array([0, 1]), True)
     """
 
@@ -34,13 +34,13 @@ class CheckedBatch:
     y: npt.NDArray[Any] | None = None
     weight: Floats | None = None
     n_missing: int = 0
-    announced: Any = None
+    classes: Any = None
     scale: str | None = None
     names: Any = None
     columns: Any = None
-    there: npt.NDArray[np.bool_] | None = None
+    present: npt.NDArray[np.bool_] | None = None
     n_absent: int = 0
-    book: Any = None
+    vocabulary: Any = None
     source: npt.NDArray[np.intp] | None = None
     _encoded: tuple[Classes, Classes, Codes] | None = field(default=None, repr=False)
 
@@ -57,13 +57,13 @@ class CheckedBatch:
             if known is before or known is after:
                 return after, codes
         assert self.y is not None
-        after, codes = known.take(self.y, self.announced)
+        after, codes = known.take(self.y, self.classes)
         self._encoded = known, after, codes
         return after, codes
 
     def with_rows(self, X: Any) -> CheckedBatch:
         """The same batch with other rows; encoded labels are kept."""
-        facts = self.announced, self.scale, self.names, self.columns
+        facts = self.classes, self.scale, self.names, self.columns
         return CheckedBatch(X, self.y, self.weight, 0, *facts, _encoded=self._encoded)
 
     def weighted(self, weight: Floats | None) -> CheckedBatch:
@@ -77,20 +77,20 @@ class CheckedBatch:
     def part(self, rows: Any) -> CheckedBatch:
         """Some of the rows as a batch. It may happen that all of them have weight 0."""
         X = self.X[rows]
-        n_missing, n_absent, there = 0, 0, None
+        n_missing, n_absent, present = 0, 0, None
         if self.n_missing:
             n_missing = int(np.isnan(X.data if not isinstance(X, np.ndarray) else X).sum())
-            there = columns_there(X)
+            present = columns_present(X)
             n_absent = X.shape[0] * self.n_absent // self.n_rows
         y = None if self.y is None else self.y[rows]
         weight = None if self.weight is None else self.weight[rows]
-        facts = self.announced, self.scale, self.names, self.columns
+        facts = self.classes, self.scale, self.names, self.columns
         return CheckedBatch(
-            *(X, y, weight, n_missing, *facts), there, n_absent, self.book, self.source
+            *(X, y, weight, n_missing, *facts), present, n_absent, self.vocabulary, self.source
         )
 
 
-def columns_there(X: Any) -> npt.NDArray[np.bool_] | None:
+def columns_present(X: Any) -> npt.NDArray[np.bool_] | None:
     """The columns with an entry, of rows in which entries are missing.
 
     Examples
@@ -100,12 +100,12 @@ def columns_there(X: Any) -> npt.NDArray[np.bool_] | None:
     """
     if not isinstance(X, np.ndarray):
         return None
-    there = ~np.isnan(X[0]) if len(X) else np.ones(X.shape[1], dtype=np.bool_)
-    doubtful = np.flatnonzero(~there)
+    present = ~np.isnan(X[0]) if len(X) else np.ones(X.shape[1], dtype=np.bool_)
+    doubtful = np.flatnonzero(~present)
     if not len(doubtful):
         return None
-    there[doubtful] = ~np.isnan(X[:, doubtful]).all(axis=0)
-    return None if there.all() else there
+    present[doubtful] = ~np.isnan(X[:, doubtful]).all(axis=0)
+    return None if present.all() else present
 
 
 @lru_cache(maxsize=16)

@@ -18,54 +18,54 @@ Codes = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """A book: the labels known at one point of a stream. A new label makes a new book.
+    """The labels known at one point of a stream. A new label makes a new index.
 
-    Selectors, predictors and scores each hold a book. Those that learn from the same batches hold
+    Selectors, predictors and scores each hold one. Those that learn from the same batches hold
     the same object, so a batch is encoded once for all of them.
 
     Examples
     --------
-    >>> book, codes = NO_CLASSES.take(np.array(["spam", "ham", "spam"]))
-    >>> book.labels, codes
+    >>> index, codes = NO_CLASSES.take(np.array(["spam", "ham", "spam"]))
+    >>> index.labels, codes
     (array(['ham', 'spam'], dtype='<U4'), array([1, 0, 1]))
-    >>> book.take(np.array(["ham"]))[0] is book
+    >>> index.take(np.array(["ham"]))[0] is index
     True
     """
 
     labels: Labels
     given: bool = False
-    announced: tuple[Any, ...] | None = None
+    classes: tuple[Any, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def take(self, y: Labels, announced: Any = None, what: str = "y") -> tuple[Classes, Codes]:
+    def take(self, y: Labels, classes: Any = None, what: str = "y") -> tuple[Classes, Codes]:
         """Look up the labels of a batch, and add those that are new."""
-        book = self if announced is None else self.fixed_to(announced)
-        if _comparable(book.labels, y):
-            codes = encode(y, book.labels)
+        label_index = self if classes is None else self.fixed_to(classes)
+        if _comparable(label_index.labels, y):
+            codes = encode(y, label_index.labels)
             if codes is not None:
-                return book, codes
-        if book.given:
-            known = book.labels.tolist()
+                return label_index, codes
+        if label_index.given:
+            known = label_index.labels.tolist()
             unknown = next(label for label in y.tolist() if label not in known)
             raise ValueError(
                 f"{what} holds the label {unknown!r}, which is not in classes={known}."
             )
-        found = merge_classes(book.labels if len(book) else None, y)
+        found = merge_classes(label_index.labels if len(label_index) else None, y)
         codes = encode(y, found)
         assert codes is not None
-        return (book if found is book.labels else Classes(found)), codes
+        return (label_index if found is label_index.labels else Classes(found)), codes
 
-    def fixed_to(self, announced: Any) -> Classes:
-        """The book of the labels that a caller announces."""
-        if announced is self.announced:
+    def fixed_to(self, classes: Any) -> Classes:
+        """The index of the classes that a caller gives."""
+        if classes is self.classes:
             return self
         from fires.core.validation import as_classes  # loads scikit-learn
 
-        labels = merge_classes(None, as_classes(announced))
+        labels = merge_classes(None, as_classes(classes))
         if len(labels) < 2:
-            raise ValueError(f"classes must name two labels or more; got {announced!r}.")
+            raise ValueError(f"classes must name two labels or more; got {classes!r}.")
         if len(self) and (
             encode(self.labels, labels) is None or (self.given and len(labels) != len(self))
         ):
@@ -73,49 +73,49 @@ class Classes:
                 f"classes={labels.tolist()} does not fit the classes known so far, "
                 f"{self.labels.tolist()}."
             )
-        return Classes(labels, True, announced if isinstance(announced, tuple) else None)
+        return Classes(labels, True, classes if isinstance(classes, tuple) else None)
 
 
 NO_CLASSES = Classes(np.empty(0))
 
 
 class KnowsClasses:
-    """A base class for objects that learn labels: a book, ``classes_``, and saving both."""
+    """A base class for objects that learn labels: an index, ``classes_``, and saving both."""
 
-    _book_: Classes = NO_CLASSES
+    _label_index_: Classes = NO_CLASSES
 
     @property
     def classes_(self) -> Labels:
         """The labels known, sorted; the greater of two is the positive one."""
-        if not len(self._book_):
+        if not len(self._label_index_):
             raise AttributeError(f"This {type(self).__name__} knows no classes.")
-        return self._book_.labels
+        return self._label_index_.labels
 
     @property
-    def book(self) -> Classes:
+    def label_index(self) -> Classes:
         """The book itself: the labels known, and whether they were announced."""
-        return self._book_
+        return self._label_index_
 
     def _classes_state(self) -> State:
         """The labels as they are saved: text in the header, numbers in an array."""
-        header: dict[str, Any] = {"classes": None, "classes_given": self._book_.given}
-        if not len(self._book_):
+        header: dict[str, Any] = {"classes": None, "classes_given": self._label_index_.given}
+        if not len(self._label_index_):
             return header, {}
-        if self._book_.labels.dtype.kind in "OUS":
-            return header | {"classes": as_text(self._book_.labels)}, {}
-        return header | {"classes": "numbers"}, {"classes": self._book_.labels.copy()}
+        if self._label_index_.labels.dtype.kind in "OUS":
+            return header | {"classes": as_text(self._label_index_.labels)}, {}
+        return header | {"classes": "numbers"}, {"classes": self._label_index_.labels.copy()}
 
     def _restore_classes(self, header: Mapping[str, Any], arrays: Arrays) -> None:
         """Take over the labels of :meth:`_classes_state`."""
         written, given = header["classes"], header["classes_given"]
         if written is None:
-            self._book_ = NO_CLASSES
+            self._label_index_ = NO_CLASSES
             return
         labels = arrays["classes"] if written == "numbers" else from_text(written)
         rising = labels.ndim == 1 and len(labels) > 0 and (labels[:-1] < labels[1:]).all()
         if not rising or type(given) is not bool:
             raise StateError("classes are not sorted labels, each of them once")
-        self._book_ = Classes(labels, given)
+        self._label_index_ = Classes(labels, given)
 
 
 def _comparable(known: Labels, y: Labels) -> bool:
@@ -228,7 +228,7 @@ def from_text(written: list[Any]) -> Labels:
 _CHOICES = "numbers (target='numbers') or classes (target='classes')"
 
 
-def are_numbers(y: Labels, announced: Any, target: str = "auto", choices: str = _CHOICES) -> bool:
+def are_numbers(y: Labels, classes: Any, target: str = "auto", choices: str = _CHOICES) -> bool:
     """Whether a target holds numbers or labels. This is the only place that decides it.
 
     Examples
@@ -238,7 +238,7 @@ def are_numbers(y: Labels, announced: Any, target: str = "auto", choices: str = 
     """
     if target != "auto":
         return target == "numbers"
-    if announced is not None or y.dtype.kind not in "iuf":
+    if classes is not None or y.dtype.kind not in "iuf":
         return False
     if has_fractions(y):
         return True

@@ -32,7 +32,7 @@ class Part(Protocol):
 Declared = Mapping[str, Part]
 Owner = TypeVar("Owner")
 
-_MOST = float(np.finfo(np.float64).max)  # JSON may hold integers too large for a float
+_MAX_FLOAT = float(np.finfo(np.float64).max)  # JSON may hold integers too large for a float
 
 
 class Array:
@@ -55,6 +55,8 @@ class Array:
         Whether infinite numbers are refused.
     missing : bool
         Whether NaN, which is a missing entry, is allowed.
+    key : str, optional
+        What it is called in files, if that is not the name of the attribute: files outlive names.
 
     Examples
     --------
@@ -78,14 +80,15 @@ class Array:
         optional: bool = False,
         finite: bool = True,
         missing: bool = False,
+        key: str | None = None,
     ) -> None:
         self.shape, self.dtype, self.low, self.high = shape, dtype, low, high
-        self.optional, self.finite, self.missing = optional, finite, missing
+        self.optional, self.finite, self.missing, self.key = optional, finite, missing, key
 
     def write(self, name: str, value: Any, header: dict[str, Any], arrays: Arrays) -> None:
         """Add the array to ``arrays``, if there is one. See :class:`Part`."""
         if value is not None:
-            arrays[name] = np.array(value)
+            arrays[self.key or name] = np.array(value)
 
     @property
     def feature_axis(self) -> int | None:
@@ -95,6 +98,7 @@ class Array:
 
     def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
         """The array; StateError unless it is as declared. See :class:`Part`."""
+        name = self.key or name
         value = arrays.get(name)
         if value is None:
             return _absent(name, self.optional)
@@ -151,7 +155,9 @@ class Value:
             return _absent(name, self.optional)
         numeric = self.kind in (int, float)
         right = type(value) in ((int, float) if self.kind is float else (self.kind,))
-        if not right or (numeric and not (self.low <= value <= self.high and abs(value) <= _MOST)):
+        if not right or (
+            numeric and not (self.low <= value <= self.high and abs(value) <= _MAX_FLOAT)
+        ):
             span = f"finite {self.kind.__name__} from {self.low} to {self.high}"
             wanted = span if numeric else self.kind.__name__
             raise StateError(f"{name} is {value!r:.60}, not a {wanted}")

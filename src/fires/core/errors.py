@@ -37,9 +37,9 @@ class UserError(ValueError):
         self.what, self.where, self.hint = what, where, hint
 
     def __str__(self) -> str:
-        return self.said(LIBRARY)
+        return self.worded(LIBRARY)
 
-    def said(self, wording: Wording) -> str:
+    def worded(self, wording: Wording) -> str:
         """The message in one line."""
         what = "; ".join(part for part in (self.what, self.hint) if part)
         text = ": ".join(part for part in (self.where, what) if part)
@@ -62,13 +62,13 @@ class Question(InputError):  # noqa: N818 - it asks
     Examples
     --------
     >>> error = Question("may be January or February", hint="say {dates=day-first}")
-    >>> error.said(COMMAND)
+    >>> error.worded(COMMAND)
     'may be January or February; say --dates day-first'
     """
 
-    def said(self, wording: Wording) -> str:
+    def worded(self, wording: Wording) -> str:
         """The message in one line."""
-        return InputError(self.what, self.where, _worded(self.hint, wording)).said(wording)
+        return InputError(self.what, self.where, _worded(self.hint, wording)).worded(wording)
 
 
 class TargetError(UserError):
@@ -86,9 +86,9 @@ class TargetError(UserError):
     'x.csv: the target holds fractions; use --model gaussian.'
     """
 
-    def said(self, wording: Wording) -> str:
+    def worded(self, wording: Wording) -> str:
         """The message in one line."""
-        return _worded(super().said(wording), wording)
+        return _worded(super().worded(wording), wording)
 
 
 def _worded(text: str, wording: Wording) -> str:

@@ -52,8 +52,8 @@ def damaged(path: Path) -> Iterator[None]:
     except (InputError, StateError, OSError, MemoryError):
         raise
     except Exception as error:  # each library has its own
-        said = " ".join(str(error).split()) or "it is nested too deeply"
-        raise InputError(f"{path} is damaged: {said[:200]}") from error
+        message = " ".join(str(error).split()) or "it is nested too deeply"
+        raise InputError(f"{path} is damaged: {message[:200]}") from error
 
 
 def _finite(text: str) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-_MOST = float(np.finfo(np.float64).max)
+_MAX_FLOAT = float(np.finfo(np.float64).max)
 
 
 def check_number(
@@ -77,7 +77,7 @@ def how_many(wanted: Any, n: int) -> int | None:
 
 def _fits_a_float(value: Real) -> bool:
     """Whether it can be computed with as a float: an integer may be too large."""
-    return not isinstance(value, Integral) or abs(int(value)) <= _MOST
+    return not isinstance(value, Integral) or abs(int(value)) <= _MAX_FLOAT
 
 
 def _wrong(name: str, wanted: str, value: Any) -> ValueError:

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from fires.core.declared import Array, Declared
 
-_SLACK, _MOST, _SLOW = 0.5, 4.0, 0.01
+_SLACK, _MAX_STEP, _SLOW = 0.5, 4.0, 0.01
 
 
 class SurpriseAlarm:
@@ -50,9 +50,9 @@ class SurpriseAlarm:
         z = surprise / math.sqrt(variance + 1e-9)
         self.batches += 1.0
         young = self.batches <= self.warm_up
-        step = min((z - self.mean) / math.sqrt(max(self.variance, 1.0)), _MOST) - _SLACK
+        step = min((z - self.mean) / math.sqrt(max(self.variance, 1.0)), _MAX_STEP) - _SLACK
         self.mean += (z - self.mean) * (1.0 / self.batches if young else _SLOW)
-        away = (z - self.mean) ** 2 - self.variance
-        self.variance += away * (1.0 / max(self.batches, 5.0) if young else _SLOW)
+        excess = (z - self.mean) ** 2 - self.variance
+        self.variance += excess * (1.0 / max(self.batches, 5.0) if young else _SLOW)
         self.total = 0.0 if young else max(self.total + step, 0.0)
         return self.total

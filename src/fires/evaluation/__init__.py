@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from fires.evaluation.saved_run import SavedRun as SavedRun
 
 # No module is called as one of the names is: it would hide it.
-_HOME = {"SavedRun": "saved_run", "Step": "records", "prequential": "loop"}
+_MODULES = {"SavedRun": "saved_run", "Step": "records", "prequential": "loop"}
 
-__all__ = sorted(_HOME)
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module 'fires.evaluation' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"fires.evaluation.{_HOME[name]}"), name)
+    return getattr(importlib.import_module(f"fires.evaluation.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -47,10 +47,10 @@ class ByColumn:
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """The interval of each importance; that of several features together is not below 0."""
-        reach = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * self.uncertainties_
+        half_width = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * self.uncertainties_
         several = np.bincount(self.groups) > 1
-        low = self.importances_ - reach
-        return np.where(several, np.maximum(low, 0.0), low), self.importances_ + reach
+        low = self.importances_ - half_width
+        return np.where(several, np.maximum(low, 0.0), low), self.importances_ + half_width
 
     @property
     def class_importances_(self) -> Floats:

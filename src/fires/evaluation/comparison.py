@@ -176,8 +176,8 @@ class Comparison:
                 one.name for one in others if one not in told
             ],
         }
-        said = [f"{what}: {', '.join(names)}" for what, names in parts.items() if names]
-        return f"At the 5% level, {'; '.join(said)}."
+        clauses = [f"{what}: {', '.join(names)}" for what, names in parts.items() if names]
+        return f"At the 5% level, {'; '.join(clauses)}."
 
     def _worth(self, *, is_tested: bool) -> str:
         """Whether any selection beats what it should."""
@@ -185,13 +185,13 @@ class Comparison:
         for other, names in self.beaten.items():
             what = BASELINES.get(other, f"{other} (a window refit)")
             told.setdefault(tuple(names), []).append(what)
-        said = [
+        clauses = [
             f"{', '.join(names) or 'no selection'} {'beat' if len(names) > 1 else 'beats'} "
             f"{_joined(what, 'and' if names else 'or')}"
             for names, what in told.items()
         ]
         how = "At the 5% level" if is_tested else "By the score alone"
-        return f"{how}, {'; '.join(said)}."
+        return f"{how}, {'; '.join(clauses)}."
 
 
 def sign_of(score: str) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-_LEAST, _MOST = 1e-6, 1e6  # seconds; times beyond count as these
+_LEAST, _MAX = 1e-6, 1e6  # seconds; times beyond count as these
 _GROWTH = 1.02  # from one bucket to the next: so a time is known to 1 %
 
 
@@ -47,13 +47,13 @@ class Latencies:
 
     def add(self, seconds: float) -> None:
         """Count one batch in."""
-        within = min(max(seconds, _LEAST), _MOST)
+        within = min(max(seconds, _LEAST), _MAX)
         self._counts[math.floor(math.log(within / _LEAST, _GROWTH))] += 1
         self._max = max(self._max, seconds)
 
     def add_all(self, seconds: npt.NDArray[np.float64]) -> None:
         """Count many batches in at once."""
-        within = np.clip(seconds, _LEAST, _MOST)
+        within = np.clip(seconds, _LEAST, _MAX)
         buckets = np.floor(np.log(within / _LEAST) / math.log(_GROWTH)).astype(np.int64)
         for bucket, count in zip(*np.unique(buckets, return_counts=True), strict=True):
             self._counts[int(bucket)] += int(count)

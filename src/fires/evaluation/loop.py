@@ -308,14 +308,14 @@ class _Evaluation:
         scores, seconds = self._test_and_select(tested, now)
         seconds_train = self.pipeline.train(now, self._masked(now))
         for one in self._baselines.values():
-            one.learn(now, self.pipeline.book)
+            one.learn(now, self.pipeline.label_index)
         learn_scale()
         self.has_learnt = True
         self._follow()
         width = None if self._names is not None else now.X.shape[1]
         if self._stabilities is None:
             self._stabilities = StabilityWindow(self._window, width)
-        present = None if self._names is None else self._names.of_run(_there(now))
+        present = None if self._names is None else self._names.of_run(_present_columns(now))
         self.stability = self._stabilities.update(self.selected_in_run, present)
         return scores, seconds, seconds_train
 
@@ -370,10 +370,10 @@ class _Evaluation:
 _EMPTY = CheckedBatch(np.empty((0, 0)))
 
 
-def _there(batch: CheckedBatch) -> npt.NDArray[np.intp]:
+def _present_columns(batch: CheckedBatch) -> npt.NDArray[np.intp]:
     """The features that have an entry in one of the rows, where columns come and go."""
-    n_known = batch.book.n_known
-    return np.arange(n_known) if batch.there is None else np.flatnonzero(batch.there[:n_known])
+    n_known = batch.vocabulary.n_known
+    return np.arange(n_known) if batch.present is None else np.flatnonzero(batch.present[:n_known])
 
 
 def _labelled(
@@ -381,12 +381,12 @@ def _labelled(
 ) -> CheckedBatch:
     """The rows that have a label, with their labels; all of them, in the usual case."""
     X = rows.X
-    there = ~np.isnan(y) if y.dtype.kind == "f" else None
+    labelled = ~np.isnan(y) if y.dtype.kind == "f" else None
     if y.dtype == object:
-        there = np.array([not is_missing(label) for label in y], dtype=bool)
-    if there is not None and not there.all():
-        X, y = X[there], y[there]
+        labelled = np.array([not is_missing(label) for label in y], dtype=bool)
+    if labelled is not None and not labelled.all():
+        X, y = X[labelled], y[labelled]
     target = as_target(y, X.shape[0], "prequential") if len(y) else y
-    facts = {"there": rows.there, "book": rows.book, "source": rows.source}
+    facts = {"present": rows.present, "vocabulary": rows.vocabulary, "source": rows.source}
     known = rows.scale, rows.names, rows.columns
     return CheckedBatch(X, target, None, 0, classes, *known, **facts)

@@ -26,8 +26,8 @@ class OutFolder:
         self, path: Path, mark: str, others: Sequence[str] = (), *, overwrite: bool = False
     ) -> None:
         # A process that is killed while it puts files into place leaves its mark in its draft.
-        there = (path / mark).exists() or any(path.glob(f".fires-*/{mark}"))
-        if taken := [] if there else [name for name in others if (path / name).exists()]:
+        existing = (path / mark).exists() or any(path.glob(f".fires-*/{mark}"))
+        if taken := [] if existing else [name for name in others if (path / name).exists()]:
             raise InputError(f"{path} holds {taken[0]} and no {mark}", hint="give another folder")
         if not overwrite and (path / mark).exists():
             raise InputError(
@@ -66,9 +66,9 @@ class OutFolder:
 def refuse_foreign(folder: Path, *marks: str) -> None:
     """Raise an error if a folder holds files, and nothing that says that they are ours."""
     # Where Spark keeps how far a stream was read stays, also if nothing came of the run.
-    there = sorted({path.name for path in folder.glob("[!.]*")} - {"spark"})
-    if there and not any((folder / mark).exists() for mark in marks):
-        what = f"{folder} holds {there[0]} and no run of fires"
+    existing = sorted({path.name for path in folder.glob("[!.]*")} - {"spark"})
+    if existing and not any((folder / mark).exists() for mark in marks):
+        what = f"{folder} holds {existing[0]} and no run of fires"
         raise InputError(what, hint="give another folder")
 
 

@@ -111,8 +111,8 @@ def interval(one: Outcome, other: Outcome, alpha: float = 0.05) -> tuple[float, 
     from scipy.stats import t
 
     difference, error, freedom = _t_test(one, other)
-    reach = error * float(t.isf(alpha / 2.0, freedom)) if error else error
-    return difference - reach, difference + reach
+    half_width = error * float(t.isf(alpha / 2.0, freedom)) if error else error
+    return difference - half_width, difference + half_width
 
 
 def _t_test(one: Outcome, other: Outcome) -> tuple[float, float, float]:

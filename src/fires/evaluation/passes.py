@@ -63,8 +63,8 @@ def count_numbers(stream: Stream, batch_size: int) -> Labels:
     for batch in stream.batches(max(batch_size, 1_000)):
         n_rows += batch.n_rows
         check_numbers(batch.y[~np.isnan(batch.y)] if batch.y.dtype.kind == "f" else batch.y, target)
-        if there := [y for y in batch.y.tolist() if y == y]:
-            least, most = min(least, *there), max(most, *there)
+        if present := [y for y in batch.y.tolist() if y == y]:
+            least, most = min(least, *present), max(most, *present)
     if least == most:
         raise ValueError(f"{target} holds one value only, {least!r}: there is nothing to tell")
     if n_rows == 0 or least > most:

@@ -75,7 +75,7 @@ class Run:
 
     def on_cluster(self) -> Run:
         """The same run on a cluster: the selector scales, and its belief predicts."""
-        selector = self.pipeline.handed_over()
+        selector = self.pipeline.to_cluster()
         run = Run(OnlinePipeline(selector, None, None), selector.n_features_in_)
         run.totals = self.totals
         if "all" in run.totals.baselines:

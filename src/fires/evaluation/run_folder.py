@@ -98,16 +98,16 @@ class RunFolder:
         self.path, self._resumed, self._accept_loss = path, resume, accept_loss
         self._lost: list[str] = []
         self._facts: Mapping[str, Any] = {}
-        there = _is_run(path)
+        is_run = _is_run(path)
         if resume and not (path / _OPTIONS).exists():
             why = "has no run.toml" if path.is_dir() else "is no folder"
             raise InputError(f"{path} holds no run to go on with: it {why}")
-        if there and not (overwrite or resume):
+        if is_run and not (overwrite or resume):
             raise InputError(
                 f"{path} holds {earlier_run(path / _RUN)}",
                 hint="give --overwrite to replace it, another folder, or --resume to go on with it",
             )
-        if not (there or resume):
+        if not (is_run or resume):
             refuse_foreign(path)
         self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
         make_folder(path)
@@ -311,8 +311,8 @@ def _checkpoint(state: State, path: Path) -> Checkpoint:
     try:
         return Checkpoint(Run.from_saved(header, arrays, str(path)), header)
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
-        said = str(error) if isinstance(error, StateError) else repr(error)
-        raise StateError(f"{path} cannot be used ({said})") from error
+        message = str(error) if isinstance(error, StateError) else repr(error)
+        raise StateError(f"{path} cannot be used ({message})") from error
 
 
 def refuse_one_class(selector: Any, column: str, folder: RunFolder | None) -> None:

@@ -82,9 +82,9 @@ class RunNames(Names):
         ndarray of int
             In the same order; -1 for those that it has forgotten.
         """
-        there = np.full(len(self), -1)
-        there[self._here] = np.arange(len(self._here))
-        return there[places]
+        places_now = np.full(len(self), -1)
+        places_now[self._here] = np.arange(len(self._here))
+        return places_now[places]
 
     def spread(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Numbers of the features of the selector, one for each name here.

@@ -119,7 +119,7 @@ class SavedRun:
         """What was found, in a few lines and a table, for notebooks."""
         head = ("rank", "feature", "importance", "95 % interval", "selected")
         rows = list(self._best_rows())
-        return html_list(_said(self)) + (html_table(head, rows) if rows else "")
+        return html_list(_row_stats(self)) + (html_table(head, rows) if rows else "")
 
     def _best_rows(self) -> Iterator[tuple[str, ...]]:
         """The features ranked first, as text; none before the end of the run."""
@@ -183,7 +183,7 @@ def known_before(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def _said(run: SavedRun) -> Iterator[str]:
+def _row_stats(run: SavedRun) -> Iterator[str]:
     """What a run has come to, a line at a time."""
     facts, target = run.facts, run.facts["settings"].get("target")
     status = facts.get("status", "ended")

@@ -24,9 +24,9 @@ def scored(totals: Scores, predictor: Any, batch: CheckedBatch, rows: Any) -> di
     """Predict a batch, and score it."""
     assert batch.y is not None
     if totals.only_counts and isinstance(predictor, Predictor):
-        book, truth = batch.labels(predictor.book)
-        if book is predictor.book and totals.knows_no_other(book):
-            return totals.count(book, truth, predictor.predict_codes(rows))
+        label_index, truth = batch.labels(predictor.label_index)
+        if label_index is predictor.label_index and totals.knows_no_other(label_index):
+            return totals.count(label_index, truth, predictor.predict_codes(rows))
     predicted = predictor.predict(rows)
     if not totals.needs_probabilities:
         return totals.update(batch.y, predicted)

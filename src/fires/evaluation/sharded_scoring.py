@@ -60,7 +60,7 @@ class ShardedTest:
         self._labels: Labels = np.empty(0)
         if hasattr(selector, "_learner_"):
             self._selected = selector.get_support(indices=True)
-            self._labels = selector.book.labels
+            self._labels = selector.label_index.labels
         self._sums: Sums | None = None
 
     def beside(self, evaluate: Evaluate) -> Evaluate:
@@ -107,9 +107,9 @@ class ShardedTest:
         if "list tested pairs" in sums:
             truth, (who, taken, times) = sums["list tested truth"], sums["list tested pairs"].T
             mine, other = who == SELECTED, who == ALL
-            said = self._labels[taken]
-            found = totals.whole.update(truth[mine], said[mine], times=times[mine])
-            rich.latest = rich.scores.update(truth[other], said[other], times=times[other])
+            predicted = self._labels[taken]
+            found = totals.whole.update(truth[mine], predicted[mine], times=times[mine])
+            rich.latest = rich.scores.update(truth[other], predicted[other], times=times[other])
             if blind.has_learnt and blind.predictor is not None:
                 same = blind.predictor.predict(np.zeros((int(mine.sum()), 0)))
                 blind.latest = blind.scores.update(truth[mine], same, times=times[mine])
@@ -123,22 +123,25 @@ class ShardedTest:
         blind, rich = totals.baselines["mean"], totals.baselines["all"]
         found: dict[str, float] = {}
         if "tested errors" in sums:
-            n, away, square, far = sums["tested numbers"].tolist()
-            mean, spread = self._centre + away / max(n, 1.0), square - away * away / max(n, 1.0)
+            n, deviation, square, far = sums["tested numbers"].tolist()
+            mean, spread = (
+                self._centre + deviation / max(n, 1.0),
+                square - deviation * deviation / max(n, 1.0),
+            )
             facts = int(n), mean, max(spread, 0.0)
             mine, other = (NumberMoments(*facts, *one) for one in sums["tested errors"].tolist())
             found, rich.latest = totals.whole.add(mine), rich.scores.add(other)
             if blind.has_learnt:
                 blind.latest = blind.scores.add(NumberMoments(*facts, far, square))
-        weight, away = sums["tested weight"].tolist()
+        weight, deviation = sums["tested weight"].tolist()
         if weight > 0.0:
-            self._learn(totals, np.array([self._centre + away / weight]), np.array([weight]))
+            self._learn(totals, np.array([self._centre + deviation / weight]), np.array([weight]))
         return found
 
     def _learn(self, totals: RunTotals, y: Labels, weight: Floats) -> None:
         """Let the baselines learn, by one row for each label, or for all numbers."""
         for one in totals.baselines.values():
-            one.learn(CheckedBatch(np.zeros((len(y), 0)), y, weight), self._selector.book)
+            one.learn(CheckedBatch(np.zeros((len(y), 0)), y, weight), self._selector.label_index)
 
 
 def _mean_before(totals: RunTotals | None) -> float | None:
@@ -197,8 +200,8 @@ class _TestClasses:
         for cells, taken in zip(table, codes, strict=True):
             counted = np.bincount(truth * n_known + taken, minlength=cells.size)
             cells[:] = counted.reshape(cells.shape)
-        who, which, said = np.nonzero(table)
-        pairs = np.stack([who, said, table[who, which, said]], axis=1)
+        who, which, predicted = np.nonzero(table)
+        pairs = np.stack([who, predicted, table[who, which, predicted]], axis=1)
         return sums | {"list tested truth": found[which], "list tested pairs": pairs}
 
 
@@ -216,11 +219,11 @@ class _TestNumbers:
         assert shard.y is not None
         y = as_numbers(shard.y, "a test")
         with np.errstate(all="ignore"):  # what overflows is refused when it is learnt from
-            away = y[counts] - self.centre
-            sums = {"tested weight": np.array([weight.sum(), weight[counts] @ away])}
+            deviation = y[counts] - self.centre
+            sums = {"tested weight": np.array([weight.sum(), weight[counts] @ deviation])}
             if self.scores is None or self.unit is None:
                 return sums
             error = y[counts] - self.unit(self.scores(shard))[:, 0, counts]
-            facts = len(away), away.sum(), away @ away, np.abs(away).sum()
+            facts = len(deviation), deviation.sum(), deviation @ deviation, np.abs(deviation).sum()
             errors = np.stack([np.abs(error).sum(axis=1), (error * error).sum(axis=1)], axis=1)
         return sums | {"tested numbers": np.array(facts), "tested errors": errors}

@@ -76,12 +76,12 @@ def _look(
     facts: Floats,
 ) -> tuple[float, float, float, float, float, float]:
     """What one row says: slope, bend, stretch, log Z; as an observation, precision, distance."""
-    reach = v
+    variance = v
     if noisy:
-        reach += facts[NOISE] / facts[NOISE_ROWS]
-    log_z, g, bend = moments(a, reach, y)
+        variance += facts[NOISE] / facts[NOISE_ROWS]
+    log_z, g, bend = moments(a, variance, y)
     if noisy:
-        error = min((g * reach) * (g * reach), 25.0 * reach)
+        error = min((g * variance) * (g * variance), 25.0 * variance)
         facts[NOISE] = facts[NOISE] * gamma + weight * max(error - v, 0.0)
         facts[NOISE_ROWS] = facts[NOISE_ROWS] * gamma + weight
     distance = g / bend
@@ -109,10 +109,10 @@ def _dense(
     stretches_after: float,
     mu: Floats,
     var: Floats,
-    own_mu: Floats,
-    own_var: Floats,
+    intercept_mean: Floats,
+    intercept_var: Floats,
     facts: Floats,
-    said: Floats,
+    row_stats: Floats,
 ) -> None:
     n_rows, n_features = Z.shape
     usual = 1.0 / gamma
@@ -137,16 +137,16 @@ def _dense(
                 z = z1[j]
                 a += m * z
                 v += s * z * z
-            s = own_var[k]
-            own_mu[k] = own_mu[k] * stretch + s * g
-            own_var[k] = min(s * max(1.0 - s * bend, LEAST) * fade, own_prior)
+            s = intercept_var[k]
+            intercept_mean[k] = intercept_mean[k] * stretch + s * g
+            intercept_var[k] = min(s * max(1.0 - s * bend, LEAST) * fade, own_prior)
             if last:
                 break
-            a, v, before = a + own_mu[k], v + own_var[k], b
-            g, bend, stretch, said[k, 1, b], said[k, 2, b], said[k, 3, b] = look(
+            a, v, before = a + intercept_mean[k], v + intercept_var[k], b
+            g, bend, stretch, row_stats[k, 1, b], row_stats[k, 2, b], row_stats[k, 3, b] = look(
                 a, v, y[k, b], weight[b], 1.0 / fade, noisy, stretches_after, facts[k]
             )
-            said[k, 0, b] = a
+            row_stats[k, 0, b] = a
 
 
 def _unscaled(
@@ -155,11 +155,11 @@ def _unscaled(
     count: Floats,
     shift: Floats,
     gain: Floats,
-    reach: Floats,
+    variance: Floats,
     beyond: Floats,
     refused: Floats,
     narrow: Floats,
-    patience: Floats,
+    reset_threshold: Floats,
     shown: Floats,
     scaled: Floats,
     columns: Any,
@@ -173,17 +173,17 @@ def _unscaled(
     stretches_after: float,
     mu: Floats,
     var: Floats,
-    own_mu: Floats,
-    own_var: Floats,
+    intercept_mean: Floats,
+    intercept_var: Floats,
     facts: Floats,
-    said: Floats,
+    row_stats: Floats,
 ) -> None:
     """As :func:`_dense`, on ``X`` scaled into ``scaled``; some columns are kept in ``leading``."""
     n_rows, n_columns = X.shape
     scale, limit = np.empty(n_columns), np.empty(n_columns)
     common = np.empty(n_columns, dtype=np.bool_)
     look_at(
-        *(X, weight, first, count, shift, gain, reach, beyond, refused, narrow, patience),
+        *(X, weight, first, count, shift, gain, variance, beyond, refused, narrow, reset_threshold),
         *(shown, scale, limit, common),
     )
     at_once = len(scaled)
@@ -196,7 +196,7 @@ def _unscaled(
                 leading[start + b, i] = Z[b, columns[i]]
         dense(
             *(Z, y[:, start:stop], w, gamma, prior, own_prior, noisy, stretches_after),
-            *(mu, var, own_mu, own_var, facts, said[:, :, start:stop]),
+            *(mu, var, intercept_mean, intercept_var, facts, row_stats[:, :, start:stop]),
         )
 
 
@@ -215,10 +215,10 @@ def _sparse(
     stretches_after: float,
     mu: Floats,
     var: Floats,
-    own_mu: Floats,
-    own_var: Floats,
+    intercept_mean: Floats,
+    intercept_var: Floats,
     facts: Floats,
-    said: Floats,
+    row_stats: Floats,
     unit: Floats,
     now: float,
     seen_at: Floats,
@@ -235,8 +235,8 @@ def _sparse(
         for b in range(n_rows):
             fade = gamma ** -weight[b]
             clock += weight[b]
-            own_var[k] = min(own_var[k] * fade, own_prior)
-            a, v = own_mu[k] * scale, own_var[k]
+            intercept_var[k] = min(intercept_var[k] * fade, own_prior)
+            a, v = intercept_mean[k] * scale, intercept_var[k]
             for i in range(n_full):
                 z, j = full[b, i], full_columns[i]
                 s = min(width[j] * math.exp((clock - seen_at[k, j]) * forget), prior)
@@ -249,14 +249,14 @@ def _sparse(
                 width[j], seen_at[k, j] = s, clock
                 a += mean[j] * scale * z
                 v += s * z * z
-            g, bend, stretch, said[k, 1, b], said[k, 2, b], said[k, 3, b] = look(
+            g, bend, stretch, row_stats[k, 1, b], row_stats[k, 2, b], row_stats[k, 3, b] = look(
                 a, v, y[k, b], weight[b], 1.0 / fade, noisy, stretches_after, facts[k]
             )
-            said[k, 0, b] = a
+            row_stats[k, 0, b] = a
             scale *= stretch
             pull = g / scale
-            own_mu[k] += own_var[k] * pull
-            own_var[k] *= max(1.0 - own_var[k] * bend, LEAST)
+            intercept_mean[k] += intercept_var[k] * pull
+            intercept_var[k] *= max(1.0 - intercept_var[k] * bend, LEAST)
             for i in range(n_full):
                 z, j = full[b, i], full_columns[i]
                 mean[j] += width[j] * z * pull
@@ -280,25 +280,25 @@ def assimilate_plain(
     stretches_after: float,
     mu: Floats,
     var: Floats,
-    own_mu: Floats,
-    own_var: Floats,
+    intercept_mean: Floats,
+    intercept_var: Floats,
     facts: Floats,
-    said: Floats,
+    row_stats: Floats,
 ) -> None:
     """The definition of the compiled loops, for a family that has only ``scores``."""
     for k in range(len(mu)):
         for b, w in enumerate(weight.tolist()):
             z, fade = Z[b], gamma**-w
             var[k] = np.minimum(var[k] * fade, prior)
-            own_var[k] = min(own_var[k] * fade, own_prior)
-            a = float(mu[k] @ z + own_mu[k])
-            v = float(var[k] @ (z * z) + own_var[k])
+            intercept_var[k] = min(intercept_var[k] * fade, own_prior)
+            a = float(mu[k] @ z + intercept_mean[k])
+            v = float(var[k] @ (z * z) + intercept_var[k])
             fact = facts[k]
-            reach = v + (fact[NOISE] / fact[NOISE_ROWS] if noisy else 0.0)
-            log_z, g, g_v = (float(np.reshape(one, ())) for one in scores(a, reach, y[k, b]))
+            variance = v + (fact[NOISE] / fact[NOISE_ROWS] if noisy else 0.0)
+            log_z, g, g_v = (float(np.reshape(one, ())) for one in scores(a, variance, y[k, b]))
             bend = max(g * g - 2.0 * g_v, 1e-300)
             if noisy:
-                error = min((g * reach) ** 2, 25.0 * reach)
+                error = min((g * variance) ** 2, 25.0 * variance)
                 fact[NOISE] = fact[NOISE] / fade + w * max(error - v, 0.0)
                 fact[NOISE_ROWS] = fact[NOISE_ROWS] / fade + w
             distance, precision = g / bend, bend / max(1.0 - v * bend, LEAST)
@@ -311,8 +311,8 @@ def assimilate_plain(
             stretch = 1.0
             if fact[ROWS] > stretches_after and fact[ALONG] > 0.0:
                 stretch = min(max(1.0 + g * a / fact[ALONG], _STRETCH[0]), _STRETCH[1])
-            said[k, :, b] = a, log_z, precision, distance
+            row_stats[k, :, b] = a, log_z, precision, distance
             mu[k] = mu[k] * stretch + var[k] * z * g
-            own_mu[k] = own_mu[k] * stretch + own_var[k] * g
+            intercept_mean[k] = intercept_mean[k] * stretch + intercept_var[k] * g
             var[k] *= np.maximum(1.0 - var[k] * z * z * bend, LEAST)
-            own_var[k] *= max(1.0 - own_var[k] * bend, LEAST)
+            intercept_var[k] *= max(1.0 - intercept_var[k] * bend, LEAST)

@@ -38,7 +38,7 @@ def move(
     gain: Floats,
     c: Floats,
     d: Floats,
-    own_mu: Floats,
+    intercept_mean: Floats,
     own_sigma: Floats,
     has_own: bool,
     rate_mu: float,
@@ -59,8 +59,8 @@ def move(
         for j in range(len(gain)):
             change = 2.0 * rate_sigma * gain[j] * gain[j] * qk[j]
             change = 1.0 + min(max(change, least_change), most_change)
-            reach = abs(m[j] + rate_mu * gain[j] * pk[j]) + s[j] * change + 0.0 * qk[j]
-            strange += 0.0 if reach <= LARGEST else 1.0  # also counts NaN
+            magnitude = abs(m[j] + rate_mu * gain[j] * pk[j]) + s[j] * change + 0.0 * qk[j]
+            strange += 0.0 if magnitude <= LARGEST else 1.0  # also counts NaN
     for k in range(mu.shape[0], q.shape[0]):
         qk = q[k]
         for j in range(len(gain)):
@@ -77,7 +77,7 @@ def move(
             least = min(least, s[j])
         if has_own:
             change = 2.0 * rate_sigma * _total(d[k : k + 1])
-            own_mu[k] += rate_mu * _total(c[k : k + 1])
+            intercept_mean[k] += rate_mu * _total(c[k : k + 1])
             own_sigma[k] *= 1.0 + min(max(change, least_change), most_change)
     return least
 

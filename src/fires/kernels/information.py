@@ -1,4 +1,4 @@
-"""Sums of what rows say about several coefficients together: see :mod:`fires.models.leading`."""
+"""Sums of what rows say about several coefficients together: see :mod:`fires.models.covariance`."""
 
 from __future__ import annotations
 

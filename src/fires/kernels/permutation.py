@@ -131,20 +131,20 @@ def _loss(scores: Floats, coef: Floats, j: int, change: float, y: float, numeric
 @compiled
 def _reach(x: Floats) -> float:
     """How far a step along the row and the intercept moves the score."""
-    reach = 1.0
+    norm = 1.0
     for i in range(len(x)):
-        reach += x[i] * x[i]
-    return reach
+        norm += x[i] * x[i]
+    return norm
 
 
 @compiled
-def _slopes(scores: Floats, y: float, numeric: bool, rate: float, reach: float) -> None:
+def _slopes(scores: Floats, y: float, numeric: bool, rate: float, norm: float) -> None:
     """Turn scores into steps along x."""
     if numeric:
-        scores[0] = (scores[0] - y) * rate / (1.0 + rate * reach)
+        scores[0] = (scores[0] - y) * rate / (1.0 + rate * norm)
     elif len(scores) == 1:
         slope = -y / (1.0 + math.exp(min(y * scores[0], 700.0)))
-        scores[0] = slope * rate / (1.0 + 0.25 * rate * reach)
+        scores[0] = slope * rate / (1.0 + 0.25 * rate * norm)
     else:
         greatest = scores.max()
         total = 0.0
@@ -153,7 +153,7 @@ def _slopes(scores: Floats, y: float, numeric: bool, rate: float, reach: float) 
             total += scores[k]
         for k in range(len(scores)):
             slope = scores[k] / total - (1.0 if k == int(y) else 0.0)
-            scores[k] = slope * rate / (1.0 + 0.5 * rate * reach)
+            scores[k] = slope * rate / (1.0 + 0.5 * rate * norm)
 
 
 def _losses(scores: Floats, y: float, numeric: bool) -> Floats:

@@ -34,9 +34,9 @@ def score_rows(
     for b in range(X.shape[0]):
         x = X[b]
         for j in range(n_columns):
-            away = x[j] - origin[j]
-            unit = min(max(away * gain[j], -clip), clip)
-            z[j] = unit if abs(away) <= limit[j] else fill[j]
+            deviation = x[j] - origin[j]
+            unit = min(max(deviation * gain[j], -clip), clip)
+            z[j] = unit if abs(deviation) <= limit[j] else fill[j]
         for k in range(mu.shape[0]):
             m, total = mu[k], 0.0
             for j in range(n_columns):

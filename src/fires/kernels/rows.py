@@ -41,11 +41,11 @@ def _pull_rows(
     for k in range(a.shape[0]):
         own = sigma[k] * sigma[k] + noise
         for b in range(a.shape[1]):
-            reach = v[k, b] + own
-            root = math.sqrt(1.0 + width * reach)
-            g_a, g_v = slopes(a[k, b] + (mu[k] + level[k] * root), reach, y[k, b])
+            variance = v[k, b] + own
+            root = math.sqrt(1.0 + width * variance)
+            g_a, g_v = slopes(a[k, b] + (mu[k] + level[k] * root), variance, y[k, b])
             bend[k, b] = g_a * g_a - 2.0 * g_v
-            greatest = max(greatest, bend[k, b] * (reach - own + least))
+            greatest = max(greatest, bend[k, b] * (variance - own + least))
             c[k, b] = g_a
             d[k, b] = g_v + g_a * (level[k] * (0.5 * width / root))
     return greatest
@@ -74,9 +74,9 @@ def pull_rows_plain(
     n = len(mu)
     own = (sigma * sigma + noise)[:, None]
     with np.errstate(all="ignore"):  # overflow is found later, before anything is changed
-        reach = v + own
-        root = np.sqrt(1.0 + width * reach)
-        _, g_a, g_v = scores(a + (mu[:, None] + level[:, None] * root), reach, y)
+        variance = v + own
+        root = np.sqrt(1.0 + width * variance)
+        _, g_a, g_v = scores(a + (mu[:, None] + level[:, None] * root), variance, y)
         bend[:] = g_a * g_a - 2.0 * g_v
         c[:n], d[:n] = g_a, g_v + g_a * (level[:, None] * (0.5 * width / root))
-        return float(np.max(bend * (reach - own + least), initial=0.0))
+        return float(np.max(bend * (variance - own + least), initial=0.0))

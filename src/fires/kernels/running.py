@@ -74,9 +74,9 @@ def own_moments(X: Dense, weight: Floats, lo: int, hi: int, own: Floats) -> None
     count, mean, square, rest = own[0], own[1], own[2], own[3]
     for b in range(X.shape[0]):
         for j in range(lo, hi):
-            there = X[b, j] == X[b, j]
-            count[j - lo] += weight[b] if there else 0.0
-            mean[j - lo] += weight[b] * X[b, j] if there else 0.0
+            present = X[b, j] == X[b, j]
+            count[j - lo] += weight[b] if present else 0.0
+            mean[j - lo] += weight[b] * X[b, j] if present else 0.0
     for j in range(hi - lo):
         mean[j] = mean[j] / count[j] if count[j] > 0.0 else 0.0
     for b in range(X.shape[0]):
@@ -107,7 +107,7 @@ def _find_moved(
     weight: Floats,
     gain: Floats,
     narrow: Floats,
-    patience: Floats,
+    reset_threshold: Floats,
     count: Floats,
     beyond: Floats,
     origin: Floats,
@@ -121,10 +121,12 @@ def _find_moved(
         if weight[b] > 0.0:
             _count_beyond(X[b], origin, limit, beyond)
     for j in range(len(gain)):
-        if beyond[j] >= _RUN or narrow[j] >= patience[j]:
+        if beyond[j] >= _RUN or narrow[j] >= reset_threshold[j]:
             shift = origin[j]
             _own_scale(X, weight, j, j + 1, origin, scale)
-            _judge(j, n_rows, shift, gain, patience, count, beyond, origin, scale, limit, common)
+            _judge(
+                j, n_rows, shift, gain, reset_threshold, count, beyond, origin, scale, limit, common
+            )
 
 
 @compiled
@@ -148,7 +150,7 @@ def _judge(
     n_rows: int,
     shift: float,
     gain: Floats,
-    patience: Floats,
+    reset_threshold: Floats,
     count: Floats,
     beyond: Floats,
     origin: Floats,
@@ -163,7 +165,7 @@ def _judge(
         # A jump to a value that hardly varies is no new scale: it may jump back. And a
         # column that moves again and again needs a scale for all the places it goes to.
         varies = n_rows < _RUN or (scale[j] > 0.0 and not narrower)
-        moved = varies and count[j] >= _AGE * patience[j]
+        moved = varies and count[j] >= _AGE * reset_threshold[j]
         common[j] = True
     if moved:
         beyond[j], limit[j] = MOVED, np.inf
@@ -179,7 +181,7 @@ def find_moved_among(
     n_rows: int,
     gain: Floats,
     narrow: Floats,
-    patience: Floats,
+    reset_threshold: Floats,
     count: Floats,
     beyond: Floats,
     origin: Floats,
@@ -194,9 +196,11 @@ def find_moved_among(
     for b in range(samples.shape[0]):
         _count_beyond(samples[b], origin, limit, beyond)
     for j in range(len(gain)):
-        if beyond[j] >= _RUN or narrow[j] >= patience[j]:
+        if beyond[j] >= _RUN or narrow[j] >= reset_threshold[j]:
             shift, origin[j], scale[j] = origin[j], own_mean[j], own_gain[j]
-            _judge(j, n_rows, shift, gain, patience, count, beyond, origin, scale, limit, common)
+            _judge(
+                j, n_rows, shift, gain, reset_threshold, count, beyond, origin, scale, limit, common
+            )
 
 
 @compiled
@@ -230,11 +234,11 @@ def look_at(
     count: Floats,
     shift: Floats,
     gain: Floats,
-    reach: Floats,
+    max_abs: Floats,
     beyond: Floats,
     refused: Floats,
     narrow: Floats,
-    patience: Floats,
+    reset_threshold: Floats,
     shown: Floats,
     scale: Floats,
     limit: Floats,
@@ -246,8 +250,8 @@ def look_at(
     shown[BEYOND], shown[ORIGIN] = beyond, shift
     scale[:] = gain
     for j in range(n_columns):
-        judged = count[j] >= YOUNG and gain[j] > 0.0 and reach[j] > 0.0
-        limit[j] = PROPORTION * reach[j] if judged else np.inf
+        judged = count[j] >= YOUNG and gain[j] > 0.0 and max_abs[j] > 0.0
+        limit[j] = PROPORTION * max_abs[j] if judged else np.inf
         common[j] = refused[j] >= COMMON
     origin = shown[ORIGIN]
     if first:
@@ -255,7 +259,7 @@ def look_at(
         shown[BEYOND] = MOVED
     elif X.shape[0] > 0:
         _find_moved(
-            *(X, weight, gain, narrow, patience, count),
+            *(X, weight, gain, narrow, reset_threshold, count),
             *(shown[BEYOND], origin, scale, limit, common),
         )
 
@@ -307,11 +311,11 @@ def standardise(
     count: Floats,
     shift: Floats,
     gain: Floats,
-    reach: Floats,
+    max_abs: Floats,
     beyond: Floats,
     refused: Floats,
     narrow: Floats,
-    patience: Floats,
+    reset_threshold: Floats,
     out: Floats,
     shown: Floats,
 ) -> float:
@@ -323,7 +327,7 @@ def standardise(
     scale, limit = np.empty(n_columns), np.empty(n_columns)
     common = np.empty(n_columns, dtype=np.bool_)
     look_at(
-        *(X, weight, first, count, shift, gain, reach, beyond, refused, narrow, patience),
+        *(X, weight, first, count, shift, gain, max_abs, beyond, refused, narrow, reset_threshold),
         *(shown, scale, limit, common),
     )
     rescale_rows(X, weight, scale, limit, common, out, shown)
@@ -341,13 +345,13 @@ def learn(
     shift: Floats,
     spread: Floats,
     gain: Floats,
-    reach: Floats,
+    max_abs: Floats,
     beyond: Floats,
     waiting: Floats,
     refused: Floats,
     narrow: Floats,
     settled: Floats,
-    patience: Floats,
+    reset_threshold: Floats,
 ) -> None:
     """Merge what :func:`standardise` has shown into the running scale, in place."""
     total, n_columns = 0.0, len(shift)
@@ -359,8 +363,8 @@ def learn(
     for j in range(n_columns):
         if shown[BEYOND, j] == MOVED:
             again = count[j] > 0.0
-            patience[j] = min(4.0 * patience[j], _LONGEST) if again else PATIENCE
-            count[j] = spread[j] = reach[j] = waiting[j] = shown[BEYOND, j] = refused[j] = narrow[
+            reset_threshold[j] = min(4.0 * reset_threshold[j], _LONGEST) if again else PATIENCE
+            count[j] = spread[j] = max_abs[j] = waiting[j] = shown[BEYOND, j] = refused[j] = narrow[
                 j
             ] = 0.0
             shift[j] = shown[ORIGIN, j]
@@ -378,20 +382,20 @@ def learn(
         lost = max(_LOST, 2.0 * _EPSILON * w)  # sums of many rows lose more
         varied = own > lost * q and before > 0.0  # else it was constant in this batch
         is_narrow = own * before < _NARROW * spread[j] * w
-        away = mean - settled[j]
-        starts = narrow[j] == 0.0 or away * away * w > own
+        deviation = mean - settled[j]
+        starts = narrow[j] == 0.0 or deviation * deviation * w > own
         rows = min(w, _AT_MOST) + (0.0 if starts else narrow[j])
         settled[j] = mean if varied and is_narrow and starts else settled[j]
         narrow[j] = (rows if is_narrow else 0.0) if varied else narrow[j]
         # The sums.
-        counted = refused[j] >= COMMON and far > PROPORTION * reach[j]
+        counted = refused[j] >= COMMON and far > PROPORTION * max_abs[j]
         refused[j] = (0.0 if counted else usual * refused[j]) + shown[REFUSED, j]
-        patience[j] = max(calmed * patience[j], PATIENCE)
+        reset_threshold[j] = max(calmed * reset_threshold[j], PATIENCE)
         beyond[j] = shown[BEYOND, j]
         # While entries are beyond the reach it stays, so that the next ones are beyond it, too.
         farther = max(far, waiting[j])
         waiting[j] = farther if beyond[j] > 0.0 else 0.0
-        reach[j] = max(fade[j] * reach[j], 0.0 if beyond[j] > 0.0 else farther)
+        max_abs[j] = max(fade[j] * max_abs[j], 0.0 if beyond[j] > 0.0 else farther)
         count[j] = fade[j] * before + w
         # A column that has never been there will get its scale from the batch it comes with.
         if before == 0.0:

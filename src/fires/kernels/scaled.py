@@ -92,10 +92,10 @@ def widen(X: Dense, weight: Floats, low: Floats, high: Floats) -> tuple[Floats, 
 
 def widen_plain(X: Dense, weight: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """The definition of :func:`widen`."""
-    there = X[weight > 0]
+    weighted = X[weight > 0]
     return (
-        np.fmin(low, np.fmin.reduce(there, axis=0, initial=np.inf)),
-        np.fmax(high, np.fmax.reduce(there, axis=0, initial=-np.inf)),
+        np.fmin(low, np.fmin.reduce(weighted, axis=0, initial=np.inf)),
+        np.fmax(high, np.fmax.reduce(weighted, axis=0, initial=-np.inf)),
     )
 
 

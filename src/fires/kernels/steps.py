@@ -38,7 +38,7 @@ def _step(
     sigma: Floats,
     shift: Floats,
     gain: Floats,
-    own_mu: Floats,
+    intercept_mean: Floats,
     own_sigma: Floats,
     has_own: bool,
     level: Floats,
@@ -58,7 +58,7 @@ def _step(
     project_rows(X, p, q, shift, a, v)
     c, d = np.empty((n_classes, n_rows)), np.empty((n_classes, n_rows))
     bend, none = np.empty((n_classes, n_rows)), np.zeros(n_classes)
-    mine, width_of_mine = (own_mu, own_sigma) if has_own else (none, none)
+    mine, width_of_mine = (intercept_mean, own_sigma) if has_own else (none, none)
     greatest = pull_rows(a, v, y, mine, width_of_mine, 0.0, level, width, least, c, d, bend)
     if greatest > longest:
         return TOO_LONG
@@ -75,7 +75,7 @@ def _step(
         gain,
         c,
         d,
-        own_mu,
+        intercept_mean,
         own_sigma,
         has_own,
         rate_mu,

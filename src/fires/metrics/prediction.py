@@ -113,13 +113,15 @@ class Scores(KnowsClasses):
         self.only_counts = not self._scorers and self._numbers is None
         # A sum over rows and their number, of what is no matter of counts.
         self._sums = dict.fromkeys(self._scorers, (0.0, 0))
-        self._book_ = NO_CLASSES if classes is None else NO_CLASSES.fixed_to(classes)
-        self.matrix: Counts = np.zeros((len(self._book_), len(self._book_)), dtype=np.int64)
+        self._label_index_ = NO_CLASSES if classes is None else NO_CLASSES.fixed_to(classes)
+        self.matrix: Counts = np.zeros(
+            (len(self._label_index_), len(self._label_index_)), dtype=np.int64
+        )
 
     @property
     def classes_(self) -> Any:
         """The labels, sorted; None as long as there are none."""
-        return self._book_.labels if len(self._book_) else None
+        return self._label_index_.labels if len(self._label_index_) else None
 
     def update(
         self,
@@ -158,13 +160,13 @@ class Scores(KnowsClasses):
             )
         self.check_target(y)
         self.check_target(predicted, "predicted")
-        book, truth, taken = self._book_, None, None
+        label_index, truth, taken = self._label_index_, None, None
         if self._counts:
-            book, truth = _places_in(book, y, "y")
-            merged, taken = _places_in(book, predicted, "predicted")
-            if merged is not book:  # a place may have moved
-                book, truth = _places_in(merged, y, "y")
-        classes = book.labels if len(book) else None
+            label_index, truth = _places_in(label_index, y, "y")
+            merged, taken = _places_in(label_index, predicted, "predicted")
+            if merged is not label_index:  # a place may have moved
+                label_index, truth = _places_in(merged, y, "y")
+        classes = label_index.labels if len(label_index) else None
         columns = classes if columns is None else np.asarray(columns)
         P = _checked(probabilities, len(y), columns)
         others = {
@@ -181,7 +183,7 @@ class Scores(KnowsClasses):
                 self._sums[name] = total + value * len(y), rows + len(y)
         if truth is None or taken is None:
             return self._named([], others)
-        return self._named(self._count(book, truth, taken, times), others)
+        return self._named(self._count(label_index, truth, taken, times), others)
 
     def add(self, batch: NumberMoments) -> dict[str, float]:
         """Count a batch of numbers in of which sums are known, where no other scores are asked for.
@@ -200,7 +202,7 @@ class Scores(KnowsClasses):
             raise ValueError(f"{', '.join(self.names)}: these are no scores of numbers.")
         return self._named([], self._numbers.add(batch))
 
-    def count(self, book: Classes, truth: Codes, taken: Codes) -> dict[str, float]:
+    def count(self, label_index: Classes, truth: Codes, taken: Codes) -> dict[str, float]:
         """Count a batch in whose labels have been looked up, where all scores are counts.
 
         Parameters
@@ -215,12 +217,12 @@ class Scores(KnowsClasses):
         dict of str to float
             The scores of this batch alone.
         """
-        return self._named(self._count(book, truth, taken), {})
+        return self._named(self._count(label_index, truth, taken), {})
 
     def _count(
-        self, book: Classes, truth: Codes, taken: Codes, times: Counts | None = None
+        self, label_index: Classes, truth: Codes, taken: Codes, times: Counts | None = None
     ) -> list[list[int]]:
-        self._grow(book)
+        self._grow(label_index)
         n_classes = len(self.matrix)
         cells = np.bincount(truth * n_classes + taken, times, n_classes * n_classes)
         counted = cells.reshape(n_classes, n_classes).astype(np.int64, copy=False)
@@ -278,7 +280,7 @@ class Scores(KnowsClasses):
         scores = cls(names)
         scores._restore_classes(json.loads(state["header"].tobytes()), dict(state))
         matrix, sums = state["matrix"].astype(np.int64, order="C"), state["sums"]
-        n_classes = len(scores._book_)
+        n_classes = len(scores._label_index_)
         if matrix.shape != (n_classes, n_classes) or len(sums) != len(scores._sums):
             raise ValueError(
                 f"Not the state of the scores {', '.join(scores.names)}: it has {len(sums)} sums "
@@ -304,7 +306,7 @@ class Scores(KnowsClasses):
         # Fractions may be labels that were announced. Later on the labels are settled: a selector
         # that learns classes knows best what to say.
         broken = []
-        if self._counts and not len(self._book_) and has_fractions(y):
+        if self._counts and not len(self._label_index_) and has_fractions(y):
             broken = y[(y != np.floor(y)) & ~np.isnan(y)].tolist()
         if broken:
             of_classes = next(one for one in self.names if one not in NUMBER_SCORES)
@@ -316,7 +318,7 @@ class Scores(KnowsClasses):
         if self._numbers is not None:
             check_numbers(y, name)
 
-    def knows_no_other(self, book: Classes) -> bool:
+    def knows_no_other(self, label_index: Classes) -> bool:
         """Whether all labels known here are in the book.
 
         Parameters
@@ -328,19 +330,21 @@ class Scores(KnowsClasses):
         -------
         bool
         """
-        known = self._book_
-        same_size = not known.given or len(book) == len(known)
-        return book is known or (same_size and encode(known.labels, book.labels) is not None)
+        known = self._label_index_
+        same_size = not known.given or len(label_index) == len(known)
+        return label_index is known or (
+            same_size and encode(known.labels, label_index.labels) is not None
+        )
 
-    def _grow(self, book: Classes) -> None:
+    def _grow(self, label_index: Classes) -> None:
         """Let the matrix have a row and a column for each of the classes."""
-        if book is self._book_:
+        if label_index is self._label_index_:
             return
-        matrix = np.zeros((len(book), len(book)), dtype=np.int64)
-        kept = encode(self._book_.labels, book.labels)
-        if len(self._book_) and kept is not None:
+        matrix = np.zeros((len(label_index), len(label_index)), dtype=np.int64)
+        kept = encode(self._label_index_.labels, label_index.labels)
+        if len(self._label_index_) and kept is not None:
             matrix[np.ix_(kept, kept)] = self.matrix
-        self._book_, self.matrix = book, matrix
+        self._label_index_, self.matrix = label_index, matrix
 
     def _named(self, counts: list[list[int]], others: dict[str, float]) -> dict[str, float]:
         return {
@@ -357,16 +361,16 @@ def _marginals(matrix: Counts) -> list[list[int]]:
     return [part.tolist() for part in (matrix.diagonal(), matrix.sum(axis=1), matrix.sum(axis=0))]
 
 
-def _places_in(book: Classes, labels: npt.NDArray[Any], name: str) -> tuple[Classes, Codes]:
+def _places_in(label_index: Classes, labels: npt.NDArray[Any], name: str) -> tuple[Classes, Codes]:
     """The labels known once these were seen, and the place of each."""
     if not len(labels):
-        return book, np.empty(0, dtype=np.intp)
+        return label_index, np.empty(0, dtype=np.intp)
     if labels.dtype.kind in "fO":
         from fires.core.validation import is_missing  # loads scikit-learn
 
         if any(is_missing(label) for label in labels.tolist()):
             raise ValueError(f"{name} holds a missing label: leave out the rows without one.")
-    return book.take(labels, what=name)
+    return label_index.take(labels, what=name)
 
 
 # --- the built-in scores, from the counts n_kk, t_k and p_k -------------------------------------

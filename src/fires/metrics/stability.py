@@ -119,8 +119,8 @@ def stability_interval(supports: npt.ArrayLike, confidence: float = 0.95) -> Sta
         k_bar * (1.0 - k_bar)
     )
     variance = float(4.0 / r**2 * np.sum((phi - phi.mean()) ** 2))
-    reach = NormalDist().inv_cdf((1.0 + confidence) / 2.0) * math.sqrt(variance)
-    return StabilityInterval(S, variance, S - reach, S + reach)
+    half_width = NormalDist().inv_cdf((1.0 + confidence) / 2.0) * math.sqrt(variance)
+    return StabilityInterval(S, variance, S - half_width, S + half_width)
 
 
 _NO_FEATURES = np.empty(0, dtype=np.int64)
@@ -174,14 +174,16 @@ class StabilityWindow:
             if value is not None and value < least:
                 raise ValueError(f"{name} must be at least {least}, got {value}.")
         self._sets: deque[npt.NDArray[np.int64]] = deque()
-        self._there: deque[npt.NDArray[np.int64]] = deque()  # with the selected; if they may change
+        self._present: deque[npt.NDArray[np.int64]] = (
+            deque()
+        )  # with the selected; if they may change
         self._counts, self._counts_there = np.zeros((2, self._width or 0), dtype=np.int64)
-        self._s1 = self._s2 = self._n_there = 0
+        self._s1 = self._s2 = self._n_present = 0
 
     @property
     def n_features(self) -> int:
         """The number of features there are to select from."""
-        return self._n_there if self._width is None else self._width
+        return self._n_present if self._width is None else self._width
 
     @property
     def value(self) -> float:
@@ -223,22 +225,22 @@ class StabilityWindow:
     def _take_in(self, selected: npt.ArrayLike, present: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Count the features that are there now, and those not any more; give the selected."""
         given = [as_indices(one) for one in (selected, present)]
-        there = np.union1d(*given)
-        width = int(there[-1]) + 1 if len(there) else 0
+        present_ids = np.union1d(*given)
+        width = int(present_ids[-1]) + 1 if len(present_ids) else 0
         indices = self._indices(given[0], width)
-        if len(there) and there[0] < 0:
-            raise ValueError(f"Indices must not be negative, got {there[0]}.")
+        if len(present_ids) and present_ids[0] < 0:
+            raise ValueError(f"Indices must not be negative, got {present_ids[0]}.")
         if width > len(self._counts):  # at least twice as many, so that growing costs little
             room = np.zeros(max(width - len(self._counts), len(self._counts)), dtype=np.int64)
             self._counts = np.append(self._counts, room)
             self._counts_there = np.append(self._counts_there, room)
         counts = self._counts_there
-        oldest = self._there.popleft() if len(self._there) == self.size else _NO_FEATURES
-        self._there.append(there)
+        oldest = self._present.popleft() if len(self._present) == self.size else _NO_FEATURES
+        self._present.append(present_ids)
         counts[oldest] -= 1
-        self._n_there -= int(np.count_nonzero(counts[oldest] == 0))
-        self._n_there += int(np.count_nonzero(counts[there] == 0))
-        counts[there] += 1
+        self._n_present -= int(np.count_nonzero(counts[oldest] == 0))
+        self._n_present += int(np.count_nonzero(counts[present_ids] == 0))
+        counts[present_ids] += 1
         return indices
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
@@ -261,7 +263,7 @@ class StabilityWindow:
         state = {"size": np.array(self.size), "n_features": np.array(self._width or 0)}
         state["lengths"], state["indices"] = _joined(self._sets)
         if self._width is None:
-            state["lengths_present"], state["present"] = _joined(self._there)
+            state["lengths_present"], state["present"] = _joined(self._present)
         return state
 
     @classmethod
@@ -280,10 +282,10 @@ class StabilityWindow:
         """
         window = cls(int(state["size"]), int(state["n_features"]) or None)
         sets = _parted(state["lengths"], state["indices"], window.size)
-        there: list[Any] = [None] * len(sets)
+        present_ids: list[Any] = [None] * len(sets)
         if window._width is None:
-            there = _parted(state["lengths_present"], state["present"], window.size)
-        for selected, present in zip(sets, there, strict=True):
+            present_ids = _parted(state["lengths_present"], state["present"], window.size)
+        for selected, present in zip(sets, present_ids, strict=True):
             window.update(selected, present)
         return window
 

@@ -27,8 +27,8 @@ from fires.kernels import read_only
 from fires.kernels.assimilate import N_FACTS, NOISE, NOISE_ROWS, assimilate_plain
 from fires.kernels.running import ORIGIN, SQUARES
 from fires.models.base import Rates
+from fires.models.covariance import MOST, PRIOR, CovarianceBlock
 from fires.models.families import FAMILIES
-from fires.models.leading import MOST, PRIOR, Leading
 from fires.models.target import bayes_target_of
 from fires.scaling import Scaler
 from fires.scaling.mixed import Mixed, MixedRows
@@ -76,8 +76,8 @@ class BayesLearner:
     learnt: ClassVar[Declared] = {
         "mu": Array("R", "J"),
         "var": Array("R", "J", low=0.0),
-        "own_mu": Array("R"),
-        "own_var": Array("R", low=0.0),
+        "intercept_mean": Array("R", key="own_mu"),
+        "intercept_var": Array("R", low=0.0, key="own_var"),
         "facts": Array("R", N_FACTS, low=0.0),
         "evidence_rows": Array("R", low=0.0),
     }
@@ -99,23 +99,25 @@ class BayesLearner:
         # The likelihood of a class bends less along mu than across it; that of a number does not.
         self.stretches = self.family.kind == "classes"
         n_rows = n_classes if n_classes > 2 else 1
-        self.n_there = n_features
+        self.n_present = n_features
         self.prior = self._prior()
         self.own_prior = 1.0 if fit_intercept else 0.0
         self.mu = np.zeros((n_rows, n_features))
         self.var = np.full((n_rows, n_features), self.prior)
-        self.own_mu, self.own_var = np.zeros(n_rows), np.full(n_rows, self.own_prior)
+        self.intercept_mean, self.intercept_var = np.zeros(n_rows), np.full(n_rows, self.own_prior)
         self.facts = np.zeros((n_rows, N_FACTS))
         self.facts[:, [NOISE, NOISE_ROWS]] = self.family.noise * _NOISE_ROWS, _NOISE_ROWS
         self.evidence_rows = np.zeros(n_rows)
         self.scaler = Scaler(scale, n_features)
         self.target = bayes_target_of(self.family, n_rows, scaled=scale is not None)
         self.alarm = LikelihoodAlarm(n_rows, warm_up=_warm_up(n_features))
-        self.leading = Leading(n_features, n_rows)
+        self.leading = CovarianceBlock(n_features, n_rows)
         self.strengths: list[float] = []  # of the alarms of the last batch
-        self._away: Floats | None = None  # below 0 for columns that are not there; None if all are
+        self._absent_offset: Floats | None = (
+            None  # below 0 for columns that are not there; None if all are
+        )
         self._n_seen = n_features  # columns that have ever been there
-        self._said = np.empty((n_rows, 4, 0))  # what the rows of the last batch said
+        self._row_stats = np.empty((n_rows, 4, 0))  # what the rows of the last batch said
         self.mixed = Mixed(0)
         self.touched: Any = None  # the columns that the last batch has moved; None for all
         # Where nothing is known, whatever the belief says: see Leading.unclear.
@@ -139,12 +141,12 @@ class BayesLearner:
         return self.leading.holds_all or len(self.leading.columns) == self._n_seen
 
     def _prior(self) -> float:
-        return (1.0 if self.family.kind == "numbers" else 3.0) / max(self.n_there, 10)
+        return (1.0 if self.family.kind == "numbers" else 3.0) / max(self.n_present, 10)
 
     @property
     def losses(self) -> Floats:
         """The log loss of each row of the last batch, before it was learnt from."""
-        losses: Floats = -self._said[:, 1].sum(axis=0)
+        losses: Floats = -self._row_stats[:, 1].sum(axis=0)
         return losses
 
     @property
@@ -163,21 +165,21 @@ class BayesLearner:
         Z, learn_scale = (batch.X, nothing) if on_the_way else self._scaled(batch, weight)
         before = None if self._all_lead else self._means(self.leading.columns)
         if level is not None and self.fit_intercept and not self.evidence_rows[0]:
-            self.own_mu = level
-        said = np.empty((self.n_rows, 4, len(weight)))
+            self.intercept_mean = level
+        row_stats = np.empty((self.n_rows, 4, len(weight)))
         if on_the_way:
-            rows = self._assimilate_unscaled(Z, target, weight, said)
+            rows = self._assimilate_unscaled(Z, target, weight, row_stats)
         else:
-            self._assimilate(Z, target, weight, said)
+            self._assimilate(Z, target, weight, row_stats)
             learn_scale()
             rows = self._leading_rows(Z)
         self.target.count(y, weight)
         self.evidence_rows += float(weight.sum()) if batch.weight is not None else len(weight)
-        self._tell_leading(rows, said, weight, before)
-        self._said, self.strengths = said, []
+        self._tell_leading(rows, row_stats, weight, before)
+        self._row_stats, self.strengths = row_stats, []
         self.touched = None if self.sparse is None else np.union1d(Z.columns, Z.indices)
         if self.watches and log_level is not None:
-            self._watch(said[:, 1], log_level, weight)
+            self._watch(row_stats[:, 1], log_level, weight)
 
     def _scaled(self, batch: CheckedBatch, weight: Floats) -> Any:
         """The rows to learn from, and what learns their scale."""
@@ -194,12 +196,12 @@ class BayesLearner:
         no_full = np.empty((X.shape[0], 0)), np.empty(0, dtype=np.int64)
         return MixedRows(*no_full, data, X.indices, X.indptr), learn
 
-    def _facts(self, said: Floats) -> tuple[Any, ...]:
+    def _facts(self, row_stats: Floats) -> tuple[Any, ...]:
         """What a loop over rows takes besides the rows: see :mod:`fires.kernels.assimilate`."""
-        after = 2.0 * self.n_there if self.stretches else math.inf
+        after = 2.0 * self.n_present if self.stretches else math.inf
         return (
             *(self.gamma, self.prior, self.own_prior, self.family.noise > 0.0, after),
-            *(self.mu, self.var, self.own_mu, self.own_var, self.facts, said),
+            *(self.mu, self.var, self.intercept_mean, self.intercept_var, self.facts, row_stats),
         )
 
     def _scales_on_the_way(self, batch: CheckedBatch) -> bool:
@@ -216,7 +218,7 @@ class BayesLearner:
         )
 
     def _assimilate_unscaled(
-        self, X: Floats, target: Floats, weight: Floats, said: Floats
+        self, X: Floats, target: Floats, weight: Floats, row_stats: Floats
     ) -> Floats:
         """Scale and learn from wide rows; returns the leading columns, scaled."""
         assert self.family.assimilations is not None
@@ -228,14 +230,14 @@ class BayesLearner:
         kept = self._belief()
         self.family.assimilations.unscaled(
             *(*read_only(X), *scale.running(), shown, self._buffer, columns, leading),
-            *(target, weight, *self._facts(said)),
+            *(target, weight, *self._facts(row_stats)),
         )
-        self._refuse_overflow(kept, said, shown[[SQUARES, ORIGIN]])
+        self._refuse_overflow(kept, row_stats, shown[[SQUARES, ORIGIN]])
         scale.learn(shown, weight)
         return leading
 
-    def _assimilate(self, Z: Any, target: Floats, weight: Floats, said: Floats) -> None:
-        facts = self._facts(said)
+    def _assimilate(self, Z: Any, target: Floats, weight: Floats, row_stats: Floats) -> None:
+        facts = self._facts(row_stats)
         may_overflow = self.scale != "standard" or self.family.kind == "counts"
         kept = self._belief() if may_overflow else ()
         if self.scale is None:  # squares of rows that nobody has scaled may overflow
@@ -250,19 +252,21 @@ class BayesLearner:
                 (rows,) = read_only(Z if Z.flags.c_contiguous else np.ascontiguousarray(Z))
                 self.family.assimilations.dense(rows, target, weight, *facts)
         except ZeroDivisionError:  # a variance was infinite
-            said[:] = np.nan
+            row_stats[:] = np.nan
         if kept:
-            self._refuse_overflow(kept, said)
+            self._refuse_overflow(kept, row_stats)
 
     def _belief(self) -> tuple[Any, ...]:
         """A copy of all that a loop over rows changes."""
-        belief = self.mu, self.var, self.own_mu, self.own_var, self.facts, self.sparse
+        belief = self.mu, self.var, self.intercept_mean, self.intercept_var, self.facts, self.sparse
         return copy.deepcopy(belief)
 
     def _refuse_overflow(self, kept: tuple[Any, ...], *parts: Floats) -> None:
         """ValueError if a number is not finite; then the belief is what was kept of it."""
         if not all(np.isfinite(part).all() for part in (self.mu, self.var, *parts)):
-            self.mu, self.var, self.own_mu, self.own_var, self.facts, self.sparse = kept
+            self.mu, self.var, self.intercept_mean, self.intercept_var, self.facts, self.sparse = (
+                kept
+            )
             raise ValueError(OVERFLOW)
 
     def _assimilate_sparse(self, Z: MixedRows, *rest: Any) -> None:
@@ -275,7 +279,7 @@ class BayesLearner:
         # The unit of all coefficients of a row of parameters must not run out of its range.
         if unit.min() <= 1e-100 or unit.max() >= 1e100:
             self.mu *= unit[:, None]
-            self.own_mu *= unit
+            self.intercept_mean *= unit
             unit[:] = 1.0
 
     def _means(self, columns: Any = slice(None)) -> Floats:
@@ -292,23 +296,25 @@ class BayesLearner:
         return np.minimum(var * self.gamma ** (seen_at[:, columns] - now), self.prior)
 
     def _tell_leading(
-        self, rows: Floats, said: Floats, weight: Floats, before: Floats | None
+        self, rows: Floats, row_stats: Floats, weight: Floats, before: Floats | None
     ) -> None:
         leading, others = self.leading, None
         if before is not None:
             # In the middle of a batch, a coefficient was between its values before and after.
             after = self._means(leading.columns)
             mine = 0.5 * (before + after) @ rows.T
-            own = self.own_mu if self.sparse is None else self.own_mu * self.sparse[0]
-            others = said[:, 0] - mine - own[:, None]
-        leading.add(rows, said, weight, others, gamma=self.gamma)
+            own = (
+                self.intercept_mean if self.sparse is None else self.intercept_mean * self.sparse[0]
+            )
+            others = row_stats[:, 0] - mine - own[:, None]
+        leading.add(rows, row_stats, weight, others, gamma=self.gamma)
         if self.keeps_rows:
             self._rows = LeadingRows(leading.columns, rows, weight)
         self._find_unclear()
         if before is not None and leading.is_due:
             scores = self.scores()
-            if self._away is not None:
-                scores = np.where(self._away < 0.0, self._away, scores)
+            if self._absent_offset is not None:
+                scores = np.where(self._absent_offset < 0.0, self._absent_offset, scores)
             leading.follow(scores, self._means(), self._variances(), self.prior)
 
     def _find_unclear(self) -> None:
@@ -345,17 +351,17 @@ class BayesLearner:
 
     def coefficients(self) -> tuple[Floats, Floats]:
         """Means and variances of all coefficients, forgetting included."""
-        own = self.own_mu if self.sparse is None else self.own_mu * self.sparse[0]
+        own = self.intercept_mean if self.sparse is None else self.intercept_mean * self.sparse[0]
         return (
             np.column_stack([self._means(), own]),
-            np.column_stack([self._variances(), self.own_var]),
+            np.column_stack([self._variances(), self.intercept_var]),
         )
 
     def renew(self, theta: Floats, var: Floats, weight: float) -> None:
         """Take another belief: see :meth:`coefficients`."""
         self.mu, self.var = theta[:, :-1].copy(), var[:, :-1].copy()
         if self.fit_intercept:
-            self.own_mu, self.own_var = theta[:, -1].copy(), var[:, -1].copy()
+            self.intercept_mean, self.intercept_var = theta[:, -1].copy(), var[:, -1].copy()
         if self.sparse is not None:
             now = self.sparse[1] + weight
             self.sparse = np.ones(self.n_rows), now, np.full(self.mu.shape, now)
@@ -363,7 +369,7 @@ class BayesLearner:
     def end_rounds(self, sums: Floats | None, touched: Any) -> None:
         """Do what comes after the belief has moved, as :meth:`step` does."""
         self._find_unclear()
-        self._said, self.strengths = np.empty((self.n_rows, 4, 0)), []
+        self._row_stats, self.strengths = np.empty((self.n_rows, 4, 0)), []
         self.touched = touched
         if sums is not None:
             self._raise_alarms(sums)
@@ -397,7 +403,7 @@ class BayesLearner:
         var = 1.0 / (keep / self.var[row] + (1.0 - keep) / self.prior)
         self.mu[row] *= var * keep / self.var[row]
         self.var[row] = var
-        self.own_var[row] = np.maximum(self.own_var[row], 0.1 * self.own_prior)
+        self.intercept_var[row] = np.maximum(self.intercept_var[row], 0.1 * self.own_prior)
         self.facts[row, :2] = 0.0
         self.evidence_rows[row] *= keep
         self.leading.forget(row, keep)
@@ -413,10 +419,10 @@ class BayesLearner:
 
     # --- columns that come and go -----------------------------------------------------------
 
-    def count_columns(self, n_there: int) -> None:
+    def count_columns(self, n_present: int) -> None:
         """Know how many columns are there, if fewer than there is room for."""
-        self.n_there = n_there
-        self.prior, self.alarm.warm_up = self._prior(), _warm_up(n_there)
+        self.n_present = n_present
+        self.prior, self.alarm.warm_up = self._prior(), _warm_up(n_present)
 
     def attend(
         self,
@@ -430,7 +436,7 @@ class BayesLearner:
         never there is at the prior. So it does not matter how wide an array is.
         """
         self.count_columns(self.n_features - int(np.count_nonzero(resting)))
-        self._away = -(resting.astype(np.float64) + never)
+        self._absent_offset = -(resting.astype(np.float64) + never)
         self._n_seen = self.n_features - int(np.count_nonzero(never))
         fresh = never.copy()
         fresh[arrived] = True
@@ -457,7 +463,7 @@ class BayesLearner:
             self.scaler.rearranged(source),
             self.leading.rearranged(source),
         )
-        other._unclear, other._away, other.touched = None, None, None
+        other._unclear, other._absent_offset, other.touched = None, None, None
         other._n_seen = n
         return other
 
@@ -477,7 +483,7 @@ class BayesLearner:
             watches=self.watches,
         )
         fresh.var[:] = self.prior
-        for name in ("mu", "var", "own_mu", "own_var", "facts", "evidence_rows"):
+        for name in ("mu", "var", "intercept_mean", "intercept_var", "facts", "evidence_rows"):
             setattr(other, name, getattr(fresh, name))
         other.alarm, other.leading = fresh.alarm, fresh.leading
         other.alarm.warm_up = self.alarm.warm_up
@@ -493,8 +499,11 @@ class BayesLearner:
             old, sign = source
             if self.sparse is not None and other.sparse is not None:
                 other.sparse[0][row], other.sparse[2][row] = unit[old], seen_at[old]
-            other.mu[row], other.own_mu[row] = sign * self.mu[old], sign * self.own_mu[old]
-            for name in ("var", "own_var", "facts", "evidence_rows"):
+            other.mu[row], other.intercept_mean[row] = (
+                sign * self.mu[old],
+                sign * self.intercept_mean[old],
+            )
+            for name in ("var", "intercept_var", "facts", "evidence_rows"):
                 getattr(other, name)[row] = getattr(self, name)[old]
             other.leading.information[row] = self.leading.information[old]
             other.leading.pull[row] = sign * self.leading.pull[old]
@@ -606,7 +615,7 @@ class BayesLearner:
         """See :class:`fires.models.base.Learner`."""
         _, arrays = collect(self, self.learnt)
         arrays |= under("alarm", collect(self.alarm, LikelihoodAlarm.learnt)[1])
-        arrays |= under("leading", collect(self.leading, Leading.learnt)[1])
+        arrays |= under("leading", collect(self.leading, CovarianceBlock.learnt)[1])
         arrays |= self.scaler.state() | under("target", self.target.state())
         if self.sparse is not None:
             names = "unit", "now", "seen_at"
@@ -626,7 +635,7 @@ class BayesLearner:
             raise StateError("facts holds no rows for the noise")
         restore(self.alarm, LikelihoodAlarm.learnt, {}, part_of("alarm", arrays), sizes)
         self.leading.brought = np.zeros((2, self.n_rows, size + 1))
-        restore(self.leading, Leading.learnt, {}, part_of("leading", arrays), sizes)
+        restore(self.leading, CovarianceBlock.learnt, {}, part_of("leading", arrays), sizes)
         self.scaler.restore(arrays)
         self.target.restore(part_of("target", arrays))
         if rows := part_of("rows", arrays):

@@ -123,5 +123,5 @@ def log_mean(F: Tensor) -> Tensor:
 
 def first_line(error: BaseException) -> str:
     """What an error says, in one line."""
-    said = (str(error).splitlines() or [""])[0]
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    message = (str(error).splitlines() or [""])[0]
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

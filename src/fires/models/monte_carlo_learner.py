@@ -298,8 +298,8 @@ def _counted(batch: CheckedBatch, y: Values) -> tuple[Any, Values, Floats]:
         return batch.X, y, np.ones(batch.n_rows)
     if batch.weight.all():
         return batch.X, y, batch.weight
-    there = batch.weight > 0.0
-    return batch.X[there], y[there], batch.weight[there]
+    present = batch.weight > 0.0
+    return batch.X[present], y[present], batch.weight[present]
 
 
 def _square(tensors: list[Tensor]) -> float:

@@ -17,7 +17,7 @@ they are cut. The rows of a batch count as if all of them stood in its middle.
 **Rounds.** One looks at the belief so far. The others climb F by L-BFGS, which starts from the
 correlations of the leading features that are known from earlier batches. A point is good enough if
 another step would move it by a small part of its own uncertainty. The last point also gives the
-sums of :mod:`fires.models.leading`. Two or three rounds are usual for up to 100 features, which
+sums of :mod:`fires.models.covariance`. Two or three rounds are usual for up to 100 features, which
 all lead; for more of them, four to eight where they are correlated. Twelve are the most. A first
 batch has one more for its scale, and so has a batch with a column that may have moved.
 
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 MOST_ROUNDS = 12
 """Rounds of a batch, at most; those for its scale come on top."""
 
-_ENOUGH = 0.2  # what another step would gain in F, in nats, if a point is good enough
+_TOL = 0.2  # what another step would gain in F, in nats, if a point is good enough
 _CLOSE = 10.0  # if so little is to gain, the next point may well be the last one
 _MEMORY = 12  # steps that L-BFGS remembers
 
@@ -244,8 +244,8 @@ def _of_point(family: Family, point: _Point, Z: Any, y: Floats, weight: Floats) 
     a, v = _predicted(point, Z)
     y, noisy = y[point.rows], family.noise > 0.0
     # Where noise is part of the model, the likelihood is that of a number with this noise.
-    reach = np.broadcast_to(point.noise[:, None], v.shape) if noisy else v
-    log_z, slope, bend = _moments_of(family)(a, reach, y)
+    variance = np.broadcast_to(point.noise[:, None], v.shape) if noisy else v
+    log_z, slope, bend = _moments_of(family)(a, variance, y)
     tau = bend if noisy else bend / np.maximum(1.0 - v * bend, LEAST)
     c, d = weight * slope, weight * tau
     sums: Sums = {"fit": (weight * log_z).sum(axis=1)} | Z.sums(c, d)
@@ -527,7 +527,7 @@ class _Climb:
             search = self.searches[k]
             better = search.take(float(one["fit"]), one["slope"])
             last = self.n_rounds >= MOST_ROUNDS
-            if self.closing and ((better and search.gain <= _ENOUGH) or last):
+            if self.closing and ((better and search.gain <= _TOL) or last):
                 self.found[k] = one | {"theta": search.best_theta}
         self.segments = sums.get("list segments", self.segments)
 
@@ -627,9 +627,9 @@ class _Search:
 
     def take(self, fit: float, slope: Floats) -> bool:
         """Take in what the likelihood says at the trial; returns whether it is the best so far."""
-        theta, away = self.trial, self.trial - self.start
-        value = self.share * fit - 0.5 * float((self.precision * away) @ away)
-        slope = np.where(self.free, self.share * slope - self.precision * away, 0.0)
+        theta, delta = self.trial, self.trial - self.start
+        value = self.share * fit - 0.5 * float((self.precision * delta) @ delta)
+        slope = np.where(self.free, self.share * slope - self.precision * delta, 0.0)
         if not (np.isfinite(value) and np.isfinite(slope).all()):
             self.trial = self.best_theta + (theta - self.best_theta) / 16.0
             return False
@@ -637,7 +637,7 @@ class _Search:
         along = float(step @ change)
         if along > 0.0:
             self.steps.append((step, change, along))
-        better = value >= self.best - 0.01 * _ENOUGH
+        better = value >= self.best - 0.01 * _TOL
         if better:
             self.best_theta, self.best, self.slope = theta, value, slope
         self._plan()

@@ -37,7 +37,7 @@ from fires.scaling.dense import MinMax, Standard
 from fires.scaling.normal_scores import NormalScores
 from fires.scaling.sharded import ScalePlan
 
-_MOST = 30.0  # of the score of a count: its exponential stays finite, and so does its square
+_MAX_SCORE = 30.0  # of the score of a count: its exponential stays finite, and so does its square
 _GRID = np.linspace(-6.0, 6.0, 241)  # scores of numbers; there is nothing beyond 4
 
 Columns = npt.NDArray[np.intp]
@@ -228,7 +228,7 @@ class Unit(NamedTuple):
     def __call__(self, scores: Floats) -> Floats:
         """The numbers that belong to scores."""
         if self.is_log:
-            return np.exp(np.minimum(scores, _MOST))
+            return np.exp(np.minimum(scores, _MAX_SCORE))
         if len(self.at) > 2:
             return np.interp(scores, self.at, self.values)
         low, high = self.values.tolist()

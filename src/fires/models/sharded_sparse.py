@@ -185,11 +185,11 @@ class MixedScale:
     def _learn(self, sums: Sums) -> None:
         if "list scale" not in sums:
             return
-        there = sums["list scale columns"]
-        columns = np.flatnonzero(np.bincount(there))
+        listed = sums["list scale columns"]
+        columns = np.flatnonzero(np.bincount(listed))
         parts = np.zeros((sums["list scale"].shape[1], len(columns)))
         for line, values in zip(parts, sums["list scale"].T, strict=True):
-            line[:] = np.bincount(there, values)[columns]
+            line[:] = np.bincount(listed, values)[columns]
         if not np.isfinite(parts[1]).all():
             raise ValueError("X holds values so large that sums overflow; rescale them.")
         batch: Any = SimpleNamespace(columns=columns, total=float(sums["batch weight"]))

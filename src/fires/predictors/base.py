@@ -24,7 +24,7 @@ class Predictor(KnowsClasses, ABC):
         self, X: Any, y: Labels, classes: Any = None, sample_weight: Any = None
     ) -> Self:
         """Learn from a batch."""
-        self.learn(CheckedBatch(X, y, as_weights(sample_weight, len(y)), announced=classes))
+        self.learn(CheckedBatch(X, y, as_weights(sample_weight, len(y)), classes=classes))
         return self
 
     def __repr__(self) -> str:
@@ -51,7 +51,7 @@ class Predictor(KnowsClasses, ABC):
 
     def _known(self, expected: Classes) -> Classes:
         """The labels known before a batch."""
-        return expected if self._book_ is NO_CLASSES else self._book_
+        return expected if self._label_index_ is NO_CLASSES else self._label_index_
 
     def fresh(self) -> Predictor:
         """A predictor with the same settings that has learnt nothing."""
@@ -62,7 +62,7 @@ class Predictor(KnowsClasses, ABC):
 
     def predict_codes(self, X: Any) -> Codes:
         """The index of each row's label in ``classes_``."""
-        return self._book_.take(self.predict(X), what="predicted")[1]
+        return self._label_index_.take(self.predict(X), what="predicted")[1]
 
     @abstractmethod
     def predict(self, X: Any) -> Labels:

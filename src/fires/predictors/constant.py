@@ -42,18 +42,22 @@ class Majority(Predictor):
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Count the labels of a batch."""
         before = self._known(expected)
-        book, codes = batch.labels(before)
-        counts = np.bincount(codes, weights=batch.weight, minlength=len(book)).astype(np.float64)
+        label_index, codes = batch.labels(before)
+        counts = np.bincount(codes, weights=batch.weight, minlength=len(label_index)).astype(
+            np.float64
+        )
         if len(self.counts_):
-            kept = slice(None) if book is before else encode(before.labels, book.labels)
+            kept = (
+                slice(None) if label_index is before else encode(before.labels, label_index.labels)
+            )
             counts[kept] += self.counts_
-        self._book_, self.counts_ = book, counts
+        self._label_index_, self.counts_ = label_index, counts
 
     @property
     def shares(self) -> dict[Any, float]:
         """The share of each label in the rows so far."""
         shares = self.counts_ / max(self.counts_.sum(), 1.0)
-        return dict(zip(self.book.labels.tolist(), shares.tolist(), strict=True))
+        return dict(zip(self.label_index.labels.tolist(), shares.tolist(), strict=True))
 
     def predict(self, X: Any) -> Labels:
         """The most common label, once for each row."""
@@ -87,7 +91,7 @@ class Majority(Predictor):
         self
         """
         self._restore_classes(header, arrays)
-        restore(self, _COUNTS, header, arrays, {"K": len(self._book_)}, "{}_")
+        restore(self, _COUNTS, header, arrays, {"K": len(self._label_index_)}, "{}_")
         return self
 
 

@@ -41,14 +41,14 @@ class Perceptron(Predictor):
         """Learn from every row in order. A row of weight w, a whole number, is learnt w times."""
         self._check_rows(batch.X)
         before = self._known(expected)
-        book, codes = batch.labels(before)
+        label_index, codes = batch.labels(before)
         X, codes = repeated(batch.X, codes, batch.weight, "Perceptron")
-        self._book_ = book
+        self._label_index_ = label_index
         if not hasattr(self, "coef_"):
-            n_rows = len(book) if len(book) > 2 else 1
+            n_rows = len(label_index) if len(label_index) > 2 else 1
             self.coef_, self.intercept_ = np.zeros((n_rows, X.shape[1])), np.zeros(n_rows)
-        elif len(before) != len(book):
-            self._take_rows(class_rows(before.labels, book.labels))
+        elif len(before) != len(label_index):
+            self._take_rows(class_rows(before.labels, label_index.labels))
         perceptron_pass(X, self._signs(codes), self.coef_, self.intercept_)
 
     def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
@@ -92,7 +92,7 @@ class Perceptron(Predictor):
         -------
         ndarray of int (n_rows,)
         """
-        n_classes = len(self._book_)
+        n_classes = len(self._label_index_)
         if n_classes == 2:
             positive: Codes = (X @ self.coef_[0] > -self.intercept_[0]).astype(np.intp)
             return positive
@@ -141,14 +141,14 @@ class Perceptron(Predictor):
         """
         vars(self).clear()
         self._restore_classes(header, arrays)
-        if len(self._book_):
-            n_rows = len(self._book_) if len(self._book_) > 2 else 1
+        if len(self._label_index_):
+            n_rows = len(self._label_index_) if len(self._label_index_) > 2 else 1
             restore(self, _LEARNT, header, arrays, {"R": n_rows}, "{}_")
         return self
 
     def _signs(self, codes: Any) -> Floats:
         if len(self.coef_) == 1:  # while only one class is known, it is the positive one
-            alone = len(self._book_) == 1
+            alone = len(self._label_index_) == 1
             signs: Floats = _SIGNS[codes + 1 if alone else codes]
             return signs[None]
         return np.where(codes == np.arange(len(self.coef_))[:, None], 1.0, -1.0)

@@ -59,13 +59,13 @@ class RiverPredictor(Predictor):
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from every row in order."""
         X, y, weight = batch.X, batch.y, batch.weight
-        book, _ = batch.labels(self._known(expected))
+        label_index, _ = batch.labels(self._known(expected))
         if self._repeats():
             X, y = repeated(X, y, weight, type(self.model).__name__)
             weight = None
-        self._refuse_many(book.labels)
-        told = self._told(book.labels, y)
-        self._book_ = book
+        self._refuse_many(label_index.labels)
+        told = self._told(label_index.labels, y)
+        self._label_index_ = label_index
         if self.mini_batches:
             self.model.learn_many(self._frame(X), _pandas().Series(told))
         elif weight is None:
@@ -98,11 +98,11 @@ class RiverPredictor(Predictor):
         """The label of each row."""
         self._check_fitted()
         if self.mini_batches:
-            said = self.model.predict_many(self._frame(X)).tolist()
+            predicted = self.model.predict_many(self._frame(X)).tolist()
         else:
-            said = [self.model.predict_one(x) for x in self._rows(X)]
+            predicted = [self.model.predict_one(x) for x in self._rows(X)]
         place = {name: code for code, name in enumerate(self._names())}
-        prediction: Labels = self.classes_[[place.get(name, 0) for name in said]]
+        prediction: Labels = self.classes_[[place.get(name, 0) for name in predicted]]
         return prediction
 
     @available_if(lambda self: _gives_probabilities(self.model))  # type: ignore[untyped-decorator]
@@ -110,12 +110,12 @@ class RiverPredictor(Predictor):
         """The probability of each of ``classes_``, for each row."""
         self._check_fitted()
         if self.mini_batches:
-            said = self.model.predict_proba_many(self._frame(X)).to_dict("records")
+            predicted = self.model.predict_proba_many(self._frame(X)).to_dict("records")
         else:
-            said = [self.model.predict_proba_one(x) for x in self._rows(X)]
+            predicted = [self.model.predict_proba_one(x) for x in self._rows(X)]
         names = self._names()
-        shares = [[row.get(name, 0.0) for name in names] for row in said]
-        P = np.array(shares, dtype=np.float64).reshape(len(said), len(names))
+        shares = [[row.get(name, 0.0) for name in names] for row in predicted]
+        P = np.array(shares, dtype=np.float64).reshape(len(predicted), len(names))
         sums = P.sum(axis=1, keepdims=True)
         fair = np.isfinite(sums) & (sums > 0.0)
         equal: Floats = np.full_like(P, 1.0 / len(names))

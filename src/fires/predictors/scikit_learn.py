@@ -39,7 +39,7 @@ class SklearnPredictor(Predictor):
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
         if hasattr(estimator, "classes_"):  # it has learnt before
-            self._book_ = Classes(np.asarray(estimator.classes_))
+            self._label_index_ = Classes(np.asarray(estimator.classes_))
 
     @property
     def inner(self) -> Any:
@@ -53,7 +53,7 @@ class SklearnPredictor(Predictor):
     def foresee(self, y: Labels) -> None:
         """Know the labels that will come, before the first batch."""
         if "classes" in inspect.signature(self.estimator.partial_fit).parameters:
-            self._book_, _ = NO_CLASSES.take(y, None)
+            self._label_index_, _ = NO_CLASSES.take(y, None)
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from a batch."""
@@ -65,10 +65,10 @@ class SklearnPredictor(Predictor):
         elif batch.weight is not None:
             options["sample_weight"] = batch.weight
         if "classes" in takes:
-            book = self._all_classes(batch, expected)
+            label_index = self._all_classes(batch, expected)
             if not hasattr(self.estimator, "classes_"):
-                options["classes"] = book.labels
-            self._book_ = book
+                options["classes"] = label_index.labels
+            self._label_index_ = label_index
         self.estimator.partial_fit(X, y, **options)
 
     def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
@@ -82,8 +82,8 @@ class SklearnPredictor(Predictor):
     def _all_classes(self, batch: CheckedBatch, expected: Classes) -> Classes:
         """All classes: the estimator must know them from its first batch on."""
         name, before = type(self.estimator).__name__, self._known(expected)
-        book, _ = batch.labels(before)
-        known = book.labels.tolist()
+        label_index, _ = batch.labels(before)
+        known = label_index.labels.tolist()
         if len(known) < 2:
             raise ValueError(
                 f"{name} must know all classes from its first batch on, which holds only "
@@ -96,7 +96,7 @@ class SklearnPredictor(Predictor):
                 f"{name} has started with the classes {started} and cannot add "
                 f"{new!r}: give all of them with the first batch, as classes=."
             )
-        return book
+        return label_index
 
     def predict(self, X: Any) -> Labels:
         """The label of each row."""

@@ -70,18 +70,18 @@ class Slots:
         new = np.flatnonzero(places < 0)
         self._now += 1
         self._last[places[places >= 0]] = self._now
-        handed_over: Places = np.empty(0, dtype=np.intp)
+        reassigned: Places = np.empty(0, dtype=np.intp)
         if len(new):
             # Slots without a column have 0 here, and ties go to the first.
             found = np.sort(np.argsort(self._last, kind="stable")[: len(new)])
-            handed_over = found[[self.names[place] is not None for place in found.tolist()]]
+            reassigned = found[[self.names[place] is not None for place in found.tolist()]]
             for place, at in zip(found.tolist(), new.tolist(), strict=True):
                 self._places.pop(self.names[place], None)
                 self.names[place] = names[at]
                 self._places[names[at]] = place
             places[new] = found
             self._last[found] = self._now
-        return places, handed_over
+        return places, reassigned
 
     def places(self, names: Iterable[str]) -> Places:
         """The slot of each column, as far as they have one."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fires.report.displays import TimelineDisplay as TimelineDisplay
     from fires.report.notebooks import show as show
 
-_HOME = {
+_MODULES = {
     "ComparisonDisplay": "displays",
     "ImportanceDisplay": "displays",
     "MembershipDisplay": "displays",
@@ -27,13 +27,13 @@ _HOME = {
     "show": "notebooks",
 }
 
-__all__ = sorted(_HOME)
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module 'fires.report' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"fires.report.{_HOME[name]}"), name)
+    return getattr(importlib.import_module(f"fires.report.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -103,9 +103,9 @@ def _sentence(found: Comparison) -> str:
     if not chosen:
         return f"Nothing but {enumeration([_label(one.name) for one in found.outcomes])} took part."
     best, first, score = chosen[0], found.outcomes[0], SCORES.get(found.score, found.score)
-    said = f"{best.name} predicts best ({score} {_three(best.score)})"
+    sentence = f"{best.name} predicts best ({score} {_three(best.score)})"
     if best is not first:
-        said = (
+        sentence = (
             f"No selection predicts better than {_label(first.name)} ({score} "
             f"{_three(first.score)}); the best of them is {best.name} ({_three(best.score)})"
         )
@@ -113,10 +113,10 @@ def _sentence(found: Comparison) -> str:
     for other, word in _verdicts(found, best).items():
         sides.setdefault(word, []).append(_label(other))
     if "better" in sides:
-        said += f"{' and' if best is first else ', which'} beats {enumeration(sides['better'])}"
+        sentence += f"{' and' if best is first else ', which'} beats {enumeration(sides['better'])}"
     if "perhaps" in sides:
-        said += f"; its lead over {enumeration(sides['perhaps'])} may be chance"
-    return f"{said}. {_nearest(found, chosen)}".rstrip()
+        sentence += f"; its lead over {enumeration(sides['perhaps'])} may be chance"
+    return f"{sentence}. {_nearest(found, chosen)}".rstrip()
 
 
 def _nearest(found: Comparison, chosen: list[Outcome]) -> str:

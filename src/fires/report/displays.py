@@ -293,7 +293,7 @@ class TimelineDisplay(_Display):
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Draw it."""
-        reach = NormalDist().inv_cdf(0.5 + 0.5 * self.confidence)
+        half_width = NormalDist().inv_cdf(0.5 + 0.5 * self.confidence)
         with self._axes(ax, 3.6) as axes:
             axes.axhline(0.0, color=GREY, linewidth=0.8)
             self.lines_ = []
@@ -304,7 +304,7 @@ class TimelineDisplay(_Display):
                 drawn = figures.line(axes, rows, values, how, name, place=place, **kwargs)
                 self.lines_.append(drawn)
                 if self.uncertainties is not None:
-                    ends = reach * self.uncertainties[place, known]
+                    ends = half_width * self.uncertainties[place, known]
                     axes.fill_between(
                         rows, values - ends, values + ends, color=drawn.get_color(), alpha=FAINT,
                         linewidth=0,

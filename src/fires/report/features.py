@@ -16,7 +16,7 @@ from fires.report.rounding import rounded
 from fires.report.snapshots import Snapshot, drift, greatest_importances, then_and_now
 from fires.report.spans import Numbers, Whole
 
-_MOST, _MOST_DRIFT = 2_000, 500
+_MAX_FEATURES, _MOST_DRIFT = 2_000, 500
 _AGO = 0.1  # of the run: so long ago is the rank that the present one is held against
 _REACH = NormalDist().inv_cdf(0.975)
 
@@ -67,29 +67,29 @@ class Features:
         """Which importances chance alone would hardly give to any of all features."""
         n_classes = self._shots[-1].n_classes if self._shots else 0
         n_chances = max(len(self._names), 1) * (n_classes if n_classes >= 3 else 1)
-        reach = NormalDist().inv_cdf(1.0 - 0.025 / n_chances)
-        is_above: npt.NDArray[np.bool_] = np.abs(self.importance) > reach * self.uncertainty
+        half_width = NormalDist().inv_cdf(1.0 - 0.025 / n_chances)
+        is_above: npt.NDArray[np.bool_] = np.abs(self.importance) > half_width * self.uncertainty
         return is_above
 
     def by_interest(self) -> Whole:
         """Those with a course over time: the selected ones by rank, then by their greatest ever."""
         greatest = greatest_importances(self._shots, len(self._names))
-        there = np.flatnonzero(~np.isnan(greatest))
+        present = np.flatnonzero(~np.isnan(greatest))
         rank = np.nan_to_num(self.rank, nan=np.inf)
-        selected = self.selected[there]
-        keys = np.where(selected, rank[there], -greatest[there])
-        return there[np.lexsort((there, keys, ~selected))]
+        selected = self.selected[present]
+        keys = np.where(selected, rank[present], -greatest[present])
+        return present[np.lexsort((present, keys, ~selected))]
 
     def now(self, above_noise: npt.NDArray[Any] | None) -> dict[str, Any]:
         """The table of features."""
         order = self.in_order
-        if len(order) > _MOST:
+        if len(order) > _MAX_FEATURES:
             is_in = self.selected[order]
-            is_in[np.flatnonzero(~is_in)[: max(_MOST - int(is_in.sum()), 0)]] = True
-            order = order[is_in][:_MOST]
+            is_in[np.flatnonzero(~is_in)[: max(_MAX_FEATURES - int(is_in.sum()), 0)]] = True
+            order = order[is_in][:_MAX_FEATURES]
         records, result = self._records, self._result
         importance, uncertainty = self.importance[order], self.uncertainty[order]
-        reach = uncertainty * (np.nan if above_noise is None else _REACH)
+        half_width = uncertainty * (np.nan if above_noise is None else _REACH)
         ranks_before = np.full(len(self._names), np.nan)
         if self.before is not None:
             ranks_before[self.before.places] = self.before.rank
@@ -103,8 +103,8 @@ class Features:
             "name": [self._names[place] for place in order.tolist()],
             "rank": whole(self.rank[order]),
             "importance": rounded(importance),
-            "low": rounded(importance - reach),
-            "high": rounded(importance + reach),
+            "low": rounded(importance - half_width),
+            "high": rounded(importance + half_width),
             "uncertainty": rounded(uncertainty),
             "above_noise": [None] * len(order)
             if above_noise is None

@@ -149,9 +149,9 @@ def _bounded_protocol() -> Any:
             """Take a connection. If there are too many, the oldest that asks nothing gives way."""
             super().connection_made(transport)
             self.began, self.look = self.loop.time(), self.loop.call_later(_TIMEOUT, self.check)
-            there: list[Any] = [one for one in self.connections if not one.transport.is_closing()]
-            if len(there) > _MAX_CONNECTIONS:
-                idle = (one for one in there if not one.is_answered)
+            present: list[Any] = [one for one in self.connections if not one.transport.is_closing()]
+            if len(present) > _MAX_CONNECTIONS:
+                idle = (one for one in present if not one.is_answered)
                 min(idle, key=lambda one: one.began).transport.abort()
 
         def connection_lost(self, error: Exception | None) -> None:

@@ -56,10 +56,10 @@ class Snapshots:
 
     def refresh(self) -> bool:
         """Read those that are new, and forget those that are not there any more."""
-        there = dict(snapshots(self._folder))
-        changed = there.keys() != self._read.keys()
-        self._read = {index: one for index, one in self._read.items() if index in there}
-        for index, path in there.items():
+        present = dict(snapshots(self._folder))
+        changed = present.keys() != self._read.keys()
+        self._read = {index: one for index, one in self._read.items() if index in present}
+        for index, path in present.items():
             if index not in self._read:
                 try:
                     with damaged(path):

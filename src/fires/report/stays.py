@@ -79,8 +79,8 @@ class Stays:
                 self._settled = _settled(self._settled, self._recent[-1], stay.batch)
             self._recent.append(stay)
         # Where columns come and go, each record tells how many there were.
-        n_there = np.where(np.isnan(block.n_present), len(self.times), block.n_present)
-        self._windows.add(self._recent, first, n_there.astype(np.int64))
+        counts = np.where(np.isnan(block.n_present), len(self.times), block.n_present)
+        self._windows.add(self._recent, first, counts.astype(np.int64))
         old = sum(stay.batch <= self._n_batches - WINDOW for stay in self._recent)
         del self._recent[: old - 1 if old else 0]
 

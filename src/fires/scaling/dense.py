@@ -92,13 +92,13 @@ class Standard:
         "count": Array("1|J", low=0.0),
         "shift": Array("J"),
         "spread": Array("J", low=0.0),
-        "reach": Array("J", low=0.0),
+        "max_abs": Array("J", low=0.0, key="reach"),
         "beyond": Array("J", low=0.0),
         "waiting": Array("J", low=0.0),
         "refused": Array("J", low=0.0),
         "narrow": Array("J", low=0.0),
         "settled": Array("J"),
-        "patience": Array("J", low=1.0),
+        "reset_threshold": Array("J", low=1.0, key="patience"),
     }
 
     def __init__(self, n_features: int) -> None:
@@ -106,13 +106,13 @@ class Standard:
         self.shift = np.zeros(n_features)
         self.spread = np.zeros(n_features)
         self.gain = np.zeros(n_features)
-        self.reach = np.zeros(n_features)
+        self.max_abs = np.zeros(n_features)
         self.beyond = np.zeros(n_features)  # sampled entries in a row beyond the reach
         self.waiting = np.zeros(n_features)  # the reach once entries are within it again
         self.refused = np.zeros(n_features)  # entries out of all proportion, fading
         self.narrow = np.zeros(n_features)  # rows for which the column has hardly varied
         self.settled = np.zeros(n_features)  # about which value
-        self.patience = np.full(n_features, PATIENCE)  # how many such rows are too many
+        self.reset_threshold = np.full(n_features, PATIENCE)  # how many such rows are too many
         self.ready = False
 
     def scaled(self, X: Any, weight: Floats) -> tuple[Floats, Callable[[], None]]:
@@ -128,8 +128,8 @@ class Standard:
     def running(self) -> tuple[Any, ...]:
         """What a compiled loop needs to scale a batch: see :mod:`fires.kernels.running`."""
         return (
-            *(not self.ready, self.count, self.shift, self.gain, self.reach, self.beyond),
-            *(self.refused, self.narrow, self.patience),
+            *(not self.ready, self.count, self.shift, self.gain, self.max_abs, self.beyond),
+            *(self.refused, self.narrow, self.reset_threshold),
         )
 
     def empty_shown(self) -> Floats:
@@ -140,8 +140,8 @@ class Standard:
         """Learn from a batch."""
         learn(
             *(shown, weight, self.count, self.shift, self.spread, self.gain),
-            *(self.reach, self.beyond, self.waiting, self.refused),
-            *(self.narrow, self.settled, self.patience),
+            *(self.max_abs, self.beyond, self.waiting, self.refused),
+            *(self.narrow, self.settled, self.reset_threshold),
         )
         self.ready = self.ready or bool(self.count.any())
 
@@ -150,7 +150,7 @@ class Standard:
         restart(self, self.learnt, columns, len(self.shift), fresh=Standard(len(self.shift)))
         self.gain[columns] = 0.0
         # Whatever is wider than nothing is a new scale, taken from the batch itself.
-        self.narrow[columns] = self.patience[columns]
+        self.narrow[columns] = self.reset_threshold[columns]
         self.ready = bool(self.count.any())
 
     def rearranged(self, source: Columns) -> Standard:
@@ -169,7 +169,7 @@ class Standard:
 
     def undo(self, gain: Floats) -> None:
         """See :meth:`fires.scaling.sparse.SparseStandard.undo`."""
-        for name in ("shift", "reach", "waiting", "settled"):
+        for name in ("shift", "max_abs", "waiting", "settled"):
             setattr(self, name, getattr(self, name) / gain)
         self.spread = self.spread / gain**2
         self.refresh()
@@ -177,8 +177,8 @@ class Standard:
     @property
     def limit(self) -> Floats:
         """The distance from the shift beyond which entries are out of all proportion."""
-        judged = (self.count >= YOUNG) & (self.gain > 0.0) & (self.reach > 0.0)
-        return np.where(judged, PROPORTION * self.reach, np.inf)
+        judged = (self.count >= YOUNG) & (self.gain > 0.0) & (self.max_abs > 0.0)
+        return np.where(judged, PROPORTION * self.max_abs, np.inf)
 
     def refresh(self) -> None:
         """Compute the gain from the sums, and what older files do not have."""
@@ -190,7 +190,7 @@ class Standard:
         )
         deviation = np.sqrt(variance)
         likely = np.minimum(np.sqrt(self.spread), 10.0 * deviation)
-        self.reach = np.where(self.reach > 0.0, self.reach, likely)
+        self.max_abs = np.where(self.max_abs > 0.0, self.max_abs, likely)
         floor = np.maximum(ROUNDING * self.shift**2, 1e-300)
         seen = variance > floor
         self.gain = np.where(seen, 1.0 / np.where(seen, deviation, 1.0), 0.0)

@@ -95,13 +95,17 @@ class ScalePlan:
         if not scale.ready:
             return np.zeros(0, dtype=np.intp)
         beyond = (shown[FARTHEST] > EDGE * self.limit) | (shown[REFUSED] > 0.0)
-        return np.flatnonzero(beyond | (self.beyond > 0.0) | (scale.narrow >= scale.patience))
+        return np.flatnonzero(
+            beyond | (self.beyond > 0.0) | (scale.narrow >= scale.reset_threshold)
+        )
 
     def judged(
         self, scale: Standard, columns: Columns, samples: Floats, own: Floats, n_rows: int
     ) -> ScalePlan:
         """The plan after a look at doubtful columns."""
-        arrays = [getattr(scale, name)[columns] for name in ("gain", "narrow", "patience", "count")]
+        arrays = [
+            getattr(scale, name)[columns] for name in ("gain", "narrow", "reset_threshold", "count")
+        ]
         before = ScalePlan.of(scale)
         changed = [before.beyond, before.origin, before.gain, before.limit, before.common]
         some = [array[columns] for array in changed]
@@ -142,10 +146,12 @@ def show(plan: ScalePlan, shown: Floats, X: Any, what: str) -> Sums:
     if len(columns):
         n_found = _TOO_MANY
         if len(columns) * len(X) <= max(X.size // 4, 1 << 12):
-            there, which = np.nonzero(np.abs(X[:, columns] - plan.origin[columns]) > edge[columns])
-            if len(there) <= 1 << 12:
-                n_found = len(there)
-                places = np.stack([there, columns[which]], axis=1)
+            which_rows, which = np.nonzero(
+                np.abs(X[:, columns] - plan.origin[columns]) > edge[columns]
+            )
+            if len(which_rows) <= 1 << 12:
+                n_found = len(which_rows)
+                places = np.stack([which_rows, columns[which]], axis=1)
                 sums[f"list {what} beyond"] = places
     return sums | {f"list {what} n beyond": np.array([n_found])}
 
@@ -181,9 +187,9 @@ def _merged(own: Floats) -> tuple[Floats, Floats]:
         for more, middle, spread in own[1:]:
             both = count + more
             share = np.divide(more, both, out=np.zeros_like(both), where=both > 0.0)
-            away = middle - mean
-            mean = mean + share * away
-            square = square + spread + away * away * count * share
+            delta = middle - mean
+            mean = mean + share * delta
+            square = square + spread + delta * delta * count * share
             count = both
         variance = np.divide(square, count, out=np.zeros_like(count), where=count > 0.0)
     gain = [gain_of(*pair) for pair in zip(variance.tolist(), mean.tolist(), strict=True)]
@@ -268,7 +274,7 @@ class ShardedStandard:
         places = sums.get(f"list {self.what} beyond", np.zeros((0, 2), dtype=np.intp))
         sampled = SampledRows(sums["list mark"]).are_sampled(places[:, 0], n_found)
         found = np.isin(columns, places[sampled, 1])
-        narrow = self.scale.narrow >= self.scale.patience
+        narrow = self.scale.narrow >= self.scale.reset_threshold
         return columns[found | (self.plan.beyond[columns] > 0.0) | narrow[columns]]
 
     def settle(self, sums: Sums, columns: Columns, rows: SampledRows, found: Sums) -> bool:

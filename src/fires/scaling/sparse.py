@@ -68,8 +68,8 @@ class Touched:
     def extreme(self, pick: np.ufunc) -> Floats:
         """The smallest or greatest entry of each column, or 0; rows of weight 0 are left out."""
         extreme = np.zeros(len(self.columns))
-        there = (self._row_weight() > 0) & ~np.isnan(self._X.data)
-        pick.at(extreme, self.local, np.where(there, self._X.data, 0.0))
+        present = (self._row_weight() > 0) & ~np.isnan(self._X.data)
+        pick.at(extreme, self.local, np.where(present, self._X.data, 0.0))
         return extreme
 
     def _row_weight(self) -> Floats:

@@ -203,7 +203,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
 
     def _batches(self, X: Any, y: Any, sample_weight: Any, size: int) -> Iterator[CheckedBatch]:
         """All rows in batches, each as :meth:`partial_fit` would admit it."""
-        by_rows_before = self._open_book() is not None or validation.is_raw(X)
+        by_rows_before = self._open_vocabulary() is not None or validation.is_raw(X)
         if by_rows_before or not (sample_weight is None or np.asarray(sample_weight).all()):
             if self._supervised and y is not None:
                 self._foresee(validation.as_target(y, validation.as_rows(X, "")[1], ""))
@@ -242,8 +242,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
 
     def _take_labels(self, batch: CheckedBatch) -> tuple[Codes, Labels | None]:
         """Codes of the labels, and the classes before this batch; ``classes_`` grows."""
-        before = self._book_
-        self._book_, codes = batch.labels(before)
+        before = self._label_index_
+        self._label_index_, codes = batch.labels(before)
         return codes, before.labels if len(before) else None
 
     def _take_whole_labels(self, batch: CheckedBatch) -> tuple[Codes, Labels | None]:
@@ -252,7 +252,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         Announced labels may be fractions.
         """
         assert batch.y is not None
-        if batch.announced is None and not self._book_.given and has_fractions(batch.y):
+        if batch.classes is None and not self._label_index_.given and has_fractions(batch.y):
             raise TargetError(
                 "{y} holds numbers that are not whole, but this "
                 f"{type(self).__name__} learns classes" + "." * (not self._for_numbers),
@@ -410,7 +410,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
     # --- state ------------------------------------------------------------------------------
 
     def _sizes(self) -> dict[str, int]:
-        n_classes = len(self._book_)
+        n_classes = len(self._label_index_)
         return super()._sizes() | {"K": n_classes, "R": n_classes if n_classes > 2 else 1}
 
     def saved(self) -> State:

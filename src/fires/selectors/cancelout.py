@@ -203,10 +203,10 @@ class CancelOut(OnlineSelector):
         w = np.ones(len(rows)) if batch.weight is None else batch.weight
         started = hasattr(self, "_net_")
         if not started:
-            self._numeric_ = are_numbers(y, batch.announced, self.target)
+            self._numeric_ = are_numbers(y, batch.classes, self.target)
             self._target_ = NumberTarget(scaled=True)
         if self._numeric_:
-            if batch.announced is not None:
+            if batch.classes is not None:
                 raise ValueError("classes is for class labels; this selector learns numbers.")
             y = as_numbers(y, "CancelOut")
             goal, before, n_outputs = self._target_.look(y, w)[0][0], None, 0

@@ -61,10 +61,10 @@ class ChangingColumns(OnlineSelector):
     @property
     def _width(self) -> int:
         """How many numbers per feature a learner has."""
-        book = self.__dict__.get("_open_")
-        return self.n_features_in_ if book is None else book.width
+        vocabulary = self.__dict__.get("_open_")
+        return self.n_features_in_ if vocabulary is None else vocabulary.width
 
-    def _open_book(self) -> OpenColumns | None:
+    def _open_vocabulary(self) -> OpenColumns | None:
         if self.columns != "open":
             return None
         return self.__dict__.get("_open_") or OpenColumns(self.absent)
@@ -110,33 +110,33 @@ class ChangingColumns(OnlineSelector):
                     raise ValueError(f"{name} is for columns='open'.")
         if "n_samples_seen_" in self.__dict__ and self._is_open != ("_open_" in self.__dict__):
             raise ValueError("columns cannot change between 'fixed' and 'open' after a batch.")
-        book = self.__dict__.get("_open_")
-        if book is not None and book.absent != self.absent:
-            raise ValueError(f"absent was {book.absent!r} and cannot change after a batch.")
+        vocabulary = self.__dict__.get("_open_")
+        if vocabulary is not None and vocabulary.absent != self.absent:
+            raise ValueError(f"absent was {vocabulary.absent!r} and cannot change after a batch.")
 
     # --- learning ---------------------------------------------------------------------------
 
     def _take_checked(
         self, batch: CheckedBatch, take: Callable[[CheckedBatch], None] | None = None
     ) -> None:
-        if batch.book is not None:
-            self.n_features_in_ = batch.book.n_known
+        if batch.vocabulary is not None:
+            self.n_features_in_ = batch.vocabulary.n_known
         super()._take_checked(batch, take)
 
     def _take(self, batch: CheckedBatch) -> None:
-        if batch.book is not None:
-            self._open_, self.n_features_in_ = batch.book, batch.book.n_known
+        if batch.vocabulary is not None:
+            self._open_, self.n_features_in_ = batch.vocabulary, batch.vocabulary.n_known
         super()._take(batch)
 
     def _attend(self, batch: CheckedBatch) -> None:
         """Take note of which columns are there, and go by their new places."""
         known, source = self.__dict__.get("_presence_"), batch.source
-        there: Any = slice(None) if batch.there is None else batch.there
+        present: Any = slice(None) if batch.present is None else batch.present
         is_sparse = sp.issparse(batch.X)
         if is_sparse:
-            notes = self.forget_after is not None and batch.book is not None
+            notes = self.forget_after is not None and batch.vocabulary is not None
         else:
-            notes = not (known is None and source is None and batch.there is None)
+            notes = not (known is None and source is None and batch.present is None)
         if source is not None:
             self._rearrange(source)
         if not notes:
@@ -148,7 +148,7 @@ class ChangingColumns(OnlineSelector):
             known = known.rearranged(source)
         # A copy of what is known of a million words takes longer than a step: they are noted when
         # nothing can fail any more.
-        self._presence_ = known if is_sparse else known.after(there, float(batch.n_rows))
+        self._presence_ = known if is_sparse else known.after(present, float(batch.n_rows))
 
     def _resting(self) -> npt.NDArray[np.bool_] | None:
         """The columns that are not there, of dense rows; None if all are."""
@@ -164,7 +164,7 @@ class ChangingColumns(OnlineSelector):
             return
         if self.absent == "zero":
             self._presence_.note(batch.X.indices, float(batch.n_rows))
-            if not self._presence_.is_time(self.forget_after / _LOOKS):
+            if not self._presence_.is_due(self.forget_after / _LOOKS):
                 return
         stale = self._presence_.absent_for(float(self.forget_after))
         stale = stale[stale < self.n_features_in_]
@@ -212,8 +212,8 @@ class ChangingColumns(OnlineSelector):
         """Warn of selected columns that X does not have."""
         if self.absent == "zero":
             return
-        there = set(_names_of(X))
-        absent = [name for name in self.get_feature_names_out() if name not in there]
+        present = set(_names_of(X))
+        absent = [name for name in self.get_feature_names_out() if name not in present]
         if absent:
             listed = ", ".join(map(repr, absent[:5])) + ", ..." * (len(absent) > 5)
             warnings.warn(
@@ -231,9 +231,13 @@ class ChangingColumns(OnlineSelector):
         """What is known of columns that come and go."""
         header: dict[str, Any] = {}
         if self._is_open:
-            book = self._open_
-            encoder = None if book.encoder is None else book.encoder.as_json()
-            header["open"] = {"width": book.width, "stale": book.stale.tolist(), "encoder": encoder}
+            vocabulary = self._open_
+            encoder = None if vocabulary.encoder is None else vocabulary.encoder.as_json()
+            header["open"] = {
+                "width": vocabulary.width,
+                "stale": vocabulary.stale.tolist(),
+                "encoder": encoder,
+            }
         presence = self.__dict__.get("_presence_")
         return header, {} if presence is None else under(
             "presence", collect(presence, Presence.learnt)[1]

@@ -13,7 +13,7 @@ from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, Value
 from fires.core.settings import check_choice
 from fires.selectors.base import OnlineSelector
-from fires.selectors.counting import check_forgetting, faded, grown, rows_by_class
+from fires.selectors.counting import check_forgetting, decay, grown, rows_by_class
 
 _LONGEST_UNIT = 1e100  # beyond it, the unit of the counts is reset to 1
 
@@ -121,7 +121,7 @@ class ChiSquared(OnlineSelector):
         X, n_missing = batch.X, batch.n_missing
         codes, before = self._take_whole_labels(batch)
         n_classes, n_features = len(self.classes_), self.n_features_in_
-        mass, keep = faded(batch.weight, X.shape[0], self.forgetting)
+        mass, keep = decay(batch.weight, X.shape[0], self.forgetting)
         if not hasattr(self, "_present_"):
             self._present_ = np.zeros((n_classes, n_features))
             self._missing_, self._rows_ = np.zeros((n_classes, 1)), np.zeros(n_classes)

@@ -13,7 +13,14 @@ from fires.kernels.features import weigh
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear import Linear
 from fires.selectors import why
-from fires.selectors.confident import Columns, Distances, Looks, choose, distances, is_time
+from fires.selectors.confident import (
+    Columns,
+    Distances,
+    ReviewSchedule,
+    choose,
+    distances,
+    has_enough_rows,
+)
 from fires.selectors.groups import Groups
 from fires.selectors.membership import Judge, Membership
 from fires.selectors.twins import Twins
@@ -31,7 +38,7 @@ class Choosing(Watchful):
     uncertainty_penalty: float
     weight_penalty: float
     _members_: Membership
-    _looks_: Looks
+    _looks_: ReviewSchedule
     _twins_: Twins
 
     # --- the answer -------------------------------------------------------------------------
@@ -261,7 +268,7 @@ class Choosing(Watchful):
     def _look(self, weight: float) -> None:
         """From time to time, select those that are not zero with confidence."""
         if not hasattr(self, "_looks_"):  # those of a fixed number were chosen by another rule
-            self._looks_ = Looks()
+            self._looks_ = ReviewSchedule()
             self._members_.choose(NO_COLUMNS)
         if self._looks_.is_due(weight, *self._evidence):
             self._members_.choose(self._sure(self._members_.columns))
@@ -271,7 +278,7 @@ class Choosing(Watchful):
         """Rows since the start or an alarm, of the class that had one last; columns there."""
         learner = self._learner_
         assert isinstance(learner, BayesLearner)
-        return float(learner.evidence_rows.min()), learner.n_there
+        return float(learner.evidence_rows.min()), learner.n_present
 
     def _sure(self, members: Columns) -> Columns:
         """Those that are not zero with confidence: see :mod:`fires.selectors.confident`."""
@@ -295,7 +302,7 @@ class Choosing(Watchful):
         """Those that were not zero with confidence at the last look."""
         if hasattr(self, "_looks_"):
             return self._members_.columns.copy()
-        is_known = hasattr(self, "_members_") and is_time(*self._evidence)
+        is_known = hasattr(self, "_members_") and has_enough_rows(*self._evidence)
         return self._sure(NO_COLUMNS) if is_known else NO_COLUMNS.copy()
 
     def _judge(self, touched: Any, resting: Any) -> tuple[Judge | None, Any]:

@@ -1,7 +1,7 @@
-r"""How many features: as many as are not zero with confidence.
+r"""How many features: as many as are significantly non-zero.
 
-The leading features, 100 at most, have a joint posterior (:mod:`fires.models.leading`). For each of
-them, 0 is :math:`z_j = |\mu_j| / \sigma_j` standard deviations away from the mean, and
+The 100 leading features have a joint posterior (:mod:`fires.models.covariance`). For each,
+0 is :math:`z_j = |\mu_j| / \sigma_j` standard deviations away from the mean, and
 :math:`p_j = 2 \Phi(-z_j)` is the posterior tail area beyond 0, on both sides. Among :math:`J`
 features, those are selected that make up the greatest set :math:`S` in which
 
@@ -71,8 +71,8 @@ class Distances(NamedTuple):
         """The same without features whose columns are not there."""
         if resting is None:
             return self
-        there = ~resting[self.columns]
-        return Distances(self.columns[there], self.z[:, there], self.n)
+        present = ~resting[self.columns]
+        return Distances(self.columns[present], self.z[:, present], self.n)
 
 
 def distances(
@@ -82,7 +82,7 @@ def distances(
     columns, mean, covariance = learner.leading_posterior(seen=True, without=without)
     if groups is None:
         deviation = np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 1e-300))
-        return Distances(columns, np.abs(mean) / deviation, learner.n_there * len(mean))
+        return Distances(columns, np.abs(mean) / deviation, learner.n_present * len(mean))
     found = np.unique(groups.of[columns])
     z = np.empty((len(mean), len(found)))
     for i, group in enumerate(found):
@@ -140,7 +140,7 @@ def best_of_the_rest(known: Distances, members: Columns) -> Next | None:
     return Next(int(known.columns[outside][z.argmax()]), min(share, 1.0))
 
 
-class Looks:
+class ReviewSchedule:
     """When to look at who is selected: it costs an inverse, and little changes from row to row.
 
     Examples
@@ -160,12 +160,12 @@ class Looks:
     def is_due(self, n_rows: float, seen: float, n_features: int) -> bool:
         """Count the rows of a batch; whether it is time to look again."""
         self.waited += n_rows
-        if not is_time(seen, n_features) or self.waited < min(_EVERY, _GROWN * seen):
+        if not has_enough_rows(seen, n_features) or self.waited < min(_EVERY, _GROWN * seen):
             return False
         self.waited = 0.0
         return True
 
 
-def is_time(seen: float, n_features: int) -> bool:
+def has_enough_rows(seen: float, n_features: int) -> bool:
     """Whether enough rows have been seen to say anything."""
     return seen >= min(max(_FIRST * n_features, _AT_LEAST), _AT_MOST)

@@ -13,7 +13,7 @@ from fires.core.classes import encode
 from fires.core.settings import check_number
 
 
-def faded(weight: Floats | None, n_rows: int, forgetting: float) -> tuple[Floats, float]:
+def decay(weight: Floats | None, n_rows: int, forgetting: float) -> tuple[Floats, float]:
     """How much each row of a batch counts after its last row, and how much older rows still count.
 
     Every row multiplies all rows before it by ``1 - forgetting``. A row of weight w does so w

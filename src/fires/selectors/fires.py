@@ -24,7 +24,7 @@ from fires.models.linear import Linear
 from fires.models.model_learner import ModelLearner
 from fires.scaling import SCALES
 from fires.selectors.choosing import Choosing
-from fires.selectors.confident import Looks
+from fires.selectors.confident import ReviewSchedule
 from fires.selectors.membership import Membership
 
 
@@ -285,7 +285,11 @@ class FIRES(Choosing):
     # --- learning ---------------------------------------------------------------------------
 
     def _learn(self, batch: CheckedBatch) -> None:
-        changes = batch.book is not None or batch.there is not None or "_presence_" in self.__dict__
+        changes = (
+            batch.vocabulary is not None
+            or batch.present is not None
+            or "_presence_" in self.__dict__
+        )
         if changes:
             self._attend(batch)
         target = self._target(batch)
@@ -297,12 +301,12 @@ class FIRES(Choosing):
             )
             batch = batch.weighted(weight)
         if changes:
-            self._tell_presence()
+            self._sync_columns()
         self._count_batch()
         if self._watches_surprise():
             watched: Any = self._learner_
             surprise, variance = watched.surprise(batch, target)
-            self._hear_surprise(surprise, variance, batch.n_rows)
+            self._check_loss_drift(surprise, variance, batch.n_rows)
         self._learner_.step(batch, target, self._rates())
         if by_bayes:
             n_rows = batch.n_rows
@@ -451,13 +455,13 @@ class FIRES(Choosing):
         self._kind_ = found if task == "auto" else task
         if facts.numeric_target == (self._kind_ == "classes"):
             raise StateError(f"numeric_target is {facts.numeric_target} for a target of {task}")
-        if not facts.numeric_target and not len(self._book_):
+        if not facts.numeric_target and not len(self._label_index_):
             raise StateError("classes are missing")
         self._check_starts()
         self._restore_changing(header, arrays)
-        self._start(0 if facts.numeric_target else len(self._book_))
+        self._start(0 if facts.numeric_target else len(self._label_index_))
         self._learner_.restore(arrays)
-        self._tell_presence()
+        self._sync_columns()
         self._restore_alarms(header, arrays)
         self._weight_sums_ = WeightSums.read(arrays)
         if type(self._learner_) is ModelLearner:
@@ -477,7 +481,7 @@ class FIRES(Choosing):
         if by_bayes:
             self._members_ = Membership(self._n_candidates())
             if part_of("looks", arrays):
-                self._looks_ = Looks()
+                self._looks_ = ReviewSchedule()
         found, sizes = SimpleNamespace(), {"J": self._width}
         restore(found, _ALARMS, header, arrays, sizes)
         for name, part in self._parts().items():

@@ -160,7 +160,7 @@ class FromModel(TakesEstimator):
             y = self._labels(batch, name, started)
             if not started:
                 options["classes"] = self.classes_
-        elif batch.announced is not None:
+        elif batch.classes is not None:
             raise ValueError(f"classes is for class labels; {name} takes none.")
         else:
             assert batch.y is not None

@@ -130,8 +130,8 @@ class Membership:
             judged = (score, now) if judge is None else judge(columns, score, now)
             if resting is not None:
                 limit = _limit(len(resting) - int(np.count_nonzero(resting)))
-            there = [_of_those_there(values, resting) for values in judged]
-            came = renew(*there, variances(columns), prior, 0.0, limit, inside)
+            present = [_of_those_there(values, resting) for values in judged]
+            came = renew(*present, variances(columns), prior, 0.0, limit, inside)
         self._note(columns, score, now)
         if came:
             self._inside[columns] = inside

@@ -77,8 +77,8 @@ class Modelled(ChangingColumns):
         sigma is not the error of an importance, and the interval is usually far too wide.
         """
         check_number("confidence", confidence, high=1.0, wanted="a number between 0 and 1")
-        reach = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * self.uncertainties_
-        return self.importances_ - reach, self.importances_ + reach
+        half_width = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * self.uncertainties_
+        return self.importances_ - half_width, self.importances_ + half_width
 
     def _belief(self) -> Belief:
         belief: Belief | None = self._seen_.get("belief")
@@ -99,7 +99,7 @@ class Modelled(ChangingColumns):
 
     # --- the model and its target -----------------------------------------------------------
 
-    def _tell_presence(self) -> None:
+    def _sync_columns(self) -> None:
         """Let the learner know which columns are there."""
         learner = self._learner_
         if not isinstance(learner, BayesLearner):
@@ -140,7 +140,7 @@ class Modelled(ChangingColumns):
         if self._kind_ != "classes":
             return self._take_numbers(batch)
         codes, before = self._take_whole_labels(batch)
-        n_classes = len(self._book_)
+        n_classes = len(self._label_index_)
         if not started:
             self._start(n_classes)
         elif before is not None and len(before) != n_classes:
@@ -151,7 +151,7 @@ class Modelled(ChangingColumns):
     def _take_numbers(self, batch: CheckedBatch) -> Floats:
         """A target of numbers or counts; starts the learner."""
         assert batch.y is not None
-        if batch.announced is not None:
+        if batch.classes is not None:
             raise ValueError(f"classes is for class labels; {self._model_name()} has none.")
         numbers = as_numbers(batch.y, self._model_name())
         if not hasattr(self, "_learner_"):
@@ -166,7 +166,7 @@ class Modelled(ChangingColumns):
             return self.model
         choices = "numbers ({model=gaussian}), counts ({model=poisson}) or classes ({model=probit})"
         assert batch.y is not None
-        numeric = are_numbers(batch.y, batch.announced, choices=choices)
+        numeric = are_numbers(batch.y, batch.classes, choices=choices)
         return "gaussian" if numeric else "probit"
 
     def _kind(self, batch: CheckedBatch) -> str:
@@ -180,7 +180,7 @@ class Modelled(ChangingColumns):
         if isinstance(model, MonteCarlo):
             name = self._model_name()
             choices = f"numbers ({name}(task='numbers')) or classes (task='classes')"
-            numeric = are_numbers(batch.y, batch.announced, choices=choices)
+            numeric = are_numbers(batch.y, batch.classes, choices=choices)
         return "numbers" if numeric else "classes"
 
     def _as_model(self) -> Any:

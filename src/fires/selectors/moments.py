@@ -78,9 +78,9 @@ def _summed(X: Any, rows: Any, missing: bool) -> tuple[Floats, Floats, Floats, F
     touched = sp.csr_array((X.data, places, X.indptr), shape=(X.shape[0], len(columns)))
     sums, *about_mean = _settled(*_summed_sparse(touched, rows, missing))
     if missing:
-        there = np.repeat(rows.sum(axis=1)[:, None], X.shape[1], axis=1)
-        there[:, columns] = sums
-        sums = there
+        present = np.repeat(rows.sum(axis=1)[:, None], X.shape[1], axis=1)
+        present[:, columns] = sums
+        sums = present
     wide = [np.zeros((*part.shape[:-1], X.shape[1])) for part in about_mean]
     for part, of_touched in zip(wide, about_mean, strict=True):
         part[..., columns] = of_touched
@@ -99,13 +99,13 @@ def _settled(
 
 def _summed_dense(X: Any, rows: Any, missing: bool) -> tuple[Floats, Floats, Floats, Floats]:
     if not missing:
-        sums, values, there = rows.sum(axis=1)[:, None], X, True
+        sums, values, present = rows.sum(axis=1)[:, None], X, True
     else:
-        there = ~np.isnan(X)
-        sums, values = rows @ there.astype(np.float64), np.where(there, X, 0.0)
+        present = ~np.isnan(X)
+        sums, values = rows @ present.astype(np.float64), np.where(present, X, 0.0)
     weight = rows[:1]
     mean = (weight @ values)[0] / np.where(sums[0] > 0.0, sums[0], 1.0)
-    t = (values - mean) * there
+    t = (values - mean) * present
     return sums, mean, (weight @ (t * t))[0], rows @ t
 
 
@@ -113,17 +113,17 @@ def _summed_sparse(X: Any, rows: Any, missing: bool) -> tuple[Floats, Floats, Fl
     def like_x(data: Any) -> Any:
         return sp.csr_array((data, X.indices, X.indptr), shape=X.shape)
 
-    there = ~np.isnan(X.data)
-    values = np.where(there, X.data, 0.0).astype(np.float64, copy=False)
+    present = ~np.isnan(X.data)
+    values = np.where(present, X.data, 0.0).astype(np.float64, copy=False)
     totals = rows.sum(axis=1)[:, None]
     held = (rows @ like_x(np.ones(len(X.data)))).toarray()
     zeros = totals - held  # the sums over zeros that are not stored
     # A column that stores all its entries has none: remove what rounding left.
     zeros[:, np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0]] = 0.0
-    sums = zeros + (rows @ like_x(there.astype(np.float64))).toarray() if missing else totals
+    sums = zeros + (rows @ like_x(present.astype(np.float64))).toarray() if missing else totals
     weight = rows[:1]
     mean = (weight @ like_x(values)).toarray()[0] / np.where(sums[0] > 0.0, sums[0], 1.0)
-    t = np.where(there, values - mean[X.indices], 0.0)
+    t = np.where(present, values - mean[X.indices], 0.0)
     spread = (weight @ like_x(t * t)).toarray()[0] + zeros[0] * mean * mean
     return sums, mean, spread, (rows @ like_x(t)).toarray() - zeros * mean
 

@@ -44,7 +44,7 @@ class Arranged(NamedTuple):
     """Rows in the order of the book."""
 
     matrix: Any
-    book: OpenColumns
+    vocabulary: OpenColumns
     source: Places | None
     given: Given
 
@@ -97,32 +97,32 @@ class OpenColumns:
 
     def arrange(self, X: Any, owner: str, y: Any = None) -> Arranged:
         """Put rows into the order of the book; new columns join."""
-        book, source = copy.copy(self), None
+        vocabulary, source = copy.copy(self), None
         if len(self._names) > self.n_known:  # a batch was refused, and has left its names
-            book._names.cut(self.n_known)
-            book._followed = None, _NOTHING
+            vocabulary._names.cut(self.n_known)
+            vocabulary._followed = None, _NOTHING
         if len(self.stale):
             stays = np.ones(self.n_known, dtype=np.bool_)
             stays[self.stale] = False
             kept = np.flatnonzero(stays)
             source = kept
-            book._names = self._names.only(kept)
-            book.stale, book.n_known = _NOTHING, len(kept)
-            book.encoder = _without(self.encoder, self._names.at(self.stale))
-            book._followed = self._followed[0], self._moved(kept)
-        given, book.encoder = book._given(X, owner, y, learn=True)
-        places = book._places(given.matrix, given.names, book._names.add)
-        book.n_known = len(book._names)
-        if not book.n_known and self.absent == "missing":
+            vocabulary._names = self._names.only(kept)
+            vocabulary.stale, vocabulary.n_known = _NOTHING, len(kept)
+            vocabulary.encoder = _without(self.encoder, self._names.at(self.stale))
+            vocabulary._followed = self._followed[0], self._moved(kept)
+        given, vocabulary.encoder = vocabulary._given(X, owner, y, learn=True)
+        places = vocabulary._places(given.matrix, given.names, vocabulary._names.add)
+        vocabulary.n_known = len(vocabulary._names)
+        if not vocabulary.n_known and self.absent == "missing":
             raise InputError(f"{owner}: X has no columns with an entry")
         # What learns from these rows has room for some columns, even if all texts are empty.
-        if book.n_known > book.width or source is not None or not book.width:
+        if vocabulary.n_known > vocabulary.width or source is not None or not vocabulary.width:
             before = np.arange(self.width) if source is None else source
-            book.width = self._room(book.n_known)
-            source = np.full(book.width, -1)
+            vocabulary.width = self._room(vocabulary.n_known)
+            source = np.full(vocabulary.width, -1)
             source[: len(before)] = before
             source = None if not self.width else source
-        return Arranged(book._placed(given.matrix, places), book, source, given)
+        return Arranged(vocabulary._placed(given.matrix, places), vocabulary, source, given)
 
     def placed(self, X: Any, owner: str) -> tuple[Any, Given]:
         """Rows in the order of the book. Columns that are not known are left out."""

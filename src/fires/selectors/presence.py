@@ -46,26 +46,26 @@ class Presence:
         self.looked = rows  # rows when stale columns were last looked for
         self.arrived: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
 
-    def after(self, there: Any, n_rows: float) -> Presence:
+    def after(self, present: Any, n_rows: float) -> Presence:
         """What is known after one more batch."""
         other = Presence(0)
         other.rows, other.looked = self.rows + n_rows, self.looked
         other.first, other.last, other.seen = self.first.copy(), self.last.copy(), self.seen.copy()
         came = np.zeros(len(self.last), dtype=np.bool_)
-        came[there] = True
+        came[present] = True
         came &= self.never
         other.arrived = np.flatnonzero(came)
         other.first[came] = self.rows
-        other.last[there] = other.rows
-        other.seen[there] += n_rows
+        other.last[present] = other.rows
+        other.seen[present] += n_rows
         return other
 
-    def note(self, there: npt.NDArray[np.intp], n_rows: float) -> None:
+    def note(self, present: npt.NDArray[np.intp], n_rows: float) -> None:
         """Take in a batch of sparse rows, in place: when each column was last there."""
         self.rows += n_rows
-        self.last[there] = self.rows
+        self.last[present] = self.rows
 
-    def is_time(self, n_rows: float) -> bool:
+    def is_due(self, n_rows: float) -> bool:
         """Whether so many rows have come since it was last time."""
         if self.rows - self.looked < n_rows:
             return False
@@ -85,7 +85,7 @@ class Presence:
         return np.asarray(too_long | self.never)
 
     @property
-    def n_there(self) -> int:
+    def n_present(self) -> int:
         """How many columns do not rest."""
         return int(len(self.last) - np.count_nonzero(self.resting))
 

@@ -17,7 +17,7 @@ from fires.core.state import Arrays, State
 from fires.core.validation import as_numbers
 from fires.selectors import moments
 from fires.selectors.base import OnlineSelector
-from fires.selectors.counting import check_forgetting, faded, grown
+from fires.selectors.counting import check_forgetting, decay, grown
 from fires.selectors.moments import MOMENTS, Moments
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -134,11 +134,11 @@ class Screening(OnlineSelector):
         X, y, missing = batch.X, batch.y, batch.n_missing > 0
         assert y is not None
         if not hasattr(self, "_moments_"):
-            self._numeric_ = are_numbers(y, batch.announced, self.target)
-        mass, keep = faded(batch.weight, X.shape[0], self.forgetting)
+            self._numeric_ = are_numbers(y, batch.classes, self.target)
+        mass, keep = decay(batch.weight, X.shape[0], self.forgetting)
         before: Moments | None = getattr(self, "_moments_", None)
         if self._numeric_:
-            if batch.announced is not None:
+            if batch.classes is not None:
                 raise ValueError("classes is for class labels; this selector learns numbers.")
             numbers = as_numbers(y, "Screening")
             new = moments.of_numbers(X, numbers, mass, missing)

@@ -18,10 +18,10 @@ from fires.core.errors import NotPassedAgain, StateError
 from fires.core.settings import plain
 from fires.core.state import Arrays, State, write_state
 from fires.core.version import __version__
-from fires.selectors.gate import Gate
+from fires.selectors.input_validator import InputValidator
 
 
-class Selector(Gate, BaseEstimator, ABC):  # type: ignore[misc]
+class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
     """What selectors share, whether rows or columns arrive.
 
     A subclass lists in ``_learnt`` what it learns, see :mod:`fires.core.declared`: the entry ``x``

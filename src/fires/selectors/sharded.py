@@ -208,14 +208,14 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n_shards = min(effective_n_jobs(self.n_jobs), max(n_entries // _LEAST, 1))
         shards = Shards.cut(batch, n_shards) if n_shards > 1 else Shards([batch])
         if n_shards == 1:
-            _take(self.selector, shards.evaluate, n_features, None, batch.announced, sparse)
+            _take(self.selector, shards.evaluate, n_features, None, batch.classes, sparse)
             return
         with ThreadPoolExecutor(n_shards) as threads:
 
             def evaluate(task: Task) -> Sums:
                 return add_up(threads.map(task, shards))
 
-            _take(self.selector, evaluate, n_features, None, batch.announced, sparse)
+            _take(self.selector, evaluate, n_features, None, batch.classes, sparse)
 
 
 _LEAST = 1 << 20  # entries that are worth a thread
@@ -328,7 +328,7 @@ class _Batch:
                 self.counted = True
 
     def _hear(self, surprise: float, variance: float) -> bool:
-        return self.selector._hear_surprise(surprise, variance, self.n_rows)
+        return self.selector._check_loss_drift(surprise, variance, self.n_rows)
 
     def _count(self, sums: Sums) -> None:
         self.n_rows = int(sums["batch rows"])
@@ -355,7 +355,7 @@ class _Batch:
         values = [found[name] for name in _FOUND if name in found]
         y = np.concatenate(values) if len(values) > 1 else values[0]
         shown = CheckedBatch(self._stand_in, np.resize(y, max(self.n_rows, len(y))))
-        shown.announced = self.classes
+        shown.classes = self.classes
         self.selector._target(shown)
 
     @property

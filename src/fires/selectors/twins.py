@@ -1,9 +1,9 @@
 r"""Twins: of features that say the same, one is selected.
 
-**Candidates** are the columns that lead, 100 at most: see :mod:`fires.models.leading`. Their
+**Candidates** are the columns that lead, 100 at most: see :mod:`fires.models.covariance`. Their
 correlation is kept as sums over rows, which fade as all evidence does: all of the first 1,000 rows,
 then one in four. It is about the rows alone. So an alarm, which is about the target, leaves it as
-it is. The sums of :mod:`fires.models.leading` cannot stand in for it: there, rows whose class is
+it is. The sums of :mod:`fires.models.covariance` cannot stand in for it: there, rows whose class is
 clear hardly count, and two copies of a strong feature seem to have little in common.
 
 **A twin** is a candidate of which one to three others leave less than a quarter:
@@ -45,8 +45,8 @@ LIMIT = 0.25
 _PER_CANDIDATE = {"sums": 0.0, "rows": 0.0, "own": 1.0, "more": 0.0, "most": np.inf}
 _ROWS = 2000.0  # between two looks for twins
 _KNOWN = 100.0  # rows after which a column may be a twin
-_MOST = 3  # columns that explain a twin, at most
-_HOME = 3.0  # deviations by which a member is ahead of its twins
+_MAX_EXPLAINING = 3  # columns that explain a twin, at most
+_HYSTERESIS = 3.0  # deviations by which a member is ahead of its twins
 
 Columns = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -170,8 +170,8 @@ class Twins:
     ) -> Judge:
         """What the scores of all features become, when twins count for what they add."""
         if self.is_due:
-            away = None if resting is None else resting[places]
-            self.look(learner, _is_in(places, members), away)
+            absent = None if resting is None else resting[places]
+            self.look(learner, _is_in(places, members), absent)
 
         def judged(columns: Any, score: Floats, now: Floats) -> tuple[Floats, Floats]:
             if not self.some:
@@ -187,16 +187,16 @@ class Twins:
         """Whether enough rows have come since the last look."""
         return self.waited >= min(_ROWS, 0.25 * self.seen)
 
-    def look(self, learner: BayesLearner, inside: Mask, away: Mask | None = None) -> None:
+    def look(self, learner: BayesLearner, inside: Mask, absent: Mask | None = None) -> None:
         """Find the twins, and what each candidate has to say."""
         mine, r, known = self.columns, self.correlation(), self.rows >= _KNOWN
         alone = learner.scores_together(mine)
-        turn = alone + inside * (_HOME * np.sqrt(learner.variances(mine)))
-        if away is not None:
-            turn[away] = -1.0
+        turn = alone + inside * (_HYSTERESIS * np.sqrt(learner.variances(mine)))
+        if absent is not None:
+            turn[absent] = -1.0
         # Exact copies differ by rounding; of equal ones, the lower index is better.
         order = np.argsort(-np.round(turn, 6), kind="stable")
-        self.own, self.part = find_twins(r, known, order, LIMIT, _MOST)
+        self.own, self.part = find_twins(r, known, order, LIMIT, _MAX_EXPLAINING)
         is_twin = self.own < 1.0
         self.waited, self.some = 0.0, bool(is_twin.any())
         more = learner.scores(mine, self.part) - learner.scores(mine)

@@ -49,7 +49,7 @@ class Watchful(Modelled):
             return False
         return not isinstance(self._learner_, BayesLearner)
 
-    def _hear_surprise(self, surprise: float, variance: float, n_rows: int) -> bool:
+    def _check_loss_drift(self, surprise: float, variance: float, n_rows: int) -> bool:
         """For models that learn by gradient: forget before a batch if it is a surprise."""
         learner: Any = self._learner_
         if self._detector_ is None:

@@ -36,8 +36,8 @@ def above_noise(belief: Belief, n_classes: int = 1) -> npt.NDArray[np.bool_]:
     array([False,  True])
     """
     tail = 0.5 * 0.05 / max(len(belief.mu) * n_classes, 1)
-    reach = -NormalDist().inv_cdf(tail)
-    return np.asarray(np.abs(belief.mu) > reach * belief.sigma)
+    half_width = -NormalDist().inv_cdf(tail)
+    return np.asarray(np.abs(belief.mu) > half_width * belief.sigma)
 
 
 def found(known: Distances, chosen: Columns, n: int, what: str, names: Any) -> str:

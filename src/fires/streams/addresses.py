@@ -55,8 +55,8 @@ def read_address(uri: str, form: str, port: int, options: tuple[str, ...] = ()) 
     scheme, _, rest = uri.partition("://")
     rest, _, query = rest.partition("?")
     servers, _, path = rest.partition("/")
-    said = dict(parse_qsl(query, keep_blank_values=True))
-    if unknown := sorted(set(said) - set(options)):
+    found_options = dict(parse_qsl(query, keep_blank_values=True))
+    if unknown := sorted(set(found_options) - set(options)):
         raise InputError(f'{scheme}://{servers}/{path}: there is no option "{unknown[0]}"')
     try:
         hosts = tuple(_host(server, port) for server in servers.split(","))
@@ -64,7 +64,7 @@ def read_address(uri: str, form: str, port: int, options: tuple[str, ...] = ()) 
         raise InputError(f"{scheme}://{servers}: no host and port", hint=f"use {form}") from None
     if not path:
         raise InputError(f"{uri} names no {form.rpartition('/')[2]}", hint=f"use {form}")
-    return Address(scheme, hosts, unquote(path), said)
+    return Address(scheme, hosts, unquote(path), found_options)
 
 
 def _host(server: str, port: int) -> tuple[str, int]:

@@ -196,7 +196,7 @@ class _Reader:
         self._kafka, self._name, self._topic = kafka, str(address), address.path
         self._commits, self._committed = "group.id" in _properties(), time.monotonic()
         self._trouble = ""  # what was wrong with the brokers last
-        self._n_there = 0  # partitions that the brokers know of
+        self._n_present = 0  # partitions that the brokers know of
         self._broken: InputError | None = None
         self.next: list[int] = []  # the offset of each partition that comes next
         self._line = 0  # messages before the next
@@ -244,7 +244,7 @@ class _Reader:
                 yield NOTHING
             if self._broken is not None:
                 raise self._broken
-            if self._n_there > len(bounds):
+            if self._n_present > len(bounds):
                 raise self._new_partition(len(bounds))
             self._commit()
 
@@ -415,7 +415,7 @@ class _Reader:
     def _count_partitions(self, statistics: str) -> None:
         """Called from time to time with what librdkafka knows, also of what is not read."""
         topic = json.loads(statistics).get("topics", {}).get(self._topic, {})
-        self._n_there = sum(int(p) >= 0 for p in topic.get("partitions", ()))
+        self._n_present = sum(int(p) >= 0 for p in topic.get("partitions", ()))
 
     def _note(self, error: Any) -> None:
         self._trouble = error.str()

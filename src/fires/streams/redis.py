@@ -137,8 +137,8 @@ class RedisStream:
         added = self._added
         with suppress(self._redis.RedisError, KeyError):
             with closing(_client(self._redis, self._address, self._db, ASK)) as client:
-                said = client.xinfo_stream(self._key)["entries-added"]
-            return None if added is None else int(said) - added
+                reply = client.xinfo_stream(self._key)["entries-added"]
+            return None if added is None else int(reply) - added
         return None
 
     def read(self, start: Position, sample: bool = False) -> Generator[Messages, None, None]:
@@ -231,18 +231,18 @@ class _Reader:
         asked.xinfo_stream(self._key)
         asked.xread({self._key: _shown(self._at)}, count=n)
         with _plain_errors(self._redis, self._name):
-            said, found = asked.execute(raise_on_error=False)
-            if isinstance(said, self._redis.ResponseError):
-                raise self._no_stream(str(said))
+            reply, found = asked.execute(raise_on_error=False)
+            if isinstance(reply, self._redis.ResponseError):
+                raise self._no_stream(str(reply))
             if isinstance(found, Exception):
                 raise found
-            first = said["first-entry"]
+            first = reply["first-entry"]
             state = _State(
-                said["length"],
+                reply["length"],
                 None if first is None else _id(first[0]),
-                _id(said["last-generated-id"]),
-                _id(said.get("max-deleted-entry-id", b"0-0")),
-                said.get("entries-added"),
+                _id(reply["last-generated-id"]),
+                _id(reply.get("max-deleted-entry-id", b"0-0")),
+                reply.get("entries-added"),
             )
             if self._fresh:
                 self._begin(state)
@@ -275,12 +275,12 @@ class _Reader:
         if self.added is None or state.added is None:
             self._check_first(state.first)
         elif self._n_removed != state.added - state.length:
-            n_there = self._n_behind(state)
-            n_lost = state.added - self.added - n_there
+            n_present = self._n_behind(state)
+            n_lost = state.added - self.added - n_present
             if n_lost > 0:
                 what = "1 entry" if n_lost == 1 else f"{n_lost:,} entries"
                 what += f" after id {_shown(self._at)}"
-                if n_there and n_there == state.length:
+                if n_present and n_present == state.length:
                     what += f" and before {_shown(state.first or self._at)}"
                 is_gone = "is gone, and was" if n_lost == 1 else "are gone, and were"
                 raise self._lost(f"{what} {is_gone} not read")

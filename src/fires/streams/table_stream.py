@@ -116,8 +116,8 @@ def stream_of(
     if is_open:
         for part in getattr(table, "tables", ()):
             choose_columns(part, name, set(exclude) & set(part.column_names))
-        there = set(first.column_names)
-        used = [column for column in used if column in there]
+        present = set(first.column_names)
+        used = [column for column in used if column in present]
     special = {name, *hints.categorical, *hints.numeric}
     as_text = used if hints.decimal or hints.thousands else special.intersection(used)
     sample = read_sample(first, used, as_text, name)
@@ -293,18 +293,18 @@ class TableStream:
                 if not len(found.y):
                     continue
                 columns, n_new = found.columns.knowing(statistics), len(found.y)
-                there = columns if found.names is None else columns.among(found.names)
-                restarted = there.restarted(n_encoded, n_encoded + n_new)
+                present = columns if found.names is None else columns.among(found.names)
+                restarted = present.restarted(n_encoded, n_encoded + n_new)
                 n_rows, n_encoded = n_rows + n_new, n_encoded + n_new
-                X, there = there.by_target(found.X, found.y, n_encoded)
-                statistics = there.statistics
+                X, present = present.by_target(found.X, found.y, n_encoded)
+                statistics = present.statistics
                 self.columns = columns = columns.knowing(statistics)
                 position = self._table.position(n_rows, found.places[-1])
                 self._left = _Left(position, found.start, found.n_used, statistics)
                 self._n_told = 0
                 names: tuple[str, ...] | None = None
                 if self.is_open:
-                    names = there.names
+                    names = present.names
                     restarted = tuple(names[feature] for feature in restarted)
                     if found.names is None:
                         X, names = _that_are_there(X, names)
@@ -418,10 +418,10 @@ def _that_are_there(
     """The columns that have a value in some row."""
     import numpy as np
 
-    there = np.flatnonzero(~np.isnan(X).all(axis=0))
-    if len(there) == len(names):
+    present = np.flatnonzero(~np.isnan(X).all(axis=0))
+    if len(present) == len(names):
         return X, names
-    return X[:, there], tuple(names[feature] for feature in there.tolist())
+    return X[:, present], tuple(names[feature] for feature in present.tolist())
 
 
 def _one_missing(n_rows: int) -> npt.NDArray[Any]:

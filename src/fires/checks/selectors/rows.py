@@ -119,11 +119,11 @@ class RowContract(SelectorContract):
         """Rows of weight 0 change nothing, to the bit; nor does a batch of them."""
         weight = np.arange(25) % 3
         rows = np.flatnonzero(weight)
-        there = [(X[rows], take_rows(y, rows)) for X, y in self._batches()]
+        nonzero = [(X[rows], take_rows(y, rows)) for X, y in self._batches()]
         X, y = next(self._batches(seed=7))
         for form in BOTH_FORMS:
             weighted = self._learn(form=form, sample_weight=weight)
-            without = self._learn(there, form, sample_weight=weight[rows])
+            without = self._learn(nonzero, form, sample_weight=weight[rows])
             expect_same_state(weighted, without, "rows of weight 0")
             weighted.partial_fit(form(X), y, sample_weight=np.zeros(25))
             expect_same_state(weighted, without, "a batch of weight 0")

@@ -177,8 +177,8 @@ def _answerer(sent: Any) -> Callable[[Iterable[Any]], Iterator[tuple[Any, ...]]]
             if shard:
                 near.put(partition, piece, shard[0])
             packed = pickle.loads(shard[0]) if shard else near.get(partition, piece)
-            said = () if packed is None else _answer(task, packed)
-            yield partition, piece, *said
+            reply = () if packed is None else _answer(task, packed)
+            yield partition, piece, *reply
 
     return answer
 

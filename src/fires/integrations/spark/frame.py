@@ -153,9 +153,9 @@ def learn_frame(
 
 def _cut(df: Any, batch_rows: int) -> dict[str, int]:
     """How a frame is cut: its partitions, those they are made into, and the rows of a shard."""
-    there = df.rdd.getNumPartitions()
-    made = max(1, min(there, df.sparkSession.sparkContext.defaultParallelism))
-    return {"partitions": there, "made": made, "rows": max(1, batch_rows // made)}
+    n_partitions = df.rdd.getNumPartitions()
+    made = max(1, min(n_partitions, df.sparkSession.sparkContext.defaultParallelism))
+    return {"partitions": n_partitions, "made": made, "rows": max(1, batch_rows // made)}
 
 
 @contextmanager

@@ -153,8 +153,8 @@ class _ByKey:
 
     def at(self, key: Sequence[Any]) -> str:
         """What errors call a key."""
-        said = (f"{name}={value!r}" for name, value in zip(self.keys, key, strict=True))
-        return "the key " + ", ".join(said)
+        pairs = (f"{name}={value!r}" for name, value in zip(self.keys, key, strict=True))
+        return "the key " + ", ".join(pairs)
 
 
 def _table_learner(
@@ -217,12 +217,12 @@ def _layout(
     entries: tuple[str, str] | None,
     n_features: int | None,
 ) -> Layout:
-    there = schema.names
+    known = schema.names
     for name in [*keys, *([order] if order else [])]:
-        if name not in there:
+        if name not in known:
             raise InputError(f'the frame has no column "{name}"')
     if features is None and entries is None:
-        features = [name for name in there if name not in (*keys, target, weight, order)]
+        features = [name for name in known if name not in (*keys, target, weight, order)]
     layout = layout_of(
         schema,
         target,

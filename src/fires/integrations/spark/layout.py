@@ -79,11 +79,11 @@ class Layout:
             )
         if names is None or any(part.kind != "number" for part in self.parts):
             return self
-        there = {part.columns[0]: part for part in self.parts}
+        by_name = {part.columns[0]: part for part in self.parts}
         for name in names:
-            if name not in there:
+            if name not in by_name:
                 raise InputError(f'the selector has learnt from "{name}", and the frame has none')
-        return replace(self, parts=tuple(there[name] for name in names))
+        return replace(self, parts=tuple(by_name[name] for name in names))
 
     def as_json(self) -> dict[str, Any]:
         """What a checkpoint keeps of it."""
@@ -94,9 +94,9 @@ class Layout:
     def from_json(cls, saved: dict[str, Any], now: Layout, where: str) -> Layout:
         """The layout of a run that goes on; columns may have come into another order."""
         parts = tuple(Part(kind, tuple(columns), width) for kind, columns, width in saved["parts"])
-        there = {part.columns: part.kind for part in now.parts}
+        by_name = {part.columns: part.kind for part in now.parts}
         for part in parts:
-            if there.get(part.columns) != part.kind:
+            if by_name.get(part.columns) != part.kind:
                 raise InputError(
                     f'{where} was learnt with the column "{part.columns[0]}" ({part.kind}), and '
                     "the frame has none"
@@ -131,8 +131,8 @@ def layout_of(
     wanted = [*chosen, *(entries or ()), target, *([weight] if weight else [])]
     for name in wanted:
         if name not in fields:
-            there = f"it has {_some(list(fields))}"
-            raise InputError(f'the frame has no column "{name}"', hint=there)
+            by_name = f"it has {_some(list(fields))}"
+            raise InputError(f'the frame has no column "{name}"', hint=by_name)
     parts = [_part(name, fields[name]) for name in chosen]
     if entries is not None:
         parts.append(Part("entries", entries, n_features or 0))
@@ -151,12 +151,12 @@ def _some(names: list[str]) -> str:
 
 
 def _part(name: str, kind: Any) -> Part:
-    said = kind.typeName() if hasattr(kind, "typeName") else ""
-    if said in _NUMBERS:
+    type_name = kind.typeName() if hasattr(kind, "typeName") else ""
+    if type_name in _NUMBERS:
         return Part("number", (name,), 1)
     if type(kind).__name__ == "VectorUDT":
         return Part("vector", (name,))
-    if said == "array" and kind.elementType.typeName() in _NUMBERS:
+    if type_name == "array" and kind.elementType.typeName() in _NUMBERS:
         return Part("array", (name,))
     raise InputError(
         f'the column "{name}" holds {kind.simpleString()}, and on Spark features are numbers, '

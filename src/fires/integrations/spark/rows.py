@@ -91,14 +91,14 @@ def _usable(batch: Any, layout: Layout) -> tuple[Any, Any]:
     """A batch, and its rows that have a target and vectors."""
     pa, pc = _arrow("pyarrow"), _arrow("pyarrow.compute")
     target = batch.column(layout.target)
-    there = target.is_valid()
+    present = target.is_valid()
     if pa.types.is_floating(target.type):
-        there = pc.and_(there, pc.invert(pc.fill_null(pc.is_nan(target), True)))
+        present = pc.and_(present, pc.invert(pc.fill_null(pc.is_nan(target), True)))
     for part in layout.parts:
         if part.kind != "number":
             for column in part.columns:
-                there = pc.and_(there, batch.column(column).is_valid())
-    return batch, batch if pc.all(there).as_py() is not False else batch.filter(there)
+                present = pc.and_(present, batch.column(column).is_valid())
+    return batch, batch if pc.all(present).as_py() is not False else batch.filter(present)
 
 
 def _matrix(batch: Any, layout: Layout) -> Any:

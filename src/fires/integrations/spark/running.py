@@ -170,11 +170,11 @@ class SparkRun:
 
     def _record(self, n_rows: int, seconds: float, n_alarms: int, test: ShardedTest) -> Step:
         if self.run is None:
-            pipeline = OnlinePipeline(self.selector, None, None).caught_up()
+            pipeline = OnlinePipeline(self.selector, None, None).sync()
             self.run = Run(pipeline, self.selector.n_features_in_)
             if self.folder is not None:
                 self.folder.start(_names(self.selector))
-        totals, pipeline = self.run.totals, self.run.pipeline.caught_up()
+        totals, pipeline = self.run.totals, self.run.pipeline.sync()
         selected = self.selector.get_support(indices=True)
         scores = test.scored(totals)
         step = Step(
@@ -220,7 +220,7 @@ class SparkRun:
                 refuse_one_class(self.selector, f'"{self.layout.target}"', folder)
             if self.run is not None and folder is not None:
                 run, facts = self.run, self.facts(reason)
-                folder.finish(run.pipeline.caught_up(), self.names, run.totals, facts)
+                folder.finish(run.pipeline.sync(), self.names, run.totals, facts)
                 if self._store is not None:
                     self._store.publish(folder.path)
         finally:

@@ -61,8 +61,8 @@ def check_java() -> None:
     if java is None:
         where = f" in JAVA_HOME ({home})" if home else ""
         raise InputError(f"Spark needs Java, and there is none{where}", hint=_HINT)
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', output)
     if found is None or int(found[1]) < _LEAST_JAVA:
         which = f"{java} is {found[1]}" if found else f"{java} does not say its version"
         raise InputError(f"Spark needs Java {_LEAST_JAVA} or later, and {which}", hint=_HINT)

@@ -67,14 +67,14 @@ class HadoopStore:
         """See :class:`Store`."""
         if not self._files.exists(self._root):
             return
-        there = {
+        existing = {
             status.getPath().getName(): status for status in self._files.listStatus(self._root)
         }
-        others = sorted(there.keys() - {*_LEFT_HERE})
-        if others and not {"run.json", "run.toml"} & there.keys():
+        others = sorted(existing.keys() - {*_LEFT_HERE})
+        if others and not {"run.json", "run.toml"} & existing.keys():
             what = f"{self._root.toString()} holds {others[0]} and no run of fires"
             raise InputError(what, hint="give another folder")
-        for name, status in there.items():
+        for name, status in existing.items():
             if name in others:
                 local = self._jvm.org.apache.hadoop.fs.Path((folder / name).as_uri())
                 self._files.copyToLocalFile(False, status.getPath(), local, True)

@@ -83,10 +83,10 @@ def _poisson_few(a: Floats, v: Floats, y: Floats) -> LogMarginal:
     nodes, weights = _legendre()
     root = np.sqrt(2.0 * v)
     x = (a + y * v) / root
-    reach = np.minimum(7.0, 4.0 / root)
-    s = reach * nodes
+    half_width = np.minimum(7.0, 4.0 / root)
+    s = half_width * nodes
     rate = np.exp(root * s)
-    f = weights * (reach * edge / np.sqrt(np.pi)) * np.exp(s * (2.0 * x - s) - rate)
+    f = weights * (half_width * edge / np.sqrt(np.pi)) * np.exp(s * (2.0 * x - s) - rate)
     right = f.sum(axis=0)
     i0 = (series * left[:n]).sum(axis=0) + right
     r1 = ((series * left[1:-1]).sum(axis=0) + (f * rate).sum(axis=0)) / i0

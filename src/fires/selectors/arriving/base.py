@@ -291,10 +291,10 @@ def scaled(x: Floats) -> Floats:
 
     The first entry is subtracted. So a column of equal values becomes exactly 0.
     """
-    there = x[~np.isnan(x)]
-    if len(there) == 0:
+    present = x[~np.isnan(x)]
+    if len(present) == 0:
         return x.copy()
-    shifted: Floats = x - there[0]
+    shifted: Floats = x - present[0]
     size = float(np.nanmax(np.abs(shifted)))
     if size > 0.0:
         shifted /= size

@@ -111,8 +111,8 @@ class Grafting(ArrivingFeatures):
     def _start(self, y: Any) -> None:
         self._logistic_ = self.loss == "logistic"
         if self._logistic_:
-            book, codes = NO_CLASSES.take(y)
-            classes = book.labels
+            label_index, codes = NO_CLASSES.take(y)
+            classes = label_index.labels
             if len(classes) > 2:
                 raise ValueError(
                     f"Grafting(loss='logistic') learns two classes; these are {len(classes)}: "

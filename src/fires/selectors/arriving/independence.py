@@ -91,8 +91,8 @@ class FisherZ:
     @classmethod
     def of(cls, target: Floats) -> Self:
         """A test that knows the target and no other column."""
-        there = int((~np.isnan(target)).sum())
-        return cls(target[np.newaxis], np.ones((1, 1)), np.full((1, 1), there, dtype=np.int64))
+        present = int((~np.isnan(target)).sum())
+        return cls(target[np.newaxis], np.ones((1, 1)), np.full((1, 1), present, dtype=np.int64))
 
     def relevance(self, x: Floats) -> float:
         """-log p of the column's correlation with the target."""
@@ -102,11 +102,11 @@ class FisherZ:
     def plus(self, x: Floats) -> Self:
         """The same test with one more column."""
         r, n = correlations(x, self.columns)
-        there = int((~np.isnan(x)).sum())
+        present = int((~np.isnan(x)).sum())
         return type(self)(
             np.vstack([self.columns, x]),
             np.block([[self.r, r[:, np.newaxis]], [r, np.ones(1)]]),
-            np.block([[self.n, n[:, np.newaxis]], [n, np.array([there])]]),
+            np.block([[self.n, n[:, np.newaxis]], [n, np.array([present])]]),
         )
 
     def without(self, place: int) -> Self:
@@ -146,15 +146,15 @@ def as_codes(x: npt.NDArray[Any], what: str) -> Codes:
     >>> as_codes(np.array([7.0, 2.5, np.nan, 7.0]), "column 0")
     array([ 1,  0, -1,  1], dtype=int16)
     """
-    there = ~np.isnan(x)
-    levels, places = np.unique(x[there], return_inverse=True)
+    present = ~np.isnan(x)
+    levels, places = np.unique(x[present], return_inverse=True)
     if len(levels) > min(MOST_LEVELS, max(20, len(x) // 2)):
         raise ValueError(
             f"{what} has {len(levels)} different values in {len(x)} rows: this measure is for "
             "categories, so cut numbers into a few intervals first."
         )
     codes = np.full(len(x), -1, dtype=np.int16)
-    codes[there] = places
+    codes[present] = places
     return codes
 
 

@@ -138,7 +138,7 @@ class EFS(RowByRowSelector):
         return True
 
     def _sizes(self) -> dict[str, int]:
-        return super()._sizes() | {"M": 4 if len(self._book_) == 1 else 2}
+        return super()._sizes() | {"M": 4 if len(self._label_index_) == 1 else 2}
 
     # --- what was learnt --------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from fires.predictors import Predictor, SklearnPredictor, as_predictor
 from fires.predictors.state import predictor_from_state, predictor_state
 from fires.scaling import SCALES, Scaler
 from fires.selectors.base import OnlineSelector
-from fires.selectors.counting import check_forgetting, faded
+from fires.selectors.counting import check_forgetting, decay
 from fires.selectors.selector import same_kind
 from fires.selectors.windows.kept_rows import KeptRows, Parts, kept, stacked, without
 
@@ -247,7 +247,7 @@ class IncrementalPermutation(OnlineSelector):
         tagged = hasattr(inner, "__sklearn_tags__")
         kind = get_tags(inner).estimator_type if tagged else ""
         says: dict[Any, str] = {"classifier": "classes", "regressor": "numbers"}
-        return are_numbers(batch.y, batch.announced, says.get(kind, self.target))
+        return are_numbers(batch.y, batch.classes, says.get(kind, self.target))
 
     def _start(self, batch: CheckedBatch) -> None:
         self._numeric_ = self._is_numeric(batch)
@@ -273,7 +273,7 @@ class IncrementalPermutation(OnlineSelector):
         stored = self._stored_[0] if self._stored_ else X
         if self.model is not None:
             self._learn_from_others(batch, X, stored, goal)
-        elif self._numeric_ or len(self._book_) > 1:
+        elif self._numeric_ or len(self._label_index_) > 1:
             self._learn_linear(X, stored, goal, known)
         self._stored_ = (self._mixed(X),)
         if learn_scale is not None:
@@ -287,7 +287,7 @@ class IncrementalPermutation(OnlineSelector):
         assert batch.y is not None
         if not self._numeric_:
             return self._take_whole_labels(batch)
-        if batch.announced is not None:
+        if batch.classes is not None:
             raise ValueError("classes is for class labels; this selector learns numbers.")
         return self._target_.look(as_numbers(batch.y, type(self).__name__), ones)[0][0], None
 
@@ -330,7 +330,7 @@ class IncrementalPermutation(OnlineSelector):
     ) -> tuple[Floats, Floats]:
         """The new sums and masses; coefficients are changed in place unless the rate is 0."""
         n_rows, sums = X.shape[0], np.zeros_like(self._sums_)
-        mass, keep = faded(None, n_rows, float(self.forgetting))
+        mass, keep = decay(None, n_rows, float(self.forgetting))
         drawn = self._rng_.integers(stored.shape[0], size=n_rows)
         given = (drawn, np.asarray(y, dtype=np.float64), mass, coef, intercept)
         rows = read_only(*_arrays(X), *_arrays(stored))
@@ -355,11 +355,11 @@ class IncrementalPermutation(OnlineSelector):
         y: Any = goal if self._numeric_ else batch.y
         if started:
             sums, mass = self._explain(model, X, stored, y)
-        rows = CheckedBatch(X, y, announced=batch.announced)
+        rows = CheckedBatch(X, y, classes=batch.classes)
         if isinstance(model, Predictor):
-            model.learn(rows, self._book_)
+            model.learn(rows, self._label_index_)
         else:
-            model.partial_fit(X, y, classes=batch.announced)
+            model.partial_fit(X, y, classes=batch.classes)
         if not started:
             sums, mass = self._explain(model, X, stored, y)
         self._model_, self._sums_, self._mass_ = model, sums, mass
@@ -414,7 +414,7 @@ class IncrementalPermutation(OnlineSelector):
         if not np.isfinite(more).all():
             raise ValueError(f"{model!r} predicts values that are not finite; rescale X.")
         # Each explained row stands for several: as many as are learnt are forgotten.
-        mass, keep = faded(np.full(n_rows, n_all / n_rows), n_rows, float(self.forgetting))
+        mass, keep = decay(np.full(n_rows, n_all / n_rows), n_rows, float(self.forgetting))
         sums = np.array([mass @ more, mass @ more**2])
         return self._sums_ * keep + sums, self._masses(mass, keep)
 
@@ -516,7 +516,7 @@ def _without_weights(batch: CheckedBatch, owner: str) -> CheckedBatch:
     if batch.weight is None:
         return batch
     X, y = repeated(batch.X, batch.y, batch.weight, owner)
-    return CheckedBatch(X, y, None, batch.n_missing, batch.announced, batch.scale)
+    return CheckedBatch(X, y, None, batch.n_missing, batch.classes, batch.scale)
 
 
 def _arrays(X: Any) -> tuple[npt.NDArray[Any], ...]:

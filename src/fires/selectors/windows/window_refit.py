@@ -170,7 +170,7 @@ class WindowRefit(TakesEstimator):
         own = hasattr(self.estimator, "__sklearn_tags__")
         kind = get_tags(self.estimator).estimator_type if own else ""
         says: dict[Any, str] = {"classifier": "classes", "regressor": "numbers"}
-        self._numeric_ = are_numbers(batch.y, batch.announced, says.get(kind, self.target))
+        self._numeric_ = are_numbers(batch.y, batch.classes, says.get(kind, self.target))
         self._rows_, self._y_, self._weight_ = (), np.zeros(0), np.zeros(0)
         self._weights_ = np.zeros(self.n_features_in_)
         self._n_taken_ = self._n_at_fit_ = 0
@@ -180,7 +180,7 @@ class WindowRefit(TakesEstimator):
         """Numbers, or the codes of classes; old codes make room for new classes."""
         assert batch.y is not None
         if self._numeric_:
-            if batch.announced is not None:
+            if batch.classes is not None:
                 raise ValueError("classes is for class labels; this selector learns numbers.")
             return as_numbers(batch.y, type(self).__name__)
         codes, before = self._take_whole_labels(batch)
@@ -254,7 +254,7 @@ class WindowRefit(TakesEstimator):
 
     def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         super()._restore(header, arrays, model)
-        codes = np.arange(len(self._book_))
+        codes = np.arange(len(self._label_index_))
         if not self._numeric_ and not np.isin(self._y_, codes).all():
             raise StateError(f"y holds codes that are not those of {len(codes)} classes")
 

@@ -128,11 +128,11 @@ class ArffTable(TextTable):
                 if dates.null_count() == text.null_count():
                     found.append(dates)
         if sample:
-            there = set(frame.columns)
-            nominal = [name for name in self._of_kind["nominal"] if name in there]
+            present = set(frame.columns)
+            nominal = [name for name in self._of_kind["nominal"] if name in present]
             found += [tidy(frame[name]).cast(pl.Categorical) for name in nominal]
             for name in self._of_kind["numeric"]:
-                if name in there and frame.schema[name] == pl.String:
+                if name in present and frame.schema[name] == pl.String:
                     text = tidy(frame[name])
                     numbers = text.cast(pl.Float64, strict=False)
                     found += [numbers] if numbers.null_count() == text.null_count() else []

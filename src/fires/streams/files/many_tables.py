@@ -71,10 +71,10 @@ class ManyTables:
         for index, table in enumerate(self.tables):
             if index < start.file:
                 continue
-            there = set(table.column_names)
-            absent = [name for name in names if name not in there and not self._is_open]
+            present = set(table.column_names)
+            absent = [name for name in names if name not in present and not self._is_open]
             lacking = [pl.lit(None, pl.String).alias(name) for name in absent]
-            wanted = {name: kinds[name] for name in names if name in there}
+            wanted = {name: kinds[name] for name in names if name in present}
             begin = start if index == start.file else Position()
             for chunk in table.chunks(wanted, begin, n_rows=n_rows):
                 places = np.column_stack([chunk.places, np.full(len(chunk.places), index)])
@@ -89,8 +89,8 @@ def _differences(first: Table, later: Iterable[Table]) -> list[str]:
     known = set(first.column_names)
     files: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for table in later:
-        there = set(table.column_names)
-        lacking = tuple(name for name in first.column_names if name not in there)
+        present = set(table.column_names)
+        lacking = tuple(name for name in first.column_names if name not in present)
         besides = tuple(name for name in table.column_names if name not in known)
         for kind, names in (("lacking", lacking), ("besides", besides)):
             if names:

@@ -37,7 +37,7 @@ def open_rows(
     path: Source | Sequence[Source],
     kinds: Mapping[str, Kind],
     keep: Sequence[str] = (),
-    if_there: Sequence[str] = (),
+    if_present: Sequence[str] = (),
     options: TextOptions = FOUND_OUT,
     *,
     may_lack: bool = False,
@@ -63,14 +63,14 @@ def open_rows(
         if hasattr(table, "let_columns_change"):
             table.let_columns_change()
     refuse_unknown(table, keep)
-    there = set(table.column_names)
-    lacking = [name for name in kinds if name not in there]
+    present = set(table.column_names)
+    lacking = [name for name in kinds if name not in present]
     if lacking and not may_lack:
         some = ", ".join(f'"{name}"' for name in lacking[:_SHOWN])
         more = f" and {len(lacking) - _SHOWN:,} more" if len(lacking) > _SHOWN else ""
         what = "the column" if len(lacking) == 1 else f"{len(lacking):,} columns"
         raise InputError(f"{table.name} lacks {what} {some}{more}, which the run needs")
-    others = [*keep, *(name for name in if_there if name in there)]
+    others = [*keep, *(name for name in if_present if name in present)]
     wanted: dict[str, Kind] = {**kinds, **dict.fromkeys(others, "category")}
     if may_lack:
         for part in getattr(table, "tables", (table,)):
@@ -95,13 +95,13 @@ class RowReader:
         self.names = tuple(dict.fromkeys((*needed, *others)))
         self._kinds = dict(kinds)
         self._needed, self._n_rows = needed, 0
-        self._n_there: dict[str, int] = {}
+        self._n_present: dict[str, int] = {}
 
     def absent(self) -> str:
         """What a user should know of columns that rows did not have."""
         told = []
         for name in self._needed:
-            n_absent = self._n_rows - self._n_there.get(name, 0)
+            n_absent = self._n_rows - self._n_present.get(name, 0)
             if n_absent:
                 some = "" if n_absent == self._n_rows else f" (in {n_absent:,} rows)"
                 told.append(f'"{name}"{some}')
@@ -130,7 +130,7 @@ class RowReader:
                 n_rows += len(chunk.lines) + len(chunk.faults)
                 self._n_rows += len(frame)
                 for name in frame.columns:
-                    self._n_there[name] = self._n_there.get(name, 0) + len(frame)
+                    self._n_present[name] = self._n_present.get(name, 0) + len(frame)
                 for start in range(0, len(numbers), batch_size):
                     part = slice(start, start + batch_size)
                     yield Rows(frame[part], numbers[part], int(chunk.places[part][-1, 0]))

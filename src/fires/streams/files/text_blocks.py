@@ -83,7 +83,7 @@ def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list
     (([b'1,2\n3'], False), ([b',4\n'], True))
     """
     pieces: list[bytes] = []
-    patience = PATIENCE
+    timeout = PATIENCE
     while size > 0:
         try:
             data = read(size)
@@ -101,9 +101,9 @@ def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list
             n_lines -= data.count(b"\n")
         if size > 0 and n_lines <= 0:
             began = monotonic()
-            if not ready(patience):
+            if not ready(timeout):
                 break
-            patience = max(patience + began - monotonic(), 0.0)
+            timeout = max(timeout + began - monotonic(), 0.0)
     return pieces, False
 
 

@@ -10,13 +10,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core import validation
-from fires.core.batch import CheckedBatch, columns_there
+from fires.core.batch import CheckedBatch, columns_present
 from fires.core.errors import StateError
 from fires.kernels import scan
 from fires.selectors.open_columns import Given, OpenColumns
 
 
-class Gate:
+class InputValidator:
     """Checks what a caller passes against the columns learnt from.
 
     The result is a :class:`fires.core.batch.CheckedBatch`, which nobody checks again.
@@ -48,9 +48,9 @@ class Gate:
         """Check a batch. The first one fixes the number of columns, and what they hold."""
         if learn:
             X, y, sample_weight = validation.weighted_rows(X, y, sample_weight, type(self).__name__)
-        book = self._open_book()
-        if book is not None:
-            return self._admit_open(book, X, y, classes, sample_weight, learn)
+        vocabulary = self._open_vocabulary()
+        if vocabulary is not None:
+            return self._admit_open(vocabulary, X, y, classes, sample_weight, learn)
         X, names = self._as_numbers(X, y, learn=learn)
         matrix = validation.as_matrix(X, type(self).__name__)
         if "n_features_in_" not in self.__dict__:
@@ -65,9 +65,11 @@ class Gate:
         target = None if y is None else validation.as_target(y, n_rows, type(self).__name__)
         weight = validation.as_weights(sample_weight, n_rows)
         columns = self.__dict__.get("columns_")
-        there = columns_there(matrix) if n_missing else None
+        present = columns_present(matrix) if n_missing else None
         # In order, since keywords take time: this is done for every batch.
-        return CheckedBatch(matrix, target, weight, n_missing, classes, None, None, columns, there)
+        return CheckedBatch(
+            matrix, target, weight, n_missing, classes, None, None, columns, present
+        )
 
     def _teaches(self, X: Any, sample_weight: Any) -> bool:
         """Whether a row counts: from a batch whose weights are all 0, nothing is learnt."""
@@ -92,13 +94,13 @@ class Gate:
 
     # --- columns that come and go -------------------------------------------------------------
 
-    def _open_book(self) -> OpenColumns | None:
+    def _open_vocabulary(self) -> OpenColumns | None:
         """The names of columns that may come and go; None if columns are fixed."""
         return None
 
     def _admit_open(
         self,
-        book: OpenColumns,
+        vocabulary: OpenColumns,
         X: Any,
         y: Any,
         classes: Any,
@@ -108,24 +110,24 @@ class Gate:
         """Check a batch of columns that may come and go. The book itself is not changed."""
         owner = type(self).__name__
         if not learn:
-            matrix, given = book.placed(X, owner)
+            matrix, given = vocabulary.placed(X, owner)
             n_absent = 0 if sp.issparse(matrix) else matrix.size - given.told.size
             return CheckedBatch(matrix, n_missing=self._refuse_given(given) + n_absent)
-        arranged = book.arrange(X, owner, y)
-        self._restart_changed(book.places_of(arranged.given.restarted))
+        arranged = vocabulary.arrange(X, owner, y)
+        self._restart_changed(vocabulary.places_of(arranged.given.restarted))
         matrix, n_rows = arranged.matrix, arranged.matrix.shape[0]
         n_missing = self._refuse_given(arranged.given)
         target = None if y is None else validation.as_target(y, n_rows, owner)
         weight = validation.as_weights(sample_weight, n_rows)
-        n_absent, there = 0, None
+        n_absent, present = 0, None
         if not sp.issparse(matrix):
             n_absent = matrix.size - arranged.given.told.size
-            there = columns_there(matrix) if n_missing or n_absent else None
+            present = columns_present(matrix) if n_missing or n_absent else None
         return CheckedBatch(
             *(matrix, target, weight, n_missing + n_absent, classes),
-            there=there,
+            present=present,
             n_absent=n_absent,
-            book=arranged.book,
+            vocabulary=arranged.vocabulary,
             source=arranged.source,
         )
 
@@ -174,7 +176,7 @@ class Gate:
 
     def _columns_state(self) -> dict[str, Any] | None:
         """What the columns hold, for a state file."""
-        columns = self.__dict__.get("columns_") if self._open_book() is None else None
+        columns = self.__dict__.get("columns_") if self._open_vocabulary() is None else None
         return None if columns is None else columns.as_json()  # of open ones, the book has it
 
     def _restore_columns(self, saved: Any) -> None:

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fires.core.declared import collect, restore
 from fires.core.errors import StateError
-from fires.models.leading import MOST, Leading
+from fires.models.covariance import MOST, CovarianceBlock
 
 NEAR = {"rtol": 1e-8, "atol": 1e-10}
 
@@ -38,7 +38,7 @@ def exact(Z, y, noise, weight=None):
 @pytest.mark.parametrize("n_batches", [1, 7])
 def test_with_known_noise_it_is_bayesian_linear_regression(n_batches):
     Z, y = rows_of(0)
-    leading = Leading(4, 1)
+    leading = CovarianceBlock(4, 1)
     a = np.random.default_rng(1).normal(size=(1, 400))  # whatever was predicted at the time
     for part in np.array_split(np.arange(400), n_batches):
         leading.add(Z[part], told(y[part], 0.5, a[:, part]), np.ones(len(part)), None, gamma=1.0)
@@ -48,7 +48,7 @@ def test_with_known_noise_it_is_bayesian_linear_regression(n_batches):
 
 def test_means_alone_are_those_of_the_estimate():
     (Z, y), (_, other) = rows_of(0), rows_of(1)
-    leading = Leading(4, 2)
+    leading = CovarianceBlock(4, 2)
     leading.add(Z, np.concatenate([told(y, 0.5), told(other, 0.5)]), np.ones(400), None, gamma=1.0)
     before = leading.information.copy()
     assert_allclose(leading.means(), leading.estimate()[0], **NEAR)
@@ -57,7 +57,7 @@ def test_means_alone_are_those_of_the_estimate():
 
 def test_each_row_of_parameters_has_a_posterior_of_its_own():
     Z, y = rows_of(2)
-    leading = Leading(4, 2)
+    leading = CovarianceBlock(4, 2)
     leading.add(Z, told(np.stack([y, -2.0 * y]), 0.5), np.ones(400), None, gamma=1.0)
     mean, deviation = leading.estimate()
     assert_allclose(mean[1], -2.0 * mean[0], rtol=1e-5)
@@ -68,14 +68,14 @@ def test_each_row_of_parameters_has_a_posterior_of_its_own():
 def test_rows_that_are_not_standardised_are_summed_up_in_double_precision(level):
     """In single precision, nothing would be left of columns with a great mean."""
     Z, y = rows_of(11)
-    leading = Leading(4, 1)
+    leading = CovarianceBlock(4, 1)
     leading.add(Z + level, told(y, 0.5), np.ones(400), None, gamma=1.0)
     for found, expected in zip(leading.estimate(), exact(Z + level, y, 0.5), strict=True):
         assert_allclose(found[0], expected, rtol=1e-2, atol=1e-3)
 
 
 def test_before_any_row_it_is_the_prior():
-    mean, deviation = Leading(3, 2).estimate()
+    mean, deviation = CovarianceBlock(3, 2).estimate()
     assert_array_equal(mean, np.zeros((2, 3)))
     assert_array_equal(deviation, np.ones((2, 3)))
 
@@ -84,7 +84,7 @@ def test_before_any_row_it_is_the_prior():
 def test_old_rows_fade_with_the_weight_of_the_rows_since(often):
     Z, y = rows_of(3)
     weight = np.random.default_rng(4).choice([0.0, 1.0, 2.0], 400)
-    leading, gamma = Leading(4, 1), 0.99
+    leading, gamma = CovarianceBlock(4, 1), 0.99
     for part in np.array_split(np.arange(400), 5):
         # A weight is part of the precision already.
         said = told(y[part], 0.5)
@@ -100,7 +100,7 @@ def test_old_rows_fade_with_the_weight_of_the_rows_since(often):
 def test_what_others_explain_is_left_to_them():
     Z, y = rows_of(5, n_features=MOST + 3)
     others = (Z[:, MOST:] @ [1.0, -2.0, 0.5])[None]
-    leading = Leading(MOST + 3, 1)
+    leading = CovarianceBlock(MOST + 3, 1)
     leading.add(Z[:, :MOST], told(y, 0.5), np.ones(400), others, gamma=1.0)
     expected = exact(Z[:, :MOST], y - others[0], 0.5)
     assert_allclose(leading.estimate()[0][0], expected[0], rtol=1e-3, atol=1e-3)
@@ -108,7 +108,7 @@ def test_what_others_explain_is_left_to_them():
 
 
 def test_deviations_are_positive_and_shrink_with_the_evidence():
-    rng, leading, before = np.random.default_rng(6), Leading(20, 1), np.ones(20)
+    rng, leading, before = np.random.default_rng(6), CovarianceBlock(20, 1), np.ones(20)
     for _ in range(6):
         Z = rng.normal(size=(300, 1)) + 0.05 * rng.normal(size=(300, 20))  # nearly one column
         leading.add(Z, told(Z[:, 0], 1.0), np.ones(300), None, gamma=1.0)
@@ -120,7 +120,7 @@ def test_deviations_are_positive_and_shrink_with_the_evidence():
 
 def test_forgetting_divides_the_evidence_of_one_row_of_parameters():
     Z, y = rows_of(7)
-    leading = Leading(4, 2)
+    leading = CovarianceBlock(4, 2)
     leading.add(Z, told(np.stack([y, y]), 0.5), np.ones(400), None, gamma=1.0)
     kept = leading.estimate()
     leading.forget(1, 0.1)
@@ -133,7 +133,7 @@ def test_forgetting_divides_the_evidence_of_one_row_of_parameters():
 
 
 def test_sums_are_due_after_a_thousand_rows():
-    leading = Leading(2, 1)
+    leading = CovarianceBlock(2, 1)
     for n, due in ((999, False), (1, True)):
         leading.add(np.zeros((n, 2)), told(np.zeros(n), 1.0), np.ones(n), None, gamma=1.0)
         assert leading.is_due == due
@@ -147,7 +147,7 @@ class TestFollow:
 
     def started(self, n_features=MOST + 20):
         Z, y = rows_of(8, n_features=n_features)
-        leading = Leading(n_features, 2)
+        leading = CovarianceBlock(n_features, 2)
         said = told(np.stack([y, -y]), 0.5)
         leading.add(Z[:, :MOST], said, np.ones(400), np.zeros((2, 400)), gamma=1.0)
         mu, var = np.full((2, n_features), 0.25), np.full((2, n_features), 0.02)
@@ -210,11 +210,11 @@ class TestFollow:
 
 def test_what_was_saved_goes_on_bit_for_bit():
     Z, y = rows_of(10)
-    leading = Leading(4, 1)
+    leading = CovarianceBlock(4, 1)
     leading.add(Z[:200], told(y[:200], 0.5), np.ones(200), None, gamma=0.999)
-    _, arrays = collect(leading, Leading.learnt)
-    other, sizes = Leading(4, 1), {"J": 4, "R": 1, "C": 4, "C1": 5}
-    restore(other, Leading.learnt, {}, arrays, sizes)
+    _, arrays = collect(leading, CovarianceBlock.learnt)
+    other, sizes = CovarianceBlock(4, 1), {"J": 4, "R": 1, "C": 4, "C1": 5}
+    restore(other, CovarianceBlock.learnt, {}, arrays, sizes)
     for one in (leading, other):
         one.add(Z[200:], told(y[200:], 0.5), np.ones(200), None, gamma=0.999)
     for found, expected in zip(other.estimate(), leading.estimate(), strict=True):
@@ -226,11 +226,11 @@ def test_what_was_saved_goes_on_bit_for_bit():
     [("columns", np.array([0, 1, 2, 4])), ("information", np.zeros((1, 4, 4))), ("pull", [[0.0]])],
 )
 def test_a_state_that_does_not_fit_is_refused(name, bad):
-    _, arrays = collect(Leading(4, 1), Leading.learnt)
+    _, arrays = collect(CovarianceBlock(4, 1), CovarianceBlock.learnt)
     with pytest.raises(StateError, match=name):
         restore(
-            Leading(4, 1),
-            Leading.learnt,
+            CovarianceBlock(4, 1),
+            CovarianceBlock.learnt,
             {},
             arrays | {name: np.asarray(bad)},
             {"J": 4, "R": 1, "C": 4, "C1": 5},
@@ -240,7 +240,7 @@ def test_a_state_that_does_not_fit_is_refused(name, bad):
 def test_a_newcomer_that_no_row_has_spoken_of_keeps_its_mean():
     """Its variance is that of a narrow prior: its mean must not grow with the width of ours."""
     n_features, prior = MOST + 2, 1e-6
-    leading = Leading(n_features, 1)
+    leading = CovarianceBlock(n_features, 1)
     mu, var = np.zeros((1, n_features)), np.full((1, n_features), prior)
     mu[0, -2:], var[0, -1] = 1e-3, 1e-9
     leading.follow(np.abs(mu[0]), mu, var, prior)

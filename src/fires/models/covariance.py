@@ -34,14 +34,14 @@ PRIOR = 1.0
 """The variance of a coefficient before any row."""
 
 _ROWS = 1000.0  # between two looks at who leads
-_HOME = 1.1  # a column that leads is replaced by one that is better by this factor
+_HYSTERESIS = 1.1  # a column that leads is replaced by one that is better by this factor
 _LEVEL = 0.8  # a column whose squared mean is more of its mean square, and of 1, is a level
 _CLEAR = 2.0  # deviations that an estimate is away from 0, to be more than chance
 
 Columns = npt.NDArray[np.int64]
 
 
-class Leading:
+class CovarianceBlock:
     """What rows said about the leading features, together."""
 
     learnt: ClassVar[Declared] = {
@@ -71,19 +71,19 @@ class Leading:
     def add(
         self,
         Z: Floats,
-        said: Floats,
+        row_stats: Floats,
         weight: Floats,
         others: Floats | None,
         *,
         gamma: float,
     ) -> None:
         """Take in what the rows of a batch said."""
-        value = said[:, 0] + said[:, 3]
+        value = row_stats[:, 0] + row_stats[:, 3]
         if others is not None:
             value -= others
         rows = np.ascontiguousarray(Z, dtype=np.float64)
         for k in range(len(self.pull)):
-            told = said[k, 2], value[k], weight, gamma
+            told = row_stats[k, 2], value[k], weight, gamma
             add_information(rows, *told, self.information[k], self.pull[k])
         self.waited += float(len(weight))
         if not self.holds_all:
@@ -105,7 +105,7 @@ class Leading:
         self.waited = 0.0
         size = len(self.columns)
         favoured = score.copy()
-        favoured[self.columns] *= _HOME
+        favoured[self.columns] *= _HYSTERESIS
         leading = np.sort(np.argpartition(-favoured, size - 1)[:size])
         if (leading == self.columns).all():
             return
@@ -151,11 +151,11 @@ class Leading:
             room = MOST - len(self.columns)
             self._lead(np.sort(np.concatenate([self.columns, new[:room]])))
 
-    def lead_as(self, other: Leading) -> None:
+    def lead_as(self, other: CovarianceBlock) -> None:
         """Begin with the columns that lead elsewhere."""
         self.welcome(other.columns, alone=True)
 
-    def rearranged(self, source: npt.NDArray[np.intp]) -> Leading:
+    def rearranged(self, source: npt.NDArray[np.intp]) -> CovarianceBlock:
         """A copy for other columns: marginalised over those that are gone, new ones do not lead."""
         other = copy.copy(self)
         places = np.full(self.n_features, -1)
