@@ -1,0 +1,53 @@
+"""The types of what travels between the parts: arrays by meaning, CSR rows, frames, JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Places: TypeAlias = npt.NDArray[np.intp]
+"""Places of columns or rows, as an index."""
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Labels: TypeAlias = npt.NDArray[np.generic]
+"""Labels of any type, as the user gave them."""
+Codes: TypeAlias = npt.NDArray[np.intp]
+"""Labels as places in the sorted classes."""
+Numbers: TypeAlias = npt.NDArray[np.number]
+"""Numbers before they are float64."""
+
+RowIndex: TypeAlias = slice | Ints | Places | Mask | Sequence[int]
+
+Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+Header: TypeAlias = "dict[str, Json]"
+
+
+class CsrRows(Protocol):
+    """What we use of a SciPy CSR matrix or array: SciPy has no types of its own."""
+
+    data: Floats
+    indices: npt.NDArray[np.signedinteger]
+    indptr: npt.NDArray[np.signedinteger]
+    has_canonical_format: bool
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def nnz(self) -> int: ...
+    @property
+    def dtype(self) -> np.dtype[np.generic]: ...
+    @property
+    def T(self) -> CsrRows: ...
+    def __getitem__(self, rows: RowIndex | tuple[RowIndex, RowIndex]) -> CsrRows: ...
+    def __matmul__(self, other: Floats) -> Floats: ...
+    def toarray(self) -> Floats: ...
+    def copy(self) -> CsrRows: ...
+    def multiply(self, other: Floats | CsrRows) -> CsrRows: ...
+
+
+Matrix: TypeAlias = Floats | CsrRows
+"""Rows of features: dense, or CSR."""
