@@ -22,7 +22,7 @@ Numbers: TypeAlias = npt.NDArray[np.number]
 
 RowIndex: TypeAlias = slice | Ints | Places | Mask | Sequence[int]
 
-Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Header: TypeAlias = "dict[str, Json]"
 
 
@@ -41,7 +41,7 @@ class CsrRows(Protocol):
     @property
     def dtype(self) -> np.dtype[np.generic]: ...
     @property
-    def T(self) -> CsrRows: ...
+    def T(self) -> CsrRows: ...  # noqa: N802 - SciPy's name
     def __getitem__(self, rows: RowIndex | tuple[RowIndex, RowIndex]) -> CsrRows: ...
     def __matmul__(self, other: Floats) -> Floats: ...
     def toarray(self) -> Floats: ...
