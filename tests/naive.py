@@ -22,7 +22,7 @@ from fires.kernels.second_order import AROW, CONFIDENT, SCW_1, Rule
 from fires.kernels.select import Indices
 from fires.kernels.sequential import Four, Ints
 from fires.kernels.winnow import GREATEST, LEAST
-from fires.selectors.arriving.independence import FisherZ, _sets, fisher_z
+from fires.rivals.arriving.independence import FisherZ, _sets, fisher_z
 
 
 def project_plain(

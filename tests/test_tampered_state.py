@@ -205,7 +205,7 @@ def groups():
             "pipeline, GaussianNB": pipeline(lambda: fires.FIRES(3), GaussianNB, kind="three"),
         },
     }
-    missing = set(fires.selectors.REGISTRY) - {
+    missing = set(fires.rivals.REGISTRY) - {
         name.replace(",", " ").split()[0] for group in found.values() for name in group
     }
     assert not missing, f"no object of {missing}"

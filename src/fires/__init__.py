@@ -9,48 +9,48 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from fires.core.version import __version__ as __version__
-from fires.selectors import REGISTRY as _SELECTORS
+from fires.rivals import REGISTRY as _SELECTORS
 
 # For type checkers only. To them, a public name that is missing here is Any.
 if TYPE_CHECKING:
     from fires.loading import load as load
     from fires.metrics.stability import stability as stability
     from fires.pipeline import OnlinePipeline as OnlinePipeline
-    from fires.selectors.arriving.alpha_investing import AlphaInvesting as AlphaInvesting
-    from fires.selectors.arriving.grafting import Grafting as Grafting
-    from fires.selectors.arriving.leverage import LeverageScores as LeverageScores
-    from fires.selectors.arriving.osfs import OSFS as OSFS
-    from fires.selectors.arriving.osfs import FastOSFS as FastOSFS
-    from fires.selectors.arriving.saola import SAOLA as SAOLA
-    from fires.selectors.arriving.saola import GroupSAOLA as GroupSAOLA
-    from fires.selectors.baselines import AllFeatures as AllFeatures
-    from fires.selectors.baselines import FixedFeatures as FixedFeatures
-    from fires.selectors.baselines import RandomFeatures as RandomFeatures
-    from fires.selectors.cancelout import CancelOut as CancelOut
-    from fires.selectors.chi_squared import ChiSquared as ChiSquared
-    from fires.selectors.fires import FIRES as FIRES
-    from fires.selectors.from_model import FromModel as FromModel
-    from fires.selectors.fsds import FSDS as FSDS
-    from fires.selectors.rows.efs import EFS as EFS
-    from fires.selectors.rows.ftrl import FTRL as FTRL
-    from fires.selectors.rows.ofs import OFS as OFS
-    from fires.selectors.rows.ofs import OFSPartial as OFSPartial
-    from fires.selectors.rows.ofs import PEtrun as PEtrun
-    from fires.selectors.rows.second_order import AROW as AROW
-    from fires.selectors.rows.second_order import SCW as SCW
-    from fires.selectors.screening import Screening as Screening
-    from fires.selectors.sharded import Sharded as Sharded
-    from fires.selectors.windows.incremental_permutation import (
+    from fires.rivals.arriving.alpha_investing import AlphaInvesting as AlphaInvesting
+    from fires.rivals.arriving.grafting import Grafting as Grafting
+    from fires.rivals.arriving.leverage import LeverageScores as LeverageScores
+    from fires.rivals.arriving.osfs import OSFS as OSFS
+    from fires.rivals.arriving.osfs import FastOSFS as FastOSFS
+    from fires.rivals.arriving.saola import SAOLA as SAOLA
+    from fires.rivals.arriving.saola import GroupSAOLA as GroupSAOLA
+    from fires.rivals.baselines import AllFeatures as AllFeatures
+    from fires.rivals.baselines import FixedFeatures as FixedFeatures
+    from fires.rivals.baselines import RandomFeatures as RandomFeatures
+    from fires.rivals.cancelout import CancelOut as CancelOut
+    from fires.rivals.chi_squared import ChiSquared as ChiSquared
+    from fires.rivals.from_model import FromModel as FromModel
+    from fires.rivals.fsds import FSDS as FSDS
+    from fires.rivals.rows.efs import EFS as EFS
+    from fires.rivals.rows.ftrl import FTRL as FTRL
+    from fires.rivals.rows.ofs import OFS as OFS
+    from fires.rivals.rows.ofs import OFSPartial as OFSPartial
+    from fires.rivals.rows.ofs import PEtrun as PEtrun
+    from fires.rivals.rows.second_order import AROW as AROW
+    from fires.rivals.rows.second_order import SCW as SCW
+    from fires.rivals.screening import Screening as Screening
+    from fires.rivals.windows.incremental_permutation import (
         IncrementalPermutation as IncrementalPermutation,
     )
-    from fires.selectors.windows.window_refit import WindowRefit as WindowRefit
+    from fires.rivals.windows.window_refit import WindowRefit as WindowRefit
+    from fires.selectors.fires import FIRES as FIRES
+    from fires.selectors.sharded import Sharded as Sharded
 
 _MODULES = {
     "load": "fires.loading",
     "stability": "fires.metrics.stability",
     "OnlinePipeline": "fires.pipeline",
     "Sharded": "fires.selectors.sharded",
-} | dict.fromkeys(_SELECTORS, "fires.selectors")
+} | dict.fromkeys(_SELECTORS, "fires.rivals")
 
 _PARTS = (
     "checks",
@@ -59,6 +59,7 @@ _PARTS = (
     "models",
     "predictors",
     "report",
+    "rivals",
     "selectors",
     "streams",
 )

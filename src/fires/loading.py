@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from fires import selectors
+from fires import rivals
 from fires.core.errors import NotPassedAgain, StateError
 from fires.core.state import Arrays, read_state, state_from_bytes, state_to_bytes
 from fires.pipeline import OnlinePipeline
@@ -106,7 +106,7 @@ def _restored(
             return OnlinePipeline.from_state(header, arrays, model, predictor, where)
         if predictor is not None:
             raise ValueError(f"{where} does not hold a pipeline: there is no predictor in it.")
-        return selectors.from_state(header, arrays, model)
+        return rivals.from_state(header, arrays, model)
     except (KeyError, TypeError, AttributeError, IndexError, OverflowError, ValueError) as error:
         is_callers = isinstance(error, NotPassedAgain) or not (model is None and predictor is None)
         if is_callers and isinstance(error, ValueError) and not isinstance(error, StateError):

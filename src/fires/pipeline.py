@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
-from fires import selectors
+from fires import rivals
 from fires.core import validation
 from fires.core.batch import CheckedBatch, ones
 from fires.core.belief import Floats
@@ -793,7 +793,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
                 "batch first."
             )
         kind = type(self._own_selector)
-        if not selectors.is_registered(kind):
+        if not rivals.is_registered(kind):
             raise ValueError(f"{kind.__name__} cannot be saved: it is no selector of fires itself.")
         names = getattr(self, "feature_names_in_", None)
         header: dict[str, Any] = {
@@ -835,7 +835,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         -------
         OnlinePipeline
         """
-        selector = selectors.from_state(header["selector"], part_of("selector", arrays), model)
+        selector = rivals.from_state(header["selector"], part_of("selector", arrays), model)
         saved = header["predictor"]
         if saved is not None:
             predictor = predictor_from_state(saved, part_of("predictor", arrays), predictor, where)

@@ -18,7 +18,7 @@ from sklearn.linear_model import SGDClassifier
 import fires
 from fires import FIRES, FSDS, OFS, RandomFeatures, WindowRefit
 from fires.core.errors import MissingExtra
-from fires.selectors import REGISTRY
+from fires.rivals import REGISTRY
 from fires.selectors.base import OnlineSelector
 
 if not importlib.util.find_spec("river"):

@@ -23,8 +23,8 @@ from fires.metrics.numbers import NUMBER_SCORES
 from fires.metrics.prediction import Scores
 from fires.metrics.stability import stability
 from fires.predictors import LinearRegressor, Majority, Mean, Perceptron
-from fires.selectors.baselines import AllFeatures, RandomFeatures
-from fires.selectors.windows.window_refit import WindowRefit
+from fires.rivals.baselines import AllFeatures, RandomFeatures
+from fires.rivals.windows.window_refit import WindowRefit
 from fires.streams.base import Stream, check_batch_size
 
 __all__ = ["BASELINES", "SCORES", "Comparison", "Outcome", "compare", "holm"]

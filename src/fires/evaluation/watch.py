@@ -19,7 +19,7 @@ from fires.evaluation.cautions import about_labels
 from fires.metrics.prediction import Scores
 from fires.pipeline import OnlinePipeline
 from fires.predictors import LinearRegressor, Perceptron
-from fires.selectors.baselines import AllFeatures
+from fires.rivals.baselines import AllFeatures
 from fires.streams.base import Batch
 
 _MOST_COLUMNS = 2000  # for more, a second predictor would take too long

@@ -1,0 +1,90 @@
+"""Every method, FIRES and its rivals, by name; here are all but FIRES, one file each."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from fires.core.errors import StateError
+
+if TYPE_CHECKING:
+    from fires.core.state import Arrays
+
+# Every method, by name, and the module it is in. Only these can be saved and loaded.
+REGISTRY = {
+    "FIRES": "selectors.fires",
+    "AlphaInvesting": "rivals.arriving.alpha_investing",
+    "FastOSFS": "rivals.arriving.osfs",
+    "Grafting": "rivals.arriving.grafting",
+    "GroupSAOLA": "rivals.arriving.saola",
+    "LeverageScores": "rivals.arriving.leverage",
+    "OSFS": "rivals.arriving.osfs",
+    "SAOLA": "rivals.arriving.saola",
+    "AROW": "rivals.rows.second_order",
+    "EFS": "rivals.rows.efs",
+    "FTRL": "rivals.rows.ftrl",
+    "OFS": "rivals.rows.ofs",
+    "OFSPartial": "rivals.rows.ofs",
+    "PEtrun": "rivals.rows.ofs",
+    "SCW": "rivals.rows.second_order",
+    "AllFeatures": "rivals.baselines",
+    "FixedFeatures": "rivals.baselines",
+    "RandomFeatures": "rivals.baselines",
+    "CancelOut": "rivals.cancelout",
+    "ChiSquared": "rivals.chi_squared",
+    "FromModel": "rivals.from_model",
+    "FSDS": "rivals.fsds",
+    "Screening": "rivals.screening",
+    "IncrementalPermutation": "rivals.windows.incremental_permutation",
+    "WindowRefit": "rivals.windows.window_refit",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in REGISTRY:
+        raise AttributeError(f"module 'fires.rivals' has no attribute {name!r}")
+    _register()
+    return getattr(importlib.import_module(f"fires.{REGISTRY[name]}"), name)
+
+
+@cache
+def _register() -> None:
+    """Register our selectors with scikit-learn: ``isinstance(selector, SelectorMixin)`` is True.
+
+    They do not inherit from the mixin, because its module takes as long to load as all of ours. The
+    command imports selectors from their own files and does not need it.
+    """
+    from sklearn.feature_selection import SelectorMixin
+
+    from fires.selectors.base import OnlineSelector
+
+    SelectorMixin.register(OnlineSelector)
+
+
+def is_registered(kind: type) -> bool:
+    """Whether a class is one of ours, which a file names and ``fires.load`` finds again.
+
+    To ask for the class itself would load a large part of scikit-learn.
+
+    Examples
+    --------
+    >>> from fires import AROW
+    >>> is_registered(AROW), is_registered(type("AROW", (AROW,), {}))
+    (True, False)
+    """
+    return kind.__module__ == f"fires.{REGISTRY.get(kind.__name__)}"
+
+
+def from_state(header: dict[str, Any], arrays: Arrays, model: Any = None) -> Any:
+    """Make a selector from what :meth:`Selector.saved` gave."""
+    kind = header.get("class")
+    if not isinstance(kind, str) or kind not in REGISTRY:
+        raise StateError(f"{kind!r} is no selector")
+    return getattr(importlib.import_module(f"fires.{REGISTRY[kind]}"), kind)().restore(
+        header, arrays, model
+    )
+
+
+def __dir__() -> list[str]:
+    return list(REGISTRY)

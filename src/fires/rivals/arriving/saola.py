@@ -1,0 +1,253 @@
+"""SAOLA and Group-SAOLA: relevance and redundancy from comparisons of two columns at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.classes import NO_CLASSES
+from fires.core.declared import Declared, Value
+from fires.core.errors import StateError
+from fires.core.settings import check_choice, check_number
+from fires.core.state import Arrays, State
+from fires.kernels.contingency import uncertainties
+from fires.kernels.correlation import correlations
+from fires.rivals.arriving.base import (
+    ArrivingFeatures,
+    Columns,
+    as_numbers,
+    scaled,
+)
+from fires.rivals.arriving.independence import (
+    CODES,
+    NUMBERS,
+    as_codes,
+    fisher_z,
+    surprise_of_z,
+)
+
+Column = npt.NDArray[Any]
+
+
+@dataclass
+class _Pool:
+    """Competing columns by index: the relevance of each, and its values."""
+
+    worth: dict[int, float] = field(default_factory=dict)
+    columns: dict[int, Column] = field(default_factory=dict)
+
+    def add(self, j: int, worth: float, column: Column) -> None:
+        self.worth[j], self.columns[j] = worth, column
+
+    def remove(self, j: int) -> None:
+        del self.worth[j], self.columns[j]
+
+
+class SAOLA(ArrivingFeatures):
+    r"""Scalable and accurate online feature selection.
+
+    Let :math:`I` measure how much two columns tell about each other. A new feature :math:`X` is
+    dropped unless :math:`I(X; T)` with the target :math:`T` is above the threshold. Otherwise it is
+    compared with each selected :math:`Y` that is related to it (:math:`I(X; Y)` above the
+    threshold), one after the other:
+
+    - :math:`X` is dropped, and the comparison ends, if :math:`I(Y; T) \ge I(X; T)` and
+      :math:`I(X; Y) \ge I(X; T)`;
+    - :math:`Y` is dropped if :math:`I(X; T) > I(Y; T)` and :math:`I(X; Y) \ge I(Y; T)`. It stays
+      dropped even if :math:`X` is dropped later in the round.
+
+    A feature costs :math:`O(n |S|)`. The columns of the selected features are stored.
+
+    The scale of a column does not matter. Missing entries are left out: two columns are compared on
+    the rows in which both have entries.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        Keep at most this many selected features, those with the greatest :math:`I(X; T)`. A
+        fraction is a share of all columns seen.
+    measure : {"correlation", "su"}, default="correlation"
+        :math:`|r|` for columns of numbers and a target of numbers or two classes, or symmetrical
+        uncertainty for columns of few different values and a target of classes.
+    alpha : float, default=0.01
+        With ``"correlation"``: a correlation is above the threshold if Fisher's z is significant
+        at this level.
+    threshold : float, default=0.0
+        With ``"su"``: the threshold.
+
+    Attributes
+    ----------
+    weights_ : ndarray (n_features_in_,)
+        :math:`I(X; T)` of each selected column; 0 for all others.
+
+    References
+    ----------
+    K. Yu, X. Wu, W. Ding, J. Pei: "Towards scalable and accurate online feature selection for big
+    data". IEEE International Conference on Data Mining, 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 10))
+    >>> X[:, 7] = X[:, 2] + 0.1 * rng.normal(size=200)
+    >>> y = X[:, 2] + X[:, 5] + rng.normal(size=200)
+    >>> SAOLA().partial_fit_features(X, y).get_support(indices=True)
+    array([2, 5])
+    """
+
+    _learnt: ClassVar[Declared] = {"numbers": Value(bool)}
+
+    _numbers_: bool
+    _target_: Column
+    _columns_: dict[int, Column]
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        measure: str = "correlation",
+        alpha: float = 0.01,
+        threshold: float = 0.0,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.measure = measure
+        self.alpha = alpha
+        self.threshold = threshold
+
+    def _check_parameters(self) -> None:
+        check_choice("measure", self.measure, ("correlation", "su"))
+        check_number("alpha", self.alpha, high=1.0)
+        check_number("threshold", self.threshold, high=1.0, ends="[)")
+
+    def _start(self, y: Any) -> None:
+        self._numbers_ = self.measure == "correlation"
+        self._columns_ = {}
+        self._target_ = (
+            scaled(as_numbers(y, type(self).__name__))
+            if self._numbers_
+            else as_codes(NO_CLASSES.take(y)[1], "y")
+        )
+
+    def _arrive(self, columns: Columns) -> None:
+        pool = _Pool(self._chosen_, dict(self._columns_))
+        for j, x in columns:
+            self._take(pool, j, x)
+        self._columns_ = pool.columns
+
+    def _take(self, pool: _Pool, j: int, x: Column) -> None:
+        """Add a column to the pool if it is relevant and not redundant there."""
+        column = scaled(x) if self._numbers_ else as_codes(x, f"Column {j} of X")
+        worth, relevant = self._related(column, [self._target_])
+        if relevant[0] and self._stands(pool, float(worth[0]), column):
+            pool.add(j, float(worth[0]), column)
+
+    def _stands(self, pool: _Pool, worth: float, column: Column) -> bool:
+        """Whether a column is not redundant; columns that it makes redundant leave the pool."""
+        rivals = list(pool.worth)
+        if not rivals:
+            return True
+        shared, related = self._related(column, list(pool.columns.values()))
+        for place, j in enumerate(rivals):
+            if not related[place]:
+                continue
+            if pool.worth[j] >= worth:
+                if shared[place] >= worth:
+                    return False
+            elif shared[place] >= pool.worth[j]:
+                pool.remove(j)
+        return True
+
+    def _related(
+        self, column: Column, others: list[Column]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+        """The measure of the column with each of the others, and which are above the threshold."""
+        if self._numbers_:
+            r, n = correlations(column, np.stack(others))
+            return np.abs(r), surprise_of_z(fisher_z(r, n)) >= -np.log(self.alpha)
+        shared = uncertainties(column, np.stack(others))
+        return shared, shared > self.threshold
+
+    # --- state ------------------------------------------------------------------------------
+
+    def _state(self) -> State:
+        columns = [self._target_, *self._columns_.values()]
+        return super()._state()[0], {"columns": np.stack(columns)}
+
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+        super()._restore(header, arrays, model)
+        kind = NUMBERS if self._numbers_ else CODES
+        self._target_, *columns = kind.read("columns", header, arrays, self._sizes())
+        self._columns_ = dict(zip(self._chosen_, columns, strict=True))
+
+
+class GroupSAOLA(SAOLA):
+    """SAOLA for features that arrive in groups: the columns of one call are one group.
+
+    First :class:`SAOLA` runs inside the group alone. Then each remaining feature is compared with
+    the selected features of all earlier groups, by the same rules. So redundancy inside a group is
+    removed first, and a group whose features all lose is dropped.
+
+    Parameters and other attributes are those of :class:`SAOLA`.
+
+    Attributes
+    ----------
+    groups_ : ndarray
+        The group, counted from 0, of each feature that ``get_support(indices=True)`` gives.
+
+    References
+    ----------
+    K. Yu, X. Wu, W. Ding, J. Pei: "Scalable and accurate online feature selection for big data".
+    ACM Transactions on Knowledge Discovery from Data 11(2), 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 9))
+    >>> X[:, 7] = X[:, 2] + 0.1 * rng.normal(size=200)
+    >>> y = X[:, 2] + X[:, 5] + rng.normal(size=200)
+    >>> selector = GroupSAOLA()
+    >>> for group in np.split(X, 3, axis=1):
+    ...     selector = selector.partial_fit_features(group, y)
+    >>> selector.get_support(indices=True), selector.groups_
+    (array([2, 5]), array([0, 1]))
+    """
+
+    _ends_: tuple[int, ...]
+
+    @property
+    def groups_(self) -> npt.NDArray[np.intp]:
+        """The group of each selected feature."""
+        return np.searchsorted(self._ends_, self.get_support(indices=True), side="right")
+
+    def _start(self, y: Any) -> None:
+        super()._start(y)
+        self._ends_ = ()
+
+    def _arrive(self, columns: Columns) -> None:
+        group, end = _Pool(), 0
+        for j, x in columns:
+            self._take(group, j, x)
+            end = j + 1
+        before = _Pool(self._chosen_, dict(self._columns_))
+        staying = [j for j in group.worth if self._stands(before, group.worth[j], group.columns[j])]
+        for j in staying:
+            before.add(j, group.worth[j], group.columns[j])
+        self._columns_ = before.columns
+        self._ends_ = (*self._ends_, end)
+
+    def _state(self) -> State:
+        header, arrays = super()._state()
+        return header | {"ends": self._ends_}, arrays
+
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+        super()._restore(header, arrays, model)
+        ends = header["ends"]
+        whole = all(type(end) is int for end in ends)
+        if not whole or ends != sorted(ends) or ends[-1:] != [self.n_features_in_]:
+            raise StateError("ends are not where the groups of all columns end")
+        self._ends_ = tuple(ends)

@@ -1,0 +1,568 @@
+"""IncrementalPermutation: how much worse does a model predict without the values of a feature?"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.utils import get_tags
+
+from fires.core.batch import CheckedBatch
+from fires.core.belief import Floats
+from fires.core.classes import Labels, are_numbers, class_rows
+from fires.core.declared import Array, Declared, Random, Value
+from fires.core.errors import StateError
+from fires.core.estimators import seeded_clone
+from fires.core.randomness import check_seed, generator
+from fires.core.settings import check_choice, check_count, check_number, plain
+from fires.core.state import Arrays, State, part_of, under
+from fires.core.validation import as_numbers, repeated
+from fires.kernels import read_only
+from fires.kernels.permutation import permute_csr, permute_rows
+from fires.models.target import NumberTarget, signed
+from fires.predictors import Predictor, SklearnPredictor, as_predictor
+from fires.predictors.state import predictor_from_state, predictor_state
+from fires.rivals.counting import check_forgetting, decay
+from fires.rivals.windows.kept_rows import KeptRows, Parts, kept, stacked, without
+from fires.scaling import SCALES, Scaler
+from fires.selectors.base import OnlineSelector
+from fires.selectors.selector import same_kind
+
+# A probability of 0 would make a loss infinite.
+_LEAST_PROBABILITY = 1e-6
+# How many numbers the changed rows of one call of a model may hold: 32 MB.
+_MOST_NUMBERS = 1 << 22
+
+
+class IncrementalPermutation(OnlineSelector):
+    r"""Features ranked by how much a model's loss grows if they take other values (iPFI, 2023).
+
+    Before a model learns from the row x, it predicts the row, and the row with the value of one
+    feature taken from an earlier row :math:`\tilde x`. The importance of feature j is the mean, in
+    which older rows fade, of the difference of the two losses:
+
+    .. math::
+        \lambda_j = \ell(y, f(x_1, \ldots, \tilde x_j, \ldots, x_J)) - \ell(y, f(x)), \qquad
+        \phi_j \leftarrow (1 - \alpha) \phi_j + \alpha \lambda_j
+
+    The mean is divided by the weight of the rows in it, so that it is not too small at first. The
+    variance of :math:`\lambda_j` is tracked in the same way. A feature that the model does not use
+    has importance 0, also if it tells of the target.
+
+    Earlier rows are drawn at random from a reservoir, which every new row enters in place of a
+    random one. One drawn row serves all features of a row.
+
+    *Linear models*, the built-in one and any model with ``coef_`` and ``intercept_``, are explained
+    in a compiled loop: all J features of a row cost O(J). Their loss is the squared error of a
+    numeric target, the logistic loss of the score of two classes, and the cross-entropy of the
+    softmax of the scores of more. *Other models* need J predictions a row. So only ``n_explained``
+    rows of a batch, drawn at random, are explained; all rows are learnt. Their loss is the squared
+    error, the cross-entropy if the model has ``predict_proba``, or whether the label is wrong.
+
+    The built-in model learns row by row, each after it has been explained. Another model is
+    explained on a batch before it learns from it; only its first batch is learnt before.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=10
+        How many features to select: a number (all, if there are fewer) or a fraction in (0, 1).
+    model : None or predictor
+        None is a linear model: logistic regression, softmax regression from the third class on,
+        and least squares for numbers, learnt by gradient steps. Otherwise anything that
+        :func:`fires.predictors.as_predictor` takes: an estimator of scikit-learn with
+        ``partial_fit``, a classifier of River, a predictor of fires. A fresh copy learns; the
+        object itself never does.
+    forgetting : float, default=0.001
+        :math:`\alpha`, in [0, 1): every new row reduces the weight of older rows by this share; 0
+        keeps everything. About the last ``1 / forgetting`` rows matter.
+    learning_rate : float, default=0.02
+        The size of the steps of the built-in model.
+    reservoir : int, default=100
+        How many rows are kept to draw from.
+    n_explained : int, default=10
+        How many rows of a batch are explained if the model is not linear.
+    scale : {"standard", "minmax", None}, default="standard"
+        What is done to X before the model sees it, by the rows seen before. None is for a model
+        that needs no scale, such as a tree.
+    target : {"auto", "classes", "numbers"}, default="auto"
+        What y is. "auto" means numbers if the first batch holds fractions, otherwise classes. A
+        model that is a classifier or a regressor decides it by itself. Numbers are standardised
+        by the batches seen before.
+    missing : {"ignore", "error"}, default="ignore"
+        A missing entry of X counts as the mean of its column, or as 0 if there is no scale and in
+        sparse rows; or it is refused.
+    batch_size : int, default=100
+        The batch size that :meth:`fit` uses.
+    random_state : int, Generator, RandomState or None
+        For the rows that are drawn, and for a model whose own ``random_state`` is None.
+
+    Attributes
+    ----------
+    weights_, importances_ : ndarray (n_features,)
+        :math:`\phi`: by how much the loss grows. Read-only, and yours to keep.
+    uncertainties_ : ndarray (n_features,)
+        The standard error of :math:`\phi`: the standard deviation of :math:`\lambda`, divided by
+        the root of the number of rows that the mean rests on. It says nothing about how well the
+        model has been learnt.
+    ranking_ : ndarray (n_features,)
+        The rank (1 is best) of every feature.
+    classes_ : ndarray
+        The labels seen, sorted, unless the target is numbers.
+    n_features_in_, feature_names_in_, n_samples_seen_, n_missing_
+        Columns, their names, rows and missing entries seen so far.
+
+    Notes
+    -----
+    A batch of B rows costs O(BJ) for a linear model, times the number of classes if there are more
+    than two; sparse rows cost what their entries and those of the drawn rows cost, and O(J) once a
+    batch. For other models it costs ``J * n_explained`` predictions, and the learning.
+
+    Weights must be whole numbers: a row of weight w is learnt w times.
+
+    :meth:`save` works with the built-in model, and with models that a pipeline can save (see
+    :mod:`fires.predictors.state`). The file holds no code of others, so
+    ``fires.load(path, model=...)`` needs a model of yours again.
+
+    The paper draws the replacement for every feature anew. That changes no mean, but would cost
+    J random numbers a row.
+
+    References
+    ----------
+    F. Fumagalli, M. Muschalik, E. Hüllermeier, B. Hammer, "Incremental permutation feature
+    importance (iPFI): towards online explanations on data streams", Machine Learning 112, 2023.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> selector = IncrementalPermutation(2, random_state=0)
+    >>> for _ in range(20):
+    ...     X = rng.normal(size=(100, 6))
+    ...     selector = selector.partial_fit(X, X[:, 1] > X[:, 4])
+    >>> selector.get_support(indices=True)
+    array([1, 4])
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> IncrementalPermutation(2, model=GaussianNB(), random_state=0).fit(
+    ...     X, X[:, 1] > X[:, 4]
+    ... ).get_support(indices=True)
+    array([1, 4])
+    """
+
+    _weights_repeat_rows = True
+    _learnt: ClassVar[Declared] = {
+        "sums": Array(2, "J"),  # of the differences of losses, and of their squares
+        "mass": Array(2, low=0.0),  # the sum of the weights of rows, and of their squares
+        "stored": KeptRows(),
+        "coef": Array("R", "J", optional=True),
+        "intercept": Array("R", optional=True),
+        "numeric": Value(bool),
+        "rng": Random(),
+    }
+    _for_numbers = "say target='numbers'."
+
+    _sums_: Floats
+    _mass_: Floats
+    _stored_: Parts
+    _coef_: Floats
+    _intercept_: Floats
+    _numeric_: bool
+    _rng_: np.random.Generator
+    _scaler_: Scaler
+    _target_: NumberTarget
+    _model_: Any
+
+    def __init__(
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        model: Any = None,
+        forgetting: float = 0.001,
+        learning_rate: float = 0.02,
+        reservoir: int = 100,
+        n_explained: int = 10,
+        scale: str | None = "standard",
+        target: str = "auto",
+        missing: str = "ignore",
+        batch_size: int = 100,
+        random_state: Any = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.model = model
+        self.forgetting = forgetting
+        self.learning_rate = learning_rate
+        self.reservoir = reservoir
+        self.n_explained = n_explained
+        self.scale = scale
+        self.target = target
+        self.missing = missing
+        self.batch_size = batch_size
+        self.random_state = random_state
+
+    # --- what was learnt --------------------------------------------------------------------
+
+    @property
+    def importances_(self) -> Floats:
+        """By how much the loss grows if a feature takes other values. Read-only."""
+        return self.weights_
+
+    @property
+    def uncertainties_(self) -> Floats:
+        """The standard error of ``importances_``. Read-only."""
+        errors: Floats = self._computed("uncertainties", self._standard_errors)
+        return errors
+
+    def _weights(self) -> Floats:
+        weights: Floats = self._sums_[0] / max(self._mass_[0], 1e-300)
+        return weights
+
+    def _standard_errors(self) -> Floats:
+        total, squares = np.maximum(self._mass_, 1e-300)
+        variance = np.maximum(self._sums_[1] / total - self._weights() ** 2, 0.0)
+        errors: Floats = np.sqrt(variance * squares) / total
+        return errors
+
+    # --- learning ---------------------------------------------------------------------------
+
+    def _foresee(self, y: Labels) -> None:
+        self._check_settings()
+        batch = CheckedBatch(None, y)
+        if self.model is not None and not self._is_numeric(batch):
+            self._take_whole_labels(batch)  # so a model knows every label from the start
+
+    def _learn(self, batch: CheckedBatch) -> None:
+        if not hasattr(self, "_sums_"):
+            self._start(batch)
+        before = self._rng_.bit_generator.state
+        try:
+            self._step(_without_weights(batch, type(self).__name__))
+        except BaseException:
+            self._rng_.bit_generator.state = before
+            raise
+
+    def _is_numeric(self, batch: CheckedBatch) -> bool:
+        assert batch.y is not None
+        inner = None if self.model is None else _inner(as_predictor(self.model))
+        tagged = hasattr(inner, "__sklearn_tags__")
+        kind = get_tags(inner).estimator_type if tagged else ""
+        says: dict[Any, str] = {"classifier": "classes", "regressor": "numbers"}
+        return are_numbers(batch.y, batch.classes, says.get(kind, self.target))
+
+    def _start(self, batch: CheckedBatch) -> None:
+        self._numeric_ = self._is_numeric(batch)
+        self._rng_ = generator(self.random_state, "incremental permutation")
+        self._sums_, self._mass_ = np.zeros((2, self.n_features_in_)), np.zeros(2)
+        self._stored_ = ()
+        self._begin_parts()
+
+    def _begin_parts(self) -> None:
+        self._scaler_ = Scaler(self.scale, self.n_features_in_)
+        self._target_ = NumberTarget(scaled=True)
+
+    def _step(self, batch: CheckedBatch) -> None:
+        """Explain and learn a batch; what it changes is replaced at the end."""
+        assert batch.y is not None
+        ones = np.ones(batch.n_rows)
+        goal, known = self._goal(batch, ones)
+        if batch.scale is not None and batch.scale == self.scale:
+            X, learn_scale = batch.X, None
+        else:
+            X, learn_scale = self._scaler_.scaled(batch.X, ones, batch.n_missing > 0)
+        X = self._like_the_stored(X)
+        stored = self._stored_[0] if self._stored_ else X
+        if self.model is not None:
+            self._learn_from_others(batch, X, stored, goal)
+        elif self._numeric_ or len(self._label_index_) > 1:
+            self._learn_linear(X, stored, goal, known)
+        self._stored_ = (self._mixed(X),)
+        if learn_scale is not None:
+            learn_scale()
+        if self._numeric_:
+            self._target_ = copy.deepcopy(self._target_)
+            self._target_.count(as_numbers(batch.y, type(self).__name__), ones)
+
+    def _goal(self, batch: CheckedBatch, ones: Floats) -> tuple[Any, Labels | None]:
+        """Standardised numbers or codes of classes, and the classes known before."""
+        assert batch.y is not None
+        if not self._numeric_:
+            return self._take_whole_labels(batch)
+        if batch.classes is not None:
+            raise ValueError("classes is for class labels; this selector learns numbers.")
+        return self._target_.look(as_numbers(batch.y, type(self).__name__), ones)[0][0], None
+
+    def _like_the_stored(self, X: Any) -> Any:
+        """X dense or CSR, like the rows in the reservoir."""
+        sparse = sp.issparse(self._stored_[0] if self._stored_ else X)
+        if sparse:
+            return kept(sp.csr_array(X))
+        return np.ascontiguousarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+
+    def _mixed(self, X: Any) -> Any:
+        """The reservoir after a batch: each row took the place of a random one."""
+        before = stacked((*self._stored_, X))
+        n_all, size = before.shape[0], int(self.reservoir)
+        n_new = X.shape[0]
+        chosen = np.arange(min(n_all, size))
+        late = np.arange(max(n_all - n_new, size), n_all)
+        chosen[self._rng_.integers(size, size=len(late))] = late
+        return before[chosen]
+
+    # --- linear models ----------------------------------------------------------------------
+
+    def _learn_linear(self, X: Any, stored: Any, goal: Any, known: Labels | None) -> None:
+        """Explain and learn row by row, with the built-in model."""
+        n_scores = self._sizes()["R"]
+        if not hasattr(self, "_coef_"):
+            coef, intercept = np.zeros((n_scores, self.n_features_in_)), np.zeros(n_scores)
+        else:
+            coef, intercept = self._coef_.copy(), self._intercept_.copy()
+            if known is not None and len(known) < len(self.classes_):
+                coef, intercept = with_classes(coef, intercept, known, self.classes_)
+        y = goal if self._numeric_ or n_scores > 1 else signed(goal, 1)[0]
+        rate = float(self.learning_rate)
+        sums, mass = self._explain_linear(X, stored, y, coef, intercept, rate)
+        self._coef_, self._intercept_ = coef, intercept
+        self._sums_, self._mass_ = sums, mass
+
+    def _explain_linear(
+        self, X: Any, stored: Any, y: Any, coef: Floats, intercept: Floats, rate: float
+    ) -> tuple[Floats, Floats]:
+        """The new sums and masses; coefficients are changed in place unless the rate is 0."""
+        n_rows, sums = X.shape[0], np.zeros_like(self._sums_)
+        mass, keep = decay(None, n_rows, float(self.forgetting))
+        drawn = self._rng_.integers(stored.shape[0], size=n_rows)
+        given = (drawn, np.asarray(y, dtype=np.float64), mass, coef, intercept)
+        rows = read_only(*_arrays(X), *_arrays(stored))
+        loop = permute_csr if sp.issparse(X) else permute_rows
+        done = loop(*rows, *given, self._numeric_, rate, sums)
+        parts = (sums, coef, intercept)
+        if done < 0 or not all(np.isfinite(part).all() for part in parts):
+            raise ValueError("X holds values so large that a step would overflow; rescale them.")
+        return self._sums_ * keep + sums, self._masses(mass, keep)
+
+    def _masses(self, mass: Floats, keep: float) -> Floats:
+        masses: Floats = self._mass_ * [keep, keep**2] + [mass.sum(), mass @ mass]
+        return masses
+
+    # --- any model --------------------------------------------------------------------------
+
+    def _learn_from_others(self, batch: CheckedBatch, X: Any, stored: Any, goal: Any) -> None:
+        """Explain a batch with the user's model, then let a copy of it learn."""
+        started = hasattr(self, "_model_")
+        # If the copy fails half-way, the old one is untouched.
+        model = copy.deepcopy(self._model_) if started else self._fresh_model(self._rng_)
+        y: Any = goal if self._numeric_ else batch.y
+        if started:
+            sums, mass = self._explain(model, X, stored, y)
+        rows = CheckedBatch(X, y, classes=batch.classes)
+        if isinstance(model, Predictor):
+            model.learn(rows, self._label_index_)
+        else:
+            model.partial_fit(X, y, classes=batch.classes)
+        if not started:
+            sums, mass = self._explain(model, X, stored, y)
+        self._model_, self._sums_, self._mass_ = model, sums, mass
+
+    def _fresh_model(self, rng: np.random.Generator) -> Any:
+        """A predictor that has learnt nothing and does not use NumPy's global random state."""
+        predictor = as_predictor(self.model)
+        if isinstance(predictor, SklearnPredictor) and hasattr(predictor.estimator, "get_params"):
+            return SklearnPredictor(seeded_clone(predictor.estimator, rng))
+        return predictor.fresh() if hasattr(predictor, "fresh") else copy.deepcopy(predictor)
+
+    def _explain(self, model: Any, X: Any, stored: Any, y: Any) -> tuple[Floats, Floats]:
+        """The new sums and masses."""
+        if not self._numeric_:
+            place = {label: code for code, label in enumerate(model.classes_.tolist())}
+            codes = np.array([place.get(label, -1) for label in y.tolist()])
+            rows = np.flatnonzero(codes >= 0)  # a model says nothing of a class it does not know
+            if len(place) < 2 or not len(rows):
+                return self._sums_, self._mass_
+            X, y = X[rows], codes[rows]
+        n_classes = 0 if self._numeric_ else len(model.classes_)
+        linear = _linear_parts(model, n_classes if n_classes > 2 else 1, self.n_features_in_)
+        if linear is None:
+            return self._explain_by_predicting(model, X, stored, y)
+        if not self._numeric_ and len(linear[1]) == 1:
+            y = signed(y, 1)[0]
+        return self._explain_linear(X, stored, y, *linear, rate=0.0)
+
+    def _explain_by_predicting(
+        self, model: Any, X: Any, stored: Any, y: Any
+    ) -> tuple[Floats, Floats]:
+        n_all, n_features = X.shape
+        n_rows = min(n_all, int(self.n_explained))
+        rows = np.sort(self._rng_.choice(n_all, size=n_rows, replace=False))
+        drawn = self._rng_.integers(stored.shape[0], size=n_rows)
+        form = sp.csr_array if sp.issparse(X) else np.asarray
+        x, other, goal = _dense(X[rows]), _dense(stored[drawn]), y[rows]
+        before = _losses(model, form(x), goal, self._numeric_)
+        more = np.empty((n_rows, n_features))
+        width = max(1, _MOST_NUMBERS // (n_rows * n_features))
+        for start in range(0, n_features, width):
+            columns = np.arange(start, min(start + width, n_features))
+            changed = np.repeat(x[None], len(columns), axis=0)
+            changed[np.arange(len(columns)), :, columns] = other[:, columns].T
+            losses = _losses(
+                model,
+                form(changed.reshape(-1, n_features)),
+                np.tile(goal, len(columns)),
+                self._numeric_,
+            )
+            more[:, columns] = losses.reshape(len(columns), n_rows).T - before[:, None]
+        if not np.isfinite(more).all():
+            raise ValueError(f"{model!r} predicts values that are not finite; rescale X.")
+        # Each explained row stands for several: as many as are learnt are forgotten.
+        mass, keep = decay(np.full(n_rows, n_all / n_rows), n_rows, float(self.forgetting))
+        sums = np.array([mass @ more, mass @ more**2])
+        return self._sums_ * keep + sums, self._masses(mass, keep)
+
+    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+        super()._restart_features(columns)
+        self._stored_ = without(self._stored_, columns, 0.0)
+        self._scaler_.restart(columns)
+        if isinstance(getattr(self, "_model_", None), Predictor):
+            self._model_.restart_features(columns)
+
+    # --- settings and state -----------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if hasattr(self.model, "__sklearn_tags__"):
+            tags.input_tags.sparse = get_tags(self.model).input_tags.sparse
+        return tags
+
+    def _check_parameters(self) -> None:
+        check_forgetting(self.forgetting)
+        check_number("learning_rate", self.learning_rate, wanted="a positive number")
+        check_count("reservoir", self.reservoir)
+        check_count("n_explained", self.n_explained)
+        check_choice("target", self.target, ("auto", "classes", "numbers"))
+        if hasattr(self, "_sums_"):
+            return
+        check_choice("scale", self.scale, SCALES, "'standard', 'minmax' or None")
+        check_seed(self.random_state)
+        if self.model is not None:
+            try:
+                as_predictor(self.model)
+            except TypeError as error:
+                raise ValueError(f"model must be None or a predictor. {error}") from None
+
+    def _plain(self, value: Any) -> Any:
+        if hasattr(value, "predict") or hasattr(value, "predict_one"):
+            return {"model": _kind(value)}
+        return plain(value)
+
+    def _from_plain(self, value: Any, model: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        found = "" if model is None else _kind(model)
+        return same_kind(model, found, value["model"], "a model of yours")
+
+    def _state(self) -> State:
+        header, arrays = super()._state()
+        arrays |= under("scaler", self._scaler_.state())
+        arrays |= under("target", self._target_.state())
+        if hasattr(self, "_model_"):
+            header["predictor"], learnt = predictor_state(self._model_)
+            arrays |= under("predictor", learnt)
+        return header, arrays
+
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+        super()._restore(header, arrays, model)
+        self._begin_parts()
+        self._scaler_.restore(part_of("scaler", arrays))
+        self._target_.restore(part_of("target", arrays))
+        if hasattr(self, "_coef_") != hasattr(self, "_intercept_"):
+            raise StateError("there are coefficients or an intercept, and not both")
+        if "predictor" in header:
+            fresh = self._fresh_model(copy.deepcopy(self._rng_))  # its seeds are replaced
+            learnt = part_of("predictor", arrays)
+            self._model_ = predictor_from_state(header["predictor"], learnt, fresh, "this state")
+            self._try_model()
+
+    def _try_model(self) -> None:
+        """Let a loaded model predict rows of zeros; StateError if it cannot."""
+        try:
+            n_rows = 1 if self._numeric_ else len(self._model_.classes_)
+            zeros = np.zeros((n_rows, self.n_features_in_))
+            _losses(self._model_, zeros, np.arange(n_rows), self._numeric_)
+        except Exception as error:
+            raise StateError(f"the model cannot predict ({error!r:.200})") from None
+
+
+def with_classes(
+    coef: Floats, intercept: Floats, before: Labels, after: Labels
+) -> tuple[Floats, Floats]:
+    """The coefficients of a softmax over more classes; those of new classes are 0.
+
+    Examples
+    --------
+    >>> with_classes(np.array([[2.0]]), np.ones(1), np.array([0, 2]), np.array([0, 1, 2]))
+    (array([[-1.], [ 0.], [ 1.]]), array([-0.5, 0. , 0.5]))
+    """
+    # One score of two classes is the difference of two: each gets half of it.
+    share = 0.5 if len(coef) == 1 and len(after) > 2 else 1.0
+    sources = [source or (0, 0.0) for source in class_rows(before, after)]
+    return (
+        np.array([share * sign * coef[old] for old, sign in sources]),
+        np.array([share * sign * intercept[old] for old, sign in sources]),
+    )
+
+
+def _without_weights(batch: CheckedBatch, owner: str) -> CheckedBatch:
+    """The batch with every row as often as its weight says."""
+    if batch.weight is None:
+        return batch
+    X, y = repeated(batch.X, batch.y, batch.weight, owner)
+    return CheckedBatch(X, y, None, batch.n_missing, batch.classes, batch.scale)
+
+
+def _arrays(X: Any) -> tuple[npt.NDArray[Any], ...]:
+    """X in the one type that the loops are compiled for."""
+    if not sp.issparse(X):
+        return (X,)
+    return X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)
+
+
+def _dense(X: Any) -> Floats:
+    rows: Floats = X.toarray() if sp.issparse(X) else X
+    return rows
+
+
+def _linear_parts(model: Any, n_scores: int, n_features: int) -> tuple[Floats, Floats] | None:
+    """The coefficients and intercepts of a linear model; None if it is not linear."""
+    inner = _inner(model)
+    coef, intercept = getattr(inner, "coef_", None), getattr(inner, "intercept_", None)
+    if not isinstance(coef, np.ndarray) or intercept is None:
+        return None
+    coef, intercept = np.atleast_2d(coef).astype(np.float64), np.ravel(intercept).astype(np.float64)
+    # A compiled loop would follow other shapes out of the arrays.
+    fits = coef.shape == (n_scores, n_features) and len(intercept) == n_scores
+    return (np.ascontiguousarray(coef), intercept) if fits else None
+
+
+def _losses(model: Any, X: Any, y: Any, numeric: bool) -> Floats:
+    """The loss of every row; ``y`` holds numbers, or codes of the classes of the model."""
+    with np.errstate(all="ignore"):  # what is not finite is found later
+        if numeric:
+            losses: Floats = (model.predict(X) - y) ** 2
+        elif hasattr(model, "predict_proba"):
+            right = model.predict_proba(X)[np.arange(len(y)), y]
+            # Naive Bayes gives none to rows that no class explains: it does not know.
+            right = np.where(np.isfinite(right), right, 1.0 / len(model.classes_))
+            losses = -np.log(np.maximum(right, _LEAST_PROBABILITY))
+        else:
+            losses = (model.predict(X) != model.classes_[y]).astype(np.float64)
+    return losses
+
+
+def _kind(model: Any) -> str:
+    """The class of a user's model, without what fires wraps around it."""
+    return type(_inner(as_predictor(model))).__qualname__
+
+
+def _inner(predictor: Any) -> Any:
+    """What fires has wrapped as a predictor, or the predictor itself."""
+    return getattr(predictor, "inner", predictor)
