@@ -569,15 +569,15 @@ def test_a_feature_that_left_and_one_that_came(run):
     assert any(re.match(r"alarm at row \S+ \(batch \d+\)", line) for line in lines)
     lines = succeeds("explain", run, "n2").stdout.splitlines()
     assert re.match(
-        r'rank \d of 7, importance \S+, 95% interval \[\S+, \S+\]: high values speak for "spam"$',
+        r'rank \d of 7, importance \S+, 95% interval \[\S+, \S+\]: high values favour "spam"$',
         lines[1],
     )
     assert lines[2].startswith(f"selected since row {came['stays'][-1]['from_row']:,}, in ")
 
 
 def test_what_the_sign_says(run, folder):
-    assert explain(run, "n2")["meaning"] == 'high values speak for "spam"'
-    assert explain(run, "n3")["meaning"] == 'high values speak for "ham"'
+    assert explain(run, "n2")["meaning"] == 'high values favour "spam"'
+    assert explain(run, "n3")["meaning"] == 'high values favour "ham"'
     assert explain(run, "town")["meaning"] == ""
     assert explain(folder / "numbers", "n3")["meaning"] == "the target falls as it grows"
 
@@ -591,8 +591,8 @@ def test_what_a_column_was_read_as_and_doubts(run, tmp_path):
     doubt = pl.when(pl.col("name") == "n2").then(pl.lit("nearly all values differ"))
     columns.with_columns(doubt=doubt).write_csv(copy / "columns.csv")
     lines = succeeds("explain", copy, "n2").stdout.splitlines()
-    assert lines[1] == "doubt: nearly all values differ"
-    assert "doubt: " not in succeeds("explain", copy, "n1").stdout
+    assert lines[1] == "warning: nearly all values differ"
+    assert "warning: " not in succeeds("explain", copy, "n1").stdout
 
 
 def test_names_that_are_no_features(run):

@@ -51,7 +51,7 @@ def test_a_run_writes_down_its_options(first, csv_file):
         "redundancy": "ignore",
         "exclude": ["a", "e,f"],
         "no-header": False,
-        "keep-doubtful": False,
+        "keep-suspicious": False,
         "checkpoint": "10s",
         "transform": False,
         "report": False,

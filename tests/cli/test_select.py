@@ -298,7 +298,7 @@ def test_a_change_is_told_with_its_row_and_batch(tmp_path):
     (alarm,) = read_run(out)[1]["alarms"]
     assert 2_000 < alarm["row"] == 100 * (alarm["batch"] + 1) <= 2_500
     assert (alarm["feature"], alarm["strength"] > 14.0) == (None, True)
-    line = f"alarm at row {alarm['row']:,} (batch {alarm['batch']}): what the features tell has"
+    line = f"alarm at row {alarm['row']:,} (batch {alarm['batch']}): concept drift: the relation"
     assert line in result.stdout
     (same,) = fires.load(out / "state.safetensors").selector.alarms_
     assert same._asdict().items() <= alarm.items()
@@ -320,7 +320,7 @@ def test_a_change_is_told_with_what_left_and_what_came(tmp_path):
     (lines,) = re.findall(r"^alarm at .*\n  (.*)\n  (.*)$", shown, re.MULTILINE)
     before, after = alarm["before"]["accuracy"], alarm["after"]["accuracy"]
     words = f"accuracy {before:.3f} in the 20 batches before, {after:.3f} in the 20 after"
-    assert lines == ("left: n2; came: n3", words)
+    assert lines == ("dropped: n2; added: n3", words)
     assert [len(step.get("alarms", [])) for step in steps] == [i == at for i in range(len(steps))]
 
 
@@ -402,7 +402,7 @@ def test_what_stands_above_noise_stands_above_a_gap(csv_file, tmp_path):
     above, below = re.split(r"\n *\n", shown.split("\n\nimportance above")[0])
     assert [row["feature"] for row in ROW.finditer(above)] == ["n2", "n5"]
     assert len(ROW.findall(below)) == 4
-    told = "2 of the 6 are above noise: chance would hardly take any of 9 features as far"
+    told = "2 of the 6 are significant after correcting for 9 features"
     assert told in shown.splitlines()
     document = json.loads(select(csv_file, "-t", "label", "-k", 6, "--json").stdout)
     assert [row["above_noise"] for row in document["features"]] == [True] * 2 + [False] * 4
@@ -421,7 +421,7 @@ def test_the_best_of_much_noise_is_not_above_it(tmp_path, kind):
     assert not any(row["above_noise"] for row in document["features"])
     assert any(row["low"] > 0.0 or row["high"] < 0.0 for row in document["features"])
     lines = lines_of(path)
-    assert "none of the 10 is above noise: chance may well take one of 150 features as far" in lines
+    assert "none of the 10 is significant after correcting for 150 features" in lines
 
 
 def test_without_an_interval_nothing_is_said_of_noise(csv_file, tmp_path):
@@ -436,7 +436,7 @@ def test_that_a_better_rank_is_not_selected_is_explained(csv_file):
     n_left_out = sum(int(row["rank"]) > 6 for row in ROW.finditer(shown[6]))
     assert n_left_out > 0  # four of the six are noise, and keep their place
     assert f"\n{n_left_out} of the best 6 " in shown[6]
-    assert "not surely better than those that are" in shown[6]
+    assert "not significantly better than the current selection" in shown[6]
     assert "of the best" not in shown[2]
 
 
@@ -446,8 +446,8 @@ def test_a_stream_without_a_change_has_no_alarm(run):
 
 
 def test_the_sign_of_an_importance_is_explained(run, tmp_path):
-    assert 'importance above 0 speaks for "spam", below 0 for "ham"' in run[0]
-    for target, words in (("amount", "the target grows"), ("third", "speaks for the class")):
+    assert 'positive values favour class "spam", negative ones "ham"' in run[0]
+    for target, words in (("amount", "the target grows"), ("third", "favour the class")):
         shown = select(write(tmp_path / "x.csv", target), "-t", target).stdout
         assert f"importance above 0{':' * (target == 'amount')} {words}" in shown
 
@@ -580,7 +580,7 @@ def test_as_many_as_are_there_and_why(csv_file, tmp_path):
     assert result.exit_code == 0, result.output
     assert [row["feature"] for row in ROW.finditer(result.stdout)] == ["n2", "n5"]
     why = json.loads((tmp_path / "run" / "run.json").read_text())["why"]
-    assert why.startswith("2 of 9 features are not zero with confidence: ")
+    assert why.startswith("2 of 9 features are significantly non-zero: ")
     assert why in result.stdout
     assert 'top = "auto"' in (tmp_path / "run" / "run.toml").read_text()
     resumed = select("--resume", tmp_path / "run")
@@ -595,7 +595,7 @@ def test_nothing_may_be_there(tmp_path):
     options = ("-t", "label", "--top", "auto", "--out", tmp_path / "run", "--report", "--transform")
     result = select(path, *options)
     assert result.exit_code == 0, result.output
-    assert "0 of 5 features are not zero with confidence" in result.stdout
+    assert "0 of 5 features are significantly non-zero" in result.stdout
     assert "the 0 selected features" in result.stdout
     features, _, steps = read_run(tmp_path / "run")
     assert {row["selected"] for row in features} == {"False"}

@@ -94,7 +94,7 @@ def test_each_is_named_and_none_is_in_the_top(name, numbers, tmp_path, command):
     assert [(d["column"], d["kind"]) for d in document["doubts"]] == [(name, kind)]
     (line,) = (line for line in result.stderr.splitlines() if f'column "{name}"' in line)
     assert "--exclude" in line
-    assert ("--keep-doubtful" in line) == (kind in ("id", "clock", "copy"))
+    assert ("--keep-suspicious" in line) == (kind in ("id", "clock", "copy"))
     chosen = {row["feature"] for row in document["features"]}
     assert chosen == {"a", "b", "c"} if kind != "leak" else name in chosen
     rows = pl.read_csv(out / "columns.csv", infer_schema=False).fill_null("")

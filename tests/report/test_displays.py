@@ -127,9 +127,9 @@ def test_bars_are_what_the_summary_says(kind):
 
 
 def test_two_classes_say_what_a_positive_importance_speaks_for():
-    assert "speaks for spam" in ImportanceDisplay.from_run(runs.of_classes()).ax_.get_xlabel()
+    assert "favour spam" in ImportanceDisplay.from_run(runs.of_classes()).ax_.get_xlabel()
     for run in (runs.of_three_classes(), runs.of_numbers()):
-        assert "speaks for" not in ImportanceDisplay.from_run(run).ax_.get_xlabel()
+        assert "favour" not in ImportanceDisplay.from_run(run).ax_.get_xlabel()
 
 
 def test_without_intervals_there_are_none():

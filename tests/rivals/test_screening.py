@@ -12,7 +12,7 @@ from sklearn.feature_selection import f_classif, f_regression
 
 import fires
 from fires import Screening
-from fires.rivals.counting import faded
+from fires.rivals.counting import decay
 
 KINDS = {
     "dense": np.asarray,
@@ -164,15 +164,15 @@ def test_a_row_of_weight_w_counts_as_w_rows(measure, forgetting):
 
 
 def test_what_a_batch_keeps_of_itself():
-    mass, keep = faded(None, 4, 0.25)
+    mass, keep = decay(None, 4, 0.25)
     assert_allclose(mass, 0.75 ** np.array([3, 2, 1, 0]), rtol=1e-14)
     assert_allclose(keep, 0.75**4, rtol=1e-14)
-    mass, keep = faded(np.array([3.0, 0.0, 2.0]), 3, 0.25)
+    mass, keep = decay(np.array([3.0, 0.0, 2.0]), 3, 0.25)
     assert_allclose(mass, [0.75**4 + 0.75**3 + 0.75**2, 0.0, 0.75 + 1.0], rtol=1e-14)
     assert_allclose(keep, 0.75**5, rtol=1e-14)
-    tiny, _ = faded(np.array([1.0, 0.5]), 2, 1e-15)
+    tiny, _ = decay(np.array([1.0, 0.5]), 2, 1e-15)
     assert_allclose(tiny, [1.0, 0.5], rtol=1e-12)
-    huge, nothing = faded(np.array([1.0, 1e30]), 2, 0.5)
+    huge, nothing = decay(np.array([1.0, 1e30]), 2, 0.5)
     assert_array_equal(huge, [0.0, 2.0])
     assert nothing == 0.0
 

@@ -164,7 +164,7 @@ def test_groups_are_judged_whole():
     selector = auto(X, y, groups=groups.tolist())
     assert selector.get_support(indices=True).tolist() == [3, 4, 5, 6, 7, 8]
     assert selector.n_features_selected_ == 6
-    assert selector.why().startswith("2 of 10 groups are not zero with confidence")
+    assert selector.why().startswith("2 of 10 groups are significantly non-zero")
     alone = auto(X, y, groups=list(range(30)))
     assert_array_equal(alone.get_support(), auto(X, y).get_support())
 
@@ -301,16 +301,16 @@ def test_why_in_one_sentence():
         auto(X, y)
         .why()
         .startswith(
-            "2 of 30 features are not zero with confidence: the expected share of false ones is at "
+            "2 of 30 features are significantly non-zero: the expected share of false ones is at "
             "most 0.05; "
         )
     )
     none = auto(*rows(effect=0.0)).why()
-    assert none.startswith("0 of 30 features are not zero with confidence: with the first, x")
+    assert none.startswith("0 of 30 features are significantly non-zero: with the first, x")
     one = auto(*rows(n_features=1, relevant=[0])).why()
     assert one.startswith("1 of 1 features is not zero")
     assert one.endswith("there is no other")
-    assert FIRES(5).fit(X, y).why() == "5 of 30 features, as asked for: 2 of them are above noise"
+    assert FIRES(5).fit(X, y).why() == "5 of 30 features, as asked for: 2 of them are significant"
     gradient = FIRES(5, update="gradient").fit(X, y).why()
     assert gradient.startswith("5 of 30 features, as asked for: how many of them matter is known")
 

@@ -114,7 +114,7 @@ class GradientContract(ModelProblem):
             {name: numbers.shape for name, numbers in _parts(part).items()}
             for part in (self._gradient(belief, X, y), belief)
         ]
-        expect(shapes[0] == shapes[1], f"slopes of the shapes {shapes[0]} for {shapes[1]}")
+        expect(shapes[0] == shapes[1], f"gradients of the shapes {shapes[0]} for {shapes[1]}")
 
     def there_is_one_entry_per_feature(self) -> None:
         """``to_features`` gives a mean and a standard deviation for every column of X."""
@@ -196,7 +196,7 @@ class GradientContract(ModelProblem):
             for form in (np.asarray, sp.csr_array):
                 slopes = _parts(self._gradient(belief, form(batch), y[: len(batch)]))
                 for name, value in slopes.items():
-                    expect(np.isfinite(value).all(), f"slopes of {name} are {value}")
+                    expect(np.isfinite(value).all(), f"gradients of {name} are {value}")
 
 
 class MarginalContract(ModelProblem):

@@ -23,8 +23,10 @@ def read_config(ctx: click.Context, path: Path | None) -> None:
     except ValueError as error:  # what TOML is not, or what text is not
         raise InputError(f"{path} is not a TOML file: {error}") from None
     known = {_key(option): option for option in _options(ctx)}
+    older = {name.lstrip("-"): _key(option) for option in known.values() for name in option.opts}
     ctx.default_map = {}
-    for key, value in given.items():
+    for name, value in given.items():
+        key = older.get(name, name)
         if key not in known:
             hint = closest(key, known, f"{ctx.info_name} has {', '.join(known)}")
             raise InputError(f'{path}: there is no option "{key}"', hint=hint)

@@ -56,7 +56,7 @@ def lines_of(known: dict[str, Any]) -> list[str]:
 
     lines = [f"{known['feature']}: {_reading(known)}"]
     if known.get("doubt"):
-        lines.append(f"doubt: {known['doubt']}")
+        lines.append(f"warning: {known['doubt']}")
     if "rank" not in known:
         return lines
     lines.append(_importance(known))
@@ -87,7 +87,7 @@ def _importance(known: dict[str, Any]) -> str:
     if known["meaning"]:
         text += f": {known['meaning']}"
     if low is not None and low <= 0.0 <= high:
-        text += "; the interval holds 0, so maybe it says nothing"
+        text += "; not distinguishable from zero"
     return f"{text}; it has not come lately" if known.get("absent") else text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -39,6 +40,16 @@ class Top(click.ParamType[int | float | str]):
         return top
 
 
+class Renamed(click.Option):
+    """An option whose older spelling works too, and is not shown."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The help of the first spelling alone."""
+        shown = copy.copy(self)
+        shown.opts = self.opts[:1]
+        return click.Option.get_help_record(shown, ctx)
+
+
 top = click.option(
     "--top",
     "-k",
@@ -46,7 +57,7 @@ top = click.option(
     default=10,
     show_default=True,
     help="How many features to select: a number, a fraction such as 0.1, or auto: as many as are "
-    "not zero with confidence.",
+    "significantly non-zero.",
 )
 
 
@@ -107,9 +118,12 @@ _TEXT = [
 _CELLS = [
     columns("--exclude", "Columns to leave out"),
     click.option(
-        "--keep-doubtful",
+        "--keep-suspicious",
+        "--keep-doubtful",  # what it was called before
+        "keep_doubtful",
+        cls=Renamed,
         is_flag=True,
-        help="Use ids, clocks and copies of other columns too, and say nothing of doubts.",
+        help="Use ids, clocks and copies of other columns too, without warnings.",
     ),
     columns("--categorical", "Columns that hold categories, even if they look like numbers"),
     columns("--numeric", "Columns that hold numbers; what is none counts as missing"),

@@ -283,7 +283,7 @@ def doubt_lines(stream: TableStream | RowReader, *, ended: bool) -> list[str]:
     """What is doubtful about the columns, and what to do: one line each.
 
     Nothing is said of constants before the end: they may change. Nothing is said at all with
-    ``--keep-doubtful``.
+    ``--keep-suspicious``.
     """
     if click.get_current_context().params.get("keep_doubtful"):
         return []
@@ -294,7 +294,7 @@ def doubt_lines(stream: TableStream | RowReader, *, ended: bool) -> list[str]:
         if doubt.is_no_feature and doubt.column not in used:
             lines.append(
                 f"{name} {doubt.why}: left out ({doubt.kind}), as by {exclude}; "
-                "--keep-doubtful keeps it"
+                "--keep-suspicious keeps it"
             )
         elif doubt.kind != "constant":
             unless = "if it is not known beforehand, " if doubt.kind == "leak" else ""

@@ -65,8 +65,7 @@ def print_selection(
     for line in alarm_lines(run["alarms"]):
         click.echo(line)
     if n_missing := run["missing_values"]:
-        were = "value was" if n_missing == 1 else "values were"
-        click.echo(f"{n_missing:,} missing {were} left out of the learning")
+        click.echo(f"{n_missing:,} missing value{'' if n_missing == 1 else 's'} ignored")
     for line in rejected_lines(rejected):
         click.echo(printable(line))
 
@@ -76,22 +75,24 @@ def _left_out_lines(chosen: list[dict[str, Any]], *, twins: bool) -> list[str]:
     n_left_out = sum(row["rank"] > len(chosen) for row in chosen)
     if not n_left_out:
         return []
-    is_not = "is not selected: it is" if n_left_out == 1 else "are not selected: they are"
-    other = ", or their twins" if twins else ""
+    is_not = "is" if n_left_out == 1 else "are"
+    other = ", or redundant" if twins else ""
     if "absent" in chosen[0]:  # columns are open
         other += f", or {'has' if n_left_out == 1 else 'have'} not come lately"
     best = f"{n_left_out} of the best {len(chosen)}"
-    return [f"{best} {is_not} not surely better than those that are{other}"]
+    return [
+        f"{best} {is_not} not selected: not significantly better than the current selection{other}"
+    ]
 
 
 def _meaning(classes: list[Any] | None) -> str:
     """What the sign of an importance says."""
     if classes is None:
-        return "importance above 0: the target grows with the feature"
+        return "positive values: the target grows with the feature"
     names = [printable(str(label)) for label in classes]
     if len(names) == 2:
-        return f'importance above 0 speaks for "{names[1]}", below 0 for "{names[0]}"'
-    return "importance above 0 speaks for the class, below 0 against it"
+        return f'positive values favour class "{names[1]}", negative ones "{names[0]}"'
+    return "positive values favour the class, negative ones count against it"
 
 
 def if_known(text: str, value: float | None) -> list[str]:

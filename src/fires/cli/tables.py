@@ -137,16 +137,18 @@ def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
     >>> alarm["before"] = {"accuracy": 0.9, "batches": 20}
     >>> alarm["after"] = {"accuracy": 0.8, "batches": 9}
     >>> print("\n".join(alarm_lines([alarm])))
-    alarm at row 10,100 (batch 100): what the features tell has changed
-      left: x5; came: x7
+    alarm at row 10,100 (batch 100): concept drift: the relation of features and target changed
+      dropped: x5; added: x7
       accuracy 0.900 in the 20 batches before, 0.800 in the 9 after
     """
     told: dict[str, list[str]] = {}  # several classes may notice the same change
     for alarm in alarms:
         name = alarm["feature"]
-        subject = "what the features tell" if name is None else f"what {printable(name)} tells"
+        of = "features and target" if name is None else f"{printable(name)} and the target"
         at = f"alarm at row {alarm['row']:,} (batch {alarm['batch']:,})"
-        told[f"{at}: {subject} has changed"] = _change(alarm) if "left" in alarm else []
+        told[f"{at}: concept drift: the relation of {of} changed"] = (
+            _change(alarm) if "left" in alarm else []
+        )
     more = len(told) - _MOST_ALARMS
     lines = [] if more <= 0 else [f"{more:,} earlier alarms, and:"]
     for line, change in list(told.items())[max(more, 0) :]:
@@ -156,7 +158,8 @@ def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _change(alarm: Mapping[str, Any]) -> list[str]:
     """What an alarm was followed by, in a few words."""
-    moved = [f"{what}: {_listed(alarm[what])}" for what in ("left", "came") if alarm.get(what)]
+    words = {"left": "dropped", "came": "added"}
+    moved = [f"{words[key]}: {_listed(alarm[key])}" for key in words if alarm.get(key)]
     lines = ["; ".join(moved) or "the same features stay selected"]
     before, after = dict(alarm.get("before") or {}), dict(alarm.get("after") or {})
     n_before, n_after = before.pop("batches", 0), after.pop("batches", 0)

@@ -20,7 +20,7 @@ def noise_lines(chosen: Sequence[Mapping[str, Any]], n_features: int) -> Iterato
     Examples
     --------
     >>> list(noise_lines([{"above_noise": True}, {"above_noise": False}], 50))
-    ['1 of the 2 is above noise: chance would hardly take any of 50 features as far']
+    ['1 of the 2 is significant after correcting for 50 features']
     """
     known = [row["above_noise"] for row in chosen]
     if None in known or not known:
@@ -28,11 +28,9 @@ def noise_lines(chosen: Sequence[Mapping[str, Any]], n_features: int) -> Iterato
     n, n_above = len(known), sum(known)
     of = "it" if n == 1 else f"all {n}" if n_above == n else f"{n_above or 'none'} of the {n}"
     are = "are" if n_above > 1 else "is"
-    would = "would hardly" if n_above else "may well"
-    one = "any" if n_above else "one"
     yield (
-        f"{of} {are}{'' if n > 1 or n_above else ' not'} above noise: chance {would} take {one} of "
-        f"{n_features:,} features as far"
+        f"{of} {are}{'' if n > 1 or n_above else ' not'} significant after correcting for "
+        f"{n_features:,} feature{'' if n_features == 1 else 's'}"
     )
 
 

@@ -131,5 +131,5 @@ def _meaning(known: dict[str, Any], classes: list[Any] | None) -> str:
     if classes is None:
         return f"the target {'grows' if above else 'falls'} as it grows"
     if known.get("class") is not None:
-        return f'high values speak {"for" if above else "against"} "{known["class"]}"'
-    return f'high values speak for "{classes[int(above)]}"'
+        return f'high values {"favour" if above else "count against"} "{known["class"]}"'
+    return f'high values favour "{classes[int(above)]}"'

@@ -224,7 +224,7 @@ class ImportanceDisplay(_Display):
             if self.low is not None:
                 within = f" with {100 * self.confidence:.4g} % interval"
             if self.positive is not None:
-                toward = f"\npositive speaks for {figures.cut(self.positive, figures.SHORTER)}"
+                toward = f"\npositive values favour {figures.cut(self.positive, figures.SHORTER)}"
             # Below names there is room for a label that is wider than the axes.
             side = "right" if figures.is_narrow(axes) else "center"
             axes.set_xlabel(f"importance{within}{toward}", parse_math=False, loc=side)

@@ -68,7 +68,7 @@ class Choosing(Watchful):
         >>> X = rng.normal(size=(2000, 20))
         >>> y = X[:, 3] - X[:, 5] + rng.normal(size=2000) > 0
         >>> FIRES("auto").fit(X, y).why()
-        '2 of 20 features are not zero with confidence: the expected share of false ones is at most
+        '2 of 20 features are significantly non-zero: the expected share of false ones is at most
          0.05; with the next, x14, it could be 0.11'
         >>> FIRES(5).fit(X, y).why()
         '5 of 20 features, as asked for: 2 of them are above noise'
@@ -147,7 +147,7 @@ class Choosing(Watchful):
 
     @property
     def _finds_how_many(self) -> bool:
-        """Whether as many are selected as are not zero with confidence."""
+        """Whether as many are selected as are significantly non-zero."""
         return isinstance(self.n_features_to_select, str) and self.n_features_to_select == "auto"
 
     def _resolve_k(self) -> int:
@@ -266,7 +266,7 @@ class Choosing(Watchful):
             self.__dict__.pop("_looks_", None)
 
     def _look(self, weight: float) -> None:
-        """From time to time, select those that are not zero with confidence."""
+        """From time to time, select those that are significantly non-zero."""
         if not hasattr(self, "_looks_"):  # those of a fixed number were chosen by another rule
             self._looks_ = ReviewSchedule()
             self._members_.choose(NO_COLUMNS)
@@ -281,7 +281,7 @@ class Choosing(Watchful):
         return float(learner.evidence_rows.min()), learner.n_present
 
     def _sure(self, members: Columns) -> Columns:
-        """Those that are not zero with confidence: see :mod:`fires.selectors.confident`."""
+        """Those that are significantly non-zero: see :mod:`fires.selectors.confident`."""
         try:
             return choose(self._distances(), members)
         except np.linalg.LinAlgError:  # weights so large that nothing else counts beside them
@@ -299,7 +299,7 @@ class Choosing(Watchful):
         return distances(self._learner_, None, weak).without(resting)
 
     def _found(self) -> Columns:
-        """Those that were not zero with confidence at the last look."""
+        """Those that were significantly non-zero at the last look."""
         if hasattr(self, "_looks_"):
             return self._members_.columns.copy()
         is_known = hasattr(self, "_members_") and has_enough_rows(*self._evidence)

@@ -96,7 +96,7 @@ def distances(
 
 
 def choose(known: Distances, members: Columns) -> Columns:
-    """The features that are not zero with confidence.
+    """The features that are significantly non-zero.
 
     Examples
     --------

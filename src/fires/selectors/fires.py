@@ -62,7 +62,7 @@ class FIRES(Choosing):
     ----------
     n_features_to_select : int, float or "auto", default=10
         How many features to select: a number (all, if there are fewer), a fraction in (0, 1), or
-        ``"auto"``: as many as are not zero with confidence, which may be none. Among those
+        ``"auto"``: as many as are significantly non-zero, which may be none. Among those
         selected, the expected share of false ones is at most 0.05, if the model is right: see
         :mod:`fires.selectors.confident` for what exactly is promised. At most 100 can be selected.
         For linear models with the Bayesian update. :meth:`why` says in a sentence what was found.
@@ -394,7 +394,9 @@ class FIRES(Choosing):
         check_choice("redundancy", self.redundancy, ("ignore", "drop"), "'ignore' or 'drop'")
         self._check_columns()
         if self.redundancy == "drop" and self.score != "auto":
-            raise ValueError("redundancy='drop' needs score='auto': omega ranks, twins or not.")
+            raise ValueError(
+                "redundancy='drop' needs score='auto': omega ranks redundant features too."
+            )
         if hasattr(self, "_learner_"):
             if hasattr(self, "_twins_") != (self.redundancy == "drop"):
                 raise ValueError("redundancy cannot change once something was learnt.")

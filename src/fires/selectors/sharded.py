@@ -298,7 +298,7 @@ class _Batch:
             )
         if selector.redundancy == "drop":
             raise InputError(
-                "twins are found in rows, and these stay in their shards",
+                "redundant features are found in rows, and these stay in their shards",
                 hint="use redundancy='ignore', or FIRES without shards.",
             )
         is_told = not (selector.drift is None or isinstance(selector.drift, str))

@@ -154,7 +154,7 @@ class Twins:
     def refresh(self) -> None:
         """Note whether there are twins after loading; StateError if columns are out of order."""
         if (np.diff(self.columns) <= 0).any():
-            raise StateError("columns of twins are not in order")
+            raise StateError("columns of redundant features are not in order")
         self.some = bool((self.own < 1.0).any())
 
     def correlation(self) -> Floats:

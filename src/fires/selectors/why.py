@@ -41,18 +41,18 @@ def above_noise(belief: Belief, n_classes: int = 1) -> npt.NDArray[np.bool_]:
 
 
 def found(known: Distances, chosen: Columns, n: int, what: str, names: Any) -> str:
-    """The sentence where as many are selected as are not zero with confidence.
+    """The sentence where as many are selected as are significantly non-zero.
 
     Examples
     --------
     >>> known = Distances(np.arange(4), np.array([[9.0, 5.0, 3.1, 1.0]]), n=100)
     >>> found(known, np.array([0, 1]), 100, "features", "x{}".format)
-    '2 of 100 features are not zero with confidence: the expected share of false ones is at most
+    '2 of 100 features are significantly non-zero: the expected share of false ones is at most
      0.05; with the next, x2, it could be 0.065'
     """
     n_chosen, following = len(chosen), best_of_the_rest(known, chosen)
-    begin = f"{n_chosen:,} of {n:,} {what} {'is' if n_chosen == 1 else 'are'} not zero with "
-    begin += "confidence: "
+    is_ = "is" if n_chosen == 1 else "are"
+    begin = f"{n_chosen:,} of {n:,} {what} {is_} significantly non-zero: "
     bound = f"the expected share of false ones is at most {LEVEL:g}; "
     if following is None:
         rest = "there is no other" if n_chosen == n else f"more than {n_chosen} are not looked at"
@@ -73,7 +73,7 @@ def asked_for(n_chosen: int, n: int, what: str, n_above: int | None) -> str:
     Examples
     --------
     >>> asked_for(20, 200, "features", 7)
-    '20 of 200 features, as asked for: 7 of them are above noise'
+    '20 of 200 features, as asked for: 7 of them are significant'
     """
     begin = f"{n_chosen:,} of {n:,} {what}, as asked for: "
     if n_above is None:
@@ -81,4 +81,4 @@ def asked_for(n_chosen: int, n: int, what: str, n_above: int | None) -> str:
             begin + "how many of them matter is known with a linear model and update='bayes' only"
         )
     number = "none" if not n_above else "all" if n_above == n_chosen else f"{n_above:,}"
-    return begin + f"{number} of them {'is' if n_above <= 1 else 'are'} above noise"
+    return begin + f"{number} of them {'is' if n_above <= 1 else 'are'} significant"

@@ -84,7 +84,7 @@ class RowContract(SelectorContract):
             expect(selector.n_samples_seen_ == len(X), "n_samples_seen_ does not count the rows")
             expect_finite(selector, "rows one by one")
 
-    def missing_entries_are_borne_and_counted(self) -> None:
+    def missing_entries_are_handled_and_counted(self) -> None:
         """NaN may stand anywhere in X, in whole rows and columns too, and is counted."""
         rng = np.random.default_rng(3)
         gaps = [(np.where(rng.random(X.shape) < 0.2, np.nan, X), y) for X, y in self._batches()]

@@ -10,7 +10,7 @@ panels.push({
     const box = el("div", { class: "chart" }, picture);
     const range = el("p", { class: "note" });
     const harmful = el("div", {});
-    const tableBox = disclosure("The same as a table", asTable);
+    const tableBox = disclosure("Show as table", asTable);
     body.append(box, range, harmful, tableBox);
     const tip = new Tip(box);
     let drift, bar, dots, none = false;
@@ -118,7 +118,7 @@ panels.push({
       ]), { caption: "Drift and importance", numbers: [1, 2, 3, 4, 6] });
     }
 
-    // What matters is at least as important as the weakest selected feature that is above noise. If
+    // What matters is at least as important as the weakest selected feature that is significant. If
     // none is, none matters.
     function weakest(run) {
       const noise = new Set(run.now.place.filter((_, i) => run.now.above_noise[i] === false));
@@ -134,7 +134,7 @@ panels.push({
     return (run) => {
       drift = run.drift;
       bar = weakest(run);
-      range.textContent = `Rows up to ${whole(drift.to_row)} against those up to ${whole(drift.from_row)}. Filled: selected. ${none ? "No feature stands out from noise, so none matters." : `What matters is at least as important as the weakest selected feature${run.run.intervals ? " above noise" : ""}.`}` + (drift.alarms.some(Boolean) ? " Ringed: had an alarm of its own." : "");
+      range.textContent = `Rows up to ${whole(drift.to_row)} against those up to ${whole(drift.from_row)}. Filled: selected. ${none ? "No feature is significant, so none matters." : `What matters is at least as important as the weakest selected feature${run.run.intervals ? " that is significant" : ""}.`}` + (drift.alarms.some(Boolean) ? " Ringed: had an alarm of its own." : "");
       const count = (wanted) => drift.name.filter((_, i) => kind(i) === wanted).length;
       picture.setAttribute("aria-label", `Drift against importance. ${Object.entries(FIELDS).map(([name, words]) => `${words}: ${count(name)}`).join("; ")}.`);
       drawHarmful();

@@ -7,7 +7,7 @@ const FEATURE_COLUMNS = [
   { key: "low", title: "low", number: true, show: (value) => fixed(value, 4) },
   { key: "high", title: "high", number: true, show: (value) => fixed(value, 4) },
   { key: "selected", title: "selected", show: (value) => (value ? "yes" : "") },
-  { key: "above_noise", title: "not noise", show: (value) => (value === null ? "\u2013" : value ? "yes" : "no") },
+  { key: "above_noise", title: "significant", show: (value) => (value === null ? "\u2013" : value ? "yes" : "no") },
   { key: "share", title: "share", number: true, show: percent },
   { key: "since", title: "since row", number: true, show: (value) => (value === null ? "" : whole(value)) },
   { key: "drift", title: "drift", number: true, show: (value) => short(value, 2) },

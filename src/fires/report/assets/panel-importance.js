@@ -11,7 +11,7 @@ panels.push({
     const first = el("button", { type: "button", class: "quiet", on: { click: () => { page.picked.clear(); page.hasPicked = false; page.refresh(); } } }, "Most important");
     body.append(el("div", { class: "bar" }, search.node, first, again), chips);
     const chart = new RowsChart(body, "Importance over time");
-    const tableBox = disclosure("The same as a table", () => asTable(page.run, shown(page.run)));
+    const tableBox = disclosure("Show as table", () => asTable(page.run, shown(page.run)));
     body.append(tableBox);
     page.onPick(() => update(page.run));
 

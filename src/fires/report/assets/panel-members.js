@@ -13,7 +13,7 @@ panels.push({
     const box = el("div", { class: "raster" }, names, plot);
     const legend = el("div", { class: "legend" });
     const more = el("button", { type: "button", class: "quiet", on: { click: () => { all = !all; show(); } } });
-    const tableBox = disclosure("The same as a table", asTable);
+    const tableBox = disclosure("Show as table", asTable);
     body.append(box, legend, el("div", { class: "bar after" }, more), tableBox);
     const tip = new Tip(box);
 

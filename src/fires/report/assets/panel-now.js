@@ -12,7 +12,7 @@ panels.push({
     const head = el("tr", {},
       el("th", { scope: "col", text: "rank" }), before, el("th", { scope: "col", text: "feature" }),
       el("th", { scope: "col", text: "importance" }), el("th", { scope: "col", class: "number" }, el("span", { class: "hidden" }, "value")),
-      el("th", { scope: "col", class: "x-spark", text: "over time" }), el("th", { scope: "col", class: "x-since", text: "member since" }),
+      el("th", { scope: "col", class: "x-spark", text: "over time" }), el("th", { scope: "col", class: "x-since", text: "selected since" }),
       el("th", { scope: "col", class: "x-share number", text: "share", title: "of all batches" }));
     const columns = ["rank", "move", "name", "gauge", "value", "spark", "since", "share"];
     const whole = el("div", {},
@@ -43,7 +43,7 @@ panels.push({
       const weak = shown.some((i) => now.above_noise[i] === false);
       more.hidden = candidates.length <= 12;
       more.textContent = all ? "Show the first 12" : candidates.length > 200 ? "Show the first 200" : `Show all ${candidates.length}`;
-      legend.textContent = [meaning(run, signed), weak ? `Not above noise: chance alone could take ${run.counts.features > 1 ? `one of ${plural(run.counts.features, "feature")}` : "it"} as far.` : ""].filter(Boolean).join(" ");
+      legend.textContent = [meaning(run, signed), weak ? `Significance is corrected for ${plural(run.counts.features, "feature")}.` : ""].filter(Boolean).join(" ");
     }
     return update;
   },
@@ -52,7 +52,7 @@ panels.push({
 function meaning(run, signed) {
   const { kind, classes } = run.run;
   if (!signed) return "";
-  if (kind === "classes" && classes && classes.length === 2) return `Above 0, high values speak for "${classes[1]}"; below 0, for "${classes[0]}".`;
+  if (kind === "classes" && classes && classes.length === 2) return `Above 0, high values favour "${classes[1]}"; below 0, "${classes[0]}".`;
   if (kind === "numbers") return "Above 0, the target grows with the feature; below 0, it falls.";
   return "";
 }
@@ -83,7 +83,7 @@ function rowOf(run, i, reach, series) {
     el("td", {}, whole(now.rank[i])),
     el("td", { class: `x-move ${moved > 0 ? "up" : moved < 0 ? "down" : "muted"}` }, run.rank_before_row === null ? "" : el("span", { aria: { label: aria }, role: "img" }, said)),
     el("td", {}, named(now.name[i]),
-      weak ? el("span", { class: "noise" }, "not above noise") : now.class && now.class[i] ? el("span", { class: "noise" }, `for ${now.class[i]}`) : null),
+      weak ? el("span", { class: "noise" }, "not significant") : now.class && now.class[i] ? el("span", { class: "noise" }, `for ${now.class[i]}`) : null),
     el("td", {}, gauge(now, i, reach)),
     el("td", { class: "number" }, fixed(now.importance[i], decimalsFor(reach[1] - reach[0], 3))),
     el("td", { class: "x-spark" }, series ? spark(series) : ""),

@@ -7,7 +7,7 @@ panels.push({
   make(body, page) {
     const picture = svg("svg", { class: "bump", role: "img" });
     const box = el("div", { class: "chart" }, picture);
-    const tableBox = disclosure("The same as a table", asTable);
+    const tableBox = disclosure("Show as table", asTable);
     body.append(box, tableBox);
     const tip = new Tip(box);
     let all, ranks, lines = [], hovered = null;

@@ -1,8 +1,8 @@
 // Columns that say the same, and columns that became several features.
 
 panels.push({
-  id: "twins", title: "Twins and groups",
-  note: "Twins say the same as another column. A group is one column of the data that became several features.",
+  id: "twins", title: "Redundant features and groups",
+  note: "A redundant feature says the same as another one. A group is one column of the data that became several features.",
   shown: (run) => run.twins.length > 0 || run.groups.length > 0,
   make(body) {
     const MOST = 30;
@@ -16,7 +16,7 @@ panels.push({
     return (run) => {
       const selected = new Set(run.now.name.filter((_, i) => run.now.selected[i]));
       twins.hidden = !run.twins.length;
-      twins.replaceChildren(...lines("Twins", run.twins, ({ feature, of, why }) => [
+      twins.replaceChildren(...lines("Redundant features", run.twins, ({ feature, of, why }) => [
         el("span", { class: "pair" }, named(feature), el("span", { class: "muted" }, "is like"), named(of)), why ? el("span", { class: "muted" }, why) : null]));
       groups.hidden = !run.groups.length;
       groups.replaceChildren(...lines("Groups", run.groups, ({ name, features }) => {

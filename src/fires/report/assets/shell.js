@@ -117,7 +117,7 @@ function factsOf(run) {
 
 function foot() {
   const { made, fires } = page.data;
-  const asks = isLive() ? "It asks the server that it came from for news, and nobody else." : "The page holds all it shows and asks nobody for anything more.";
+  const asks = isLive() ? "It makes requests to its own server only." : "This page makes no network requests.";
   document.getElementById("foot").append(el("p", {}, `Made by fires ${fires}, ${moment(made)}. ${asks} Charts: uPlot (MIT).`));
 }
 
