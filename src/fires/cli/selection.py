@@ -8,6 +8,7 @@ import click
 
 from fires.cli.reading import rejected_lines
 from fires.cli.text import printable, say
+from fires.core.types import Label
 
 if TYPE_CHECKING:
     from fires.evaluation.run_folder import RunFolder
@@ -84,7 +85,7 @@ def _left_out_lines(chosen: list[dict[str, Any]], *, twins: bool) -> list[str]:
     return [f"{best} {is_not} not surely better than those that are{other}"]
 
 
-def _meaning(classes: list[Any] | None) -> str:
+def _meaning(classes: list[Label] | None) -> str:
     """What the sign of an importance says."""
     if classes is None:
         return "importance above 0: the target grows with the feature"
