@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,12 @@ from fires.core.version import __version__
 from fires.evaluation.records import defined_mean, number_or_none
 from fires.predictors import Perceptron, boosting, hoeffding_tree
 from fires.streams.base import Stream
+
+if TYPE_CHECKING:
+    from fires.bench.results import Record
+    from fires.predictors.base import Predictor
+    from fires.selectors.base import OnlineSelector
+    from fires.selectors.fires import FIRES
 
 BATCH_SIZES = (25, 50, 75, 100)
 FRACTIONS = (0.1, 0.15, 0.2)
@@ -64,8 +70,8 @@ class Cell:
 class Method:
     """How to make a selector and a predictor for a cell."""
 
-    selector: Callable[[Cell], Any]
-    predictor: Callable[[Cell], Any] = lambda cell: Perceptron()
+    selector: Callable[[Cell], OnlineSelector]
+    predictor: Callable[[Cell], Predictor] = lambda cell: Perceptron()
     selects: bool = True
     needs: str | None = None
     note: str = ""
@@ -77,10 +83,10 @@ def _share(cell: Cell) -> float:
     return cell.fraction
 
 
-def _fires_with(model: str) -> Callable[[Cell], Any]:
+def _fires_with(model: str) -> Callable[[Cell], FIRES]:
     """What makes FIRES with a base model of :mod:`fires.models`, as the protocol of a cell says."""
 
-    def make(cell: Cell) -> Any:
+    def make(cell: Cell) -> FIRES:
         from fires import models
 
         way, share = PROTOCOLS[cell.protocol], _share(cell)
@@ -122,7 +128,7 @@ METHODS = {
 }
 
 
-def run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> Record:
     """Evaluate one cell."""
     method = METHODS[cell.method]
     started = time.perf_counter()
@@ -150,8 +156,13 @@ def run(cell: Cell) -> dict[str, Any]:
 
 
 def evaluate(
-    stream: Stream, selector: Any, predictor: Any, *, batch_size: int, protocol: str
-) -> dict[str, Any]:
+    stream: Stream,
+    selector: OnlineSelector,
+    predictor: Predictor,
+    *,
+    batch_size: int,
+    protocol: str,
+) -> Record:
     """What the paper's tables hold, of one pass over a stream, as JSON values.
 
     Accuracy and stability are means over the steps, as in the paper; steps in which they are not

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from fires.bench.protocols import WINDOW, Run
 from fires.core.belief import Floats
 from fires.report.figure_style import Look, new_figure
 from fires.report.figures import level, line, point, rows_axis
+
+if TYPE_CHECKING:
+    pass
 
 LOOKS = {
     "FIRES-GLM": Look("#0072b2", "-", "o"),
@@ -24,12 +27,12 @@ LOOKS = {
     "all features": Look("#000000", ":", "", "no stability"),
 }
 _MAJORITY = Look("#999999", "-", "")
-_SMALL: dict[str, Any] = {"loc": "left", "fontsize": 8, "color": "#555555"}
+_SMALL: dict[str, str | int] = {"loc": "left", "fontsize": 8, "color": "#555555"}
 _LARGEST = 900.0  # the area of a circle, in square points
 
 
 def discriminative_features(
-    pixels: Mapping[str, Sequence[Pixels]], means: Sequence[Sequence[Any]], settings: str
+    pixels: Mapping[str, Sequence[Pixels]], means: Sequence[Sequence[Floats]], settings: str
 ) -> Any:
     """Weights and selected pixels of several methods for several digits, as images."""
     height = 1.15 * (len(pixels) + 1) + 1.1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from fires.bench.cells import METHODS, Cell, kept_dataset
 from fires.bench.datasets import loading as datasets
 from fires.bench.protocols import run_of
 from fires.bench.results import Record
+from fires.core.types import Floats, Mask
 
 DIGITS = (3, 8, 9)
 
@@ -44,8 +45,8 @@ class FigureCell(Cell):
 class Pixels(NamedTuple):
     """The weight of every pixel of an image, and whether it is selected; row after row."""
 
-    weights: Any
-    selected: Any
+    weights: Floats
+    selected: Mask
 
 
 def run(cell: FigureCell) -> Record:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fires.bench import drawing
 from fires.bench.cells import METHODS
@@ -18,6 +18,9 @@ from fires.core.files import make_folder
 from fires.core.optional import require
 from fires.core.wording import enumeration
 from fires.report import figure_style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 RUNS, FOLDER = "figures.jsonl", "figures"
 BATCH_SIZE, FRACTION, QUICK_ROWS = 100, 0.1, 3_000
@@ -131,7 +134,7 @@ def _is_whole(name: str) -> bool:
         return False
 
 
-def _of_digits(records: Sequence[Record], left_out: list[str]) -> Iterator[tuple[str, Any]]:
+def _of_digits(records: Sequence[Record], left_out: list[str]) -> Iterator[tuple[str, Figure]]:
     """The figure of the pixels that each method selects; which methods are missing is noted."""
     found: dict[str, dict[int, Record]] = {}
     for record in records:
@@ -158,7 +161,7 @@ def _of_digits(records: Sequence[Record], left_out: list[str]) -> Iterator[tuple
         yield "discriminative-features", figure
 
 
-def _of_one_stream(records: Sequence[Record]) -> Iterator[tuple[str, Any]]:
+def _of_one_stream(records: Sequence[Record]) -> Iterator[tuple[str, Figure]]:
     """The figures of what was run over one stream: methods, and FIRES-GLM with penalties."""
     records = [r for r in records if r["digit"] is None and r["dataset"] in SOURCES]
     if not records:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -16,6 +16,11 @@ from fires.evaluation.loop import prequential
 from fires.evaluation.records import Step
 from fires.streams.base import Stream
 
+if TYPE_CHECKING:
+    from fires.bench.results import Record
+    from fires.predictors.base import Predictor
+    from fires.selectors.base import OnlineSelector
+
 
 class Protocol(NamedTuple):
     """How a stream is scaled and used, and how FIRES is set up for it."""
@@ -23,7 +28,7 @@ class Protocol(NamedTuple):
     order: str
     scaled_before: Literal["online", "as-published"]
     scaled_while: str | None
-    make_fires: Callable[..., Any]
+    make_fires: Callable[..., FIRES]
     make_model: Callable[[Any], Any]
     about: str
 
@@ -80,20 +85,22 @@ class Run:
         rows, accuracy, stability, *times = np.array(found, dtype=np.float64).reshape(-1, 5).T
         return cls(rows, accuracy, stability, diverged_at, np.array(times))
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> Record:
         """The run as JSON values: NaN is None, and only a run that diverged says where."""
         series = {name: getattr(self, name).tolist() for name in _SERIES}
         plain = {name: [None if v != v else v for v in values] for name, values in series.items()}
         return plain | ({} if self.diverged_at is None else {"diverged_at": self.diverged_at})
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
+    def from_record(cls, record: Record) -> Self:
         """The run of :meth:`as_record`."""
         seen, accuracy, stability = (np.array(record[n], dtype=np.float64) for n in _SERIES)
         return cls(seen, accuracy, stability, record.get("diverged_at"))
 
 
-def run_of(stream: Stream, selector: Any, predictor: Any, batch_size: int, protocol: str) -> Run:
+def run_of(
+    stream: Stream, selector: OnlineSelector, predictor: Predictor, batch_size: int, protocol: str
+) -> Run:
     """Run a selector and a predictor over a stream."""
     way = PROTOCOLS[protocol]
     steps = prequential(

@@ -8,13 +8,16 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from dataclasses import asdict
 from multiprocessing import connection
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fires.bench.datasets.files import find
 from fires.bench.datasets.loading import describe
 from fires.bench.results import CELLS, Record, ResultsFile, made_by
-from fires.bench.worker import Worker
+from fires.bench.worker import Job, Worker
 from fires.core.version import __version__, code
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["Progress", "Record", "finished", "outdated", "run_cells"]
 
@@ -22,23 +25,23 @@ __all__ = ["Progress", "Record", "finished", "outdated", "run_cells"]
 class Progress(Protocol):
     """Who is told how a run goes on; in the process that called :func:`run_cells`."""
 
-    def began(self, cell: Any) -> None:
+    def began(self, cell: Job) -> None:
         """A cell is being run."""
 
-    def ended(self, cell: Any, record: Record) -> None:
+    def ended(self, cell: Job, record: Record) -> None:
         """A cell has been run, now or by an earlier run."""
 
 
 class _Silent:
-    def began(self, cell: Any) -> None:
+    def began(self, cell: Job) -> None:
         pass
 
-    def ended(self, cell: Any, record: Record) -> None:
+    def ended(self, cell: Job, record: Record) -> None:
         pass
 
 
 def run_cells(
-    cells: Sequence[Any],
+    cells: Sequence[Job],
     folder: Path,
     jobs: int = 1,
     progress: Progress | None = None,
@@ -68,7 +71,7 @@ def run_cells(
     return [before[cell] for cell in cells]
 
 
-def finished(cells: Iterable[Any], records: Iterable[Record]) -> dict[Any, Record]:
+def finished(cells: Iterable[Job], records: Iterable[Record]) -> dict[Job, Record]:
     """The cells that need not be run, with what came out.
 
     They were run without an error by this very code, and not on a part of a data set that is at
@@ -78,7 +81,7 @@ def finished(cells: Iterable[Any], records: Iterable[Record]) -> dict[Any, Recor
     return _last(cells, (record for record in records if _outdated(record, now) is None))
 
 
-def outdated(cells: Sequence[Any], records: Sequence[Record]) -> Counter[str]:
+def outdated(cells: Sequence[Job], records: Sequence[Record]) -> Counter[str]:
     """How many cells were run before and yet are not :func:`finished`, for each reason."""
     now, done = (__version__, code()), finished(cells, records)
     left = [cell for cell in cells if cell not in done]
@@ -96,7 +99,7 @@ def _outdated(record: Record, now: tuple[str, str]) -> str | None:
     return None
 
 
-def _last(cells: Iterable[Any], records: Iterable[Record]) -> dict[Any, Record]:
+def _last(cells: Iterable[Job], records: Iterable[Record]) -> dict[Job, Record]:
     """The last record without an error of each cell that has one; all cells are of one class."""
     settings = {cell: asdict(cell) for cell in cells}
     names = next(iter(settings.values()), {})
@@ -106,8 +109,8 @@ def _last(cells: Iterable[Any], records: Iterable[Record]) -> dict[Any, Record]:
 
 
 def _run(
-    cells: Sequence[Any], jobs: int, work: Callable[[Any], Record], progress: Progress
-) -> Generator[tuple[Any, Record]]:
+    cells: Sequence[Job], jobs: int, work: Callable[[Any], Record], progress: Progress
+) -> Generator[tuple[Job, Record]]:
     """Run all cells over processes; hand out each with its record as soon as it is there."""
     waiting, ours = _Waiting(cells), {"fires": __version__, "code": code()}
     workers = [Worker(work) for _ in range(min(jobs, len(cells)))]
@@ -142,13 +145,13 @@ def _run(
 class _Waiting:
     """The cells still to be run, by what they load."""
 
-    def __init__(self, cells: Sequence[Any]) -> None:
-        self._groups: dict[Hashable, deque[Any]] = {}
+    def __init__(self, cells: Sequence[Job]) -> None:
+        self._groups: dict[Hashable, deque[Job]] = {}
         for cell in cells:
             self._groups.setdefault(cell.group, deque()).append(cell)
         self._begun: set[Hashable] = set()
 
-    def take(self, group: Hashable) -> Any:
+    def take(self, group: Hashable) -> Job | None:
         """The next cell for a process that has the data of a group; None if there is none.
 
         One of the same group, or else of a group that nobody has begun, or else of the group with

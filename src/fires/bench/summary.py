@@ -138,5 +138,5 @@ def _entry(records: list[Record]) -> Entry:
     return Entry(means, len(records), records[0]["rows"])
 
 
-def _setting(record: Record) -> tuple[Any, ...]:
+def _setting(record: Record) -> tuple[str, str, str, int, float, int]:
     return *_place(record), record["batch_size"], record["fraction"] or 0.0, record["seed"]

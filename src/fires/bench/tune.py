@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fires.bench.cells import evaluate, kept_dataset
 from fires.bench.protocols import PROTOCOLS, WINDOW
@@ -22,6 +22,9 @@ from fires.metrics.prediction import Scores
 from fires.predictors import LinearRegressor, Perceptron
 from fires.streams.base import Batch, Schema, Stream
 from fires.streams.files import from_file
+
+if TYPE_CHECKING:
+    from fires.selectors.base import OnlineSelector
 
 TRIALS = "trials.jsonl"
 LEARNING_RATES = (0.01, 0.025, 0.1, 1.0, 10.0)
@@ -108,7 +111,7 @@ def run(trial: Trial) -> Record:
     return found | more | {"trade_off": trade_off(found["accuracy"], found["stability"])}
 
 
-def _evaluate_numbers(stream: Stream, selector: Any, trial: Trial) -> Record:
+def _evaluate_numbers(stream: Stream, selector: OnlineSelector, trial: Trial) -> Record:
     scores, way, done = Scores(("r2",)), PROTOCOLS[trial.protocol], []
     steps = prequential(
         stream,

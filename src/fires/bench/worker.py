@@ -9,14 +9,29 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import Field
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
-from typing import Any
+from multiprocessing.context import SpawnProcess
+from typing import Any, ClassVar, Protocol
 
+from fires.bench.results import Record
 from fires.core.version import code
 
-Work = Callable[[Any], dict[str, Any]]
+Work = Callable[[Any], Record]
+
+
+class Job(Protocol):
+    """A cell, of whatever class: what is run, and with which data."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def dataset(self) -> str: ...
+    @property
+    def group(self) -> Hashable: ...
+
 
 # Several pools in as many processes as there are cores slow each other down: FSDS takes 10 to 20
 # times as long with two threads that fight for one core.
@@ -39,7 +54,7 @@ class Worker:
         self.cell: Any = None
         self.ended = False
 
-    def start(self, pipe: Connection, work: Work) -> Any:
+    def start(self, pipe: Connection, work: Work) -> SpawnProcess:
         """Start the process."""
         context = multiprocessing.get_context("spawn")
         process = context.Process(target=_serve, args=(pipe, work), daemon=True)
@@ -48,16 +63,16 @@ class Worker:
         pipe.close()
         return process
 
-    def give(self, cell: Any) -> None:
+    def give(self, cell: Job) -> None:
         """Let it run a cell."""
         self.cell = cell
         with contextlib.suppress(OSError):  # it has died: the answer will say so
             self.pipe.send(cell)
 
-    def answer(self) -> dict[str, Any]:
+    def answer(self) -> Record:
         """Wait for what comes out of the cell."""
         try:
-            found: dict[str, Any] = json.loads(self.pipe.recv_bytes())
+            found: Record = json.loads(self.pipe.recv_bytes())
             return found
         except (EOFError, OSError):
             self.end()

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from fires.core.types import Features, Floats, Labels, RowIndex
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 Batch = tuple[Any, Any]
-Form = Callable[[Any], Any]
+Form = Callable[[Any], Features]
 Wrong = dict[str, tuple[Callable[[Any, Any], tuple[Any, Any, Any]], str]]
 
 N_FEATURES = 8
 NAMES = ("a", "größe", "日本", "d", "e f", "g", "h", "i")
 
 # How y is made from the signal in columns 1 and 4.
-TARGETS: dict[str, Callable[[Any], Any]] = {
+TARGETS: dict[str, Callable[[Floats], Labels | None]] = {
     "many classes": lambda signal: np.digitize(signal, [-0.3, 0.3]),
     "two classes": lambda signal: (signal > 0).astype(int),
     "numbers": lambda signal: signal,
@@ -54,7 +60,7 @@ def make_batches(
         yield X, TARGETS[target](X[:, 1] - X[:, 4] + 0.2 * rng.normal(size=n_rows))
 
 
-def take_rows(y: Any, rows: Any) -> Any:
+def take_rows(y: Labels | None, rows: RowIndex) -> Labels | None:
     """Some rows of a target; None stays None."""
     return None if y is None else y[rows]
 
@@ -66,39 +72,39 @@ def joined(batches: Iterator[Batch]) -> Batch:
     return np.concatenate([X for X, _ in parts]), y
 
 
-def with_long_indices(X: Any) -> Any:
+def with_long_indices(X: sp.csr_array) -> sp.csr_array:
     """CSR with 64-bit indices."""
     parts = (X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64))
     return sp.csr_array(parts, shape=X.shape)
 
 
-def with_duplicates(X: Any) -> Any:
+def with_duplicates(X: sp.csr_array) -> sp.csr_array:
     """CSR in which every entry is stored as two halves."""
     parts = (np.repeat(X.data / 2.0, 2), np.repeat(X.indices, 2), 2 * X.indptr)
     return sp.csr_array(parts, shape=X.shape)
 
 
-def as_frame(library: Any, order: Any = None) -> Form:
+def as_frame(library: ModuleType, order: Iterable[int] | None = None) -> Form:
     """A function that turns an array into a frame with named columns."""
     columns = range(N_FEATURES) if order is None else order
     return lambda X: library.DataFrame({NAMES[j]: X[:, j] for j in columns})
 
 
-def with_text(library: Any, X: Any) -> Any:
+def with_text(library: ModuleType, X: Floats) -> pd.DataFrame:
     """A frame in which text stands for the values of one column."""
     text = np.array(["little", "much"])[(X[:, 1] > 0.5).astype(int)]
-    columns: dict[str, Any] = {NAMES[j]: X[:, j] for j in range(N_FEATURES)}
+    columns: dict[str, Floats | list[str]] = {NAMES[j]: X[:, j] for j in range(N_FEATURES)}
     return library.DataFrame(columns | {NAMES[1]: text.tolist()})
 
 
-def as_plain(X: Any) -> npt.NDArray[Any]:
+def as_plain(X: Any) -> npt.NDArray[np.generic]:
     """Any form of X as a dense array."""
     if sp.issparse(X):
         return np.asarray(X.toarray())
     return np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
 
 
-def content(X: Any) -> tuple[Any, ...]:
+def content(X: Any) -> tuple[type | bytes, ...]:
     """All that X holds, to be compared, including stored zeros and duplicates."""
     stored = (X.data, X.indices, X.indptr) if sp.issparse(X) else ()
     return type(X), *(part.tobytes() for part in (as_plain(X), *stored))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,11 +13,24 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fires.checks.running import NamedCheck, expect, list_checks, no_global_randomness, run_checks
 from fires.core.belief import Belief, Floats
+from fires.core.types import Matrix, Numbers
+
+if TYPE_CHECKING:
+    from fires.models.base import BaseModel
 
 N_ROWS = 6
-_EXACT: Any = {"rtol": 0.0, "atol": 0.0}
-_ROUNDED: Any = {"rtol": 1e-9, "atol": 1e-12}
-_NUMERICAL: Any = {"rtol": 1e-5, "atol": 1e-7}
+
+
+class Tolerance(TypedDict):
+    """How far numbers may differ."""
+
+    rtol: float
+    atol: float
+
+
+_EXACT: Tolerance = {"rtol": 0.0, "atol": 0.0}
+_ROUNDED: Tolerance = {"rtol": 1e-9, "atol": 1e-12}
+_NUMERICAL: Tolerance = {"rtol": 1e-5, "atol": 1e-7}
 
 
 def check_model(model: Any, **options: Any) -> None:
@@ -45,7 +58,7 @@ def check_model(model: Any, **options: Any) -> None:
 
 
 def model_checks(
-    model: Any, *, n_classes: int = 2, n_features: int = 4, skip: Collection[str] = ()
+    model: BaseModel, *, n_classes: int = 2, n_features: int = 4, skip: Collection[str] = ()
 ) -> list[NamedCheck]:
     """The checks of :func:`check_model`, one by one."""
     parts = [GradientContract, *([MarginalContract] if hasattr(model, "log_marginal") else [])]
@@ -60,7 +73,7 @@ class ModelProblem:
     _n_classes: int
     _n_features: int
 
-    def _problem(self, seed: int) -> tuple[Belief, Floats, Any]:
+    def _problem(self, seed: int) -> tuple[Belief, Floats, Numbers]:
         """A random belief, and a batch in which every column has entries."""
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(N_ROWS, self._n_features))
@@ -76,12 +89,14 @@ class ModelProblem:
         shape = start.mu.shape
         return Belief(rng.normal(size=shape), 0.2 + rng.random(shape), point), X, y
 
-    def _gradient(self, belief: Belief, X: Any, y: Any, weight: Any = None) -> Belief:
+    def _gradient(
+        self, belief: Belief, X: Matrix, y: Numbers, weight: Floats | None = None
+    ) -> Belief:
         """The model's slopes, with the same random numbers in every call."""
         slopes: Belief = self._model.gradient(belief, X, y, weight, np.random.default_rng(3))
         return slopes
 
-    def _value(self, belief: Belief, X: Any, y: Any, weight: Any = None) -> float:
+    def _value(self, belief: Belief, X: Matrix, y: Numbers, weight: Floats | None = None) -> float:
         """The log marginal likelihood, with the random numbers of :meth:`gradient`."""
         rng = np.random.default_rng(3)
         return float(self._model.log_marginal(belief, X, y, weight, rng))
@@ -214,7 +229,13 @@ class MarginalContract(ModelProblem):
                 assert_allclose(found[name], expected, **_NUMERICAL, err_msg=name)
 
     def _value_with(
-        self, parts: dict[str, Floats], name: str, X: Any, y: Any, weight: Any, changed: Floats
+        self,
+        parts: dict[str, Floats],
+        name: str,
+        X: Matrix,
+        y: Numbers,
+        weight: Floats | None,
+        changed: Floats,
     ) -> float:
         """The log marginal where one part of the belief has changed."""
         numbers = parts | {name: changed}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
@@ -18,6 +18,10 @@ from fires.checks.running import (
     no_global_randomness,
     run_checks,
 )
+from fires.core.types import Codes, Floats, Labels
+
+if TYPE_CHECKING:
+    from fires.predictors.base import Predictor
 
 _NAMES = np.array(["ant", "bee", "cat"])
 
@@ -47,7 +51,7 @@ def check_predictor(predictor: Any, **options: Any) -> None:
     run_checks(predictor, predictor_checks(predictor, **options))
 
 
-def predictor_checks(predictor: Any, *, skip: Collection[str] = ()) -> list[NamedCheck]:
+def predictor_checks(predictor: Predictor, *, skip: Collection[str] = ()) -> list[NamedCheck]:
     """The checks of :func:`check_predictor`, one by one."""
     parts = {
         LearningContract: True,
@@ -57,14 +61,14 @@ def predictor_checks(predictor: Any, *, skip: Collection[str] = ()) -> list[Name
     return list_checks([part(predictor) for part, applies in parts.items() if applies], skip)
 
 
-def make_rows(n_classes: int, n_rows: int = 120) -> tuple[Any, Any]:
+def make_rows(n_classes: int, n_rows: int = 120) -> tuple[Floats, Codes]:
     """Rows around the corners of a simplex; the label is the number of the corner."""
     rng = np.random.default_rng(0)
     y = rng.permutation(np.arange(n_rows) % n_classes)
     return 4.0 * np.eye(n_classes)[y] + rng.normal(scale=0.2, size=(n_rows, n_classes)), y
 
 
-def taught(predictor: Any, n_classes: int = 2, **options: Any) -> tuple[Any, Any, Any]:
+def taught(predictor: Any, n_classes: int = 2, **options: Any) -> tuple[Any, Floats, Labels]:
     """A copy of a predictor that has learnt from rows, with the rows and their labels."""
     X, y = make_rows(n_classes)
     model = copy.deepcopy(predictor)
@@ -73,7 +77,7 @@ def taught(predictor: Any, n_classes: int = 2, **options: Any) -> tuple[Any, Any
     return model, X, _NAMES[y]
 
 
-def expect_learnt(model: Any, X: Any, y: Any) -> None:
+def expect_learnt(model: Predictor, X: Floats, y: Labels) -> None:
     """Expect that nearly all rows are predicted correctly."""
     share = np.mean(model.predict(X) == y)
     expect(share > 0.9, f"{share:.0%} of rows that are easily told apart are predicted rightly")
@@ -83,7 +87,7 @@ def expect_learnt(model: Any, X: Any, y: Any) -> None:
 class LearningContract:
     """What holds for every predictor."""
 
-    _predictor: Any
+    _predictor: Predictor
 
     def _new(self) -> Any:
         return copy.deepcopy(self._predictor)

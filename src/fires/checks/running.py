@@ -33,7 +33,7 @@ def run_checks(subject: Any, checks: Iterable[NamedCheck]) -> None:
             raise AssertionError(line) from error
 
 
-def expect(condition: Any, line: str) -> None:
+def expect(condition: bool | np.bool_ | None, line: str) -> None:
     """Raise an AssertionError with this line unless the condition holds."""
     if not condition:
         raise AssertionError(line)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +16,10 @@ from numpy.testing import assert_array_equal
 from fires.checks.data import as_plain
 from fires.checks.running import NamedCheck, expect, list_checks, no_global_randomness, run_checks
 from fires.core.errors import InputError
+from fires.core.types import Labels
+
+if TYPE_CHECKING:
+    from fires.streams.base import Batch, Bookmark
 
 N_BATCHES = 5
 
@@ -60,7 +64,7 @@ class StreamContract:
     _stream: Any
     _batch_size: int
 
-    def _batches(self, batch_size: int | None = None, n_batches: int = N_BATCHES) -> list[Any]:
+    def _batches(self, batch_size: int | None = None, n_batches: int = N_BATCHES) -> list[Batch]:
         """Its first batches."""
         return _first_batches(self._stream, batch_size or self._batch_size, n_batches)
 
@@ -85,7 +89,7 @@ class StreamContract:
     def rows_are_numbers(self) -> None:
         """X is float64, C-ordered or CSR, and nowhere infinite."""
         for batch in self._batches():
-            values = batch.X.data if sp.issparse(batch.X) else batch.X
+            values: Any = batch.X.data if sp.issparse(batch.X) else batch.X
             expect(batch.X.dtype == np.float64, f"X is of {batch.X.dtype}")
             expect(values.flags.c_contiguous, "X is not C-ordered")
             expect(not np.isinf(values).any(), "X holds infinity")
@@ -153,7 +157,7 @@ class BookmarkContract:
     _unread: str
     """Its bookmark before it was read, as JSON."""
 
-    def _left(self) -> tuple[list[Any], list[Any]]:
+    def _left(self) -> tuple[list[Batch], list[Bookmark]]:
         """The first batches, and the bookmark behind each, as it is read from JSON."""
         reader, batches, bookmarks = self._stream.batches(self._batch_size), [], []
         for batch in islice(reader, N_BATCHES):
@@ -207,7 +211,7 @@ class BookmarkContract:
         expect_same_batches(batches, _first_batches(self._stream, self._batch_size))
 
 
-def _first_batches(stream: Any, batch_size: int, n_batches: int = N_BATCHES) -> list[Any]:
+def _first_batches(stream: Any, batch_size: int, n_batches: int = N_BATCHES) -> list[Batch]:
     reader = stream.batches(batch_size)
     try:
         return list(islice(reader, n_batches))
@@ -215,7 +219,7 @@ def _first_batches(stream: Any, batch_size: int, n_batches: int = N_BATCHES) -> 
         reader.close()
 
 
-def expect_same_batches(found: list[Any], expected: list[Any]) -> None:
+def expect_same_batches(found: list[Batch], expected: list[Batch]) -> None:
     """Expect two lists of batches to be the same, with all that comes with the rows."""
     expect(len(found) == len(expected), f"{len(found)} batches, not {len(expected)}")
     for one, other in zip(found, expected, strict=True):
@@ -225,12 +229,12 @@ def expect_same_batches(found: list[Any], expected: list[Any]) -> None:
         assert_array_equal(one.y, other.y)
 
 
-def expect_same_rows(one: list[Any], other: list[Any]) -> None:
+def expect_same_rows(one: list[Batch], other: list[Batch]) -> None:
     """Expect two lists of batches to hold the same rows, however these are cut into batches."""
     for found, expected in zip(_rows(one), _rows(other), strict=True):
         assert_array_equal(found, expected)
 
 
-def _rows(batches: list[Any]) -> tuple[Any, Any]:
+def _rows(batches: list[Batch]) -> tuple[Labels, Labels]:
     X = np.concatenate([as_plain(batch.X) for batch in batches])
     return X, np.concatenate([batch.y for batch in batches])

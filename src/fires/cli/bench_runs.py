@@ -16,6 +16,7 @@ from fires.cli.text import printable
 
 if TYPE_CHECKING:
     from fires.bench.results import Record
+    from fires.bench.worker import Job
 
 out = partial(options.out, file_okay=False)
 PROTOCOLS = ("as-published", "test-then-train", "honest")
@@ -37,7 +38,7 @@ def protocols(option: str) -> tuple[str, ...]:
 
 
 def run(
-    cells: Sequence[Any], out: Path, jobs: int, what: str, count: str = "", **options: Any
+    cells: Sequence[Job], out: Path, jobs: int, what: str, count: str = "", **options: Any
 ) -> list[Record]:
     """Run what has not been run yet, with bars; say first which cells are run again."""
     from fires.bench.results import CELLS, read_records

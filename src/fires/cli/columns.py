@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,9 @@ from fires.cli import options
 from fires.cli.reading import Reading
 from fires.cli.text import printable
 from fires.core.errors import InputError, closest
+
+if TYPE_CHECKING:
+    from fires.columns.account import ColumnFacts
 
 _EXAMPLES = """\b
 Examples:
@@ -55,7 +58,7 @@ def command(target: str | None, as_json: bool, **how: Any) -> None:
         click.echo(printable(line), err=True)
 
 
-def _print_table(rows: list[dict[str, Any]]) -> None:
+def _print_table(rows: list[ColumnFacts]) -> None:
     from rich.console import Console
 
     from fires.cli.tables import column_table

@@ -19,6 +19,7 @@ from fires.cli.reading import Notices, Reading
 from fires.cli.run_facts import run_facts
 from fires.cli.text import message, printable, saying_where
 from fires.core.errors import InputError, Question
+from fires.core.types import Header
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -237,7 +238,7 @@ def _save(folder: OutFolder, files: dict[str, str]) -> OSError | None:
     return None
 
 
-def _html(facts: dict[str, Any], out: Path) -> str:
+def _html(facts: Header, out: Path) -> str:
     """The page of the comparison."""
     from fires.report.comparison import comparison_summary
     from fires.report.page import page, page_data

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fires.cli.text import printable
 from fires.core.errors import closest
+
+if TYPE_CHECKING:
+    from fires.selectors.base import OnlineSelector
 
 SELECTORS = {
     "fires": "FIRES",
@@ -35,10 +38,12 @@ class Selectors(click.ParamType[tuple[str, ...]]):
 
     name = "NAME,..."
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
+    def convert(
+        self, value: str | tuple[str, ...], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
         """The names that a text holds, each once."""
         if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]
+            return value
         names = [name.strip().lower() for name in value.split(",") if name.strip()]
         for name in names:
             if name not in SELECTORS:
@@ -50,14 +55,14 @@ class Selectors(click.ParamType[tuple[str, ...]]):
         return tuple(dict.fromkeys(names))
 
 
-def maker(name: str, top: int | float, *, numeric: bool = False) -> Callable[[int], Any]:
+def maker(name: str, top: int | float, *, numeric: bool = False) -> Callable[[int], OnlineSelector]:
     """What makes a fresh selector."""
     import fires
 
     kind = getattr(fires, SELECTORS[name])
     known = kind._get_param_names()
 
-    def make(seed: int) -> Any:
+    def make(seed: int) -> OnlineSelector:
         given: dict[str, Any] = {"n_features_to_select": top, "random_state": seed}
         if numeric:
             given |= {"target": "numbers"} | ({"model": "gaussian"} if kind is fires.FIRES else {})
@@ -65,7 +70,9 @@ def maker(name: str, top: int | float, *, numeric: bool = False) -> Callable[[in
             given["model"] = getattr(fires.models, MODELS[name])()
         if name == "window-lightgbm":
             given["estimator"] = "lightgbm"
-        return kind(**{setting: value for setting, value in given.items() if setting in known})
+        fitting = {setting: value for setting, value in given.items() if setting in known}
+        made: OnlineSelector = kind(**fitting)
+        return made
 
     return make
 

@@ -6,7 +6,7 @@ import json
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import click
@@ -18,6 +18,7 @@ from fires.cli.run_facts import settings_facts
 from fires.cli.startup import quick_imports
 from fires.core.errors import InputError
 from fires.core.saved_files import read_json
+from fires.core.types import Header
 
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
@@ -138,7 +139,7 @@ def _refuse_other_runs(out: Path) -> None:
         raise InputError(f"{out} holds another run than that of {_SOURCE}", hint="give --out")
 
 
-def _seen(step: Step, started: float) -> dict[str, Any]:
+def _seen(step: Step, started: float) -> Header:
     """How far the demo is, how fast and how stable."""
     rows = step.position.rows
     speed = rows / (time.perf_counter() - started)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +17,7 @@ from fires.cli.interrupts import Interruptible
 from fires.cli.progress import Values
 from fires.cli.selection import if_known
 from fires.core.errors import InputError
+from fires.core.types import Header
 
 if TYPE_CHECKING:
     from fires.cli.metrics_port import MetricsPort
@@ -47,10 +48,12 @@ class MostBad(click.ParamType[int | float]):
 
     name = "N|SHARE"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> int | float:
+    def convert(
+        self, value: float | str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | float:
         """The number that a text stands for."""
         if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]
+            return value
         try:
             most = int(value) if value.isdigit() else float(value)
         except ValueError:
@@ -265,7 +268,7 @@ class DurableRun:
             selected_features=n_selected,
         )
 
-    def _seen(self, step: Step, began: float, n_before: int) -> dict[str, Any]:
+    def _seen(self, step: Step, began: float, n_before: int) -> Header:
         """How far the run is, how fast, how stable and how good."""
         totals = self.run.totals
         speed = (totals.n_rows - n_before) / (time.perf_counter() - began)

@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
 
 from fires.cli.progress import Values
 from fires.cli.text import printable
+from fires.core.types import Json
 
 LEVELS = ("debug", "info", "warning", "error")
 """What ``--log-level`` takes."""
@@ -106,12 +106,12 @@ def json_progress() -> Iterator[Callable[[Values], None]]:
             _say(_progress_line(waiting()))
 
 
-def _progress_line(values: Mapping[str, Any]) -> str:
+def _progress_line(values: Mapping[str, Json]) -> str:
     told = {name: _plain(value) for name, value in values.items() if name not in _OF_A_BAR}
     return json.dumps({"event": "progress", "time": _time(time.time())} | told)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Json) -> Json:
     """A value as JSON has it."""
     if isinstance(value, Mapping):
         return {name: _plain(part) for name, part in value.items()}

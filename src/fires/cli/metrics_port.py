@@ -10,11 +10,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.server import ThreadingHTTPServer
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from fires.core.errors import InputError
 from fires.core.optional import require
 from fires.report.live import listen
+
+if TYPE_CHECKING:
+    from http.server import BaseHTTPRequestHandler
+    from types import ModuleType
 
 _COUNTERS = {
     "rows": "Rows that were learnt from.",
@@ -89,10 +93,10 @@ class MetricsPort:
 class _Server(ThreadingHTTPServer):
     """Answers few connections at a time, each for a short time: the run needs threads and files."""
 
-    def __init__(self, listener: socket.socket, handler: Any) -> None:
+    def __init__(self, listener: socket.socket, handler: type[BaseHTTPRequestHandler]) -> None:
         super().__init__(listener.getsockname()[:2], handler, bind_and_activate=False)
         self.socket.close()
-        self.socket, self._began = listener, dict[Any, float]()
+        self.socket, self._began = listener, dict[socket.socket, float]()
 
     def get_request(self) -> tuple[socket.socket, Any]:
         """The next connection. Without descriptors for it, it is tried again after the pause."""
@@ -127,7 +131,7 @@ class _Server(ThreadingHTTPServer):
 class _Collector:
     """Makes the metrics of a port when they are asked for."""
 
-    def __init__(self, core: Any, port: MetricsPort) -> None:
+    def __init__(self, core: ModuleType, port: MetricsPort) -> None:
         self._core, self._port = core, port
         self._before: tuple[float, float] | None = None
 

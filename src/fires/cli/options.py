@@ -26,10 +26,12 @@ class Top(click.ParamType[int | float | str]):
 
     name = "K"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> int | float | str:
+    def convert(
+        self, value: float | str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | float | str:
         """The number that a text stands for."""
         if not isinstance(value, str) or value == "auto":
-            return value  # type: ignore[no-any-return]
+            return value
         try:
             top = int(value) if value.isdigit() else float(value)
         except ValueError:
@@ -72,7 +74,7 @@ class Shape(click.ParamType[str]):
 
     name = "HxW"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The text, once it is known to be two numbers."""
         found = re.fullmatch(r"0*([1-9]\d{0,6})x0*([1-9]\d{0,6})", str(value).lower(), re.ASCII)
         if found is None:

@@ -13,6 +13,7 @@ from fires.cli.reading import Reading
 from fires.cli.row_output import open_output
 from fires.cli.startup import quick_imports
 from fires.core.errors import InputError
+from fires.core.types import Label, Labels
 
 if TYPE_CHECKING:
     import polars as pl
@@ -152,14 +153,14 @@ class Predict:
 class Score:
     """Compares predictions with the target, where a row has one."""
 
-    def __init__(self, target: Target, classes: list[Any] | None) -> None:
+    def __init__(self, target: Target, classes: list[Label] | None) -> None:
         from fires.metrics.prediction import Scores
 
         names = ("r2", "mae") if classes is None else ("accuracy", "balanced_accuracy")
         self._target, self._scores, self._n_rows = target, Scores(names), 0
         self._why = "it is empty"
 
-    def update(self, frame: pl.DataFrame, predicted: Any) -> None:
+    def update(self, frame: pl.DataFrame, predicted: Labels) -> None:
         """Count some rows in."""
         if self._target.column.name not in frame.columns:  # one of several files
             return

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from fires.bench.runner import Record
+    from fires.bench.worker import Job
 
 _PAUSE = 0.1  # seconds; to draw after each batch would take longer than the batch
 
@@ -66,7 +67,7 @@ def one_bar(
 
 
 @contextmanager
-def bars(cells: Sequence[Any]) -> Iterator[Watch]:
+def bars(cells: Sequence[Job]) -> Iterator[Watch]:
     """Show bars for the data sets and for the cells of each."""
     with progress("{task.completed:.0f}/{task.total:.0f}", "elapsed", transient=True) as drawn:
         watch = Watch(drawn, cells)
@@ -82,7 +83,7 @@ def bars(cells: Sequence[Any]) -> Iterator[Watch]:
 class Watch:
     """Moves the bars of cells that are run, and says what failed."""
 
-    def __init__(self, drawn: Progress, cells: Sequence[Any]) -> None:
+    def __init__(self, drawn: Progress, cells: Sequence[Job]) -> None:
         self._drawn, self.n_ended = drawn, 0
         self._left = Counter(cell.dataset for cell in cells)
         self._all = drawn.add_task("data sets", total=len(self._left))
@@ -96,13 +97,13 @@ class Watch:
         console = self._drawn.console
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
-    def began(self, cell: Any) -> None:
+    def began(self, cell: Job) -> None:
         """Show the bar of the data set of a cell that is being run."""
         task = self._tasks[cell.dataset]
         self._drawn.start_task(task)
         self._drawn.update(task, visible=True)
 
-    def ended(self, cell: Any, record: Record) -> None:
+    def ended(self, cell: Job, record: Record) -> None:
         """Move on; the bar of a data set goes with its last cell."""
         self.n_ended += 1
         self._left[cell.dataset] -= 1

@@ -29,6 +29,7 @@ from fires.cli.serve import LivePage
 from fires.cli.startup import quick_imports
 from fires.cli.text import EXPECTED, message, printable, say, saying_where
 from fires.core.errors import InputError
+from fires.core.types import Header
 
 if TYPE_CHECKING:
     from fires.columns import Doubt
@@ -290,7 +291,7 @@ def command(
         sys.exit(2)
 
 
-def _note_sample(folder: RunFolder | None, facts: dict[str, Any], stream: TableStream) -> None:
+def _note_sample(folder: RunFolder | None, facts: Header, stream: TableStream) -> None:
     """Note what the first rows decide, where there may be others at the next start."""
     with suppress(InputError):  # a source that cannot be taken up again
         if folder is not None and (sample := stream.bookmark())["files"] is None:
@@ -336,9 +337,7 @@ def _service(
     return Service(emitter, port)
 
 
-def _finish(
-    durable: DurableRun, notices: Notices, facts: dict[str, Any], name: str
-) -> OSError | None:
+def _finish(durable: DurableRun, notices: Notices, facts: Header, name: str) -> OSError | None:
     """Save what was learnt, and say what is doubtful; returns what kept it from being saved.
 
     What is known of the run is added to the facts.
@@ -378,7 +377,7 @@ def _finish(
 
 
 def _print(
-    durable: DurableRun, facts: dict[str, Any], as_json: bool, out: Path | None, *, to_stderr: bool
+    durable: DurableRun, facts: Header, as_json: bool, out: Path | None, *, to_stderr: bool
 ) -> None:
     """Show the result: where records go to standard output, on standard error."""
     from fires.evaluation.run_folder import feature_rows

@@ -8,6 +8,7 @@ import click
 
 from fires.cli.reading import rejected_lines
 from fires.cli.text import printable, say
+from fires.core.types import Label
 
 if TYPE_CHECKING:
     from fires.evaluation.run_folder import RunFolder
@@ -85,7 +86,7 @@ def _left_out_lines(chosen: list[dict[str, Any]], *, twins: bool) -> list[str]:
     ]
 
 
-def _meaning(classes: list[Any] | None) -> str:
+def _meaning(classes: list[Label] | None) -> str:
     """What the sign of an importance says."""
     if classes is None:
         return "positive values: the target grows with the feature"

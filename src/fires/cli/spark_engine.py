@@ -16,6 +16,7 @@ from fires.cli.report import write_report
 from fires.cli.run_facts import settings_facts
 from fires.cli.selection import print_selection, say_lost
 from fires.core.errors import InputError
+from fires.core.types import Header
 
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
@@ -153,7 +154,7 @@ def _batch_rows(given: dict[str, Any]) -> int:
     return int(given["batch_size"]) if is_given else _BATCH_ROWS
 
 
-def _seen(step: Step) -> dict[str, Any]:
+def _seen(step: Step) -> Header:
     rows = step.position.rows
     now = f"{step.n_rows / max(step.seconds_select, 1e-9):,.0f} rows/s"
     return {"description": f"{rows:,} rows", "completed": rows, "now": now}

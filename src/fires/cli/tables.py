@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from fires.cli.text import printable
+
+if TYPE_CHECKING:
+    from fires.columns.account import ColumnFacts
 
 _MOST_ALARMS = 10
 _MOST_TWINS = 5
@@ -232,7 +235,7 @@ def text_table(
     return table
 
 
-def column_table(rows: Sequence[Mapping[str, Any]], width: int | None = None) -> Table:
+def column_table(rows: Sequence[ColumnFacts], width: int | None = None) -> Table:
     """The columns of a file, and how they are understood.
 
     Examples
@@ -267,7 +270,7 @@ def column_table(rows: Sequence[Mapping[str, Any]], width: int | None = None) ->
     return narrowed(make, ["example", "distinct", "missing"], width, texts)
 
 
-def _if_known(text: str, value: Any) -> str:
+def _if_known(text: str, value: float | str | None) -> str:
     """The text with the value in it, safe to show."""
     return "" if value is None else printable(text.format(value))
 

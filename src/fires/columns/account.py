@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 import polars as pl
 
 from fires.columns.schema import Column, DateForm, NumberForm
 from fires.columns.values import read_cells
+from fires.core.types import Json
 
 if TYPE_CHECKING:
     from fires.columns.columns import Columns
@@ -27,6 +28,19 @@ _PLURALS = {
     "category": "categories",
     "empty": "nothing",
 }
+
+
+class ColumnFacts(TypedDict):
+    """What is told about a column."""
+
+    name: str
+    kind: str
+    missing: float | None
+    unreadable: int | None
+    distinct: int | None
+    example: str | None
+    done: str
+    doubt: NotRequired[str]
 
 
 class Facts(NamedTuple):
@@ -51,7 +65,7 @@ def facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts
     return facts
 
 
-def facts_as_json(columns: Columns) -> list[Any] | None:
+def facts_as_json(columns: Columns) -> list[Json] | None:
     """The facts, for a state file."""
     if not columns.facts:
         return None
@@ -75,7 +89,7 @@ def facts_from_json(columns: Columns, saved: Any) -> dict[str, Facts]:
     }
 
 
-def describe(columns: Columns) -> list[dict[str, Any]]:
+def describe(columns: Columns) -> list[ColumnFacts]:
     """What each column holds, and what was done with it.
 
     Parameters
@@ -89,7 +103,8 @@ def describe(columns: Columns) -> list[dict[str, Any]]:
         See :meth:`fires.columns.Columns.describe`.
     """
     places = {column.name: place for place, column in enumerate(columns.used)}
-    tallies, rows = columns.tallies, []
+    rows: list[ColumnFacts] = []
+    tallies = columns.tallies
     for column in columns.all:
         place, facts = places.get(column.name), columns.facts.get(column.name)
         counted = place is not None and tallies.n_rows > 0

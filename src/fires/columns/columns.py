@@ -18,6 +18,7 @@ from fires.columns.schema import Column, Hints
 from fires.columns.statistics import TargetStatistics, labels_of
 from fires.columns.values import Cells, read_cells, since_first
 from fires.core.errors import StateError
+from fires.core.types import Header, RowIndex
 from fires.core.validation import LARGEST, refuse_names
 from fires.kernels.finite import scan
 
@@ -33,7 +34,7 @@ class Numbers(NamedTuple):
     names: tuple[str, ...]
     X: npt.NDArray[np.float64]
 
-    def rows(self, which: Any) -> Numbers:
+    def rows(self, which: RowIndex) -> Numbers:
         """Some of the rows."""
         return Numbers(self.names, self.X[which])
 
@@ -89,7 +90,7 @@ class Columns:
     def _know(self, columns: tuple[Column, ...]) -> None:
         """Keep at hand what is asked for with every batch: there may be very many columns."""
         self.all = columns
-        self._written: dict[str, Any] = {}  # what a state has to hold; copies share it
+        self._written: Header = {}  # what a state has to hold; copies share it
         self.used = tuple(column for column in columns if column.kind != "left out")
         self._places = {column.name: place for place, column in enumerate(self.used)}
         slots = np.array([column.slots for column in self.used], dtype=np.intp)
@@ -113,7 +114,7 @@ class Columns:
         sample: pl.DataFrame,
         hints: Hints | None = None,
         names: Sequence[str] | None = None,
-        y: npt.NDArray[Any] | None = None,
+        y: npt.NDArray[np.generic] | None = None,
     ) -> Self:
         """Find out what the columns of a sample hold."""
         columns = find_columns(sample, hints)
@@ -146,7 +147,7 @@ class Columns:
 
     # --- columns that come and go -------------------------------------------------------------
 
-    def extended(self, frame: pl.DataFrame, y: npt.NDArray[Any] | None = None) -> Columns:
+    def extended(self, frame: pl.DataFrame, y: npt.NDArray[np.generic] | None = None) -> Columns:
         """With the columns of a frame that were not known, behind those that were.
 
         So columns may be other ones from frame to frame. What is there is encoded by itself, and
@@ -181,7 +182,7 @@ class Columns:
         has_codes = any(column.kind == "category" for column in self.used)
         by_target = self.hints.categories == "target" and y is not None and len(y) > 0
         if self.statistics is None and by_target and not has_codes:
-            other.statistics = TargetStatistics(labels_of(cast("npt.NDArray[Any]", y)))
+            other.statistics = TargetStatistics(labels_of(cast("npt.NDArray[np.generic]", y)))
         other._know((*self.all, *(other._with_slots(column) for column in found)))
         n_more, before = len(other.used) - len(self.used), self.tallies
         other.tallies = replace(
@@ -384,7 +385,10 @@ class Columns:
         return self.by_target(X, stop=self.tallies.n_rows + len(X))[0]
 
     def by_target(
-        self, X: npt.NDArray[np.float64], y: npt.NDArray[Any] | None = None, stop: int | None = None
+        self,
+        X: npt.NDArray[np.float64],
+        y: npt.NDArray[np.generic] | None = None,
+        stop: int | None = None,
     ) -> tuple[npt.NDArray[np.float64], Columns]:
         """Put what categories say about the target in the place of their codes."""
         if self.statistics is None:
@@ -545,7 +549,7 @@ class Columns:
         self, frame: pl.DataFrame, cells: Mapping[str, Cells]
     ) -> npt.NDArray[np.float64]:
         """All features as one array."""
-        columns: dict[str, Any] = {}
+        columns: dict[str, pl.Series] = {}
         for column in self.used:
             cell = cells.get(column.name)
             numbers = frame[column.name] if cell is None else self._numbers(column, cell.values)
@@ -606,7 +610,7 @@ class Columns:
         places = [change.place for change in self.changes if start <= change.row < stop]
         return tuple(np.flatnonzero(np.isin(self.groups, places)).tolist()) if places else ()
 
-    def describe(self) -> list[dict[str, Any]]:
+    def describe(self) -> list[account.ColumnFacts]:
         """What each column of the table holds, and what was done with it."""
         return account.describe(self)
 
@@ -616,7 +620,7 @@ class Columns:
 
     # --- state ------------------------------------------------------------------------------
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Header:
         """All that a state file has to hold."""
         tallies, hints, written = self.tallies, self.hints, self._written
         if not written:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -27,7 +25,7 @@ def _codes(values: pl.Series) -> npt.NDArray[np.int64]:
     return code[place]
 
 
-def _n_off(values: npt.NDArray[Any]) -> int:
+def _n_off(values: npt.NDArray[np.generic]) -> int:
     """How many rows have another value than the commonest."""
     _, counts = np.unique(values, return_counts=True)
     return int(len(values) - counts.max(initial=0))
@@ -39,7 +37,7 @@ def _tell(codes: npt.NDArray[np.int64], least: int) -> bool:
     return bool(min(len(codes) - counts.max(initial=0), len(codes) - len(counts)) >= least)
 
 
-def _as_series(y: Any) -> pl.Series:
+def _as_series(y: npt.ArrayLike) -> pl.Series:
     """A target as numbers or texts; null where it is missing."""
     values = np.asarray(y)
     if values.dtype == object:
@@ -50,9 +48,9 @@ def _as_series(y: Any) -> pl.Series:
     return series if series.dtype == pl.String else series.cast(pl.Float64)
 
 
-def leaks(seen: Seen, y: Any) -> dict[str, Doubt]:
+def leaks(seen: Seen, target: npt.ArrayLike) -> dict[str, Doubt]:
     """Columns that are the target, but for its scale, or under other names."""
-    y, doubts = _as_series(y), {}
+    y, doubts = _as_series(target), {}
     present = y.is_not_null().to_numpy()
     codes = _codes(y)
     n_classes = y.drop_nulls().n_unique()

@@ -21,7 +21,8 @@ number.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+
+import numpy.typing as npt
 
 from fires.columns.columns import Columns
 from fires.columns.copies import copies, leaks
@@ -29,9 +30,12 @@ from fires.columns.frames import as_polars
 from fires.columns.ids_and_clocks import clocks, constants, ids_of_numbers, ids_of_text
 from fires.columns.schema import Doubt
 from fires.columns.seen import LEAST, Seen
+from fires.core.types import Features
 
 
-def find_doubts(frame: Any, y: Any = None, columns: Columns | None = None) -> list[Doubt]:
+def find_doubts(
+    frame: Features, y: npt.ArrayLike | None = None, columns: Columns | None = None
+) -> list[Doubt]:
     """Find the columns of a table that one should not believe.
 
     Parameters

@@ -6,12 +6,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from numbers import Number, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from fires.core.validation import is_frame, is_missing
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def as_polars(X: Any) -> pl.DataFrame:
@@ -23,8 +26,7 @@ def as_polars(X: Any) -> pl.DataFrame:
     [(3.0, 'Ulm'), (4.5, None)]
     """
     if is_frame(X, "polars"):
-        frame: pl.DataFrame = X
-        return frame
+        return X
     if is_frame(X, "pandas"):
         names = map(str, X.columns)
         return pl.DataFrame(
@@ -38,7 +40,7 @@ def as_polars(X: Any) -> pl.DataFrame:
     return pl.DataFrame({key: _from_objects(key, [row.get(key) for row in X]) for key in keys})
 
 
-def _from_pandas(name: str, series: Any) -> pl.Series:
+def _from_pandas(name: str, series: pd.Series) -> pl.Series:
     """One column of pandas."""
     api = sys.modules["pandas"].api.types
     dtype = series.dtype

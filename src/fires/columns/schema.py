@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from fires.core.errors import StateError
+from fires.core.types import Json
 
 N_EXAMPLES = 10
 """How many unusable rows are shown to the user."""
@@ -69,11 +70,11 @@ class Column:
         """Whether its text is a number as any parser reads it."""
         return self.kind == "number" and self.form is None
 
-    def as_json(self) -> list[Any]:
+    def as_json(self) -> list[Json]:
         """The column as JSON values, for a state file."""
         form = None if self.form is None else asdict(self.form)
         slots = None if self.slots == 1 else self.slots
-        values = [self.name, self.kind, form, list(self.categories), self.why, slots]
+        values: list[Json] = [self.name, self.kind, form, list(self.categories), self.why, slots]
         while not values[-1]:
             values.pop()
         return values

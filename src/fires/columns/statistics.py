@@ -27,9 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.errors import StateError
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
+from fires.core.types import Floats, Header, Ints, Json, Label, Labels
 
 _PRIOR_ROWS = 10.0
 _MEMORY = 10_000.0
@@ -70,7 +68,7 @@ class TargetStatistics:
     array([ 2.7, -1. ,  nan])
     """
 
-    def __init__(self, labels: tuple[Any, ...] | None) -> None:
+    def __init__(self, labels: tuple[Label, ...] | None) -> None:
         self.labels = labels
         self.n_slots = 1 if labels is None else len(labels)
         self.rows = 0.0
@@ -78,7 +76,7 @@ class TargetStatistics:
         self.spread = np.zeros(3)  # weight, mean and variance of a numeric target
         self.tables: dict[str, Table] = {}
 
-    def values(self, name: str, codes: Codes) -> Floats:
+    def values(self, name: str, codes: Ints) -> Floats:
         """What categories are worth now."""
         table = self.tables.get(name)
         out = np.zeros((len(codes), self.n_slots))
@@ -93,7 +91,7 @@ class TargetStatistics:
         out[codes < 0] = np.nan
         return out
 
-    def after(self, codes: Mapping[str, Codes], y: npt.NDArray[Any]) -> TargetStatistics:
+    def after(self, codes: Mapping[str, Ints], y: Labels) -> TargetStatistics:
         """What is known after some more rows."""
         if len(y) == 0:
             return self
@@ -126,7 +124,7 @@ class TargetStatistics:
         other.tables = {name: table for name, table in self.tables.items() if name not in names}
         return other
 
-    def _targets(self, y: npt.NDArray[Any]) -> Floats:
+    def _targets(self, y: Labels) -> Floats:
         """The target as numbers, one column for each slot."""
         if self.labels is not None:
             return np.column_stack([(y == label).astype(np.float64) for label in self.labels])
@@ -146,7 +144,7 @@ class TargetStatistics:
 
     # --- state --------------------------------------------------------------------------------
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Header:
         """All that a state file has to hold."""
         return {
             "labels": None if self.labels is None else [_plain(label) for label in self.labels],
@@ -178,7 +176,7 @@ class TargetStatistics:
         return statistics
 
 
-def labels_of(y: npt.NDArray[Any]) -> tuple[Any, ...] | None:
+def labels_of(y: npt.NDArray[Any]) -> tuple[Label, ...] | None:
     """The classes of a target that have a share of their own.
 
     Examples
@@ -204,12 +202,12 @@ def _logit(p: Floats) -> Floats:
     return np.asarray(np.log(p) - np.log1p(-p))
 
 
-def _numbers(values: Any, shape: tuple[int, ...]) -> Floats:
+def _numbers(values: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
     array = np.array(values, dtype=np.float64).reshape(shape)
     if not np.isfinite(array).all():
         raise StateError("the statistics of categories are not finite")
     return array
 
 
-def _plain(label: Any) -> Any:
+def _plain(label: Label) -> Json:
     return label.item() if isinstance(label, np.generic) else label

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ _FITTING = {
 class Labels:
     """The target of some rows."""
 
-    y: npt.NDArray[Any]
+    y: npt.NDArray[np.generic]
     usable: npt.NDArray[np.bool_] | None = None
     reasons: dict[int, str] = field(default_factory=dict)
 
@@ -135,8 +135,8 @@ class Target:
         return Labels(_as_array(read.drop_nulls()), usable, reasons)
 
 
-def _as_array(values: pl.Series) -> npt.NDArray[Any]:
-    y: npt.NDArray[Any] = values.to_numpy()
+def _as_array(values: pl.Series) -> npt.NDArray[np.generic]:
+    y: npt.NDArray[np.generic] = values.to_numpy()
     return y.astype(np.str_) if y.dtype == object else y
 
 

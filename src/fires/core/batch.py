@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES as NO_CLASSES
-from fires.core.classes import Classes, Codes
+from fires.core.classes import Classes
+from fires.core.types import Codes, Floats, GivenClasses, Labels, Mask, Matrix, Places, RowIndex
 
 
 @dataclass(slots=True, eq=False)
@@ -30,18 +30,18 @@ class CheckedBatch:
     (array([0, 1]), True)
     """
 
-    X: Any
-    y: npt.NDArray[Any] | None = None
+    X: Any  # a Matrix, or None where only labels are learnt
+    y: Labels | None = None
     weight: Floats | None = None
     n_missing: int = 0
-    classes: Any = None
+    classes: GivenClasses | None = None
     scale: str | None = None
-    names: Any = None
+    names: npt.NDArray[np.object_] | None = None
     columns: Any = None
-    present: npt.NDArray[np.bool_] | None = None
+    present: Mask | None = None
     n_absent: int = 0
     vocabulary: Any = None
-    source: npt.NDArray[np.intp] | None = None
+    source: Places | None = None
     _encoded: tuple[Classes, Classes, Codes] | None = field(default=None, repr=False)
 
     @property
@@ -61,7 +61,7 @@ class CheckedBatch:
         self._encoded = known, after, codes
         return after, codes
 
-    def with_rows(self, X: Any) -> CheckedBatch:
+    def with_rows(self, X: Matrix) -> CheckedBatch:
         """The same batch with other rows; encoded labels are kept."""
         facts = self.classes, self.scale, self.names, self.columns
         return CheckedBatch(X, self.y, self.weight, 0, *facts, _encoded=self._encoded)
@@ -74,7 +74,7 @@ class CheckedBatch:
         other.weight = weight
         return other
 
-    def part(self, rows: Any) -> CheckedBatch:
+    def part(self, rows: RowIndex) -> CheckedBatch:
         """Some of the rows as a batch. It may happen that all of them have weight 0."""
         X = self.X[rows]
         n_missing, n_absent, present = 0, 0, None
@@ -90,7 +90,7 @@ class CheckedBatch:
         )
 
 
-def columns_present(X: Any) -> npt.NDArray[np.bool_] | None:
+def columns_present(X: Matrix) -> Mask | None:
     """The columns with an entry, of rows in which entries are missing.
 
     Examples

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from fires.core.errors import StateError, TargetError
 from fires.core.state import Arrays, State
-
-Labels = npt.NDArray[Any]
-Codes = npt.NDArray[np.intp]
+from fires.core.types import Codes as Codes
+from fires.core.types import GivenClasses, Header, Json
+from fires.core.types import Labels as Labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,9 @@ class Classes:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def take(self, y: Labels, classes: Any = None, what: str = "y") -> tuple[Classes, Codes]:
+    def take(
+        self, y: Labels, classes: GivenClasses | None = None, what: str = "y"
+    ) -> tuple[Classes, Codes]:
         """Look up the labels of a batch, and add those that are new."""
         label_index = self if classes is None else self.fixed_to(classes)
         if _comparable(label_index.labels, y):
@@ -57,7 +59,7 @@ class Classes:
         assert codes is not None
         return (label_index if found is label_index.labels else Classes(found)), codes
 
-    def fixed_to(self, classes: Any) -> Classes:
+    def fixed_to(self, classes: GivenClasses) -> Classes:
         """The index of the classes that a caller gives."""
         if classes is self.classes:
             return self
@@ -98,7 +100,7 @@ class KnowsClasses:
 
     def _classes_state(self) -> State:
         """The labels as they are saved: text in the header, numbers in an array."""
-        header: dict[str, Any] = {"classes": None, "classes_given": self._label_index_.given}
+        header: Header = {"classes": None, "classes_given": self._label_index_.given}
         if not len(self._label_index_):
             return header, {}
         if self._label_index_.labels.dtype.kind in "OUS":
@@ -111,7 +113,7 @@ class KnowsClasses:
         if written is None:
             self._label_index_ = NO_CLASSES
             return
-        labels = arrays["classes"] if written == "numbers" else from_text(written)
+        labels: npt.NDArray[Any] = arrays["classes"] if written == "numbers" else from_text(written)
         rising = labels.ndim == 1 and len(labels) > 0 and (labels[:-1] < labels[1:]).all()
         if not rising or type(given) is not bool:
             raise StateError("classes are not sorted labels, each of them once")
@@ -202,7 +204,7 @@ def class_rows(old: Labels, new: Labels) -> list[tuple[int, float] | None]:
     return sources
 
 
-def as_text(labels: Labels) -> list[Any]:
+def as_text(labels: Labels) -> list[Json]:
     """Text labels as JSON values, with the type of their array; :func:`from_text` reads them.
 
     Examples
@@ -213,7 +215,7 @@ def as_text(labels: Labels) -> list[Any]:
     return [labels.dtype.str, labels.tolist()]
 
 
-def from_text(written: list[Any]) -> Labels:
+def from_text(written: Any) -> Labels:
     """The labels that :func:`as_text` wrote."""
     try:
         kind, values = written
@@ -228,7 +230,9 @@ def from_text(written: list[Any]) -> Labels:
 _CHOICES = "numbers (target='numbers') or classes (target='classes')"
 
 
-def are_numbers(y: Labels, classes: Any, target: str = "auto", choices: str = _CHOICES) -> bool:
+def are_numbers(
+    y: Labels, classes: GivenClasses | None, target: str = "auto", choices: str = _CHOICES
+) -> bool:
     """Whether a target holds numbers or labels. This is the only place that decides it.
 
     Examples

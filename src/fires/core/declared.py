@@ -17,15 +17,18 @@ import numpy.typing as npt
 from fires.core.errors import StateError
 from fires.core.randomness import generator_state, restore_generator
 from fires.core.state import Arrays, State
+from fires.core.types import Header, Json, Places
 
 
 class Part(Protocol):
     """One learnt thing: how it is written into a state and read back."""
 
-    def write(self, name: str, value: Any, header: dict[str, Any], arrays: Arrays) -> None:
+    def write(self, name: str, value: Any, header: Header, arrays: Arrays) -> None:
         """Add the value to a state."""
 
-    def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
+    def read(
+        self, name: str, header: Mapping[str, Json], arrays: Arrays, sizes: dict[str, int]
+    ) -> Any:
         """The value; None if it may be absent and is."""
 
 
@@ -85,7 +88,7 @@ class Array:
         self.shape, self.dtype, self.low, self.high = shape, dtype, low, high
         self.optional, self.finite, self.missing, self.key = optional, finite, missing, key
 
-    def write(self, name: str, value: Any, header: dict[str, Any], arrays: Arrays) -> None:
+    def write(self, name: str, value: npt.ArrayLike | None, header: Header, arrays: Arrays) -> None:
         """Add the array to ``arrays``, if there is one. See :class:`Part`."""
         if value is not None:
             arrays[self.key or name] = np.array(value)
@@ -96,7 +99,9 @@ class Array:
         per_feature = ["J" in str(length).split("|") for length in self.shape]
         return per_feature.index(True) if any(per_feature) else None
 
-    def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
+    def read(
+        self, name: str, header: Mapping[str, Json], arrays: Arrays, sizes: dict[str, int]
+    ) -> Any:
         """The array; StateError unless it is as declared. See :class:`Part`."""
         name = self.key or name
         value = arrays.get(name)
@@ -109,7 +114,9 @@ class Array:
         self._check_numbers(name, value, sizes)
         return value if value.ndim else value[()]
 
-    def _check_numbers(self, name: str, value: npt.NDArray[Any], sizes: dict[str, int]) -> None:
+    def _check_numbers(
+        self, name: str, value: npt.NDArray[np.generic], sizes: dict[str, int]
+    ) -> None:
         high = sizes[self.high] - 1 if isinstance(self.high, str) else self.high
         if self.missing:
             value = value[~np.isnan(value)]
@@ -144,13 +151,15 @@ class Value:
     ) -> None:
         self.kind, self.low, self.high, self.optional = kind, low, high, optional
 
-    def write(self, name: str, value: Any, header: dict[str, Any], arrays: Arrays) -> None:
+    def write(self, name: str, value: Json, header: Header, arrays: Arrays) -> None:
         """Add the value to the header. See :class:`Part`."""
         header[name] = value
 
-    def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
+    def read(
+        self, name: str, header: Mapping[str, Json], arrays: Arrays, sizes: dict[str, int]
+    ) -> Any:
         """The value; StateError unless its kind and bounds are as declared. See :class:`Part`."""
-        value = header.get(name)
+        value: Any = header.get(name)
         if value is None:
             return _absent(name, self.optional)
         numeric = self.kind in (int, float)
@@ -167,11 +176,13 @@ class Value:
 class Random:
     """A random generator; its position in its sequence is kept in the header."""
 
-    def write(self, name: str, value: Any, header: dict[str, Any], arrays: Arrays) -> None:
+    def write(self, name: str, value: np.random.Generator, header: Header, arrays: Arrays) -> None:
         """Add the state of the generator to the header. See :class:`Part`."""
         header[name] = generator_state(value)
 
-    def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
+    def read(
+        self, name: str, header: Mapping[str, Json], arrays: Arrays, sizes: dict[str, int]
+    ) -> np.random.Generator:
         """A generator that goes on from there; StateError if there is none. See :class:`Part`."""
         try:
             return restore_generator(header[name])
@@ -197,7 +208,7 @@ def collect(owner: Any, declared: Declared, attribute: str = "{}") -> State:
     >>> again
     namespace(shift=array([0., 0.]), n_rows=7)
     """
-    header: dict[str, Any] = {}
+    header: Header = {}
     arrays: Arrays = {}
     for name, part in declared.items():
         part.write(name, getattr(owner, attribute.format(name), None), header, arrays)
@@ -207,7 +218,7 @@ def collect(owner: Any, declared: Declared, attribute: str = "{}") -> State:
 def restore(
     owner: Any,
     declared: Declared,
-    header: Mapping[str, Any],
+    header: Mapping[str, Json],
     arrays: Arrays,
     sizes: dict[str, int],
     attribute: str = "{}",
@@ -222,7 +233,7 @@ def restore(
 def restart(
     owner: Any,
     declared: Declared,
-    columns: npt.NDArray[np.intp],
+    columns: Places,
     n_features: int,
     attribute: str = "{}",
     fresh: Any = None,
@@ -246,16 +257,14 @@ def restart(
         value = getattr(owner, name, None)
         if axis is None or value is None or not value.shape[axis]:  # "0|J" may have none yet
             continue
-        places: tuple[Any, ...] = (slice(None),) * axis + (columns,)
+        places = (slice(None),) * axis + (columns,)
         value = np.repeat(value, n_features // value.shape[axis], axis)  # a copy in any case
         start = np.broadcast_to(getattr(fresh, name, 0.0), value.shape)
         value[places] = start[places]
         setattr(owner, name, value)
 
 
-def rearrange(
-    owner: Owner, declared: Declared, source: npt.NDArray[np.intp], fresh: Any, *more: str
-) -> Owner:
+def rearrange(owner: Owner, declared: Declared, source: Places, fresh: Any, *more: str) -> Owner:
     """A copy of an object for other columns: some stay, in another place perhaps, some are new.
 
     Examples
@@ -267,10 +276,11 @@ def rearrange(
     namespace(sums=array([1., 3., 0.]), count=7)
     """
     other, parts = copy.copy(owner), dict(declared) | dict.fromkeys(more, Array("J"))
-    to: Any = np.flatnonzero(source >= 0)
-    from_: Any = source[to]
-    n = len(to)
-    if n and to[-1] == from_[-1] == n - 1 and (np.diff(from_) > 0).all():
+    here = np.flatnonzero(source >= 0)
+    there, n = source[here], len(here)
+    to: Places | slice = here
+    from_: Places | slice = there
+    if n and here[-1] == there[-1] == n - 1 and (np.diff(there) > 0).all():
         to = from_ = slice(n)  # columns have only come; with a million, that is much sooner done
     for name, part in parts.items():
         axis = part.feature_axis if isinstance(part, Array) else None

@@ -14,6 +14,7 @@ from fires.core.errors import StateError
 from fires.core.randomness import check_place, generator_state, restore_generator
 from fires.core.settings import plain
 from fires.core.state import Arrays, State
+from fires.core.types import Header
 
 # Objects that scikit-learn makes anew in every step: they need not be saved.
 _MADE_ANEW = {"_loss_function_"}
@@ -34,7 +35,7 @@ def learnt_state(estimator: Any) -> State:
     >>> take_up(GaussianNB(), header, arrays).predict(np.eye(2))
     array(['a', 'b'], dtype='<U1')
     """
-    learnt: dict[str, Any] = {}
+    learnt: dict[str, Header | None] = {}
     arrays: Arrays = {}
     settings = estimator.get_params(deep=False)
     named: dict[int, str] = {}  # two attributes may share one array, and still do after loading
@@ -57,7 +58,7 @@ def learnt_state(estimator: Any) -> State:
 
 def take_up(
     estimator: Any,
-    header: dict[str, Any],
+    header: Any,
     arrays: Arrays,
     given: str = "model",
     *,
@@ -127,7 +128,7 @@ def seeded_clone(estimator: Any, rng: np.random.Generator) -> Any:
     return fresh.set_params(**seeds)
 
 
-def _written(value: Any, name: str, arrays: Arrays) -> Any:
+def _written(value: Any, name: str, arrays: Arrays) -> Header | None:
     """A learnt value as JSON, with its numbers in ``arrays``; None if it cannot be saved."""
     if type(value) in _PLAIN:
         return {"value": value}
@@ -146,7 +147,7 @@ def _written(value: Any, name: str, arrays: Arrays) -> Any:
     return None
 
 
-def _read(written: dict[str, Any], name: str, arrays: Arrays) -> Any:
+def _read(written: Any, name: str, arrays: Arrays) -> Any:
     """The value that :func:`_written` wrote."""
     if "value" in written:
         if type(written["value"]) not in _PLAIN:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Self, overload
+from typing import NamedTuple, Self, overload
 
 import numpy as np
-import numpy.typing as npt
+
+from fires.core.types import Matrix, Places
 
 
 class NamedRows(NamedTuple):
@@ -20,7 +21,7 @@ class NamedRows(NamedTuple):
         What each column is called. A :class:`Names` that only grows is looked up once.
     """
 
-    matrix: Any
+    matrix: Matrix
     names: Sequence[str]
 
 
@@ -40,7 +41,7 @@ class Names(Sequence[str]):
         self._places = {name: place for place, name in enumerate(dict.fromkeys(names))}
         self._names = list(self._places)
 
-    def add(self, names: Iterable[str]) -> npt.NDArray[np.intp]:
+    def add(self, names: Iterable[str]) -> Places:
         """Take names in; those that are new come last."""
         places, known = self._places, self._names
         found = []
@@ -52,7 +53,7 @@ class Names(Sequence[str]):
             found.append(place)
         return np.array(found, dtype=np.intp)
 
-    def places(self, names: Iterable[str]) -> npt.NDArray[np.intp]:
+    def places(self, names: Iterable[str]) -> Places:
         """The place of each name; -1 for one that is not known."""
         get = self._places.get
         return np.array([get(name, -1) for name in names], dtype=np.intp)
@@ -61,11 +62,11 @@ class Names(Sequence[str]):
         """The place of a name; -1 if it is not known."""
         return self._places.get(name, -1)
 
-    def at(self, places: npt.NDArray[np.intp]) -> list[str]:
+    def at(self, places: Places) -> list[str]:
         """The names at some places."""
         return list(map(self._names.__getitem__, places.tolist()))
 
-    def only(self, places: npt.NDArray[np.intp]) -> Self:
+    def only(self, places: Places) -> Self:
         """A new book with some of the names."""
         return type(self)(self.at(places))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 from importlib.util import find_spec
-from typing import Any
+from types import ModuleType
 
 from fires.core.errors import MissingExtra
 
 
-def require(module: str, who: str, extra: str | None = None) -> Any:
+def require(module: str, who: str, extra: str | None = None) -> ModuleType:
     """Import an optional library, or raise an error that says what to install.
 
     Examples

@@ -9,6 +9,7 @@ import numpy as np
 
 from fires.core.errors import StateError
 from fires.core.settings import plain
+from fires.core.types import Header, Seed
 
 # For each kind of generator: the entry that holds its position in its buffer, and the last one.
 _PLACES = {
@@ -20,7 +21,7 @@ _PLACES = {
 }
 
 
-def generator(seed: Any, *names: str) -> np.random.Generator:
+def generator(seed: Seed, *names: str) -> np.random.Generator:
     """A random generator for one purpose; NumPy's global state is neither read nor changed.
 
     Examples
@@ -39,7 +40,7 @@ def generator(seed: Any, *names: str) -> np.random.Generator:
     return np.random.default_rng([int(seed), *np.frombuffer(words, dtype=np.uint32).tolist()])
 
 
-def check_seed(seed: Any) -> None:
+def check_seed(seed: Seed) -> None:
     """Raise an error if no generator can be made from this seed; draw nothing."""
     if seed is None or isinstance(seed, (np.random.Generator, np.random.RandomState)):
         return
@@ -49,7 +50,7 @@ def check_seed(seed: Any) -> None:
         )
 
 
-def generator_state(rng: np.random.Generator) -> dict[str, Any]:
+def generator_state(rng: np.random.Generator) -> Header:
     """The state of a generator as JSON; :func:`restore_generator` reads it.
 
     Examples
@@ -59,11 +60,11 @@ def generator_state(rng: np.random.Generator) -> dict[str, Any]:
     >>> again.normal() == rng.normal()
     True
     """
-    state: dict[str, Any] = plain(rng.bit_generator.state)
+    state: Header = plain(rng.bit_generator.state)
     return state
 
 
-def restore_generator(state: dict[str, Any]) -> np.random.Generator:
+def restore_generator(state: Any) -> np.random.Generator:
     """A generator that goes on from a state of :func:`generator_state`."""
     kind = state["bit_generator"]
     if kind not in _PLACES:

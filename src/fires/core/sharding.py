@@ -125,7 +125,7 @@ def add_up(parts: Iterable[Sums]) -> Sums:
     list rows [2 3]
     """
     total: Sums = {}
-    lists: dict[str, list[npt.NDArray[Any]]] = {}
+    lists: dict[str, list[npt.NDArray[np.generic]]] = {}
     for part in parts:
         for name, value in part.items():
             if name.startswith("list "):

@@ -24,9 +24,10 @@ from safetensors.numpy import load
 from fires.core.errors import StateError
 from fires.core.files import replace_file
 from fires.core.saved_files import open_saved
+from fires.core.types import Header, Json
 
 Arrays = dict[str, npt.NDArray[Any]]
-State = tuple[dict[str, Any], Arrays]
+State = tuple[Header, Arrays]
 """What was learnt, as JSON values and arrays."""
 
 _FORMAT = "fires-state"
@@ -39,7 +40,7 @@ _LEAVES = frozenset({str, int, float})
 
 def write_state(
     path: str | os.PathLike[str],
-    header: Mapping[str, Any],
+    header: Mapping[str, Json],
     arrays: Mapping[str, npt.ArrayLike],
 ) -> None:
     """Write a state file: afterwards ``path`` holds all of it, or its old content.
@@ -60,14 +61,14 @@ def write_state(
     replace_file(path, state_to_bytes(header, arrays))
 
 
-def state_to_bytes(header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike]) -> bytes:
+def state_to_bytes(header: Mapping[str, Json], arrays: Mapping[str, npt.ArrayLike]) -> bytes:
     """The content of a state file, for a place that holds bytes."""
     tensors = {name: _storable(name, value) for name, value in arrays.items()}
     tensors[_HEADER] = np.frombuffer(_encode(header), dtype=np.uint8)
     checksum = _checksum(tensors, _VERSION)
     metadata = {"format": _FORMAT, "version": str(_VERSION), "checksum": checksum}
     # The writer of safetensors puts metadata in random order. Large items first: all are aligned.
-    index: dict[str, Any] = {_METADATA: metadata}
+    index: Header = {_METADATA: metadata}
     names, end = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name)), 0
     for name in names:
         array, start = tensors[name], end
@@ -180,7 +181,7 @@ def _add_what_format_1_left_out(header: dict[str, Any], arrays: set[str], part: 
             _add_what_format_1_left_out(header[name], arrays, prefix)
 
 
-def _encode(header: Mapping[str, Any]) -> bytes:
+def _encode(header: Mapping[str, Json]) -> bytes:
     """Encode the header as JSON; refuse what JSON would silently change."""
     header = dict(header)
     try:
@@ -204,7 +205,7 @@ def _refuse_other_keys(value: Any) -> None:
             waiting += [item for item in value if isinstance(item, (dict, list, tuple))]
 
 
-def _storable(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
+def _storable(name: str, value: npt.ArrayLike) -> npt.NDArray[np.generic]:
     """The array in the form it has in the file: contiguous and little-endian."""
     array = np.asarray(value)
     if name in (_HEADER, _METADATA):
@@ -230,7 +231,7 @@ def _checksum(tensors: Arrays, version: int) -> str:
 
 
 @cache
-def _name_of(dtype: np.dtype[Any]) -> str:
+def _name_of(dtype: np.dtype[np.generic]) -> str:
     """The name of a dtype, which takes NumPy some time to make up."""
     return dtype.name
 

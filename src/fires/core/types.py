@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -51,3 +55,13 @@ class CsrRows(Protocol):
 
 Matrix: TypeAlias = Floats | CsrRows
 """Rows of features: dense, or CSR."""
+
+Label: TypeAlias = bool | int | float | str | np.generic
+GivenClasses: TypeAlias = Sequence[Label] | Labels
+"""Labels that a user names beforehand."""
+Seed: TypeAlias = int | np.integer | np.random.Generator | np.random.RandomState | None
+"""What a user may pass as random_state."""
+
+Features: TypeAlias = "npt.ArrayLike | CsrRows | pl.DataFrame | pd.DataFrame | Records"
+"""Rows as a user passes them."""
+Records: TypeAlias = Sequence[Mapping[str, bool | int | float | str | None]]

@@ -11,19 +11,23 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Number, Real
 from types import FrameType
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeGuard, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array, column_or_1d
 
-from fires.core.belief import Floats
 from fires.core.errors import InputError, TargetError
 from fires.core.named import NamedRows
+from fires.core.types import CsrRows, Features, Floats, GivenClasses, Labels, Mask, Matrix, Places
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 Names = npt.NDArray[np.object_]
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
@@ -35,7 +39,7 @@ LARGEST = 1e150
 # --- features -----------------------------------------------------------------------------------
 
 
-def as_matrix(X: Any, owner: str, *, least: int = 1) -> Any:
+def as_matrix(X: Features | NamedRows, owner: str, *, least: int = 1) -> Any:
     """X as a float array or a CSR matrix, without a copy where possible."""
     matrix: Any
     if _is_ready(X):
@@ -67,8 +71,8 @@ def as_matrix(X: Any, owner: str, *, least: int = 1) -> Any:
     return matrix
 
 
-def _by_scikit_learn(X: Any, owner: str) -> Any:
-    return check_array(
+def _by_scikit_learn(X: Features, owner: str) -> Matrix:
+    matrix: Matrix = check_array(
         X,
         accept_sparse="csr",
         dtype=_FLOATS,
@@ -77,9 +81,10 @@ def _by_scikit_learn(X: Any, owner: str) -> Any:
         ensure_min_features=0,
         estimator=owner,
     )
+    return matrix
 
 
-def _check_structure(X: Any) -> None:
+def _check_structure(X: CsrRows) -> None:
     """Refuse a CSR matrix with indices out of range: compiled loops would follow them."""
     starts, columns = X.indptr, X.indices
     if not (
@@ -98,7 +103,7 @@ def _is_ready(X: Any) -> bool:
     return sp.issparse(X) and X.format == "csr" and X.dtype in _FLOATS
 
 
-def column_names(X: Any) -> Names | None:
+def column_names(X: Features) -> Names | None:
     """The column names of a frame, if they are text."""
     if type(X) is np.ndarray or not (is_frame(X, "pandas") or is_frame(X, "polars")):
         return None
@@ -127,7 +132,7 @@ def check_names(names: Names) -> None:
 
 def match_columns(
     names: Names | None, n_columns: int, known: Names | None, n_known: int, owner: str
-) -> npt.NDArray[np.intp] | None:
+) -> Places | None:
     """How to reorder columns into the order learnt from; None if they are in order."""
     if names is not None and known is not None:
         if len(names) == len(known) and (names == known).all():
@@ -158,7 +163,7 @@ def match_columns(
     return None
 
 
-def refuse_names(missing: Sequence[Any], new: Sequence[Any]) -> NoReturn:
+def refuse_names(missing: Sequence[str], new: Sequence[str]) -> NoReturn:
     """Raise the error that columns are missing or new."""
     parts = [f"missing {_listed(missing)}"] * bool(missing)
     parts += [f"new {_listed(new)}"] * bool(new)
@@ -176,7 +181,7 @@ def _frames_of_ours() -> int:
 
 
 def refuse(
-    matrix: Any,
+    matrix: Matrix,
     counts: tuple[int, int, int],
     names: Names | None,
     *,
@@ -203,7 +208,7 @@ def refuse(
         )
 
 
-def _place(matrix: Any, test: Any, names: Names | None) -> str:
+def _place(matrix: Any, test: Callable[[Floats], Mask], names: Names | None) -> str:
     if sp.issparse(matrix):
         rows, columns = matrix.tocoo().coords
         first = int(np.flatnonzero(test(matrix.data))[0])
@@ -214,13 +219,17 @@ def _place(matrix: Any, test: Any, names: Names | None) -> str:
     return f"first in row {row}, column {name}"
 
 
+@overload
+def is_frame(X: Any, library: Literal["pandas"]) -> TypeGuard[pd.DataFrame]: ...
+@overload
+def is_frame(X: Any, library: Literal["polars"]) -> TypeGuard[pl.DataFrame]: ...
 def is_frame(X: Any, library: str) -> bool:
     """Whether X is a frame of that library, without importing the library."""
     module = sys.modules.get(library)
     return module is not None and isinstance(X, module.DataFrame)
 
 
-def _pandas_values(X: Any, owner: str) -> Any:
+def _pandas_values(X: pd.DataFrame, owner: str) -> Any:
     if any(str(dtype).startswith("Sparse") for dtype in X.dtypes):
         return _by_scikit_learn(X, owner)
     kinds = set(X.dtypes)
@@ -230,7 +239,7 @@ def _pandas_values(X: Any, owner: str) -> Any:
     return X.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def _polars_values(X: Any) -> Any:
+def _polars_values(X: pl.DataFrame) -> Floats:
     polars = sys.modules["polars"]
     _refuse_raw(X)
     if set(X.dtypes) == {polars.Float32}:
@@ -238,13 +247,13 @@ def _polars_values(X: Any) -> Any:
     return X.cast(polars.Float64).fill_null(np.nan).to_numpy()
 
 
-def is_table(X: Any) -> bool:
+def is_table(X: Features) -> bool:
     """Whether X is a frame or a list of dicts."""
     records = isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], Mapping)
     return records or is_frame(X, "pandas") or is_frame(X, "polars")
 
 
-def is_raw(X: Any) -> bool:
+def is_raw(X: Features) -> bool:
     """Whether X is a table with columns that are not simply numbers."""
     return is_table(X) and next(raw_columns(X), None) is not None
 
@@ -264,7 +273,7 @@ def raw_columns(X: Any) -> Iterator[tuple[Any, Any]]:
         yield from ((name, "a dict") for name in X[0])
 
 
-def _is_numeric(X: Any, place: int, dtype: Any) -> bool:
+def _is_numeric(X: pd.DataFrame, place: int, dtype: Any) -> bool:
     """Whether a column of pandas holds numbers; flags count as numbers."""
     is_numeric = sys.modules["pandas"].api.types.is_numeric_dtype(dtype)
     kind = getattr(dtype, "kind", "O")
@@ -275,14 +284,14 @@ def _is_numeric(X: Any, place: int, dtype: Any) -> bool:
     return bool(is_numeric and kind != "c")
 
 
-def _refuse_raw(X: Any) -> None:
+def _refuse_raw(X: pd.DataFrame | pl.DataFrame) -> None:
     for name, dtype in raw_columns(X):
         raise ValueError(
             f"Column {name!r} does not hold numbers but {dtype}, which the batches before did."
         )
 
 
-def _listed(names: Sequence[Any]) -> str:
+def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(repr(name) for name in names[:5])
     return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
@@ -290,15 +299,15 @@ def _listed(names: Sequence[Any]) -> str:
 # --- targets and weights ------------------------------------------------------------------------
 
 
-def as_target(y: Any, n_rows: int, owner: str) -> npt.NDArray[Any]:
+def as_target(y: npt.ArrayLike | None, n_rows: int, owner: str) -> Labels:
     """Labels or numbers as a one-dimensional array; missing entries are refused."""
     if type(y) is np.ndarray and y.shape == (n_rows,) and y.dtype.kind in "biu":
         return y  # the usual case
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    y = unmixed(y)
-    plain = type(y) is np.ndarray and y.ndim == 1
-    target: npt.NDArray[Any] = y if plain else column_or_1d(y, warn=True)
+    given = unmixed(y)
+    plain = type(given) is np.ndarray and given.ndim == 1
+    target: Labels = given if plain else column_or_1d(given, warn=True)
     _same_length("y", target, n_rows)
     if target.dtype.kind == "f" and not np.isfinite(target).all():
         what = "NaN" if np.isnan(target).any() else "infinity"
@@ -312,7 +321,7 @@ def as_target(y: Any, n_rows: int, owner: str) -> npt.NDArray[Any]:
     return plain_labels(target)
 
 
-def as_classes(classes: Any) -> npt.NDArray[Any]:
+def as_classes(classes: GivenClasses) -> Labels:
     """The labels a caller announces, as an array in the order given."""
     known = column_or_1d(unmixed(classes))
     if known.dtype.kind in "Of" and any(is_missing(label) for label in known):
@@ -330,7 +339,7 @@ def unmixed(labels: Any) -> Any:
     return labels
 
 
-def plain_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def plain_labels(labels: Labels) -> Labels:
     """Labels as an array; if all of them are numbers, as an array of numbers."""
     if labels.dtype.kind == "O" and all(isinstance(label, Real) for label in labels):
         return np.array(labels.tolist())
@@ -345,7 +354,7 @@ def is_missing(label: Any) -> bool:
     return isinstance(label, Real) and label != label
 
 
-def as_numbers(y: npt.NDArray[Any], what: str) -> Floats:
+def as_numbers(y: Labels, what: str) -> Floats:
     """A numeric target as float64; an error if it holds labels, infinite or huge values."""
     if y.dtype.kind not in "biuf":
         raise TargetError(f"{what} needs numbers in {{y}}; got labels such as {y[0]!r}.")
@@ -359,7 +368,7 @@ def as_numbers(y: npt.NDArray[Any], what: str) -> Floats:
     return numbers
 
 
-def as_weights(sample_weight: Any, n_rows: int) -> Floats | None:
+def as_weights(sample_weight: npt.ArrayLike | None, n_rows: int) -> Floats | None:
     """Row weights as float64. An error if they make no sense, or are 0 for every row."""
     if sample_weight is None:
         return None
@@ -373,7 +382,7 @@ def as_weights(sample_weight: Any, n_rows: int) -> Floats | None:
     return weight
 
 
-def _not_negative(sample_weight: Any, n_rows: int) -> Floats:
+def _not_negative(sample_weight: npt.ArrayLike, n_rows: int) -> Floats:
     weight = np.asarray(sample_weight, dtype=np.float64)
     weight = np.full(n_rows, weight) if weight.ndim == 0 else column_or_1d(weight)
     _same_length("sample_weight", weight, n_rows)
@@ -418,7 +427,7 @@ def take_rows(X: Any, rows: Any) -> Any:
     return (X.iloc if is_frame(X, "pandas") else X)[rows]
 
 
-def _same_length(name: str, values: npt.NDArray[Any], n_rows: int) -> None:
+def _same_length(name: str, values: Labels, n_rows: int) -> None:
     if len(values) != n_rows:
         raise ValueError(
             "Found input variables with inconsistent numbers of samples: X has "
@@ -440,7 +449,9 @@ def repeated(X: Any, y: Any, weight: Floats | None, owner: str) -> tuple[Any, An
     return X[rows], None if y is None else y[rows]
 
 
-def as_columns(columns: Any, n_features: int, names: Any, owner: str) -> npt.NDArray[np.intp]:
+def as_columns(
+    columns: Iterable[str | int], n_features: int, names: Iterable[str] | None, owner: str
+) -> Places:
     """Columns that a user means, as ascending indices; ValueError if there is no such column.
 
     Examples

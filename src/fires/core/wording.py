@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable
+
+from fires.core.types import Label
 
 
-def enumeration(words: Sequence[Any], last: str = "and") -> str:
+def enumeration(words: Iterable[Label], last: str = "and") -> str:
     """The words with commas, and "and" or another word before the last.
 
     Examples

@@ -33,6 +33,7 @@ import numpy.typing as npt
 
 from fires.core import files
 from fires.core.state import Arrays, State, read_state, write_state
+from fires.core.types import Json
 
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
@@ -115,7 +116,11 @@ class Recorder:
         if moments is not None:
             names = ("mean", "deviation")
             arrays |= {name: of[features] for name, of in zip(names, moments, strict=True)}
-        facts = {"records": VERSION, "index": step.index, "rows": step.position.rows}
+        facts: dict[str, Json] = {
+            "records": VERSION,
+            "index": step.index,
+            "rows": step.position.rows,
+        }
         facts["classes"] = len(getattr(selector, "classes_", ()))
         self._late[step.index] = facts, arrays
         self.write()

@@ -19,7 +19,7 @@ from fires.evaluation.locking import is_held
 if TYPE_CHECKING:
     from fires.columns import Column, Columns
     from fires.columns.target import Target
-    from fires.core.state import State
+    from fires.core.state import Arrays
     from fires.pipeline import OnlinePipeline
 
 _MARK, _STATE, _FEATURES = "run.json", "state.safetensors", "features.csv"
@@ -213,7 +213,7 @@ def _digits(value: Any) -> str:
     return "" if value in (None, "") else f"{float(value):.3g}"
 
 
-def _pipeline_in(state: State, path: Path) -> OnlinePipeline:
+def _pipeline_in(state: tuple[dict[str, Any], Arrays], path: Path) -> OnlinePipeline:
     """The pipeline in a checkpoint."""
     from fires.core.state import part_of
     from fires.pipeline import OnlinePipeline

@@ -29,7 +29,7 @@ __all__ = [
     "touched_columns",
 ]
 
-Dense: TypeAlias = npt.NDArray[np.floating[Any]]
+Dense: TypeAlias = npt.NDArray[np.floating]
 Kernel: TypeAlias = Callable[..., None]
 Matrix: TypeAlias = Any  # a dense array, or a CSR matrix or array
 
@@ -102,7 +102,7 @@ def oriented(X: Dense) -> tuple[Dense, Kernel, Kernel]:
     return view, dense.project_rows, dense.accumulate_rows
 
 
-def read_only(*arrays: npt.NDArray[Any]) -> Any:
+def read_only(*arrays: npt.NDArray[np.generic]) -> Any:
     """Read-only views: one compiled form then serves writable and read-only arrays."""
     views = [array.view() for array in arrays]
     for view in views:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -12,7 +10,7 @@ from fires.kernels.compiling import compiled, load_compiled
 
 
 @compiled
-def _count_strange(values: npt.NDArray[np.floating[Any]]) -> float:
+def _count_strange(values: npt.NDArray[np.floating]) -> float:
     """How many values are missing, infinite or larger than LARGEST."""
     strange = 0.0
     for i in range(len(values)):
@@ -25,7 +23,7 @@ _EMPTY.flags.writeable = False
 load_compiled(_count_strange, _EMPTY)
 
 
-def scan(values: npt.NDArray[np.floating[Any]]) -> tuple[int, int, int]:
+def scan(values: npt.NDArray[np.floating]) -> tuple[int, int, int]:
     """How many entries are missing (NaN), how many infinite, how many huge.
 
     Examples

@@ -16,15 +16,13 @@ ORIGIN     the shift, or the batch's own mean if the scale starts anew
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
 
-Dense = npt.NDArray[np.floating[Any]]
+Dense = npt.NDArray[np.floating]
 
 SUM, SQUARES, LEFT_OUT, REFUSED, FARTHEST, BEYOND, ORIGIN = range(7)
 

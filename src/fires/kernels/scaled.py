@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
 
-Dense = npt.NDArray[np.floating[Any]]
+Dense = npt.NDArray[np.floating]
 
 _GREATEST = np.finfo(np.float64).max
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.errors import TargetError
+from fires.core.types import Numbers
 
 NUMBER_SCORES = ("r2", "mae")
 """The scores of numbers that are built in."""
@@ -56,15 +57,19 @@ class NumberSums:
         # Rows, their mean, and the sums of errors, squared errors and squares about the mean.
         self.sums: Floats = np.zeros(5)
 
-    def update(self, y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> dict[str, float]:
+    def update(self, y: Numbers, predicted: Numbers) -> dict[str, float]:
         """Add a batch, and score it by itself."""
         n = len(y)
         if n == 0:
             return _scores(np.zeros(5))
-        y, error = y.astype(np.float64), np.subtract(y, predicted, dtype=np.float64)
+        own, error = y.astype(np.float64), np.subtract(y, predicted, dtype=np.float64)
         with np.errstate(over="ignore"):
-            sums = np.abs(error).sum(), (error**2).sum(), ((y - self._known(y.mean())) ** 2).sum()
-        return self._add(n, float(y.mean()), *sums)
+            sums = (
+                np.abs(error).sum(),
+                (error**2).sum(),
+                ((own - self._known(own.mean())) ** 2).sum(),
+            )
+        return self._add(n, float(own.mean()), *sums)
 
     def add(self, batch: NumberMoments) -> dict[str, float]:
         """Add a batch of which sums are known, and score it by itself.
@@ -106,7 +111,7 @@ def _scores(sums: Floats) -> dict[str, float]:
     }
 
 
-def check_numbers(values: npt.NDArray[Any], name: str) -> None:
+def check_numbers(values: npt.NDArray[np.generic], name: str) -> None:
     """Raise an error unless these are finite numbers."""
     if values.dtype.kind not in "fiub":
         given = f" such as {values.tolist()[0]!r}" if len(values) else ""

@@ -6,7 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,16 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, Codes, KnowsClasses, encode, has_fractions
 from fires.core.errors import TargetError
+from fires.core.types import GivenClasses, Label, Labels
 from fires.metrics.numbers import NUMBER_SCORES, NumberMoments, NumberSums, check_numbers
+
+if TYPE_CHECKING:
+    from fires.core.state import Arrays
 
 Counts = npt.NDArray[np.int64]
 Metric = str | Callable[..., float]
 # Of labels, predicted labels, and the probabilities of the classes named last.
-Scorer = Callable[[Any, Any, Floats | None, Any], float]
+Scorer = Callable[[Labels, Labels, Floats | None, Labels | None], float]
 
 _LOG_LOSS = "log_loss"
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -90,7 +94,7 @@ class Scores(KnowsClasses):
     """
 
     def __init__(
-        self, names: Iterable[Metric] = ("accuracy",), classes: Sequence[Any] | None = None
+        self, names: Iterable[Metric] = ("accuracy",), classes: Sequence[Label] | None = None
     ) -> None:
         if isinstance(names, str):
             raise TypeError(f"Scores come as a sequence; a single one is ({names!r},).")
@@ -128,7 +132,7 @@ class Scores(KnowsClasses):
         y: npt.ArrayLike,
         predicted: npt.ArrayLike,
         probabilities: npt.ArrayLike | None = None,
-        columns: Sequence[Any] | npt.NDArray[Any] | None = None,
+        columns: GivenClasses | None = None,
         times: Counts | None = None,
     ) -> dict[str, float]:
         """Count a batch in, and score it by itself.
@@ -240,7 +244,7 @@ class Scores(KnowsClasses):
         others = {name: total / n if n else math.nan for name, (total, n) in self._sums.items()}
         return self._named(counts, others | (self._numbers.total if self._numbers else {}))
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> Arrays:
         """Everything there is to save, as arrays; :meth:`from_state` takes it back.
 
         Returns
@@ -293,7 +297,7 @@ class Scores(KnowsClasses):
             scores._sums[name] = total, int(rows)
         return scores
 
-    def check_target(self, y: npt.NDArray[Any], name: str = "{y}") -> None:
+    def check_target(self, y: Labels, name: str = "{y}") -> None:
         """Raise an error if a score is not for a target of this kind.
 
         Parameters
@@ -361,7 +365,7 @@ def _marginals(matrix: Counts) -> list[list[int]]:
     return [part.tolist() for part in (matrix.diagonal(), matrix.sum(axis=1), matrix.sum(axis=0))]
 
 
-def _places_in(label_index: Classes, labels: npt.NDArray[Any], name: str) -> tuple[Classes, Codes]:
+def _places_in(label_index: Classes, labels: Labels, name: str) -> tuple[Classes, Codes]:
     """The labels known once these were seen, and the place of each."""
     if not len(labels):
         return label_index, np.empty(0, dtype=np.intp)
@@ -401,7 +405,7 @@ def _mean(values: list[float]) -> float:
 _FROM_COUNTS = {"accuracy": _accuracy, "balanced_accuracy": _balanced_accuracy, "f1": _f1}
 
 
-def _log_loss(y: Any, predicted: Any, P: Floats | None, columns: Any) -> float:
+def _log_loss(y: Labels, predicted: Labels, P: Floats | None, columns: Any) -> float:
     if P is None:
         raise ValueError("log_loss needs probabilities, of a predictor that has predict_proba.")
     place = {label: column for column, label in enumerate(columns.tolist())}
@@ -410,7 +414,9 @@ def _log_loss(y: Any, predicted: Any, P: Floats | None, columns: Any) -> float:
     return float(-np.log(np.clip(q, _EPSILON, 1.0 - _EPSILON)).mean())
 
 
-def _checked(probabilities: npt.ArrayLike | None, n_rows: int, columns: Any) -> Floats | None:
+def _checked(
+    probabilities: npt.ArrayLike | None, n_rows: int, columns: GivenClasses | None
+) -> Floats | None:
     if probabilities is None:
         return None
     P = np.asarray(probabilities, dtype=np.float64)
@@ -455,7 +461,7 @@ def _scorer(metric: Metric) -> tuple[Scorer, bool]:
 
         asked = False
 
-        def __init__(self, predicted: Any, P: Any, columns: Any) -> None:
+        def __init__(self, predicted: Labels, P: Floats | None, columns: Labels | None) -> None:
             self.predicted, self.P, self.classes_ = predicted, P, columns
 
         def __sklearn_tags__(self) -> Any:
@@ -463,16 +469,16 @@ def _scorer(metric: Metric) -> tuple[Scorer, bool]:
             tags.estimator_type = "regressor" if self.classes_ is None else "classifier"
             return tags
 
-        def predict(self, X: Any) -> Any:
+        def predict(self, X: Labels) -> Labels:
             return self.predicted
 
-        def predict_proba(self, X: Any) -> Any:
+        def predict_proba(self, X: Labels) -> Floats:
             FixedAnswers.asked = True
             if self.P is None:
                 raise ValueError(f"{_name(metric)} needs probabilities, of predict_proba.")
             return self.P
 
-    def score(y: Any, predicted: Any, P: Floats | None, columns: Any) -> float:
+    def score(y: Labels, predicted: Labels, P: Floats | None, columns: Labels | None) -> float:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UndefinedMetricWarning)

@@ -11,12 +11,16 @@ import operator
 from collections import deque
 from collections.abc import Iterable, Mapping
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from fires.core.types import Ints, Numbers
 from fires.metrics.sets import as_indices
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class StabilityInterval(NamedTuple):
@@ -243,7 +247,7 @@ class StabilityWindow:
         counts[present_ids] += 1
         return indices
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> dict[str, Ints]:
         """Everything there is to save, as arrays; :meth:`from_state` takes it back.
 
         Returns
@@ -267,7 +271,7 @@ class StabilityWindow:
         return state
 
     @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> StabilityWindow:
+    def from_state(cls, state: Mapping[str, Ints]) -> StabilityWindow:
         """Rebuild the window that gave this :meth:`state`.
 
         Parameters
@@ -282,7 +286,7 @@ class StabilityWindow:
         """
         window = cls(int(state["size"]), int(state["n_features"]) or None)
         sets = _parted(state["lengths"], state["indices"], window.size)
-        present_ids: list[Any] = [None] * len(sets)
+        present_ids: Sequence[Ints | None] = [None] * len(sets)
         if window._width is None:
             present_ids = _parted(state["lengths_present"], state["present"], window.size)
         for selected, present in zip(sets, present_ids, strict=True):
@@ -308,9 +312,7 @@ def _joined(sets: Iterable[npt.NDArray[np.int64]]) -> tuple[npt.NDArray[np.int64
     return lengths, np.concatenate([_NO_FEATURES, *sets])
 
 
-def _parted(
-    lengths: npt.NDArray[Any], indices: npt.NDArray[Any], size: int
-) -> list[npt.NDArray[Any]]:
+def _parted(lengths: Ints, indices: Ints, size: int) -> list[Ints]:
     """The sets that :func:`_joined` put behind one another."""
     if len(lengths) > size or lengths.sum() != len(indices):
         raise ValueError(
@@ -321,7 +323,7 @@ def _parted(
     return [indices[start:end] for start, end in zip(ends - lengths, ends, strict=True)]
 
 
-def _ascending(given: npt.NDArray[Any]) -> bool:
+def _ascending(given: Numbers) -> bool:
     """Whether it holds indices, each greater than the one before."""
     rows = given.dtype == np.int64 and given.ndim == 1 and given.size > 0
     return rows and bool((given[1:] > given[:-1]).all())

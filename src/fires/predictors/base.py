@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
-import numpy as np
 import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
 from fires.core.classes import NO_CLASSES, Classes, Codes, KnowsClasses, Labels
+from fires.core.types import GivenClasses, Matrix, Places
 from fires.core.validation import as_weights
 
 
@@ -21,7 +21,11 @@ class Predictor(KnowsClasses, ABC):
     """
 
     def partial_fit(
-        self, X: Any, y: Labels, classes: Any = None, sample_weight: Any = None
+        self,
+        X: Matrix,
+        y: Labels,
+        classes: GivenClasses | None = None,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
         """Learn from a batch."""
         self.learn(CheckedBatch(X, y, as_weights(sample_weight, len(y)), classes=classes))
@@ -43,7 +47,7 @@ class Predictor(KnowsClasses, ABC):
         """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt."""
         batch.labels(self._known(expected))
 
-    def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+    def restart_features(self, columns: Places) -> None:
         """Forget what was learnt about some features, where the predictor can tell it apart.
 
         Nothing is forgotten here: estimators of others stay as they are.
@@ -60,10 +64,10 @@ class Predictor(KnowsClasses, ABC):
     def __sklearn_clone__(self) -> Predictor:
         return self.fresh()
 
-    def predict_codes(self, X: Any) -> Codes:
+    def predict_codes(self, X: Matrix) -> Codes:
         """The index of each row's label in ``classes_``."""
         return self._label_index_.take(self.predict(X), what="predicted")[1]
 
     @abstractmethod
-    def predict(self, X: Any) -> Labels:
+    def predict(self, X: Matrix) -> Labels:
         """The label of each row."""

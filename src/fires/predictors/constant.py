@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Self
 
 import numpy as np
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, Codes, Labels, encode
 from fires.core.declared import Array, Value, collect, restore
 from fires.core.state import Arrays, State
+from fires.core.types import Floats, Json, Label, Matrix
 from fires.predictors.base import Predictor
 from fires.predictors.regressor import check_target
 
@@ -54,17 +55,17 @@ class Majority(Predictor):
         self._label_index_, self.counts_ = label_index, counts
 
     @property
-    def shares(self) -> dict[Any, float]:
+    def shares(self) -> dict[Label, float]:
         """The share of each label in the rows so far."""
         shares = self.counts_ / max(self.counts_.sum(), 1.0)
         return dict(zip(self.label_index.labels.tolist(), shares.tolist(), strict=True))
 
-    def predict(self, X: Any) -> Labels:
+    def predict(self, X: Matrix) -> Labels:
         """The most common label, once for each row."""
         label: Labels = self.classes_[self.predict_codes(X)]
         return label
 
-    def predict_codes(self, X: Any) -> Codes:
+    def predict_codes(self, X: Matrix) -> Codes:
         """The index in ``classes_`` of the most common label, once for each row."""
         return np.full(X.shape[0], self.counts_.argmax(), dtype=np.intp)
 
@@ -78,7 +79,7 @@ class Majority(Predictor):
         header, arrays = self._classes_state()
         return header, arrays | collect(self, _COUNTS, "{}_")[1]
 
-    def restore(self, header: dict[str, Any], arrays: Arrays) -> Self:
+    def restore(self, header: Mapping[str, Json], arrays: Arrays) -> Self:
         """Go on from :meth:`state`.
 
         Parameters
@@ -120,7 +121,7 @@ class Mean(Predictor):
         """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt."""
         check_target(batch.y, "Mean")
 
-    def predict(self, X: Any) -> Labels:
+    def predict(self, X: Matrix) -> Labels:
         """The mean, once for each row."""
         return np.full(X.shape[0], self._mean)
 
@@ -133,7 +134,7 @@ class Mean(Predictor):
         """
         return collect(self, _MEAN, "_{}")
 
-    def restore(self, header: dict[str, Any], arrays: Arrays) -> Self:
+    def restore(self, header: Mapping[str, Json], arrays: Arrays) -> Self:
         """Go on from :meth:`state`.
 
         Parameters

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, Codes, Labels, class_rows
 from fires.core.declared import Array, Declared, collect, restore
 from fires.core.state import Arrays, State
+from fires.core.types import Floats, Json, Matrix
 from fires.core.validation import repeated
 from fires.kernels.perceptron import perceptron_pass
 from fires.predictors.base import Predictor
@@ -57,7 +58,7 @@ class Perceptron(Predictor):
         repeated(batch.y, None, batch.weight, "Perceptron")
         super().check(batch, expected)
 
-    def _check_rows(self, X: Any) -> None:
+    def _check_rows(self, X: Matrix) -> None:
         if hasattr(self, "coef_") and X.shape[1] != self.coef_.shape[1]:
             # A compiled loop would follow them out of the coefficients.
             raise ValueError(
@@ -65,7 +66,7 @@ class Perceptron(Predictor):
                 f"{self.coef_.shape[1]}."
             )
 
-    def predict(self, X: Any) -> Labels:
+    def predict(self, X: Matrix) -> Labels:
         """The label of each row.
 
         Parameters
@@ -80,7 +81,7 @@ class Perceptron(Predictor):
         prediction: Labels = self.classes_[self.predict_codes(X)]
         return prediction
 
-    def predict_codes(self, X: Any) -> Codes:
+    def predict_codes(self, X: Matrix) -> Codes:
         """The index of each row's label in ``classes_``.
 
         Parameters
@@ -127,7 +128,7 @@ class Perceptron(Predictor):
         header, arrays = self._classes_state()
         return header, arrays | collect(self, _LEARNT, "{}_")[1]
 
-    def restore(self, header: dict[str, Any], arrays: Arrays) -> Self:
+    def restore(self, header: Mapping[str, Json], arrays: Arrays) -> Self:
         """Go on from :meth:`state`.
 
         Parameters
@@ -146,7 +147,7 @@ class Perceptron(Predictor):
             restore(self, _LEARNT, header, arrays, {"R": n_rows}, "{}_")
         return self
 
-    def _signs(self, codes: Any) -> Floats:
+    def _signs(self, codes: Codes) -> Floats:
         if len(self.coef_) == 1:  # while only one class is known, it is the positive one
             alone = len(self._label_index_) == 1
             signs: Floats = _SIGNS[codes + 1 if alone else codes]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, Labels
 from fires.core.declared import Array, Declared, collect, restore
 from fires.core.state import Arrays, State
+from fires.core.types import Floats, Json, Matrix
 from fires.core.validation import repeated
 from fires.kernels.least_squares import least_squares_pass
 from fires.predictors.base import Predictor
@@ -70,7 +71,7 @@ class LinearRegressor(Predictor):
         check_target(batch.y, "LinearRegressor")
         repeated(batch.y, None, batch.weight, "LinearRegressor")
 
-    def predict(self, X: Any) -> Labels:
+    def predict(self, X: Matrix) -> Labels:
         """The number of each row.
 
         Parameters
@@ -106,7 +107,7 @@ class LinearRegressor(Predictor):
         """
         return collect(self, _LEARNT, "{}_")
 
-    def restore(self, header: dict[str, Any], arrays: Arrays) -> Self:
+    def restore(self, header: Mapping[str, Json], arrays: Arrays) -> Self:
         """Go on from :meth:`state`.
 
         Parameters
@@ -124,8 +125,8 @@ class LinearRegressor(Predictor):
         return self
 
 
-def check_target(y: Any, owner: str) -> None:
+def check_target(target: npt.ArrayLike | None, owner: str) -> None:
     """Raise an error unless these are finite numbers."""
-    y = np.asarray(y)
+    y = np.asarray(target)
     if y.dtype.kind not in "fiub" or not np.isfinite(y).all():
         raise ValueError(f"{owner} learns finite numbers, and y holds something else.")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,12 +13,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, Labels
 from fires.core.optional import require
 from fires.core.randomness import generator
+from fires.core.types import Floats, Label, Matrix, Seed
 from fires.core.validation import repeated
 from fires.predictors.base import Predictor
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class RiverPredictor(Predictor):
@@ -44,7 +48,7 @@ class RiverPredictor(Predictor):
         self.model = model
         self.features = features
         self.mini_batches = mini_batches
-        self._sides: dict[Any, bool] = {}  # the label that a binary model knows as True or False
+        self._sides: dict[Label, bool] = {}  # the label that a binary model knows as True or False
 
     @property
     def inner(self) -> Any:
@@ -94,7 +98,7 @@ class RiverPredictor(Predictor):
                 f"{known.tolist()}: wrap it in river.multiclass.OneVsRestClassifier."
             )
 
-    def predict(self, X: Any) -> Labels:
+    def predict(self, X: Matrix) -> Labels:
         """The label of each row."""
         self._check_fitted()
         if self.mini_batches:
@@ -106,7 +110,7 @@ class RiverPredictor(Predictor):
         return prediction
 
     @available_if(lambda self: _gives_probabilities(self.model))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Matrix) -> Floats:
         """The probability of each of ``classes_``, for each row."""
         self._check_fitted()
         if self.mini_batches:
@@ -126,7 +130,7 @@ class RiverPredictor(Predictor):
         if not hasattr(self, "classes_"):
             raise NotFittedError("RiverPredictor has learnt nothing yet: call partial_fit first.")
 
-    def _told(self, known: Labels, y: Any) -> list[Any]:
+    def _told(self, known: Labels, y: Any) -> list[Label]:
         """The labels in the form the model takes."""
         if self.model._multiclass:
             return list(y.tolist())
@@ -135,7 +139,7 @@ class RiverPredictor(Predictor):
                 self._sides[label] = not any(self._sides.values())
         return [self._sides[label] for label in y.tolist()]
 
-    def _names(self) -> list[Any]:
+    def _names(self) -> list[Label]:
         """The model's own names of ``classes_``, in the same order."""
         names = self.classes_.tolist()
         return list(names) if self.model._multiclass else [self._sides[name] for name in names]
@@ -153,7 +157,7 @@ class RiverPredictor(Predictor):
             pairs = zip(names, row.tolist(), strict=True)
             yield dict(pairs) if self.features == "all" else {j: v for j, v in pairs if v}
 
-    def _frame(self, X: Any) -> Any:
+    def _frame(self, X: Any) -> pd.DataFrame:
         values = X.toarray() if sp.issparse(X) else X
         return _pandas().DataFrame(values, columns=_feature_names(X.shape[1]))
 
@@ -188,7 +192,7 @@ def hoeffding_tree(**settings: Any) -> RiverPredictor:
     return RiverPredictor(tree.HoeffdingTreeClassifier(**(defaults | settings)))
 
 
-def boosting(random_state: Any = 0, *, n_models: int = 3) -> RiverPredictor:
+def boosting(random_state: Seed = 0, *, n_models: int = 3) -> RiverPredictor:
     r"""River's online boosting of Gaussian naive Bayes, in place of the paper's.
 
     One member after the other learns a row Poisson(:math:`\lambda`) times. :math:`\lambda` starts
@@ -230,12 +234,12 @@ def boosting(random_state: Any = 0, *, n_models: int = 3) -> RiverPredictor:
     return RiverPredictor(model)
 
 
-def _river(part: str, who: str) -> Any:
+def _river(part: str, who: str) -> ModuleType:
     require("river", who)
     return require(f"river.{part}", who)
 
 
-def _pandas() -> Any:
+def _pandas() -> ModuleType:
     return require("pandas", "RiverPredictor with mini_batches", extra="river")
 
 

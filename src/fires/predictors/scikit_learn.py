@@ -10,10 +10,10 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, Labels
 from fires.core.estimators import learnt_state, take_up
 from fires.core.state import Arrays, State, part_of, under
+from fires.core.types import Floats, Matrix
 from fires.core.validation import repeated
 from fires.predictors.base import Predictor
 
@@ -98,13 +98,13 @@ class SklearnPredictor(Predictor):
             )
         return label_index
 
-    def predict(self, X: Any) -> Labels:
+    def predict(self, X: Matrix) -> Labels:
         """The label of each row."""
         prediction: Labels = self.estimator.predict(X)
         return prediction
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Matrix) -> Floats:
         """The probability of each of ``classes_``, for each row."""
         probabilities: Floats = self.estimator.predict_proba(X)
         return probabilities

@@ -6,16 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.errors import InputError, StateError
-
-Places = npt.NDArray[np.intp]
+from fires.core.types import Header, Places
 
 _LEAST, _PER_FEATURE, _UNKNOWN = 64, 4, 1024
 
 
-def usual_slots(n_features_to_select: Any) -> int:
+def usual_slots(n_features_to_select: float | str) -> int:
     """How many slots there are if nothing is said.
 
     Examples
@@ -108,7 +106,7 @@ class Slots:
         sparse.sort_indices()
         return sparse
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Header:
         """Everything there is to save, as JSON values; :meth:`from_json` takes it back."""
         return {"names": list(self.names), "last": self._last.tolist(), "now": self._now}
 

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from fires.core.types import CsrRows, Features, Label, Labels, Matrix, Numbers
 from fires.streams.base import Batch, CountedRows, Schema, numbered_columns
 
 
 class ArrayStream(CountedRows):
     """Rows of an array, in order. Made by :func:`from_arrays`."""
 
-    def __init__(self, X: Any, y: npt.NDArray[Any], schema: Schema) -> None:
+    def __init__(self, X: Numbers | CsrRows, y: Labels, schema: Schema) -> None:
         self.schema = schema
         self._X = X
         self._y = y
@@ -27,12 +28,12 @@ class ArrayStream(CountedRows):
 
 
 def from_arrays(
-    X: Any,
-    y: Any,
+    X: Features,
+    y: npt.ArrayLike,
     feature_names: Sequence[str] | None = None,
     *,
     target: str = "target",
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[Label] | None = None,
 ) -> ArrayStream:
     """Make a stream of a matrix and its labels.
 
@@ -67,30 +68,31 @@ def from_arrays(
     """
     if feature_names is None and hasattr(X, "columns"):
         feature_names = [str(name) for name in X.columns]
+    matrix: Any = X
     if sparse.issparse(X):
-        X = X.tocsr()
+        matrix = matrix.tocsr()
     else:
         # A frame's own columns are not contiguous rows: one conversion, not one per batch.
-        X = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
-        if X.dtype.kind not in "biuf":
-            X = X.astype(np.float64)
-    y = np.asarray(y)
-    if X.ndim != 2 or y.ndim != 1 or X.shape[0] != len(y):
-        raise ValueError(f"X and y do not belong together: shapes {X.shape} and {y.shape}.")
+        matrix = matrix.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+        if matrix.dtype.kind not in "biuf":
+            matrix = matrix.astype(np.float64)
+    labels, shape = np.asarray(y), matrix.shape
+    if matrix.ndim != 2 or labels.ndim != 1 or shape[0] != len(labels):
+        raise ValueError(f"X and y do not belong together: shapes {shape} and {labels.shape}.")
     if feature_names is None:
-        feature_names = numbered_columns(X.shape[1])
-    if len(feature_names) != X.shape[1]:
-        raise ValueError(f"{len(feature_names)} feature names for {X.shape[1]} columns.")
+        feature_names = numbered_columns(shape[1])
+    if len(feature_names) != shape[1]:
+        raise ValueError(f"{len(feature_names)} feature names for {shape[1]} columns.")
     known = None if classes is None else tuple(classes)
-    return ArrayStream(X, y, Schema(tuple(feature_names), target, known))
+    return ArrayStream(matrix, labels, Schema(tuple(feature_names), target, known))
 
 
-def _rows(X: Any, start: int, stop: int) -> Any:
+def _rows(X: Any, start: int, stop: int) -> Matrix:
     """Rows start to stop as float64, without a copy where the layout allows it."""
     if not sparse.issparse(X):
         return np.ascontiguousarray(X[start:stop], dtype=np.float64)
     first, last = X.indptr[start], X.indptr[stop]
-    rows = type(X)((stop - start, X.shape[1]), dtype=np.float64)
+    rows: CsrRows = type(X)((stop - start, X.shape[1]), dtype=np.float64)
     # Set directly: the constructor copies views that are small beside what they are views of.
     rows.data = X.data[first:last].astype(np.float64, copy=False)
     rows.indices = X.indices[first:last]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.errors import InputError as InputError
 from fires.core.errors import StateError
+from fires.core.types import Label, Labels, Matrix
+
+if TYPE_CHECKING:
+    from fires.columns.columns import Columns
 
 Bookmark = dict[str, Any]
 """Where a stream is, and what it knows, as JSON values."""
@@ -82,13 +85,13 @@ class Batch:
     2
     """
 
-    X: Any
-    y: npt.NDArray[Any]
+    X: Matrix
+    y: Labels
     position: Position = field(default_factory=Position)
     restarted: tuple[int | str, ...] = ()
-    columns: Any = None
+    columns: Columns | None = None
     waited: bool = False
-    names: Any = None
+    names: Sequence[str] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -117,7 +120,7 @@ class Schema:
 
     feature_names: tuple[str, ...]
     target: str = "target"
-    classes: tuple[Any, ...] | None = None
+    classes: tuple[Label, ...] | None = None
 
     @property
     def n_features(self) -> int:

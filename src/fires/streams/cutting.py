@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from fires.core.errors import InputError
+from fires.core.types import Labels
 from fires.streams.table import Fault
+
+if TYPE_CHECKING:
+    from fires.columns.columns import Columns
 
 _MOST_FAULTS = 10_000
 """Faults that wait for the end of their batch; more are handed on before it."""
@@ -21,10 +24,10 @@ _MOST_FAULTS = 10_000
 class PlacedRows(NamedTuple):
     """Rows as a matrix, their labels, and the place in the source at which each of them ends."""
 
-    X: Any
-    y: npt.NDArray[Any]
-    places: npt.NDArray[Any]
-    columns: Any = None
+    X: Any  # a Matrix, or None if there are only faults
+    y: Labels
+    places: Labels
+    columns: Columns | None = None
     faults: Sequence[tuple[int, Fault]] = ()
     start: Any = None
     n_used: int = 0

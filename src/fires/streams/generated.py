@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
 from fires.core.belief import Floats
 from fires.core.optional import require
 from fires.core.randomness import generator
+from fires.core.types import Seed
 from fires.streams.base import Batch, CountedRows, Schema, check_count, numbered_columns
 
 
@@ -20,7 +20,7 @@ class _FromRiver(CountedRows):
     def __init__(self, n_samples: int, names: tuple[str, ...], n_classes: int) -> None:
         self.n_samples = check_count("n_samples", n_samples, 1)
         self.schema = Schema(names, target="label", classes=tuple(range(n_classes)))
-        self._source: Iterable[tuple[dict[Any, float], int]] = ()
+        self._source: Iterable[tuple[dict[str | int, float], int]] = ()
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Hand out the rows in order."""
@@ -85,7 +85,7 @@ class RandomRBF(_FromRiver):
         *,
         n_centroids: int = 50,
         n_classes: int = 2,
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> None:
         synth = require("river.datasets.synth", "RandomRBF", "river")
         rng = generator(random_state, "random rbf")
@@ -150,7 +150,7 @@ class RandomTree(_FromRiver):
         *,
         n_values: int = 5,
         n_classes: int = 2,
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> None:
         synth = require("river.datasets.synth", "RandomTree", "river")
         rng = generator(random_state, "random tree")

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.errors import StateError
+from fires.core.types import Header
 from fires.streams.base import check_count
 from fires.streams.words import Split, as_csr, same_split, words_of_rows
 
@@ -151,7 +152,7 @@ class HashedWords:
             is_all=not (sizes > _SHOWN).any(),
         )
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Header:
         """All that a state file has to hold.
 
         Returns

@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from operator import itemgetter
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 from zlib import crc32
 
@@ -20,6 +21,7 @@ import numpy.typing as npt
 from fires.columns.schema import Hints
 from fires.core.errors import InputError, StateError
 from fires.core.optional import require
+from fires.core.types import Json
 from fires.streams.addresses import CONFIG, Address, read_address
 from fires.streams.base import Position
 from fires.streams.table_stream import Bookmark, TableStream
@@ -163,7 +165,7 @@ class KafkaTopic:
         some = f"{n:,} messages without a value" if n > 1 else "a message without a value"
         return [f"{some} left out, as deletion marks"] if n else []
 
-    def position(self, rows: int, place: npt.NDArray[Any]) -> Position:
+    def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
         """The next offset of each partition; see :meth:`Broker.position`."""
         line, *offsets = place.tolist()
         return Position(rows, line=line, mark={str(p): at for p, at in enumerate(offsets)})
@@ -191,7 +193,7 @@ class KafkaTopic:
 class _Reader:
     """Reads all partitions of a topic, once."""
 
-    def __init__(self, kafka: Any, address: Address) -> None:
+    def __init__(self, kafka: ModuleType, address: Address) -> None:
         self.n_tombstones = 0
         self._kafka, self._name, self._topic = kafka, str(address), address.path
         self._commits, self._committed = "group.id" in _properties(), time.monotonic()
@@ -421,7 +423,7 @@ class _Reader:
         self._trouble = error.str()
 
 
-def _consumer(kafka: Any, address: Address, more: Mapping[str, Any]) -> Any:
+def _consumer(kafka: ModuleType, address: Address, more: Mapping[str, Any]) -> Any:
     """A client that reads, with the properties that the user has set."""
     settings = {"group.id": "fires"} | _DEFAULTS | _properties() | _FIXED | _servers(address)
     with _plain_errors(kafka, str(address)):
@@ -447,7 +449,7 @@ class KafkaSink:
             reason = self._trouble or error.args[0].str()
             raise InputError(f"no broker answers ({reason})", self._name) from None
 
-    def write(self, record: Mapping[str, Any]) -> None:
+    def write(self, record: Mapping[str, Json]) -> None:
         """Hand over a record; it may be on its way until :meth:`flush` returns."""
         value = json.dumps(record, ensure_ascii=False).encode()
         deadline = time.monotonic() + FLUSH
@@ -524,7 +526,7 @@ def _properties() -> dict[str, str]:
 
 
 @contextmanager
-def _plain_errors(kafka: Any, name: str) -> Iterator[None]:
+def _plain_errors(kafka: ModuleType, name: str) -> Iterator[None]:
     """Raise what librdkafka says of its properties in one line."""
     try:
         yield

@@ -14,6 +14,7 @@ import polars as pl
 
 from fires.columns.schema import Hints, Kind
 from fires.core.errors import InputError
+from fires.core.types import Json
 from fires.streams.base import Position
 from fires.streams.files.json_rows import JsonRows, json_row
 from fires.streams.files.text_blocks import BLOCK, Block
@@ -32,8 +33,8 @@ class Messages(NamedTuple):
 
     values: Sequence[bytes] = ()
     lines: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
-    places: npt.NDArray[Any] = np.empty((0, 0))
-    where: Callable[[int], Mapping[str, Any]] = lambda at: {}
+    places: npt.NDArray[np.generic] = np.empty((0, 0))
+    where: Callable[[int], Mapping[str, Json]] = lambda at: {}
     start: Callable[[int], Position | None] = lambda at: None
     short: bool = True
 
@@ -60,7 +61,7 @@ class Broker(Protocol):
     def read(self, start: Position, sample: bool = False) -> Generator[Messages, None, None]:
         """Read from a position on, waiting for more at most a fifth of a second at a time."""
 
-    def position(self, rows: int, place: npt.NDArray[Any]) -> Position:
+    def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
         """Where a message ends; see :meth:`fires.streams.table.Table.position`."""
 
     def lag(self) -> int | None:
@@ -126,7 +127,7 @@ class MessageTable:
             )
             n_before += len(at) + len(faults)
 
-    def _first_objects(self) -> Iterator[dict[str, Any]]:
+    def _first_objects(self) -> Iterator[dict[str, Json]]:
         """As many objects as decide which columns there are."""
         n_objects, n_bytes = 0, 0
         fault: tuple[int, str] | None = None
@@ -201,8 +202,8 @@ def _raw(values: Sequence[bytes], at: Sequence[int], row: int) -> str:
 
 
 def _where(
-    where: Callable[[int], Mapping[str, Any]], at: Sequence[int], row: int
-) -> Mapping[str, Any]:
+    where: Callable[[int], Mapping[str, Json]], at: Sequence[int], row: int
+) -> Mapping[str, Json]:
     return where(at[row])
 
 

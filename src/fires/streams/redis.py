@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import chain
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from zlib import crc32
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from fires.columns.schema import Hints
 from fires.core.errors import InputError, StateError
 from fires.core.optional import require
+from fires.core.types import Json
 from fires.streams.addresses import PASSWORD, USERNAME, Address, read_address
 from fires.streams.base import Position
 from fires.streams.table_stream import Bookmark, TableStream
@@ -127,7 +129,7 @@ class RedisStream:
         self._until_end = until_end
         self._added: int | None = None  # entries that had been added with the last one read
 
-    def position(self, rows: int, place: npt.NDArray[Any]) -> Position:
+    def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
         """The last id, and the number of entries added up to it; see :meth:`Broker.position`."""
         line, at, number, added = place.tolist()
         return Position(rows, line=line, mark={"id": f"{at}-{number}", "added": added or None})
@@ -164,7 +166,9 @@ class _State(NamedTuple):
 class _Reader:
     """Reads a stream, once."""
 
-    def __init__(self, redis: Any, client: Any, name: str, key: str, start: Position) -> None:
+    def __init__(
+        self, redis: ModuleType, client: Any, name: str, key: str, start: Position
+    ) -> None:
         self._redis, self._client, self._name, self._key = redis, client, name, key
         self._line = start.line
         self._at: _Id = (0, 0)  # the last id that was read
@@ -365,7 +369,7 @@ class RedisSink:
         self._records: list[dict[str, str]] = []
         self._try(self._client.ping, START)
 
-    def write(self, record: Mapping[str, Any]) -> None:
+    def write(self, record: Mapping[str, Json]) -> None:
         """Hand over a record; it may be on its way until :meth:`flush` returns."""
         data = json.dumps(record, ensure_ascii=False)
         self._records.append({"id": str(record["id"]), "data": data})
@@ -459,7 +463,7 @@ def _name(address: Address, db: int, key: str) -> str:
     return str(address._replace(path=key)) + (f"?db={db}" if db else "")
 
 
-def _client(redis: Any, address: Address, db: int, seconds: float = START) -> Any:
+def _client(redis: ModuleType, address: Address, db: int, seconds: float = START) -> Any:
     if len(address.hosts) > 1:
         raise InputError("a stream of Redis is on one server", str(address), f"use {_FORM}")
     host, port = address.hosts[0]
@@ -478,7 +482,7 @@ def _client(redis: Any, address: Address, db: int, seconds: float = START) -> An
 
 
 @contextmanager
-def _plain_errors(redis: Any, name: str) -> Iterator[None]:
+def _plain_errors(redis: ModuleType, name: str) -> Iterator[None]:
     """Raise what a server refuses in one line; that there is none is left to the caller."""
     try:
         yield
@@ -487,5 +491,5 @@ def _plain_errors(redis: Any, name: str) -> Iterator[None]:
         raise InputError(str(error), name, hint) from None
 
 
-def _is_about_rights(redis: Any, error: Exception) -> bool:
+def _is_about_rights(redis: ModuleType, error: Exception) -> bool:
     return isinstance(error, (redis.AuthenticationError, redis.exceptions.NoPermissionError))

@@ -6,10 +6,10 @@ import os
 import re
 import sqlite3
 import tempfile
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import quote
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from fires.columns.schema import Hints, Kind
 from fires.core.errors import InputError, closest
 from fires.core.optional import require
+from fires.core.types import Json
 from fires.streams.base import Position
 from fires.streams.table import Chunk, Fault
 from fires.streams.table_stream import Bookmark, TableStream, stream_of
@@ -155,7 +156,7 @@ class SqlTable:
         last, n_read = start.mark, start.offset
         with closing(self._frames(names, last, size, n_rows)) as frames:
             for frame in frames:
-                marks: list[Any] = [None] * len(frame)
+                marks: list[Json] = [None] * len(frame)
                 if self._position is not None:
                     marks = frame[_PLACE].to_list()
                     frame = frame.drop(_PLACE)
@@ -176,13 +177,13 @@ class SqlTable:
                     )
                 last, n_read = (marks[-1] if marks else last), n_read + len(marks)
 
-    def position(self, rows: int, place: npt.NDArray[Any]) -> Position:
+    def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
         """Where a row ends; see :meth:`Table.position`."""
         number, mark = place.tolist()
         return Position(rows, offset=number, line=number, mark=mark)
 
     def _frames(
-        self, names: list[str], last: Any, size: int, n_rows: int | None
+        self, names: list[str], last: Json, size: int, n_rows: int | None
     ) -> Generator[pl.DataFrame, None, None]:
         """Run the query. The row that was the last one comes too: another may be like it."""
         database, values = self._database, []
@@ -227,7 +228,7 @@ def _parts(uri: str) -> tuple[str, Path, str]:
 
 
 def _without_broken_text(
-    frame: pl.DataFrame, numbers: npt.NDArray[np.int64], places: npt.NDArray[Any]
+    frame: pl.DataFrame, numbers: npt.NDArray[np.int64], places: npt.NDArray[np.generic]
 ) -> Chunk:
     """Rows as a chunk. Those with text that is no UTF-8 are its faults."""
     if _BROKEN not in frame.columns:
@@ -241,7 +242,7 @@ def _without_broken_text(
     return Chunk(frame.filter(good), numbers[good], places[good], faults)
 
 
-def _tie(marks: Sequence[Any]) -> int | None:
+def _tie(marks: Sequence[Json]) -> int | None:
     """The number of the first mark, not counting the first, that is like the one before it."""
     for i in range(1, len(marks)):
         mark = marks[i]
@@ -277,7 +278,7 @@ class _Database(Protocol):
         """What stands in a query for such a value."""
 
     def frames(
-        self, sql: str, values: Sequence[Any], size: int
+        self, sql: str, values: Sequence[Json], size: int
     ) -> Generator[pl.DataFrame, None, None]:
         """Run a query; its rows come in frames of about so many rows, or as the database likes."""
 
@@ -328,7 +329,7 @@ class _DuckDB:
         return f"cast($1 as {kind})"
 
     def frames(
-        self, sql: str, values: Sequence[Any], size: int
+        self, sql: str, values: Sequence[Json], size: int
     ) -> Generator[pl.DataFrame, None, None]:
         from fires.streams.arrow_batches import frames_of
 
@@ -380,7 +381,7 @@ class _SQLite:
         return "?"
 
     def frames(
-        self, sql: str, values: Sequence[Any], size: int
+        self, sql: str, values: Sequence[Json], size: int
     ) -> Generator[pl.DataFrame, None, None]:
         import polars as pl
 
@@ -404,7 +405,7 @@ class _SQLite:
             raise error.at(self._name) from None
 
 
-_DATABASES: Mapping[str, Any] = {"duckdb": _DuckDB, "sqlite": _SQLite}
+_DATABASES: Mapping[str, Callable[[Path, str], _Database]] = {"duckdb": _DuckDB, "sqlite": _SQLite}
 
 
 def _locked(name: str) -> InputError:
@@ -429,7 +430,7 @@ def _escaped(data: bytes) -> str:
     return data.decode("utf-8", "backslashreplace")
 
 
-def _series(name: str, values: Sequence[Any]) -> pl.Series:
+def _series(name: str, values: Sequence[float | str | bytes | None]) -> pl.Series:
     """A column of SQLite, each of whose values has a type of its own: mixed ones become text."""
     import polars as pl
 

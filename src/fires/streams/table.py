@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.columns.schema import Kind
 from fires.core.errors import InputError
+from fires.core.types import Json
 from fires.streams.base import Position
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Fault(NamedTuple):
     line: int
     reason: str
     raw: str = ""
-    where: Mapping[str, Any] | None = None
+    where: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +41,13 @@ class Chunk:
 
     frame: pl.DataFrame
     lines: npt.NDArray[np.int64]
-    places: npt.NDArray[Any]
+    places: npt.NDArray[np.generic]
     faults: Sequence[Fault] = ()
     short: bool = False
     source: str | None = None
     numbers: Numbers | None = None
     raw: Callable[[int], str] | None = None
-    where: Callable[[int], Mapping[str, Any]] | None = None
+    where: Callable[[int], Mapping[str, Json]] | None = None
     start: Position | None = None
     written: Callable[[str], pl.Series] | None = None
     ragged: bool = False
@@ -94,11 +95,11 @@ class Table(Protocol):
     ) -> Generator[Chunk, None, None]:
         """Read the table from a position on."""
 
-    def position(self, rows: int, place: npt.NDArray[Any]) -> Position:
+    def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
         """Where a row ends."""
 
 
-def position_in_file(rows: int, place: npt.NDArray[Any]) -> Position:
+def position_in_file(rows: int, place: npt.NDArray[np.generic]) -> Position:
     """Where a row of a file ends; see :meth:`Table.position`."""
     return Position(rows, *place.tolist())
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from fires.columns.schema import N_EXAMPLES, NO_HINTS, Column, Doubt, Hints
 from fires.core.errors import InputError, Question, StateError
 from fires.core.settings import check_choice
+from fires.core.types import Floats, Json, Mask
 from fires.streams.base import Batch, Position, Schema, check_batch_size
 from fires.streams.base import Bookmark as Bookmark
 from fires.streams.cutting import PlacedRows, cut
@@ -19,10 +20,10 @@ from fires.streams.read_ahead import read_ahead
 from fires.streams.table import Chunk, Fault, Table, changed, surprises_of, unreadable
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import polars as pl
 
     from fires.columns import Columns
+    from fires.columns.account import ColumnFacts
     from fires.columns.schema import Kind
     from fires.columns.statistics import TargetStatistics
     from fires.columns.target import Labels, Target
@@ -39,7 +40,7 @@ class Rejected:
     examples: tuple[tuple[int, str], ...] = ()
     unit: str = "line"
 
-    def as_json(self) -> list[Any]:
+    def as_json(self) -> list[Json]:
         """The count and the examples, for a bookmark."""
         return [self.count, [list(one) for one in self.examples]]
 
@@ -270,7 +271,7 @@ class TableStream:
         lag: Callable[[], int | None] | None = getattr(self._table, "lag", None)
         return None if lag is None else lag()
 
-    def describe(self) -> list[dict[str, Any]]:
+    def describe(self) -> list[ColumnFacts]:
         """What each column holds, what was done with it, and what is doubtful about it."""
         doubts = {doubt.column: str(doubt) for doubt in self.doubts}
         return [row | {"doubt": doubts.get(row["name"], "")} for row in self.columns.describe()]
@@ -292,9 +293,11 @@ class TableStream:
                 self._reject([fault for _, fault in found.faults])
                 if not len(found.y):
                     continue
+                assert found.columns is not None
                 columns, n_new = found.columns.knowing(statistics), len(found.y)
                 present = columns if found.names is None else columns.among(found.names)
-                restarted = present.restarted(n_encoded, n_encoded + n_new)
+                features = present.restarted(n_encoded, n_encoded + n_new)
+                restarted: tuple[int | str, ...] = features
                 n_rows, n_encoded = n_rows + n_new, n_encoded + n_new
                 X, present = present.by_target(found.X, found.y, n_encoded)
                 statistics = present.statistics
@@ -305,7 +308,7 @@ class TableStream:
                 names: tuple[str, ...] | None = None
                 if self.is_open:
                     names = present.names
-                    restarted = tuple(names[feature] for feature in restarted)
+                    restarted = tuple(names[feature] for feature in features)
                     if found.names is None:
                         X, names = _that_are_there(X, names)
                     if not names:  # nobody takes rows without a column: one that is missing
@@ -412,9 +415,7 @@ class TableStream:
                     self.on_idle()
 
 
-def _that_are_there(
-    X: npt.NDArray[Any], names: tuple[str, ...]
-) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
+def _that_are_there(X: Floats, names: tuple[str, ...]) -> tuple[Floats, tuple[str, ...]]:
     """The columns that have a value in some row."""
     import numpy as np
 
@@ -424,7 +425,7 @@ def _that_are_there(
     return X[:, present], tuple(names[feature] for feature in present.tolist())
 
 
-def _one_missing(n_rows: int) -> npt.NDArray[Any]:
+def _one_missing(n_rows: int) -> Floats:
     import numpy as np
 
     return np.full((n_rows, 1), np.nan)
@@ -444,7 +445,7 @@ def _no_rows(faults: Iterable[Fault]) -> PlacedRows:
 
 
 def _faults(
-    chunk: Chunk, usable: npt.NDArray[Any] | None, reasons: Mapping[int, str]
+    chunk: Chunk, usable: Mask | None, reasons: Mapping[int, str]
 ) -> list[tuple[int, Fault]]:
     """All records of a chunk that are left out, each with the number of usable rows before it."""
     import numpy as np
@@ -469,7 +470,7 @@ def _labels(target: Target, values: pl.Series, chunk: Chunk) -> Labels:
 
 
 def _written(
-    chunk: Chunk, kinds: dict[str, Kind], usable: npt.NDArray[Any] | None
+    chunk: Chunk, kinds: dict[str, Kind], usable: Mask | None
 ) -> Callable[[str], pl.Series] | None:
     """Give columns of the usable rows as they are in the source, and from now on let them be so."""
     as_it_is = chunk.written

@@ -14,12 +14,12 @@ import scipy.sparse as sp
 
 from fires.core.errors import InputError, StateError
 from fires.core.named import NamedRows
+from fires.core.types import Header, Ints
 from fires.core.validation import is_missing
 from fires.kernels.lookup import ManyNames
 from fires.streams.base import check_count
 
 Split = Callable[[Any], Iterable[str]]
-Ints = npt.NDArray[np.int64]
 
 _find_words = re.compile(r"\w\w+").findall
 _PLAIN = {code: chr(code).lower() if re.match(r"\w", chr(code)) else " " for code in range(128)}
@@ -123,7 +123,7 @@ class Words:
         self.n_forgotten += n - len(kept)
         self._start(self.names.only(kept), self._seen[kept])
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Header:
         """All that a state file has to hold.
 
         Returns
@@ -212,7 +212,7 @@ def _words_of_text(text: str) -> list[str]:
     return _find_words(text.lower())
 
 
-def _words_of(row: Any, place: int) -> list[Any]:
+def _words_of(row: Any, place: int) -> list[str]:
     """The words of a row that is no plain text."""
     if isinstance(row, (list, tuple, np.ndarray)):
         return list(row)
@@ -228,7 +228,7 @@ def _words_of(row: Any, place: int) -> list[Any]:
 
 
 def as_csr(
-    places: npt.NDArray[np.integer[Any]], lengths: Ints, width: int, *, binary: bool
+    places: npt.NDArray[np.integer], lengths: Ints, width: int, *, binary: bool
 ) -> sp.csr_matrix:
     """Rows with an entry for each of their words."""
     starts = np.concatenate([[0], np.cumsum(lengths)])

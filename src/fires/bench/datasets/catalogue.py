@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fires.bench.datasets.download import FACTS, READERS, Remote
+from fires.core.types import Label
 from fires.streams.generated import RandomRBF, RandomTree
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from fires.streams.base import Stream
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Info:
     n_rows: int
     n_features: int
     kinds: str
-    positive: Any
+    positive: Label
     source: str
     licence: str
     whole: DataFile | None = None
@@ -61,7 +64,7 @@ class Info:
     sorted_by_class: bool = False
     remotes: tuple[Remote, ...] = ()
     read: Callable[[Sequence[bytes]], pl.DataFrame] | None = field(default=None, repr=False)
-    make: Callable[..., Any] | None = field(default=None, repr=False)
+    make: Callable[..., Stream] | None = field(default=None, repr=False)
     note: str = ""
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,12 +41,12 @@ class Dataset:
             if self._low_and_span is not None:
                 low, span = self._low_and_span
                 # A new one: what else a batch may refer to are rows before they were scaled.
-                batch = Batch((batch.X - low) / span, batch.y, batch.position)
+                batch = Batch((np.asarray(batch.X) - low) / span, batch.y, batch.position)
             yield batch
 
     def to_arrays(
         self, dtype: npt.DTypeLike = np.float64
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    ) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.int64]]:
         """All rows at once."""
         X = np.empty((self.n_samples, self.schema.n_features), dtype=dtype)
         y = np.empty(self.n_samples, dtype=np.int64)
@@ -65,7 +64,7 @@ class Dataset:
         return replace(self, _stream=kept, _low_and_span=low_and_span(X) if scaled else None)
 
 
-def low_and_span(X: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+def low_and_span(X: npt.NDArray[np.generic]) -> tuple[Floats, Floats]:
     """The least value of each column, and how far above it the greatest is; 1 if it is not."""
     low, high = (edge.astype(np.float64) for edge in (X.min(axis=0), X.max(axis=0)))
     return low, np.where(high > low, high - low, 1.0)

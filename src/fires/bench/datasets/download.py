@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -138,7 +138,9 @@ def _numbers(
     return np.loadtxt(io.BytesIO(text), dtype=dtype, delimiter=delimiter, ndmin=2)
 
 
-def _table(names: Sequence[str], X: npt.NDArray[Any], y: npt.NDArray[Any]) -> pl.DataFrame:
+def _table(
+    names: Sequence[str], X: npt.NDArray[np.generic], y: npt.NDArray[np.generic]
+) -> pl.DataFrame:
     import polars as pl
 
     return pl.DataFrame(X, schema=list(names)).with_columns(target=pl.Series(y))

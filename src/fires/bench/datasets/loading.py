@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from fires.bench.datasets.dataset import Dataset, low_and_span
 from fires.bench.datasets.files import DataUnavailable, fetch, find, not_at_hand, read_table
 from fires.core.errors import InputError, MissingExtra, closest
 from fires.core.randomness import generator
+from fires.core.types import Label
 from fires.core.wording import enumeration
 from fires.streams.arrays import from_arrays
 
@@ -27,8 +28,8 @@ def load(
     preprocessing: Literal["online", "as-published"] = "online",
     n_rows: int | None = None,
     seed: int = 0,
-    positive: Any = None,
-    labels: Sequence[Any] | None = None,
+    positive: Label | None = None,
+    labels: Sequence[Label] | None = None,
     download: bool = True,
 ) -> Dataset:
     r"""A data set of the paper as a binary stream.
@@ -128,7 +129,7 @@ def load(
 
 
 def _in_order(
-    frame: pl.DataFrame, info: Info, labels: Sequence[Any] | None, seed: int, notes: list[str]
+    frame: pl.DataFrame, info: Info, labels: Sequence[Label] | None, seed: int, notes: list[str]
 ) -> pl.DataFrame:
     """The rows that the stream consists of, in its order; what is done to them is noted."""
     frame = frame.with_columns([_codes(column) for column in frame.drop("target")])
@@ -189,7 +190,7 @@ def _generated(info: Info, n_rows: int, seed: int, scaled: bool) -> Dataset:
     return dataset.in_memory(scaled=True) if scaled else dataset
 
 
-def _check_labels(info: Info, positive: Any, labels: Sequence[Any] | None) -> None:
+def _check_labels(info: Info, positive: Label | None, labels: Sequence[Label] | None) -> None:
     """Raise unless the data set has these labels, and two classes can be made of them."""
     assert info.whole is not None
     known = [str(label) for label in info.whole.counts]

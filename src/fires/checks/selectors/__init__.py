@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import clone
 
@@ -11,6 +11,9 @@ from fires import selectors
 from fires.checks import data
 from fires.checks.running import NamedCheck, list_checks, run_checks
 from fires.checks.selectors import rows, selection, state, targets
+
+if TYPE_CHECKING:
+    from fires.selectors.base import OnlineSelector
 
 
 def check_selector(selector: Any, **options: Any) -> None:
@@ -37,7 +40,7 @@ def check_selector(selector: Any, **options: Any) -> None:
 
 
 def selector_checks(
-    selector: Any,
+    selector: OnlineSelector,
     *,
     target: str = "auto",
     load_options: Mapping[str, Any] | None = None,
@@ -73,7 +76,7 @@ def selector_checks(
     return list_checks(contracts, skip)
 
 
-def find_target(selector: Any) -> str:
+def find_target(selector: OnlineSelector) -> str:
     """What a selector learns from: the first of the targets that it takes.
 
     Examples

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +18,9 @@ from fires.checks.data import Batch, Form
 from fires.checks.running import expect
 from fires.core.state import read_state
 
+if TYPE_CHECKING:
+    from fires.selectors.base import OnlineSelector
+
 BOTH_FORMS: tuple[Form, Form] = (np.asarray, sp.csr_array)
 
 
@@ -25,13 +28,14 @@ BOTH_FORMS: tuple[Form, Form] = (np.asarray, sp.csr_array)
 class SelectorContract:
     """A selector, its target, and the options of ``fires.load``. Subclasses add the checks."""
 
-    _selector: Any
+    _selector: OnlineSelector
     _target: str
     _load_options: Mapping[str, Any]
 
-    def _new(self, **settings: Any) -> Any:
+    def _new(self, **settings: Any) -> OnlineSelector:
         """A selector that has learnt nothing."""
-        return clone(self._selector).set_params(**settings)
+        fresh: OnlineSelector = clone(self._selector).set_params(**settings)
+        return fresh
 
     def _batches(self, n_batches: int = 4, n_rows: int = 25, seed: int = 0) -> Iterator[Batch]:
         return data.make_batches(self._target, n_batches, n_rows, seed)
@@ -40,9 +44,9 @@ class SelectorContract:
         self,
         batches: Iterable[Batch] | None = None,
         form: Form = np.asarray,
-        selector: Any = None,
+        selector: OnlineSelector | None = None,
         **options: Any,
-    ) -> Any:
+    ) -> OnlineSelector:
         """Let a selector, by default a new one, learn from batches in some form."""
         selector = self._new() if selector is None else selector
         for X, y in self._batches() if batches is None else batches:
@@ -55,7 +59,9 @@ class SelectorContract:
         return data.CLASSES.get(self._target)
 
 
-def saved_state(selector: Any) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
+def saved_state(
+    selector: OnlineSelector,
+) -> tuple[dict[str, Any], dict[str, tuple[np.dtype[np.generic], tuple[int, ...], bytes]]]:
     """What a selector would save, without its settings, in a form that can be compared."""
     with TemporaryDirectory() as folder:
         selector.save(Path(folder) / "state")
@@ -64,12 +70,14 @@ def saved_state(selector: Any) -> tuple[dict[str, Any], dict[str, tuple[Any, ...
     return header, {name: (a.dtype, a.shape, a.tobytes()) for name, a in arrays.items()}
 
 
-def learnt_names(selector: Any) -> list[str]:
+def learnt_names(selector: OnlineSelector) -> list[str]:
     """The names of the attributes that a selector has got by learning."""
     return [name for name in vars(selector) if name.endswith("_")]
 
 
-def expect_alike(one: Any, other: Any, what: str = "", rtol: float = 1e-9) -> None:
+def expect_alike(
+    one: OnlineSelector, other: OnlineSelector, what: str = "", rtol: float = 1e-9
+) -> None:
     """Expect two selectors to have equal, finite weights and the same support."""
     atol = 1e-12 if rtol else 0.0
     assert_allclose(one.weights_, other.weights_, rtol=rtol, atol=atol, err_msg=what)
@@ -77,12 +85,12 @@ def expect_alike(one: Any, other: Any, what: str = "", rtol: float = 1e-9) -> No
     expect_finite(one, what)
 
 
-def expect_same_state(one: Any, other: Any, what: str) -> None:
+def expect_same_state(one: OnlineSelector, other: OnlineSelector, what: str) -> None:
     """Expect two selectors to have the same state, to the bit."""
     expect_alike(one, other, what, rtol=0.0)
     expect(saved_state(one) == saved_state(other), f"{what}: what they would save differs")
 
 
-def expect_finite(selector: Any, what: str) -> None:
+def expect_finite(selector: OnlineSelector, what: str) -> None:
     """Expect that no weight is NaN or infinite."""
     expect(np.isfinite(selector.weights_).all(), f"{what}: weights are {selector.weights_}")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
 from fires.checks import data
-from fires.checks.data import NAMES, Form, take_rows
+from fires.checks.data import NAMES, Batch, Form, take_rows
 from fires.checks.running import expect, expect_refusal, no_global_randomness
 from fires.checks.selectors.contract import (
     BOTH_FORMS,
@@ -25,6 +26,9 @@ from fires.checks.selectors.contract import (
     saved_state,
 )
 from fires.loading import load
+
+if TYPE_CHECKING:
+    from fires.selectors.base import OnlineSelector
 
 # Settings that are read with the first batch only: later changes are ignored.
 _FIXED = (
@@ -104,7 +108,8 @@ class StateContract(SelectorContract):
             before, twin = saved_state(selector), copy.deepcopy(selector)
             for spoil, words in (refused | data.WRONG_WIDTHS).values():
                 X, y, weight = spoil(*next(self._batches(seed=7)))
-                batch, uses = (form(X), y), [selector.partial_fit]
+                batch = form(X), y
+                uses: list[Callable[..., OnlineSelector]] = [selector.partial_fit]
                 if words in {words for _, words in refused.values()}:
                     uses += [selector.fit, fresh.partial_fit]
                 for use in uses:
@@ -190,11 +195,13 @@ class FileContract(SelectorContract):
             selector = self._learn(batches[:3], form).restart_features([1])
             self._goes_on(selector, batches[3:], form)
 
-    def _goes_on(self, selector: Any, batches: Any, form: Form = np.asarray) -> Any:
+    def _goes_on(
+        self, selector: OnlineSelector, batches: Iterable[Batch], form: Form = np.asarray
+    ) -> OnlineSelector:
         """Save, load, let both learn on, and compare them."""
         with TemporaryDirectory() as folder:
             selector.save(Path(folder) / "state")
-            loaded = load(Path(folder) / "state", **self._load_options)
+            loaded: OnlineSelector = load(Path(folder) / "state", **self._load_options)
         for batch in batches:
             for one in (selector, loaded):
                 self._learn([batch], form, one)

@@ -6,14 +6,21 @@ import select
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import BinaryIO, Protocol
 
 from fires.core.errors import InputError
 from fires.streams.files.identity import Identity, identity_of
-from fires.streams.files.packing import N_MAGIC, Damaged
+from fires.streams.files.packing import N_MAGIC, Damaged, Readable
 
 _AT_ONCE = 1 << 18
 """Bytes asked of a pipe at once; most give 64 KB."""
+
+
+class Bytes(Readable, Protocol):
+    """Bytes of a source, which tell where they are."""
+
+    def tell(self) -> int:
+        """Say where reading goes on."""
 
 
 class ByteSource(Protocol):
@@ -23,7 +30,7 @@ class ByteSource(Protocol):
     magic: bytes
     identity: Identity | None
 
-    def open(self, again: bool) -> AbstractContextManager[Any]:
+    def open(self, again: bool) -> AbstractContextManager[Bytes]:
         """Start at the beginning."""
 
     def ready(self, seconds: float) -> bool:
@@ -40,7 +47,7 @@ class File:
         self.identity: Identity | None = identity_of(path)
         self.n_bytes: int | None = self.identity["size"]
 
-    def open(self, again: bool) -> AbstractContextManager[Any]:
+    def open(self, again: bool) -> AbstractContextManager[Bytes]:
         """Open it at its start."""
         return self._path.open("rb")
 
@@ -72,7 +79,7 @@ class Pipe:
         self.n_bytes: int | None = None
 
     @contextmanager
-    def open(self, again: bool) -> Iterator[Any]:
+    def open(self, again: bool) -> Iterator[Bytes]:
         """Start at the beginning."""
         if self._kept is None:
             raise InputError("a stream, such as standard input, can be read only once")
@@ -111,7 +118,7 @@ class Pipe:
             self._file.close()
 
 
-def _poll(file: BinaryIO) -> Any:
+def _poll(file: BinaryIO) -> select.poll | None:
     """What tells whether a file has something to read; None where nothing does."""
     try:
         poll = select.poll()
@@ -121,7 +128,7 @@ def _poll(file: BinaryIO) -> Any:
     return poll
 
 
-def skip(file: Any, n: int) -> bool:
+def skip(file: Readable, n: int) -> bool:
     """Go on reading at the n-th byte."""
     if hasattr(file, "seek"):
         file.seek(n)

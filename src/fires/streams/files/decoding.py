@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import codecs
-from typing import Any
+
+from fires.streams.files.packing import Readable
 
 _AT_ONCE = 1 << 18
 """Bytes to decode at once."""
@@ -77,7 +78,7 @@ class Decoded:
     'süß'
     """
 
-    def __init__(self, file: Any, encoding: str) -> None:
+    def __init__(self, file: Readable, encoding: str) -> None:
         self._file = file
         self._decoder = codecs.getincrementaldecoder(encoding)(errors=_MARK)
         self._text = b""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,9 @@ from fires.streams.files.json_table import JsonTable
 from fires.streams.files.packing import N_MAGIC
 from fires.streams.files.text_table import TextTable
 from fires.streams.table import Chunk
+
+if TYPE_CHECKING:
+    pass
 
 WAIT = 0.2
 """Seconds to wait for more, before it is said that there is none for now."""
@@ -320,7 +323,7 @@ class FollowedTable:
             line = self._body.line if offset else 0
             begin = Position(0, n_before + offset, offset, line, mark=mark)
 
-    def position(self, rows: int, place: npt.NDArray[Any]) -> Position:
+    def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
         """Where a row ends; see :meth:`Table.position`."""
         n_bytes, offset, line, mark = place.tolist()
         return Position(rows, n_bytes, offset, line, mark=mark)

@@ -6,13 +6,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from fires.columns.schema import Kind
+from fires.core.types import Json
 from fires.streams.files.records import NOT_UTF8, is_utf8
 from fires.streams.files.text_blocks import PIECE, Block
 from fires.streams.table import Chunk, Fault
@@ -28,7 +28,7 @@ _NESTED = r"(?s)^(\{.*\}|\[.*\])$"
 
 _LOOK_EVERY = 100
 """In one line of so many the reader looks for keys that are new."""
-_Row = dict[str, Any] | str | None
+_Row = dict[str, Json] | str | None
 
 
 class JsonRows:
@@ -38,7 +38,7 @@ class JsonRows:
     that hold objects or lists come as lists of text.
     """
 
-    def __init__(self, first: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, first: Iterable[Mapping[str, Json]]) -> None:
         self.new_fields: dict[str, int] = {}
         self.is_open = False
         self._typed = True
@@ -51,7 +51,7 @@ class JsonRows:
         self._known = frozenset(names)
 
     def parsed(
-        self, block: Block, kinds: Mapping[str, Kind], places: npt.NDArray[Any]
+        self, block: Block, kinds: Mapping[str, Kind], places: npt.NDArray[np.generic]
     ) -> Iterator[Chunk]:
         """Parse the block whole; if that fails, in pieces; and a small piece line by line."""
         new = self._take_new_fields(block) if self.is_open else ()
@@ -103,9 +103,11 @@ class JsonRows:
         """Whether a column comes as lists of text: some of the first objects held such values."""
         return column[1] == "category" and column[0] in self._nested
 
-    def _slow(self, block: Block, kinds: Mapping[str, Kind], places: npt.NDArray[Any]) -> Chunk:
+    def _slow(
+        self, block: Block, kinds: Mapping[str, Kind], places: npt.NDArray[np.generic]
+    ) -> Chunk:
         """Read a block line by line."""
-        columns: dict[str, list[Any]] = {name: [] for name in kinds}
+        columns: dict[str, list[str | None]] = {name: [] for name in kinds}
         labels = [name for name, kind in kinds.items() if kind == "label"]
         good, faults = [], []
         for i, row in enumerate(map(partial(_with_labels, labels), json_rows(block.data))):
@@ -154,7 +156,7 @@ class JsonRows:
             if isinstance(row, dict):
                 self._note_new_fields(row, first + i)
 
-    def _note_new_fields(self, row: dict[str, Any], line: int) -> None:
+    def _note_new_fields(self, row: Mapping[str, Json], line: int) -> None:
         if line % _LOOK_EVERY == 1 and not self.is_open:
             for name in row:
                 if name not in self._known:
@@ -207,7 +209,7 @@ def _with_labels(labels: list[str], row: _Row) -> _Row:
     return row
 
 
-def _text(value: Any) -> str | None:
+def _text(value: Json) -> str | None:
     """A value as polars would write it; null and NaN are missing."""
     if value is None or value != value:
         return None
@@ -216,7 +218,7 @@ def _text(value: Any) -> str | None:
     return _json(value) if isinstance(value, (bool, float, dict, list)) else str(value)
 
 
-def _json(value: Any) -> str:
+def _json(value: Json) -> str:
     """A value within an object or a list, as polars would write it."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_json(key)}: {_json(of)}" for key, of in value.items()) + "}"

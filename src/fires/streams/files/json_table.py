@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from functools import partial
-from typing import Any
 
 from fires.columns.schema import Kind
 from fires.core.errors import InputError
+from fires.core.types import Json
 from fires.streams.base import Position
 from fires.streams.files.byte_sources import plain_errors
 from fires.streams.files.json_rows import JsonRows, json_rows
@@ -57,7 +57,7 @@ class JsonTable:
             for block, used in blocks:
                 yield from self._rows.parsed(block, kinds, places_of(block, used))
 
-    def _first_objects(self) -> Iterator[dict[str, Any]]:
+    def _first_objects(self) -> Iterator[dict[str, Json]]:
         """As many objects as decide which columns there are."""
         n_objects = 0
         fault: tuple[int, str] | None = None

@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, Protocol
+from typing import BinaryIO, Protocol
 
 from fires.core.errors import InputError
 from fires.core.optional import require
@@ -58,6 +58,13 @@ def kind_of(head: bytes) -> str:
 
 class Damaged(Exception):  # noqa: N818 - it says what happened
     """Packed bytes cannot be unpacked further. All text before is handed out already."""
+
+
+class Readable(Protocol):
+    """What bytes can be read from."""
+
+    def read(self, n: int, /) -> bytes:
+        """Read on."""
 
 
 class _Member(Protocol):
@@ -118,13 +125,14 @@ class _Zstd:
         return bytes(self._member.unused_data)
 
 
-def _zstd() -> Any:
+def _zstd() -> _Member:
     if sys.version_info < (3, 14):
         return _Zstd()
-    return import_module("compression.zstd").ZstdDecompressor()
+    member: _Member = import_module("compression.zstd").ZstdDecompressor()
+    return member
 
 
-_MEMBERS: Mapping[str, Callable[[], Any]] = {
+_MEMBERS: Mapping[str, Callable[[], _Member]] = {
     "gzip": _Gzip,
     "bz2": bz2.BZ2Decompressor,
     "xz": lzma.LZMADecompressor,
@@ -146,7 +154,7 @@ class Unpacked:
     b'1,2\n'
     """
 
-    def __init__(self, file: Any, packing: str) -> None:
+    def __init__(self, file: Readable, packing: str) -> None:
         self._file = file
         self._new_member = _MEMBERS[packing]
         self._member: _Member = self._new_member()
@@ -195,7 +203,7 @@ class Unpacked:
 class Unzipped:
     """The text of the only file in a zip file."""
 
-    def __init__(self, file: Any, name: str) -> None:
+    def __init__(self, file: BinaryIO, name: str) -> None:
         try:
             archive = zipfile.ZipFile(file)
         except zipfile.BadZipFile as error:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fires.core.errors import InputError, StateError
+from fires.core.types import CsrRows, Floats, Header
 from fires.streams.base import Batch, Bookmark, Position, Schema, check_batch_size
 from fires.streams.cutting import PlacedRows, cut, stacked
 from fires.streams.files.byte_sources import plain_errors
@@ -96,7 +97,7 @@ class SvmlightFile:
             self.used = self._occurring()
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Header:
         """What was found out when it was opened, as JSON values."""
         names = ("zero_based", "whole_labels", "n_features", "used")
         return {name: getattr(self, name) for name in names}
@@ -220,7 +221,7 @@ class SvmlightStream:
         ends = block.ends - (block.ends[-1] - len(block.data))
         edges = [0, *ends.tolist()]
         faults: list[Fault] = []
-        parts: list[tuple[Any, npt.NDArray[Any], list[int]]] = []
+        parts: list[tuple[CsrRows, Floats, list[int]]] = []
         ranges = [(0, len(ends))]
         while ranges:
             first, last = ranges.pop()
@@ -255,7 +256,7 @@ class SvmlightStream:
         y = y.astype(np.int64) if self._file.whole_labels else y
         return PlacedRows(X, y, places[records], None, list(zip(before, faults, strict=True)))
 
-    def _load(self, data: bytes) -> tuple[Any, npt.NDArray[np.float64]]:
+    def _load(self, data: bytes) -> tuple[CsrRows, Floats]:
         from sklearn.datasets import load_svmlight_file
 
         X, y = load_svmlight_file(

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.errors import InputError
+from fires.core.types import Ints as Ints
 from fires.streams.files import records
 from fires.streams.files.packing import Damaged
 
@@ -32,7 +33,6 @@ PATIENCE = 0.1
 
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
 
-Ints = npt.NDArray[np.int64]
 Read: TypeAlias = Callable[[int], bytes | None]
 Ready: TypeAlias = Callable[[float], bool]
 

@@ -19,6 +19,7 @@ from fires.streams.files.packing import (
     N_MAGIC,
     PACKINGS,
     Damaged,
+    Readable,
     Unpacked,
     Unzipped,
     kind_of,
@@ -63,13 +64,14 @@ class TextSource:
                 self._go_to(file, offset)
                 yield file.read, lambda ends: None
                 return
-            text = self._unpacked(file)
-            text = _InSteps(text if self._plain else Decoded(text, self.encoding), file.tell)
+            unpacked = self._unpacked(file)
+            decoded = unpacked if self._plain else Decoded(unpacked, self.encoding)
+            text = _InSteps(decoded, file.tell)
             if not skip(text, offset):
                 raise self._shorter()
             yield text.read, text.used
 
-    def _go_to(self, file: Any, offset: int) -> None:
+    def _go_to(self, file: Readable, offset: int) -> None:
         """Begin where a record begins. The last one may have had no line end when it was read."""
         if offset and self.n_bytes is not None:
             if offset > self.n_bytes:
@@ -118,7 +120,7 @@ class TextSource:
         """Whether the bytes of the source are those of the text."""
         return self._packing is None and self._plain
 
-    def _unpacked(self, file: Any) -> Any:
+    def _unpacked(self, file: Any) -> Readable:
         if self._packing == "zip":
             return Unzipped(file, self.name)
         return file if self._packing is None else Unpacked(file, self._packing)
@@ -130,7 +132,7 @@ class _InSteps:
     So how much of the source a place in the text needs does not depend on where reading began.
     """
 
-    def __init__(self, text: Any, tell: Callable[[], int]) -> None:
+    def __init__(self, text: Readable, tell: Callable[[], int]) -> None:
         self._text, self._tell = text, tell
         self._rest = b""
         self._ends, self._used = [0], [0]

@@ -5,23 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.core.randomness import generator
+from fires.core.types import Ints, Mask, Matrix, Places, Seed
 from fires.streams.base import Batch, CountedRows, Schema, check_count, numbered_columns
 from fires.streams.cutting import stacked
 
 # Rows drawn at a time, fewer where they are wide: part of what a seed means, never to be changed.
 BLOCK, BLOCK_VALUES = 1_000, 1_000_000
 
-Labels = npt.NDArray[np.int64]
-Columns = npt.NDArray[np.intp]
-Block = tuple[Any, Labels]
-LabelsBySet = Callable[[int], npt.NDArray[np.bool_]]
+Block = tuple[Matrix, Ints]
+LabelsBySet = Callable[[int], Mask]
 """The labels that all rows of a block would have if one set of features decided them."""
 
 
@@ -62,11 +59,11 @@ class Synthetic(CountedRows, ABC):
         if recurring:
             self._turns %= 2
         self._n_sets = int(self._turns.max()) + 1
-        self._relevant: Columns = np.empty((self._n_sets, n_relevant), dtype=np.intp)
+        self._relevant: Places = np.empty((self._n_sets, n_relevant), dtype=np.intp)
         self._block_rows = min(BLOCK, max(BLOCK_VALUES // n_features, 1))
         self.schema = Schema(numbered_columns(n_features), target="label", classes=(0, 1))
 
-    def _seeded(self, random_state: Any, purpose: str) -> np.random.Generator:
+    def _seeded(self, random_state: Seed, purpose: str) -> np.random.Generator:
         """Fix the seed of all rows; the generator returned is for what else a stream draws."""
         rng = generator(random_state, purpose)
         # A generator moves on when it is used: its seed is drawn once, so that rows come again.
@@ -78,7 +75,7 @@ class Synthetic(CountedRows, ABC):
         """Tell the rows from which on other features begin to decide."""
         return tuple(self._starts[self._starts < self.n_samples].tolist())
 
-    def relevant_at(self, row: int) -> Columns:
+    def relevant_at(self, row: int) -> Places:
         """Tell the columns that decide the label of a row."""
         if not 0 <= row < self.n_samples:
             raise IndexError(f"The stream has rows 0 to {self.n_samples - 1}; there is no {row}.")
@@ -115,16 +112,16 @@ class Synthetic(CountedRows, ABC):
         return X, y
 
     @abstractmethod
-    def _draw(self, rng: np.random.Generator) -> tuple[Any, LabelsBySet]:
+    def _draw(self, rng: np.random.Generator) -> tuple[Matrix, LabelsBySet]:
         """Draw the features of a block, and all that is needed to give them labels."""
 
-    def _sets(self, number: int, rng: np.random.Generator) -> Columns:
+    def _sets(self, number: int, rng: np.random.Generator) -> Places:
         """Which set decides each row of a block."""
         rows = number * self._block_rows + np.arange(self._block_rows)
         turn = np.searchsorted(self._starts, rows, side="right")
         since = rows - np.append(self._starts, -self.n_samples)[turn - 1]  # long ago for turn 0
         is_old = rng.random(len(rows)) >= (since + 1) / (self._width + 1)
-        sets: Columns = self._turns[turn - is_old]
+        sets: Places = self._turns[turn - is_old]
         return sets
 
 

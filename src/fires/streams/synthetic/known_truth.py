@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
 from fires.core.belief import Floats
+from fires.core.types import Places, Seed
 from fires.streams.synthetic.base import (
     BLOCK,
-    Columns,
     LabelsBySet,
     Synthetic,
     check_share,
@@ -102,7 +101,7 @@ class KnownTruth(Synthetic):
         recurring: bool = False,
         noise: float = 0.5,
         scaled: bool = False,
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> None:
         super().__init__(n_samples, n_features, n_relevant, drift_at, drift_width, recurring)
         n_ever = self._relevant.size
@@ -124,8 +123,8 @@ class KnownTruth(Synthetic):
         self._beta = directions(rng, self._relevant.shape)
         self._noise = noise
         self._threshold = NormalDist(0.0, float(np.hypot(1.0, noise))).inv_cdf(1.0 - positive_rate)
-        self._twins: Columns = order[n_ever : n_ever + n_twins]
-        self._originals: Columns = np.resize(self._relevant, n_twins)
+        self._twins: Places = order[n_ever : n_ever + n_twins]
+        self._originals: Places = np.resize(self._relevant, n_twins)
         self._closeness = twin_correlation
 
     @property
@@ -205,7 +204,7 @@ class DriftingFeatures(KnownTruth):
         drift_at: float = 0.5,
         positive_rate: float = 0.5,
         noise: float = 0.5,
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> None:
         if not 1 <= n_relevant <= n_features // 2:
             raise ValueError(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from fires.core.belief import Floats
+from fires.core.types import Seed
 from fires.streams.synthetic.base import LabelsBySet, Synthetic, check_within
 
 
@@ -53,7 +53,7 @@ class SignProduct(Synthetic):
         drift_at: float | Sequence[float] = (),
         drift_width: float = 0.0,
         recurring: bool = False,
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> None:
         super().__init__(n_samples, n_features, n_relevant, drift_at, drift_width, recurring)
         if self._relevant.size > n_features:

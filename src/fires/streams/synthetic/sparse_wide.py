@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from fires.core.belief import Floats
+from fires.core.types import Numbers, Seed
 from fires.streams.synthetic.base import (
     BLOCK,
     LabelsBySet,
@@ -76,7 +75,7 @@ class SparseWide(Synthetic):
         drift_width: float = 0.0,
         recurring: bool = False,
         noise: float = 0.5,
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> None:
         super().__init__(n_samples, n_features, n_relevant, drift_at, drift_width, recurring)
         if not self._relevant.size <= head <= n_features:
@@ -110,7 +109,7 @@ class SparseWide(Synthetic):
         margin = signal + self._noise * rng.standard_normal(len(signal))
         return float(np.quantile(margin, 1.0 - positive_rate))
 
-    def _signal(self, counts: npt.NDArray[Any], s: int) -> Floats:
+    def _signal(self, counts: Numbers, s: int) -> Floats:
         mean = self._mean[s]
         signal: Floats = ((counts - mean) / np.sqrt(mean)) @ self._beta[s]
         return signal
