@@ -1,5 +1,6 @@
 """What holds for all tests: reproducible examples, and no deadline, since loops are compiled."""
 
+import gc
 import os
 import sys
 import threading
@@ -29,6 +30,17 @@ for _name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
 _DATA = Path(__file__).parents[2] / "shared" / "data"
 if _DATA.is_dir():
     os.environ.setdefault("FIRES_DATA_DIR", str(_DATA))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Modules and cases stay to the end: the garbage collector need not look through them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 class Spy:
