@@ -26,6 +26,9 @@ settings.load_profile("fires")
 for _name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
     os.environ.pop(_name, None)
 
+# Nothing here has to outlive a power cut, and a disk takes milliseconds for each promise.
+os.fsync = lambda descriptor: None
+
 # Real data, where it lies beside the repository; tests that need it are skipped elsewhere.
 _DATA = Path(__file__).parents[2] / "shared" / "data"
 if _DATA.is_dir():

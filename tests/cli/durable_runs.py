@@ -72,7 +72,7 @@ def finished(*arguments, **more):
     return output, errors
 
 
-def wait_for(condition, child=None, seconds=60):
+def wait_for(condition, child=None, seconds=120):
     deadline = time.monotonic() + seconds
     while not condition():
         assert child is None or child.poll() is None, child.communicate()

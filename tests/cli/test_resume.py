@@ -227,7 +227,7 @@ def test_a_run_that_was_told_to_leave_goes_on(tmp_path, number):
     child = start(path, *SLOW, "--out", out)
     wait_for(lambda: checkpoints(out), child)
     child.send_signal(number)
-    _, errors = child.communicate(timeout=60)
+    _, errors = child.communicate(timeout=120)
     assert child.returncode == (130 if number == signal.SIGINT else 0)
     assert f"rows is shown above and saved in {out}." in errors
     assert facts(out)["run"]["status"] == "ended early"
@@ -266,7 +266,7 @@ def test_a_full_disk_loses_nothing(tmp_path, small_disk):
     reference, out = tmp_path / "reference", small_disk / "out"
     finished(path, *OPTIONS, "--out", reference)
     child = start(path, *OPTIONS, "--out", out)
-    _, errors = child.communicate(timeout=60)
+    _, errors = child.communicate(timeout=120)
     assert child.returncode == 2
     (line,) = errors.splitlines()
     assert "No space left on device" in line
