@@ -6,6 +6,10 @@ import sys
 import threading
 from pathlib import Path
 
+# Before they are loaded: threads that wait for so small matrices take several times the CPU.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings

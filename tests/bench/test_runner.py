@@ -176,6 +176,7 @@ def test_whoever_asks_every_cell_is_handed_out_once(groups, turns):
 
 def test_every_process_computes_with_one_thread(jobs, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
     before = dict(os.environ)
     (record,) = run_cells([jobs.Job("job")], tmp_path, 1, work=jobs.threads)
     assert record["threads"] == [1]

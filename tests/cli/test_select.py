@@ -798,8 +798,8 @@ def shown_lines(sent):
     ("columns", "titles"),
     [
         (80, ["rank", "feature", "weight", "[95% interval]", "selected"]),
-        (60, ["rank", "feature", "[95% interval]", "selected"]),
-        (50, ["rank", "feature", "[95% interval]"]),
+        pytest.param(60, ["rank", "feature", "[95% interval]", "selected"], marks=pytest.mark.slow),
+        pytest.param(50, ["rank", "feature", "[95% interval]"], marks=pytest.mark.slow),
         (40, ["rank", "feature", "importance"]),
         (24, ["feature", "importance"]),
     ],
