@@ -4,7 +4,10 @@ BIN := .venv/bin
 COMMAND := .venv/.command
 READY := .venv/.ready
 SPARK := .venv-spark/bin
+SPARK_TESTS := -m "not slow"
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
+# Without bytecode files every process that a test starts would compile all sources again.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
 .PHONY: setup demo test test-slow test-spark check bench clean
@@ -25,11 +28,14 @@ demo: $(COMMAND)  ## stream an embedded example with a drift in it, print the ra
 	$(BIN)/fires demo
 
 test: setup  ## every test but those marked slow
+	$(BIN)/python -m tests.warm_up
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 	@$(MAKE) --no-print-directory test-spark
 
 test-slow: setup  ## every test
+	$(BIN)/python -m tests.warm_up
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+	@$(MAKE) --no-print-directory test-spark SPARK_TESTS=
 
 test-spark:  ## the tests on a local Spark, where there is Java 17 or later
 	@if $(JAVA) -version 2>&1 | grep -qE 'version "(1[7-9]|[2-9][0-9])'; \
@@ -38,7 +44,7 @@ test-spark:  ## the tests on a local Spark, where there is Java 17 or later
 
 .PHONY: .venv-spark/.tested
 .venv-spark/.tested: .venv-spark/.ready
-	$(SPARK)/python -m pytest tests/integrations/spark
+	$(SPARK)/python -m pytest $(SPARK_TESTS) tests/integrations/spark
 
 # Of its own: pyspark wants pandas 2, and everything else is tested with pandas 3.
 .venv-spark/.ready: pyproject.toml constraints.txt Makefile

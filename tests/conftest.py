@@ -1,9 +1,14 @@
 """What holds for all tests: reproducible examples, and no deadline, since loops are compiled."""
 
+import gc
 import os
 import sys
 import threading
 from pathlib import Path
+
+# Before they are loaded: threads that wait for so small matrices take several times the CPU.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
@@ -25,10 +30,24 @@ settings.load_profile("fires")
 for _name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
     os.environ.pop(_name, None)
 
+# Nothing here has to outlive a power cut, and a disk takes milliseconds for each promise.
+os.fsync = lambda descriptor: None
+
 # Real data, where it lies beside the repository; tests that need it are skipped elsewhere.
 _DATA = Path(__file__).parents[2] / "shared" / "data"
 if _DATA.is_dir():
     os.environ.setdefault("FIRES_DATA_DIR", str(_DATA))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Modules and cases stay to the end: the garbage collector need not look through them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 class Spy:

@@ -56,12 +56,22 @@ def test_a_recipe_touches_few_files(what):
     assert RECIPES[what].count("```") == 2 * len(steps), "a block is not part of a step"
 
 
-@pytest.mark.parametrize("what", MOST_FILES)
+COMPILING = (
+    "family",
+    "selector",
+)  # recipes of which something is compiled, or learnt by all checks
+EACH = [
+    pytest.param(what, marks=[pytest.mark.slow] if what in COMPILING else []) for what in MOST_FILES
+]
+
+
+@pytest.mark.parametrize("what", EACH)
 def test_a_recipe_works(what, tmp_path):
+    # With the compiled kernels: numba takes them while the sources are as old as they were.
     shutil.copytree(
         ROOT / "src" / "fires",
         tmp_path / "src" / "fires",
-        ignore=shutil.ignore_patterns("__pycache__"),
+        ignore=shutil.ignore_patterns("*.pyc"),
     )
     shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("results"))
     for step in STEP.finditer(RECIPES[what]):

@@ -71,11 +71,24 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
         fires.FIRE  # noqa: B018
 
 
-def test_compiled_loops_work_where_no_cache_can_be_written():
-    """numba refuses to be told to cache where it finds no folder for it."""
-    code = (
-        "import numba.core.caching as c\n"
-        "c.CacheImpl._locator_classes = []\n"  # as on a machine without any writable folder
+# As on a machine without any writable folder: numba refuses to be told to cache there.
+NO_CACHE = "import numba.core.caching as c; c.CacheImpl._locator_classes = []\n"
+
+
+def test_loops_are_compiled_where_no_cache_can_be_written():
+    code = NO_CACHE + (
+        "from fires import FIRES; from fires.kernels.compiling import compiled\n"
+        "@compiled\n"
+        "def twice(x): return 2 * x\n"
+        "FIRES(1)\n"
+        "print(twice(21), len(twice.signatures))\n"
+    )
+    assert run(code).strip() == "42 1"
+
+
+@pytest.mark.slow  # it compiles everything
+def test_a_selector_learns_where_no_cache_can_be_written():
+    code = NO_CACHE + (
         "import numpy as np; from fires import FIRES\n"
         "X = np.arange(12.0).reshape(6, 2)\n"
         "print(FIRES(1).partial_fit(X, [0, 1, 0, 1, 0, 1]).get_support().sum())\n"

@@ -1,6 +1,6 @@
 """A file that was tampered with, and has a right checksum, is refused or does no harm.
 
-Every array and every entry of the header is changed in every way listed here, one at a time. What
+Every array and every entry of the header is changed in ways listed here, one at a time. What
 loads all the same has to go on learning, transforming and saving. Each object has a process of its
 own, so that one that dies is seen and named: run as a program, this file forks them.
 """
@@ -13,6 +13,7 @@ import sys
 import tempfile
 import traceback
 import warnings
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -330,15 +331,15 @@ def attempt(path, go_on, given):
     return None
 
 
-def tamper(fit, go_on, given, path, log):
-    """Try every mutation, and write those that went wrong to the log."""
+def tamper(fit, go_on, given, path, log, step):
+    """Try every ``step``-th mutation, and write those that went wrong to the log."""
     fitted = fit()
     fitted.save(path)
     header, arrays = read_state(path)
     assert attempt(path, go_on, given) is None
     go_on(fires.load(path, **{name: made() for name, made in given.items()}))
     n_tried = 0
-    for what, changed, others in mutations(header, arrays):
+    for what, changed, others in islice(mutations(header, arrays), 0, None, step):
         log.write(f"trying {what}\n")
         write_state(path, changed, others)
         wrong = attempt(path, go_on, given)
@@ -348,7 +349,7 @@ def tamper(fit, go_on, given, path, log):
     log.write(f"done {n_tried}\n")
 
 
-def in_a_process(path, case):
+def in_a_process(path, case, step):
     """What came of an object: how many mutations were tried, and which went wrong."""
     log = path.with_suffix(".log")
     process = os.fork()
@@ -357,7 +358,7 @@ def in_a_process(path, case):
         try:
             resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
             with open(log, "w", buffering=1) as file:
-                tamper(*case, path, file)
+                tamper(*case, path, file, step)
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -371,7 +372,7 @@ def in_a_process(path, case):
     return {"tried": sum(line.startswith("trying") for line in lines), "wrong": wrong}
 
 
-def main(group, only=""):
+def main(group, step, only=""):
     import torch
 
     torch.set_num_threads(1)
@@ -380,18 +381,25 @@ def main(group, only=""):
     with tempfile.TemporaryDirectory() as folder:
         for name, case in groups()[group].items():
             if only in name:
-                found = in_a_process(Path(folder) / f"{name}.fires", case)
+                if (
+                    group != "columns and nets"
+                ):  # torch does not learn after a fork if it has before
+                    fit, go_on, _ = case
+                    go_on(fit())  # what is compiled and loaded here, each process has
+                found = in_a_process(Path(folder) / f"{name}.fires", case, int(step))
                 print(json.dumps([name, found]), flush=True)
 
 
+# Every seventh meets each entry in two ways, and over all entries every way as often.
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_state_that_was_tampered_with_is_refused_or_harmless(group):
-    command = [sys.executable, __file__, group]
+def test_a_state_that_was_tampered_with_is_refused_or_harmless(group, step):
+    command = [sys.executable, __file__, group, str(step)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr[-2000:]
     found = dict(map(json.loads, ran.stdout.splitlines()))
     assert {name: outcome["wrong"] for name, outcome in found.items() if outcome["wrong"]} == {}
-    assert min(outcome["tried"] for outcome in found.values()) > 100
+    assert min(outcome["tried"] for outcome in found.values()) > 100 // step
 
 
 # --- what the issue names -----------------------------------------------------------------------

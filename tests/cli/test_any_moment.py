@@ -126,7 +126,7 @@ def test_it_is_no_error_at(moment, number, file, tmp_path):
 
 WAITS = [
     (signal.SIGTERM, True, 0),
-    (signal.SIGHUP, True, 0),
+    pytest.param(signal.SIGHUP, True, 0, marks=pytest.mark.slow),
     (signal.SIGINT, True, 130),
     (signal.SIGTERM, False, -signal.SIGTERM),
 ]
@@ -177,7 +177,7 @@ def test_while_it_waits_for_its_first_batch_and_before_that_of_a_run_that_goes_o
 def test_nor_is_a_signal_lost_that_comes_when_rows_are_about_to_be_waited_for(file, tmp_path):
     arguments = ("select", file, *LEARNT, "--follow", "--out", tmp_path / "run")
     moment = "fires.cli.select:_progress"
-    errors = ended(begun("-c", PROGRAM, int(signal.SIGTERM), moment, *arguments), seconds=30)
+    errors = ended(begun("-c", PROGRAM, int(signal.SIGTERM), moment, *arguments))
     assert errors == "now\nInterrupted.\n"
 
 

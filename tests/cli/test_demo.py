@@ -167,7 +167,7 @@ def test_a_process_in_a_pipe_writes_plain_text_and_no_bar(demo, tmp_path):
         env={name: value for name, value in os.environ.items() if name != "FORCE_COLOR"},
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=120,
     )
     assert result.returncode == 0
     assert result.stderr == ""
@@ -201,7 +201,7 @@ def test_a_terminal_shows_a_bar_and_no_colour_where_none_is_wanted(tmp_path):
     except OSError:  # how Linux says that the other side is closed
         pass
     os.close(primary)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=120) == 0
     text = output.decode()
     assert "20,000 of 20,000 rows" in text
     assert re.search(r"[\d,]+ rows/s, stability [01]\.\d\d", text)

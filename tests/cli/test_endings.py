@@ -264,14 +264,14 @@ def test_the_end_of_the_system_or_of_the_terminal_saves_and_is_no_error(number, 
     with fifo.open("wb", buffering=0) as pipe:
         feeder = threading.Thread(target=pipe.write, args=[text])
         feeder.start()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not any(path.stat().st_size for path in out.glob("steps.jsonl")):
             assert child.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.02)
         child.send_signal(number)
-        output, errors = child.communicate(timeout=30)
-    feeder.join(timeout=30)
+        output, errors = child.communicate(timeout=120)
+    feeder.join(timeout=120)
     n_rows = read(out)[0]["rows"]
     learnt = f"what was learnt from the first {n_rows:,} rows is shown above and saved in {out}"
     assert (child.returncode, errors) == (0, f"Interrupted; {learnt}.\n")

@@ -69,7 +69,7 @@ class Child:
             cwd=folder,
             **{"stdout": subprocess.PIPE, **settings},
         )
-        self.worded, self._folder = [], folder
+        self.said, self._folder = [], folder
         self.wait_for("ready")
 
     def feed(self, number):
@@ -82,18 +82,18 @@ class Child:
         (self._folder / "go").touch()
 
     def wait_for(self, line):
-        while line not in self.worded:
+        while line not in self.said:
             text = self.process.stderr.readline().decode().strip()
             assert text, f"{line!r} was never said, but {self.said}"
-            self.worded.append(text)
+            self.said.append(text)
 
     def end(self, code):
-        assert self.process.wait(timeout=60) == code
-        self.worded += self.process.stderr.read().decode().splitlines()
+        assert self.process.wait(timeout=120) == code
+        self.said += self.process.stderr.read().decode().splitlines()
         for pipe in (self.process.stdin, self.process.stderr, self.process.stdout):
             if pipe is not None:
                 pipe.close()
-        return self.worded
+        return self.said
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_a_second_ctrl_c_stops_it_wherever_it_is(start):
     child = start()
     child.feed(2)
     child.wait_for("learns 2")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while child.process.poll() is None and time.monotonic() < deadline:
         child.send(signal.SIGINT)  # two that come too fast are one
         time.sleep(0.05)
@@ -375,7 +375,7 @@ def test_a_terminal_that_is_gone_is_no_failure(closed, start):
             reader = threading.Thread(target=lambda: shown.append(screen.read(100)), daemon=True)
             reader.start()
             said = child.end(0)
-            reader.join(timeout=60)
+            reader.join(timeout=120)
         assert shown[0].startswith(b"a table")
     else:
         said = child.end(0)

@@ -75,6 +75,7 @@ def test_redis_is_read_on_after_a_kill_and_a_restart(tmp_path, redis_server):
     assert all(row["id"] and row["raw"].startswith('{"id"') for row in bad)
 
 
+@pytest.mark.slow  # a kill is met below, and a broker that is gone in the tests of streams
 def test_kafka_is_read_on_after_a_kill_and_without_its_broker_for_a_while(tmp_path, kafka):
     kafka.create("events")
     kafka.write("events", with_faults(events(3_000)))
@@ -155,7 +156,9 @@ def test_messages_that_are_gone_end_the_run_and_are_named(tmp_path, kafka):
     assert "900" in result.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)]
+)
 def test_a_run_that_waits_for_messages_saves_and_leaves(tmp_path, redis_server, number):
     redis_server.write("events", [json.dumps(row) for row in events(505)])
     out = tmp_path / "out"
@@ -163,7 +166,7 @@ def test_a_run_that_waits_for_messages_saves_and_leaves(tmp_path, redis_server, 
     wait_for(lambda: (out / "steps.jsonl").exists(), child)
     wait_for(lambda: len(lines_of(out / "steps.jsonl")) == 50, child)  # also the last of them
     child.send_signal(number)
-    _, errors = child.communicate(timeout=60)
+    _, errors = child.communicate(timeout=120)
     assert (child.returncode, "the first 500 rows" in errors) == (0, True)
     redis_server.write("events", [json.dumps(row) for row in events(95, 505)])
     finished("--resume", out, "--until-end")
@@ -180,7 +183,7 @@ def test_rows_are_not_kept_waiting_longer_than_asked(tmp_path, redis_server):
     wait_for(lambda: any(row["rows"] == 205 for row in lines_of(out / "steps.jsonl")), child)
     assert lines_of(out / "steps.jsonl")[-1]["waited"] is True
     child.terminate()
-    _, errors = child.communicate(timeout=60)
+    _, errors = child.communicate(timeout=120)
     assert "INFO batch 20 was cut by time, with 5 rows" in errors
 
 
@@ -245,7 +248,7 @@ def test_a_file_that_grows_is_read_on_after_a_kill_and_a_rotation(tmp_path):
         file.writelines(lines[1_700:])
     wait_for(lambda: lines_of(out / "steps.jsonl")[-1]["rows"] == 2_000, child)
     child.terminate()
-    child.communicate(timeout=60)
+    child.communicate(timeout=120)
     assert child.returncode == 0
     assert facts(out)["belief"] == facts(reference)["belief"]
     assert facts(out)["steps"] == facts(reference)["steps"]

@@ -108,7 +108,7 @@ def test_what_is_no_file_is_one_line(files, line):
 
 def test_standard_input_that_is_closed_is_one_line():
     command = f"exec {sys.executable} -m fires.cli select - -t y <&-"
-    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120)
     said = "Error: standard input is closed\n"
     assert (result.returncode, result.stdout, result.stderr) == (2, "", said)
 

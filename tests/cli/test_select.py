@@ -686,7 +686,7 @@ def assert_interrupted(child, output, errors, out):
 
 
 def wait_for_steps(out, child):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not any(path.stat().st_size for path in out.glob("steps.jsonl")):
         assert child.poll() is None
         assert time.monotonic() < deadline
@@ -698,7 +698,7 @@ def test_ctrl_c_in_a_file_saves_what_was_learnt(large_file, tmp_path):
     child = process("select", large_file, "-t", "label", "--batch-size", 10, "--out", out)
     wait_for_steps(out, child)
     child.send_signal(signal.SIGINT)
-    output, errors = child.communicate(timeout=30)
+    output, errors = child.communicate(timeout=120)
     assert_interrupted(child, output, errors, out)
     stream, pipeline = from_file(large_file, "label"), pipeline_of(fires.FIRES())
     for batch in stream.batches(10):
@@ -721,12 +721,12 @@ def test_ctrl_c_ends_the_wait_for_rows_that_do_not_come(large_file, tmp_path, al
             feeder = threading.Thread(target=pipe.write, args=[text])
             feeder.start()
             wait_for_steps(out, child)
-            feeder.join(timeout=30)
+            feeder.join(timeout=120)
         else:
             pipe.write(text[:10_000])
         time.sleep(1.0)
         child.send_signal(signal.SIGINT)
-        output, errors = child.communicate(timeout=30)
+        output, errors = child.communicate(timeout=120)
     if all_at_once:
         assert_interrupted(child, output, errors, out)
     else:
@@ -743,7 +743,7 @@ def test_rows_of_a_pipe_are_learnt_from_before_it_ends(large_file, tmp_path):
         pipe.write(b"".join(lines[:3_000]))
         wait_for_steps(out, child)  # nothing more is written before
         pipe.write(b"".join(lines[3_000:]))
-    output, errors = child.communicate(timeout=30)
+    output, errors = child.communicate(timeout=120)
     assert (child.returncode, errors) == (0, "")
     (tmp_path / "x.csv").write_bytes(b"".join(lines))
     whole = select(tmp_path / "x.csv", "-t", "label", "--batch-size", 10)
@@ -768,7 +768,7 @@ def in_terminal(columns, *arguments, **env):
         pass
     finally:
         os.close(ours)
-    assert child.wait(timeout=30) == 0
+    assert child.wait(timeout=120) == 0
     return sent.decode()
 
 
@@ -798,8 +798,8 @@ def shown_lines(sent):
     ("columns", "titles"),
     [
         (80, ["rank", "feature", "weight", "[95% interval]", "selected"]),
-        (60, ["rank", "feature", "[95% interval]", "selected"]),
-        (50, ["rank", "feature", "[95% interval]"]),
+        pytest.param(60, ["rank", "feature", "[95% interval]", "selected"], marks=pytest.mark.slow),
+        pytest.param(50, ["rank", "feature", "[95% interval]"], marks=pytest.mark.slow),
         (40, ["rank", "feature", "importance"]),
         (24, ["feature", "importance"]),
     ],
@@ -828,7 +828,7 @@ def test_a_narrow_terminal_has_room_for_the_selectors(csv_file):
 
 def test_a_pipe_gets_plain_text_and_no_bar(csv_file, run):
     child = process("select", "-", "-t", "label", "-k", 3, stdin=subprocess.PIPE)
-    output, errors = child.communicate(csv_file.read_text(encoding="utf-8"), timeout=60)
+    output, errors = child.communicate(csv_file.read_text(encoding="utf-8"), timeout=120)
     assert (child.returncode, errors) == (0, "")
     assert CONTROL.search(output) is None
     assert ROW.findall(output) == ROW.findall(run[0])
@@ -875,4 +875,4 @@ def test_shells_are_told_how_to_complete(shell):
 
 def test_and_options_are_completed():
     env = {"_FIRES_COMPLETE": "bash_complete", "COMP_WORDS": "fires select --ta", "COMP_CWORD": "2"}
-    assert process(env=env).communicate(timeout=30)[0] == "plain,--target\n"
+    assert process(env=env).communicate(timeout=120)[0] == "plain,--target\n"

@@ -55,7 +55,7 @@ class Service:
         try:
             wait_for(lambda: self._n_rows() == n_rows, child)
             child.terminate()
-            _, errors = child.communicate(timeout=60)
+            _, errors = child.communicate(timeout=120)
         finally:
             child.kill()
             child.communicate()

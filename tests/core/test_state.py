@@ -128,7 +128,7 @@ def test_the_same_state_is_the_same_bytes_in_every_process():
     found = set()
     for _ in range(3):  # three keys in random order would agree by chance once in 36 times
         with python(SAVE) as process:
-            found.add(process.communicate(timeout=60)[0])
+            found.add(process.communicate(timeout=120)[0])
     (text,) = found
     content = bytes.fromhex(text)
     assert int.from_bytes(content[:8], "little") % 8 == 0  # so all arrays are aligned
@@ -286,9 +286,9 @@ def test_a_file_of_a_million_arrays_is_refused_at_once(tmp_path):
         b'"%d":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}' % i for i in range(1_000_000)
     )
     path.write_bytes((len(index) + 1).to_bytes(8, "little") + index + b"}")
-    started = time.perf_counter()
+    started = time.process_time()
     assert fault(path) == "is truncated or altered: its index is longer than that of any state."
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
 
 
 def test_the_format_is_what_version_1_was(tmp_path):
@@ -410,7 +410,7 @@ def test_a_write_that_runs_out_of_room_leaves_the_old_file(saved):
         print(error.errno)
     """
     with python(code, saved) as process:
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=120)
     assert output == f"{errno.EFBIG}\n"
     assert os.listdir(saved.parent) == ["state"]
     assert_holds(saved)
@@ -441,7 +441,7 @@ def test_interrupts_leave_a_whole_file_and_nothing_else(saved):
     print("whole")
     """
     with python(code, saved) as process:
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=120)
     assert output.endswith("whole\n"), output
 
 
@@ -462,7 +462,7 @@ def test_a_killed_process_leaves_the_old_file_or_the_new(tmp_path):
             process.stdout.readline()
             time.sleep(rng.uniform(0.0, 0.05))
             process.send_signal(signal.SIGKILL)
-            told, _ = process.communicate(timeout=60)
+            told, _ = process.communicate(timeout=120)
         assert process.returncode == -signal.SIGKILL
         header, arrays = read_state(path)
         done = max([last + 1, *map(int, told.split())])

@@ -249,7 +249,7 @@ def test_a_pipe_takes_records_until_its_reader_goes(tmp_path):
     sink.write({"id": "run-0"})
     sink.flush()
     go_away.set()
-    thread.join(30)
+    thread.join(120)
     assert seen == ['{"id": "run-0"}\n']
     with pytest.raises(BrokenPipeError):
         sink.write({"id": "run-1"})
@@ -289,4 +289,4 @@ def test_standard_output_has_a_line_for_each_record_at_once():
     child.stdout.close()  # the reader has seen enough
     child.stdin.write(b"\n")
     child.stdin.close()
-    assert child.wait(timeout=60) == 9
+    assert child.wait(timeout=120) == 9

@@ -6,6 +6,7 @@ def test_page_is_quiet(browser, tmp_path):
         assert not tab.complaints
 """
 
+import asyncio
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -109,6 +110,19 @@ class Chromium:
 
         self._playwright = sync_playwright().start()
         self._browser = self._playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        self._loop = asyncio.get_running_loop()
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Playwright's event loop is that of this thread meanwhile, and only meanwhile.
+
+        It leaves its loop running, and ``asyncio.run`` of another test would refuse to start.
+        """
+        asyncio._set_running_loop(self._loop)
+        try:
+            yield
+        finally:
+            asyncio._set_running_loop(None)
 
     @contextmanager
     def tab(
@@ -129,8 +143,9 @@ class Chromium:
 
     def close(self) -> None:
         """End the browser."""
-        self._browser.close()
-        self._playwright.stop()
+        with self.in_use():
+            self._browser.close()
+            self._playwright.stop()
 
 
 def program() -> str | None:
@@ -138,14 +153,20 @@ def program() -> str | None:
     return next(filter(None, map(shutil.which, PROGRAMS)), None)
 
 
-# Playwright leaves its event loop running in this thread, and `asyncio.run` of another test would
-# refuse to start: so a browser lasts for the tests of one file, not for all.
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Chromium]:
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Chromium]:
+    """One for all tests of a process."""
     pytest.importorskip("playwright", reason="needs playwright")
     found = program()
     if found is None:
         pytest.skip("needs chromium: apt-get install chromium")
     chromium = Chromium(found)
+    asyncio._set_running_loop(None)
     yield chromium
     chromium.close()
+
+
+@pytest.fixture
+def browser(chromium: Chromium) -> Iterator[Chromium]:
+    with chromium.in_use():
+        yield chromium

@@ -1,3 +1,3 @@
 """What tests of the page share."""
 
-from tests.report.browser import browser  # noqa: F401 - a fixture
+from tests.report.browser import browser, chromium  # noqa: F401 - fixtures

@@ -88,7 +88,9 @@ def idle(port, n, said=b""):
     with ExitStack() as stack:
         opened = []
         for _ in range(n):
-            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+            one = stack.enter_context(
+                socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+            )
             with suppress(OSError):
                 one.sendall(said)
             opened.append(one)

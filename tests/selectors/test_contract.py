@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.linear_model import RidgeClassifier, SGDClassifier, SGDRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from fires import (
@@ -64,12 +64,17 @@ GRADIENT = {"update": "gradient", "score": "omega"}
 
 @dataclass(frozen=True)
 class Case:
-    """A selector, what it learns from, and which checks are not for it."""
+    """A selector, what it learns from, and which checks are not for it.
+
+    One that is dear takes twenty times as long as the others, for what another case shows, too:
+    only some checks of it are run each time, and the others with the slow ones.
+    """
 
     selector: Any
     target: str = "two classes"
     skip: tuple[str, ...] = ()
     load_options: dict[str, Any] = field(default_factory=dict)
+    dear: bool = False
 
     def learnt(self, form=np.asarray):
         selector = clone(self.selector)
@@ -155,8 +160,14 @@ CASES = [
     Case(Screening(K)),
     Case(Screening(K, measure="f", forgetting=0.02), "many classes"),
     Case(Screening(K, target="numbers"), "numbers"),
-    Case(WindowRefit(K, random_state=0), "many classes", skip=FILLING),
-    Case(WindowRefit(K, window=40, every=20, random_state=0), skip=SHORT),
+    Case(
+        WindowRefit(K, estimator=RidgeClassifier(), random_state=0),
+        "many classes",
+        skip=FILLING,
+        load_options={"model": RidgeClassifier()},
+    ),
+    Case(WindowRefit(K, random_state=0), "many classes", skip=FILLING, dear=True),
+    Case(WindowRefit(K, window=40, every=20, random_state=0), skip=SHORT, dear=True),
     Case(
         WindowRefit(K, window=40, every=20, target="numbers", random_state=0),
         "numbers",
@@ -181,10 +192,15 @@ LISTED = {type(case.selector) for case in CASES}
 CASES += [Case(kind(K), find_target(kind(K))) for kind in ROWS if kind not in LISTED]
 
 
-def mark(case):
+# Of a dear case, what depends on what is kept of it, and how.
+ALWAYS = ("a_saved_selector_goes_on_bit_for_bit", "a_refused_batch_leaves_no_trace")
+
+
+def mark(case, sentence=""):
     """CancelOut is run where torch is installed."""
     needs_torch = isinstance(case.selector, CancelOut) and find_spec("torch") is None
-    return [pytest.mark.skip(reason="torch is not installed")] if needs_torch else []
+    marks = [pytest.mark.skip(reason="torch is not installed")] if needs_torch else []
+    return marks + [pytest.mark.slow] * (case.dear and sentence not in ALWAYS)
 
 
 def name(case):
@@ -195,6 +211,17 @@ def over(wanted):
     """Run a test over cases."""
     cases = [pytest.param(case, id=name(case), marks=mark(case)) for case in CASES if wanted(case)]
     return pytest.mark.parametrize("case", cases)
+
+
+def in_turn(argument, values):
+    """Run a test over all cases, each with one of the values: cases do not differ in these."""
+    pairs = [
+        pytest.param(
+            case, values[i % len(values)], id=f"{name(case)}-{i % len(values)}", marks=mark(case)
+        )
+        for i, case in enumerate(CASES)
+    ]
+    return pytest.mark.parametrize(("case", argument), pairs)
 
 
 every = over(lambda case: True)
@@ -221,7 +248,7 @@ def test_every_selector_of_rows_has_a_case():
 @pytest.mark.parametrize(
     "check",
     [
-        pytest.param(check, id=f"{name(case)}-{sentence}", marks=mark(case))
+        pytest.param(check, id=f"{name(case)}-{sentence}", marks=mark(case, sentence))
         for case in CASES
         for sentence, check in selector_checks(
             case.selector, target=case.target, load_options=case.load_options, skip=case.skip
@@ -235,8 +262,7 @@ def test_contract(check):
 # --- what the base class does for every method ----------------------------------------------------
 
 
-@every
-@pytest.mark.parametrize("library", [pd, pl])
+@in_turn("library", [pd, pl])
 def test_columns_that_are_missing_or_new_are_named(case, library):
     selector = case.learnt(as_frame(library))
     X, y = case.batch()
@@ -275,8 +301,7 @@ def test_numbers_have_no_classes(case):
         clone(case.selector).partial_fit(X, y, classes=[0, 1])
 
 
-@every
-@pytest.mark.parametrize("out", ["pandas", "polars"])
+@in_turn("out", ["pandas", "polars"])
 def test_what_comes_out_may_be_a_frame(case, out):
     selector = case.learnt(as_frame(pd)).set_output(transform=out)
     X, _ = case.batch()

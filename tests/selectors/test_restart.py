@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import RidgeClassifier
 
 import fires
 from fires import FIRES, FSDS, CancelOut, IncrementalPermutation, Screening, WindowRefit
@@ -193,7 +194,9 @@ def test_a_model_of_your_own_keeps_its_belief():
 def test_a_window_does_not_know_the_old_values():
     rng = np.random.default_rng(0)
     for form in (np.asarray, sp.csr_array):
-        selector = learnt(WindowRefit(2, window=2000, every=100, random_state=0), rng, form=form)
+        selector = learnt(
+            WindowRefit(2, estimator=RidgeClassifier(), window=2000, every=100), rng, form=form
+        )
         selector.restart_features([CHANGED])
         assert selector.weights_[CHANGED] == 0.0
         learnt(selector, rng, 20, form, after)

@@ -1,10 +1,12 @@
-"""scikit-learn's own checks: once for each class, and for settings with code of their own.
+"""scikit-learn's own checks: once for each class; the slow ones with other settings, too.
 
-What all classes share, such as ``missing``, is set in one of them.
+What all classes share, such as ``missing``, is set in one of them. What settings change is tested
+by ``fires.checks`` on each of them.
 """
 
 from importlib.util import find_spec
 
+import pytest
 from sklearn.linear_model import Ridge, SGDClassifier, SGDRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -33,10 +35,6 @@ from fires.selectors.base import OnlineSelector
 
 SELECTORS = [
     FIRES(1),
-    FIRES(2, scale="minmax", missing="error"),
-    FIRES(2, model="gaussian"),
-    FIRES(2, update="gradient", score="omega"),
-    FIRES.as_published(0.5),
     AROW(3),
     SCW(3),
     FTRL(3),
@@ -50,13 +48,19 @@ SELECTORS = [
     FixedFeatures((0, 1)),
     ChiSquared(2, aggregate="mean", forgetting=0.1),
     Screening(1, target="numbers"),
-    Screening(2, measure="f"),
     FromModel(1, estimator=SGDClassifier(random_state=0)),
-    FromModel(1, estimator=SGDRegressor()),
     IncrementalPermutation(1, target="numbers", scale="minmax", random_state=0),
-    WindowRefit(1),
     WindowRefit(1, estimator=Ridge(), window=30, every=10),
     CancelOut(1, hidden=(8,), random_state=0),
+]
+OTHER_SETTINGS = [
+    FIRES(2, scale="minmax", missing="error"),
+    FIRES(2, model="gaussian"),
+    FIRES(2, update="gradient", score="omega"),
+    FIRES.as_published(0.5),
+    Screening(2, measure="f"),
+    FromModel(1, estimator=SGDRegressor()),
+    WindowRefit(1),
     CancelOut(2, hidden=(), gate="softmax", target="numbers", random_state=0),
 ]
 # The check shuffles rows; these learn row by row, in the order that rows come in.
@@ -89,9 +93,18 @@ ROWS = (getattr(selectors, name) for name in dir(selectors))
 LISTED = {type(selector) for selector in SELECTORS}
 # One that is not listed above is met with its defaults.
 SELECTORS += [k(1) for k in ROWS if issubclass(k, OnlineSelector) and k not in LISTED]
-USABLE = [s for s in SELECTORS if find_spec("torch") or not isinstance(s, CancelOut)]
 
 
-@parametrize_with_checks(USABLE, expected_failed_checks=expected_failures)
+def usable(listed):
+    return [s for s in listed if find_spec("torch") or not isinstance(s, CancelOut)]
+
+
+@parametrize_with_checks(usable(SELECTORS), expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(usable(OTHER_SETTINGS), expected_failed_checks=expected_failures)
+def test_scikit_learn_check_with_other_settings(estimator, check):
     check(estimator)

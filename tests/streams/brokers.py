@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-SECONDS = 60  # until a test that waits in vain gives up
+SECONDS = 120  # until a test that waits in vain gives up
 
 
 def wait_until(condition):

@@ -16,7 +16,7 @@ from fires.streams.base import Position
 from fires.streams.files import following, from_file, text_blocks
 from fires.streams.files.opening import open_followed
 
-SECONDS = 30  # until a test that waits in vain gives up
+SECONDS = 120  # until a test that waits in vain gives up
 HEADER = "number,seventh,label\n"
 
 

@@ -19,7 +19,7 @@ from fires.streams.files.packing import Damaged, Unpacked
 from fires.streams.files.text_blocks import cut_into_blocks
 from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS
 
-SECONDS = 30  # until a test that waits in vain gives up
+SECONDS = 120  # until a test that waits in vain gives up
 
 
 def text(n_rows, first=0):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.integrations.spark.conftest import write_files
 from tests.integrations.spark.killed import MOMENTS, learn
 
@@ -38,13 +39,15 @@ def records(run: Path) -> list[dict]:
     return [{k: v for k, v in json.loads(line).items() if "seconds" not in k} for line in lines]
 
 
-def test_a_run_that_was_killed_is_the_same_to_the_bit(spark, tmp_path):
+# Each kill takes a Spark of its own.
+@pytest.mark.parametrize("n_kills", [1, pytest.param(len(MOMENTS), marks=pytest.mark.slow)])
+def test_a_run_that_was_killed_is_the_same_to_the_bit(spark, tmp_path, n_kills):
     files, whole, killed = tmp_path / "files", tmp_path / "whole", tmp_path / "killed"
     write_files(files, 8)
     learn(spark, str(files), whole)
 
-    # Killed at three moments of three micro-batches, one after the other.
-    for number, moment in enumerate(MOMENTS):
+    # Killed at several moments of as many micro-batches, one after the other.
+    for number, moment in enumerate(MOMENTS[:n_kills]):
         assert child(files, killed, moment, number) == -signal.SIGKILL
         done = {place.name for place in (killed / "spark" / "commits").glob("[0-9]*")}
         assert (str(number) in done) == (moment == "between batches")
