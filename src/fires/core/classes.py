@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fires.core.errors import StateError, TargetError
 from fires.core.state import Arrays, State
 from fires.core.types import Codes as Codes
-from fires.core.types import GivenClasses, Header, Json
+from fires.core.types import GivenClasses, Header, Json, Label
 from fires.core.types import Labels as Labels
 
 
@@ -34,7 +34,7 @@ class Classes:
 
     labels: Labels
     given: bool = False
-    classes: tuple[Any, ...] | None = None
+    classes: tuple[Label, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
