@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fires.core.types import Features, Floats, Labels, RowIndex
+from fires.core.types import Floats, Labels, RowIndex, RowsLike
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Batch = tuple[Any, Any]
-Form = Callable[[Any], Features]
+Form = Callable[[Any], RowsLike]
 Wrong = dict[str, tuple[Callable[[Any, Any], tuple[Any, Any, Any]], str]]
 
 N_FEATURES = 8
@@ -98,7 +98,7 @@ def with_text(library: ModuleType, X: Floats) -> pd.DataFrame:
 
 
 def as_plain(X: Any) -> npt.NDArray[np.generic]:
-    """Any form of X as a dense array."""
+    """X in whatever form as a dense array."""
     if sp.issparse(X):
         return np.asarray(X.toarray())
     return np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
