@@ -107,7 +107,7 @@ class KnowsClasses:
             return header | {"classes": as_text(self._label_index_.labels)}, {}
         return header | {"classes": "numbers"}, {"classes": self._label_index_.labels.copy()}
 
-    def _restore_classes(self, header: Mapping[str, Any], arrays: Arrays) -> None:
+    def _restore_classes(self, header: Mapping[str, Json], arrays: Arrays) -> None:
         """Take over the labels of :meth:`_classes_state`."""
         written, given = header["classes"], header["classes_given"]
         if written is None:
