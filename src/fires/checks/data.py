@@ -133,7 +133,7 @@ SPARSE_FORMS: dict[str, Form] = {
 FORMS = DENSE_FORMS | SPARSE_FORMS
 
 
-def with_entry(X: Any, value: float) -> Any:
+def with_entry(X: Floats, value: float) -> Floats:
     """A copy of X with another value in row 4, column 3."""
     X = X.copy()
     X[4, 3] = value
