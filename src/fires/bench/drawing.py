@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from fires.bench.protocols import WINDOW, Run
 from fires.core.belief import Floats
 from fires.report.figure_style import Look, new_figure
 from fires.report.figures import level, line, point, rows_axis
-
-if TYPE_CHECKING:
-    pass
 
 LOOKS = {
     "FIRES-GLM": Look("#0072b2", "-", "o"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from fires.streams.base import Stream
 
 if TYPE_CHECKING:
     from fires.bench.results import Record
+    from fires.models import NeuralNet, SoftTree
+    from fires.models.base import BaseModel
     from fires.predictors.base import Predictor
     from fires.selectors.base import OnlineSelector
 
@@ -29,7 +31,7 @@ class Protocol(NamedTuple):
     scaled_before: Literal["online", "as-published"]
     scaled_while: str | None
     make_fires: Callable[..., FIRES]
-    make_model: Callable[[Any], Any]
+    make_model: Callable[[type[NeuralNet] | type[SoftTree]], BaseModel]
     about: str
 
 

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fires.core.types import Features, Floats, Labels, RowIndex
+from fires.core.types import Floats, Labels, RowIndex, RowsLike
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Batch = tuple[Any, Any]
-Form = Callable[[Any], Features]
+Form = Callable[[Any], RowsLike]
 Wrong = dict[str, tuple[Callable[[Any, Any], tuple[Any, Any, Any]], str]]
 
 N_FEATURES = 8
@@ -98,7 +98,7 @@ def with_text(library: ModuleType, X: Floats) -> pd.DataFrame:
 
 
 def as_plain(X: Any) -> npt.NDArray[np.generic]:
-    """Any form of X as a dense array."""
+    """X in whatever form as a dense array."""
     if sp.issparse(X):
         return np.asarray(X.toarray())
     return np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
@@ -133,7 +133,7 @@ SPARSE_FORMS: dict[str, Form] = {
 FORMS = DENSE_FORMS | SPARSE_FORMS
 
 
-def with_entry(X: Any, value: float) -> Any:
+def with_entry(X: Floats, value: float) -> Floats:
     """A copy of X with another value in row 4, column 3."""
     X = X.copy()
     X[4, 3] = value

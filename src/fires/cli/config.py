@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from fires.core.errors import InputError, closest
+from fires.core.types import Json, Label
 
 _NOT_OF_THE_RUN = ("overwrite", "out", "resume", "accept-loss", "live")
 
@@ -39,7 +40,7 @@ def read_config(ctx: click.Context, path: Path | None) -> None:
         ctx.default_map[str(known[key].name)] = text
 
 
-def _as_typed(option: click.Parameter, value: Any) -> Any:
+def _as_typed(option: click.Parameter, value: Json) -> bool | str | list[str]:
     """A value as it would be typed, so that the option checks it as if it were."""
     if getattr(option, "is_flag", False):
         if not isinstance(value, bool):
@@ -50,7 +51,7 @@ def _as_typed(option: click.Parameter, value: Any) -> Any:
     return _text(value)
 
 
-def _text(value: Any) -> str:
+def _text(value: Json) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise TypeError(f"a text or a number is wanted, and not {value!r}")
     return str(value)
@@ -93,7 +94,7 @@ def _toml(option: click.Parameter, value: Any) -> str:
     return _quoted(",".join(value) if isinstance(value, tuple) else value or "")
 
 
-def _quoted(text: Any) -> str:
+def _quoted(text: Label | Path) -> str:
     """A text in quotes. What JSON leaves as it is, TOML does too, but for one control character."""
     quoted = json.dumps(str(text), ensure_ascii=False).replace("\x7f", "\\u007f")
     return quoted.encode(errors="replace").decode()

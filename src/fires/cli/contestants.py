@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from fires.cli.text import printable
 from fires.core.errors import closest
+from fires.core.types import Labels, Matrix
 
 if TYPE_CHECKING:
+    from sklearn.naive_bayes import GaussianNB
+
+    from fires.models.base import BaseModel
+    from fires.predictors.base import Predictor
     from fires.selectors.base import OnlineSelector
 
 SELECTORS = {
@@ -63,7 +68,10 @@ def maker(name: str, top: int | float, *, numeric: bool = False) -> Callable[[in
     known = kind._get_param_names()
 
     def make(seed: int) -> OnlineSelector:
-        given: dict[str, Any] = {"n_features_to_select": top, "random_state": seed}
+        given: dict[str, float | str | BaseModel] = {
+            "n_features_to_select": top,
+            "random_state": seed,
+        }
         if numeric:
             given |= {"target": "numbers"} | ({"model": "gaussian"} if kind is fires.FIRES else {})
         if name in MODELS:
@@ -82,7 +90,7 @@ CLASSIFIERS, REGRESSORS = ("perceptron", "nb", "tree"), ("linear",)
 
 def predictor(
     name: str, *, numeric: bool = False, sparse: bool = False
-) -> tuple[str, Callable[[], Any]]:
+) -> tuple[str, Callable[[], Predictor | GaussianNB]]:
     """What makes a fresh predictor.
 
     Parameters
@@ -123,13 +131,14 @@ def predictor(
     return name, makers[name]
 
 
-def _naive_bayes() -> Any:
+def _naive_bayes() -> GaussianNB:
     import numpy as np
     from sklearn.naive_bayes import GaussianNB
 
     class NaiveBayes(GaussianNB):  # type: ignore[misc]
-        def predict(self, X: Any) -> Any:
+        def predict(self, X: Matrix) -> Labels:
             with np.errstate(divide="ignore"):  # the logarithm of a class that has yet to come
-                return super().predict(X)
+                predicted: Labels = super().predict(X)
+                return predicted
 
     return NaiveBayes()

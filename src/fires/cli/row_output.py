@@ -6,13 +6,15 @@ import contextlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from fires.core import files
 from fires.core.errors import InputError
 from fires.core.spreadsheets import frame_as_text
 
 if TYPE_CHECKING:
+    from io import BytesIO
+
     import polars as pl
 
 STANDARD = "standard output"
@@ -168,7 +170,7 @@ class TypedFile(_Draft):
         with files.naming(self._path):
             files.move(draft, self._path)
 
-    def _to_disk(self, write: Callable[[Path], Any], path: Path) -> None:
+    def _to_disk(self, write: Callable[[Path], BytesIO | pl.LazyFrame | None], path: Path) -> None:
         """Let polars write a file; on a full disk, not all of its errors are of the system."""
         import polars as pl
 

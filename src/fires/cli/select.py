@@ -32,6 +32,7 @@ from fires.core.errors import InputError
 from fires.core.types import Header
 
 if TYPE_CHECKING:
+    from fires.cli.spark_engine import Given
     from fires.columns import Doubt
     from fires.evaluation.emitting import Every
     from fires.evaluation.run_folder import Checkpoint, RunFolder
@@ -224,7 +225,8 @@ def command(
     if engine == "spark":
         from fires.cli.spark_engine import select_on_spark
 
-        select_on_spark(reading.file, master, resume, context.params)
+        given = cast("Given", context.params)
+        select_on_spark(reading.file, master, resume, given)
         return
     with quick_imports():
         from fires.evaluation.checkpoints import Schedule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 from click.core import ParameterSource
@@ -19,6 +19,8 @@ from fires.core.errors import InputError
 from fires.core.types import Header
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
     from fires.evaluation.records import Step
     from fires.integrations.spark.running import SparkRun
 
@@ -37,9 +39,28 @@ _FORMATS = {
 }
 
 
-def select_on_spark(
-    file: tuple[str, ...], master: str, resume: Path | None, given: dict[str, Any]
-) -> None:
+class Given(TypedDict):
+    """The options of the command line that are heeded here."""
+
+    target: str | None
+    top: float | str
+    seed: int
+    model: str
+    as_published: bool
+    exclude: tuple[str, ...]
+    sep: str | None
+    no_header: bool
+    batch_size: int
+    out: Path | None
+    resume: Path | None
+    overwrite: bool
+    accept_loss: bool
+    as_json: bool
+    quiet: bool
+    report: bool
+
+
+def select_on_spark(file: tuple[str, ...], master: str, resume: Path | None, given: Given) -> None:
     """Rank the features of what Spark reads, and print them."""
     _refuse_others()
     from fires.evaluation.run_folder import feature_rows
@@ -73,7 +94,7 @@ def select_on_spark(
             click.echo(line)
 
 
-def _print(chosen: list[dict[str, Any]], run: SparkRun, facts: dict[str, Any]) -> None:
+def _print(chosen: list[Header], run: SparkRun, facts: Header) -> None:
     from fires.streams.table_stream import Rejected
 
     assert run.run is not None
@@ -82,21 +103,22 @@ def _print(chosen: list[dict[str, Any]], run: SparkRun, facts: dict[str, Any]) -
 
 
 def _run(
-    frame: Any, file: tuple[str, ...], out: Path | None, resume: bool, given: dict[str, Any]
+    frame: DataFrame, file: tuple[str, ...], out: Path | None, resume: bool, given: Given
 ) -> SparkRun:
     from fires.integrations.spark.layout import layout_of
     from fires.integrations.spark.running import SparkRun
     from fires.selectors.fires import FIRES
 
-    top, seed = given["top"], {"random_state": given["seed"]}
-    selector = FIRES(top, model=given["model"], **seed)
-    if given["as_published"]:
-        selector = FIRES.as_published(top, **seed)
+    top, seed, target = given["top"], given["seed"], given["target"]
+    assert target is not None
+    selector = FIRES(top, model=given["model"], random_state=seed)
+    if given["as_published"] and not isinstance(top, str):
+        selector = FIRES.as_published(top, random_state=seed)
     excluded = {name for names in given["exclude"] for name in names.split(",")}
     if unknown := excluded - set(frame.columns):
         raise InputError(f'there is no column "{min(unknown)}" to exclude')
-    features = [name for name in frame.columns if name not in excluded | {given["target"]}]
-    layout = layout_of(frame.schema, given["target"], features=features)
+    features = [name for name in frame.columns if name not in excluded | {target}]
+    layout = layout_of(frame.schema, target, features=features)
     return SparkRun(
         selector,
         layout,
@@ -111,7 +133,7 @@ def _run(
     )
 
 
-def _read(session: Any, file: tuple[str, ...], given: dict[str, Any]) -> Any:
+def _read(session: SparkSession, file: tuple[str, ...], given: Given) -> DataFrame:
     """A frame of what Spark reads, by the ending of the name."""
     form = _form(file)
     if form is None or any(name.split("://")[0] in ("kafka", "redis", "-") for name in file):
@@ -145,7 +167,7 @@ def _endings(file: tuple[str, ...]) -> set[str]:
     return {Path(name.rstrip("/").removesuffix(".gz")).suffix.lower() for name in file}
 
 
-def _batch_rows(given: dict[str, Any]) -> int:
+def _batch_rows(given: Given) -> int:
     context = click.get_current_context()
     source, before = context.get_parameter_source("batch_size"), context.default_map or {}
     # A run that comes from one process has had batches that are too small for Spark.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fires.cli.text import printable
+from fires.core.types import Json
 
 if TYPE_CHECKING:
     from fires.evaluation.totals import RunTotals
@@ -14,7 +15,7 @@ _UNEVEN = 0.6  # the share of the most common class from which on shares are tol
 _MOST_CLASSES = 4
 
 
-def noise_lines(chosen: Sequence[Mapping[str, Any]], n_features: int) -> Iterator[str]:
+def noise_lines(chosen: Sequence[Mapping[str, Json]], n_features: int) -> Iterator[str]:
     """How many of the selected features stand above noise.
 
     Examples
@@ -25,7 +26,7 @@ def noise_lines(chosen: Sequence[Mapping[str, Any]], n_features: int) -> Iterato
     known = [row["above_noise"] for row in chosen]
     if None in known or not known:
         return
-    n, n_above = len(known), sum(known)
+    n, n_above = len(known), sum(map(bool, known))
     of = "it" if n == 1 else f"all {n}" if n_above == n else f"{n_above or 'none'} of the {n}"
     are = "are" if n_above > 1 else "is"
     yield (

@@ -30,11 +30,11 @@ from fires.columns.frames import as_polars
 from fires.columns.ids_and_clocks import clocks, constants, ids_of_numbers, ids_of_text
 from fires.columns.schema import Doubt
 from fires.columns.seen import LEAST, Seen
-from fires.core.types import Features
+from fires.core.types import RowsLike
 
 
 def find_doubts(
-    frame: Features, y: npt.ArrayLike | None = None, columns: Columns | None = None
+    frame: RowsLike, y: npt.ArrayLike | None = None, columns: Columns | None = None
 ) -> list[Doubt]:
     """Find the columns of a table that one should not believe.
 

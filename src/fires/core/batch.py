@@ -95,7 +95,7 @@ def columns_present(X: Matrix) -> Mask | None:
 
     Examples
     --------
-    >>> columns_there(np.array([[np.nan, 1.0], [np.nan, np.nan]]))
+    >>> columns_present(np.array([[np.nan, 1.0], [np.nan, np.nan]]))
     array([False,  True])
     """
     if not isinstance(X, np.ndarray):

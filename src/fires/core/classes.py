@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fires.core.errors import StateError, TargetError
 from fires.core.state import Arrays, State
 from fires.core.types import Codes as Codes
-from fires.core.types import GivenClasses, Header, Json
+from fires.core.types import GivenClasses, Header, Json, Label
 from fires.core.types import Labels as Labels
 
 
@@ -34,7 +34,7 @@ class Classes:
 
     labels: Labels
     given: bool = False
-    classes: tuple[Any, ...] | None = None
+    classes: tuple[Label, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -107,7 +107,7 @@ class KnowsClasses:
             return header | {"classes": as_text(self._label_index_.labels)}, {}
         return header | {"classes": "numbers"}, {"classes": self._label_index_.labels.copy()}
 
-    def _restore_classes(self, header: Mapping[str, Any], arrays: Arrays) -> None:
+    def _restore_classes(self, header: Mapping[str, Json], arrays: Arrays) -> None:
         """Take over the labels of :meth:`_classes_state`."""
         written, given = header["classes"], header["classes_given"]
         if written is None:

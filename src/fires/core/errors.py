@@ -82,7 +82,7 @@ class TargetError(UserError):
     >>> error = TargetError("{y} holds fractions", hint="use {model=gaussian}.")
     >>> str(error)
     "y holds fractions; use model='gaussian'."
-    >>> error.at("x.csv").said(COMMAND)
+    >>> error.at("x.csv").worded(COMMAND)
     'x.csv: the target holds fractions; use --model gaussian.'
     """
 

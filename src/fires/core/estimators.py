@@ -7,21 +7,21 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from fires.core.classes import as_text, from_text
 from fires.core.errors import StateError
 from fires.core.randomness import check_place, generator_state, restore_generator
 from fires.core.settings import plain
 from fires.core.state import Arrays, State
-from fires.core.types import Header
+from fires.core.types import Header, Seed
 
 # Objects that scikit-learn makes anew in every step: they need not be saved.
 _MADE_ANEW = {"_loss_function_"}
 _PLAIN = (type(None), bool, int, float, str)
 
 
-def learnt_state(estimator: Any) -> State:
+def learnt_state(estimator: BaseEstimator) -> State:
     """What an estimator has learnt, without its settings and its code.
 
     Only arrays, numbers, text, flags, None and random states can be saved. That is enough for
@@ -57,13 +57,13 @@ def learnt_state(estimator: Any) -> State:
 
 
 def take_up(
-    estimator: Any,
+    estimator: BaseEstimator,
     header: Any,
     arrays: Arrays,
     given: str = "model",
     *,
     single: bool = False,
-) -> Any:
+) -> BaseEstimator:
     """A clone of the estimator, with its settings, that goes on from :func:`learnt_state`."""
     again = clone(estimator)
     states = header["random_states"].items()
@@ -86,7 +86,7 @@ def take_up(
     return again
 
 
-def _try(estimator: Any, most: int, single: bool) -> None:
+def _try(estimator: BaseEstimator, most: int, single: bool) -> None:
     """Let a copy learn from rows of zeros; StateError if that fails.
 
     A ValueError is accepted: it may be about the rows, not about the state.
@@ -111,13 +111,13 @@ def _try(estimator: Any, most: int, single: bool) -> None:
         raise StateError(f"{name} cannot go on from it ({error!r:.200})") from None
 
 
-def random_states(estimator: Any) -> dict[str, Any]:
+def random_states(estimator: BaseEstimator) -> dict[str, Seed]:
     """All settings called random_state, including those of nested estimators."""
     settings = estimator.get_params(deep=True)
     return {n: v for n, v in settings.items() if n.split("__")[-1] == "random_state"}
 
 
-def seeded_clone(estimator: Any, rng: np.random.Generator) -> Any:
+def seeded_clone(estimator: BaseEstimator, rng: np.random.Generator) -> BaseEstimator:
     """A new clone of an estimator, which does not use NumPy's global random state."""
     fresh = clone(estimator)
     seeds = {

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -23,19 +19,29 @@ Codes: TypeAlias = npt.NDArray[np.intp]
 """Labels as places in the sorted classes."""
 Numbers: TypeAlias = npt.NDArray[np.number]
 """Numbers before they are float64."""
+Indices: TypeAlias = npt.NDArray[np.signedinteger]
+"""Where the entries of CSR rows are, as int32 or int64."""
+
+Label: TypeAlias = str | float | bool
+"""A label as a Python value."""
+Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+"""What ``random_state`` takes."""
 
 RowIndex: TypeAlias = slice | Ints | Places | Mask | Sequence[int]
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Header: TypeAlias = "dict[str, Json]"
 
+OptionalArray: TypeAlias = npt.ArrayLike | None
+"""A target, classes or weights as users pass them."""
+
 
 class CsrRows(Protocol):
     """What we use of a SciPy CSR matrix or array: SciPy has no types of its own."""
 
     data: Floats
-    indices: npt.NDArray[np.signedinteger]
-    indptr: npt.NDArray[np.signedinteger]
+    indices: Indices
+    indptr: Indices
     has_canonical_format: bool
 
     @property
@@ -47,8 +53,14 @@ class CsrRows(Protocol):
     @property
     def T(self) -> CsrRows: ...  # noqa: N802 - SciPy's name
     def __getitem__(self, rows: RowIndex | tuple[RowIndex, RowIndex]) -> CsrRows: ...
+    @overload
     def __matmul__(self, other: Floats) -> Floats: ...
+    @overload
+    def __matmul__(self, other: CsrRows) -> CsrRows: ...
     def toarray(self) -> Floats: ...
+    def tocsr(self) -> CsrRows: ...
+    def astype(self, dtype: type[np.generic], copy: bool = True) -> CsrRows: ...
+    def sum(self, axis: int) -> Floats: ...
     def copy(self) -> CsrRows: ...
     def multiply(self, other: Floats | CsrRows) -> CsrRows: ...
 
@@ -56,12 +68,25 @@ class CsrRows(Protocol):
 Matrix: TypeAlias = Floats | CsrRows
 """Rows of features: dense, or CSR."""
 
-Label: TypeAlias = bool | int | float | str | np.generic
+
+class Estimator(Protocol):
+    """What every estimator of scikit-learn or its kind has."""
+
+    def predict(self, X: Matrix) -> Labels: ...
+
+
+class Frame(Protocol):
+    """What we use of a pandas or Polars frame."""
+
+    @property
+    def columns(self) -> Iterable[Hashable]: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def __len__(self) -> int: ...
+
+
+RowsLike: TypeAlias = npt.ArrayLike | CsrRows | Frame | Sequence[Mapping[str, Json]]
+"""Rows of features as users pass them, before they are checked."""
+
 GivenClasses: TypeAlias = Sequence[Label] | Labels
 """Labels that a user names beforehand."""
-Seed: TypeAlias = int | np.integer | np.random.Generator | np.random.RandomState | None
-"""What a user may pass as random_state."""
-
-Features: TypeAlias = "npt.ArrayLike | CsrRows | pl.DataFrame | pd.DataFrame | Records"
-"""Rows as a user passes them."""
-Records: TypeAlias = Sequence[Mapping[str, bool | int | float | str | None]]

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from fires.core.errors import InputError, TargetError
 from fires.core.named import NamedRows
-from fires.core.types import CsrRows, Features, Floats, GivenClasses, Labels, Mask, Matrix, Places
+from fires.core.types import CsrRows, Floats, GivenClasses, Labels, Mask, Matrix, Places, RowsLike
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +39,7 @@ LARGEST = 1e150
 # --- features -----------------------------------------------------------------------------------
 
 
-def as_matrix(X: Features | NamedRows, owner: str, *, least: int = 1) -> Any:
+def as_matrix(X: RowsLike | NamedRows, owner: str, *, least: int = 1) -> Any:
     """X as a float array or a CSR matrix, without a copy where possible."""
     matrix: Any
     if _is_ready(X):
@@ -71,7 +71,7 @@ def as_matrix(X: Features | NamedRows, owner: str, *, least: int = 1) -> Any:
     return matrix
 
 
-def _by_scikit_learn(X: Features, owner: str) -> Matrix:
+def _by_scikit_learn(X: RowsLike, owner: str) -> Matrix:
     matrix: Matrix = check_array(
         X,
         accept_sparse="csr",
@@ -103,7 +103,7 @@ def _is_ready(X: Any) -> bool:
     return sp.issparse(X) and X.format == "csr" and X.dtype in _FLOATS
 
 
-def column_names(X: Features) -> Names | None:
+def column_names(X: RowsLike) -> Names | None:
     """The column names of a frame, if they are text."""
     if type(X) is np.ndarray or not (is_frame(X, "pandas") or is_frame(X, "polars")):
         return None
@@ -220,10 +220,10 @@ def _place(matrix: Any, test: Callable[[Floats], Mask], names: Names | None) -> 
 
 
 @overload
-def is_frame(X: Any, library: Literal["pandas"]) -> TypeGuard[pd.DataFrame]: ...
+def is_frame(X: RowsLike | NamedRows, library: Literal["pandas"]) -> TypeGuard[pd.DataFrame]: ...
 @overload
-def is_frame(X: Any, library: Literal["polars"]) -> TypeGuard[pl.DataFrame]: ...
-def is_frame(X: Any, library: str) -> bool:
+def is_frame(X: RowsLike | NamedRows, library: Literal["polars"]) -> TypeGuard[pl.DataFrame]: ...
+def is_frame(X: RowsLike | NamedRows, library: str) -> bool:
     """Whether X is a frame of that library, without importing the library."""
     module = sys.modules.get(library)
     return module is not None and isinstance(X, module.DataFrame)
@@ -247,13 +247,13 @@ def _polars_values(X: pl.DataFrame) -> Floats:
     return X.cast(polars.Float64).fill_null(np.nan).to_numpy()
 
 
-def is_table(X: Features) -> bool:
+def is_table(X: RowsLike) -> bool:
     """Whether X is a frame or a list of dicts."""
     records = isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], Mapping)
     return records or is_frame(X, "pandas") or is_frame(X, "polars")
 
 
-def is_raw(X: Features) -> bool:
+def is_raw(X: RowsLike) -> bool:
     """Whether X is a table with columns that are not simply numbers."""
     return is_table(X) and next(raw_columns(X), None) is not None
 

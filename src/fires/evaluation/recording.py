@@ -32,8 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core import files
-from fires.core.state import Arrays, State, read_state, write_state
-from fires.core.types import Json
+from fires.core.state import Arrays, read_state, write_state
 
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
@@ -68,7 +67,7 @@ class Recorder:
     ) -> None:
         self._folder, self._names = folder / SNAPSHOTS, names
         self._before = before
-        self._late: dict[int, State] = {}
+        self._late: dict[int, tuple[dict[str, int], Arrays]] = {}
 
     def row(self, step: Step, pipeline: OnlinePipeline) -> dict[str, Any]:
         """The line of ``steps.jsonl`` for a step."""
@@ -116,11 +115,7 @@ class Recorder:
         if moments is not None:
             names = ("mean", "deviation")
             arrays |= {name: of[features] for name, of in zip(names, moments, strict=True)}
-        facts: dict[str, Json] = {
-            "records": VERSION,
-            "index": step.index,
-            "rows": step.position.rows,
-        }
+        facts = {"records": VERSION, "index": step.index, "rows": step.position.rows}
         facts["classes"] = len(getattr(selector, "classes_", ()))
         self._late[step.index] = facts, arrays
         self.write()

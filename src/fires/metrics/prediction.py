@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from fires.core.types import GivenClasses, Label, Labels
 from fires.metrics.numbers import NUMBER_SCORES, NumberMoments, NumberSums, check_numbers
 
 if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
     from fires.core.state import Arrays
 
 Counts = npt.NDArray[np.int64]
@@ -265,9 +267,7 @@ class Scores(KnowsClasses):
         return arrays | ({"numbers": self._numbers.sums} if self._numbers is not None else {})
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, npt.NDArray[Any]], names: Iterable[Metric] = ("accuracy",)
-    ) -> Scores:
+    def from_state(cls, state: Arrays, names: Iterable[Metric] = ("accuracy",)) -> Scores:
         """Rebuild the scores that gave this :meth:`state`.
 
         Parameters
@@ -405,8 +405,8 @@ def _mean(values: list[float]) -> float:
 _FROM_COUNTS = {"accuracy": _accuracy, "balanced_accuracy": _balanced_accuracy, "f1": _f1}
 
 
-def _log_loss(y: Labels, predicted: Labels, P: Floats | None, columns: Any) -> float:
-    if P is None:
+def _log_loss(y: Labels, predicted: Labels, P: Floats | None, columns: Labels | None) -> float:
+    if P is None or columns is None:
         raise ValueError("log_loss needs probabilities, of a predictor that has predict_proba.")
     place = {label: column for column, label in enumerate(columns.tolist())}
     at = np.array([place.get(label, -1) for label in y.tolist()])
@@ -464,7 +464,7 @@ def _scorer(metric: Metric) -> tuple[Scorer, bool]:
         def __init__(self, predicted: Labels, P: Floats | None, columns: Labels | None) -> None:
             self.predicted, self.P, self.classes_ = predicted, P, columns
 
-        def __sklearn_tags__(self) -> Any:
+        def __sklearn_tags__(self) -> Tags:
             tags = super().__sklearn_tags__()
             tags.estimator_type = "regressor" if self.classes_ is None else "classifier"
             return tags

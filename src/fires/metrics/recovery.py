@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from fires.core.types import Places
 from fires.metrics.sets import as_indices
 
 
@@ -25,6 +26,23 @@ class Truth(Protocol):
 
     def relevant_at(self, row: int) -> npt.NDArray[np.intp]:
         """The features that matter in this row."""
+
+
+class _Position(Protocol):
+    @property
+    def rows(self) -> int: ...
+
+
+class Selected(Protocol):
+    """What was selected after a batch, and where the batch ends."""
+
+    @property
+    def selected(self) -> Places:
+        """The selected features."""
+
+    @property
+    def position(self) -> _Position:
+        """Where the batch ends."""
 
 
 class Recovery(NamedTuple):
@@ -85,7 +103,7 @@ def recall(selected: npt.ArrayLike, relevant: npt.ArrayLike) -> float:
 
 
 def recoveries(
-    steps: Iterable[Any],
+    steps: Iterable[npt.ArrayLike | Selected],
     truth: Truth,
     *,
     batch_size: int | None = None,
@@ -146,14 +164,15 @@ def recoveries(
         if current < 0 or found[current].batches is not None:
             continue
         since += 1
-        good = recall(getattr(step, "selected", step), wanted[current]) >= threshold
+        chosen = step.selected if hasattr(step, "selected") else step
+        good = recall(chosen, wanted[current]) >= threshold
         lasting = lasting + 1 if good else 0
         if lasting == patience:
             found[current] = Recovery(starts[current], since - patience + 1)
     return found
 
 
-def _stop(step: Any, before: int, batch_size: int | None) -> int:
+def _stop(step: npt.ArrayLike | Selected, before: int, batch_size: int | None) -> int:
     """The row at which a batch ends."""
     if hasattr(step, "position"):
         return int(step.position.rows)

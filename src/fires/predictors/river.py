@@ -8,7 +8,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
@@ -62,6 +61,7 @@ class RiverPredictor(Predictor):
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from every row in order."""
+        assert batch.y is not None
         X, y, weight = batch.X, batch.y, batch.weight
         label_index, _ = batch.labels(self._known(expected))
         if self._repeats():
@@ -130,7 +130,7 @@ class RiverPredictor(Predictor):
         if not hasattr(self, "classes_"):
             raise NotFittedError("RiverPredictor has learnt nothing yet: call partial_fit first.")
 
-    def _told(self, known: Labels, y: Any) -> list[Label]:
+    def _told(self, known: Labels, y: Labels) -> list[Label]:
         """The labels in the form the model takes."""
         if self.model._multiclass:
             return list(y.tolist())
@@ -144,21 +144,21 @@ class RiverPredictor(Predictor):
         names = self.classes_.tolist()
         return list(names) if self.model._multiclass else [self._sides[name] for name in names]
 
-    def _rows(self, X: Any) -> Iterator[dict[str, float]]:
+    def _rows(self, X: Matrix) -> Iterator[dict[str, float]]:
         names = _feature_names(X.shape[1])
-        if sp.issparse(X) and self.features == "nonzero":
+        if not isinstance(X, np.ndarray) and self.features == "nonzero":
             X = X.tocsr()
             for start, stop in zip(X.indptr[:-1], X.indptr[1:], strict=True):
                 columns, values = X.indices[start:stop].tolist(), X.data[start:stop].tolist()
                 yield {names[j]: v for j, v in zip(columns, values, strict=True) if v}
             return
         for b in range(X.shape[0]):
-            row = X[[b]].toarray()[0] if sp.issparse(X) else X[b]
+            row = X[b] if isinstance(X, np.ndarray) else X[[b]].toarray()[0]
             pairs = zip(names, row.tolist(), strict=True)
             yield dict(pairs) if self.features == "all" else {j: v for j, v in pairs if v}
 
-    def _frame(self, X: Any) -> pd.DataFrame:
-        values = X.toarray() if sp.issparse(X) else X
+    def _frame(self, X: Matrix) -> pd.DataFrame:
+        values = X if isinstance(X, np.ndarray) else X.toarray()
         return _pandas().DataFrame(values, columns=_feature_names(X.shape[1]))
 
 

@@ -6,7 +6,7 @@ import inspect
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 
 from fires.core.batch import CheckedBatch
@@ -36,13 +36,13 @@ class SklearnPredictor(Predictor):
     of them with the first batch, as classes=.
     """
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: BaseEstimator) -> None:
         self.estimator = estimator
         if hasattr(estimator, "classes_"):  # it has learnt before
             self._label_index_ = Classes(np.asarray(estimator.classes_))
 
     @property
-    def inner(self) -> Any:
+    def inner(self) -> BaseEstimator:
         """The estimator."""
         return self.estimator
 
@@ -58,7 +58,7 @@ class SklearnPredictor(Predictor):
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from a batch."""
         takes = inspect.signature(self.estimator.partial_fit).parameters
-        options: dict[str, Any] = {}
+        options: dict[str, Floats | Labels] = {}
         X, y = batch.X, batch.y
         if "sample_weight" not in takes:
             X, y = repeated(X, y, batch.weight, type(self.estimator).__name__)

@@ -1,6 +1,6 @@
 """Save and load predictors. A file holds what they have learnt, and never their code.
 
-The built-in ones are made anew. Any other predictor is passed in again,
+The built-in ones are made anew. Every other predictor is passed in again,
 with its settings. It is an estimator of scikit-learn, whose learnt arrays are put back, or an
 object with ``state()``, which returns JSON values and arrays, and ``restore(header, arrays)``,
 which takes them.
@@ -8,7 +8,7 @@ which takes them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import NotPassedAgain
 from fires.core.state import Arrays, State
@@ -17,6 +17,9 @@ from fires.predictors.perceptron import Perceptron
 from fires.predictors.regressor import LinearRegressor
 from fires.predictors.river import RiverPredictor
 from fires.predictors.scikit_learn import SklearnPredictor, has_state
+
+if TYPE_CHECKING:
+    from fires.predictors.base import Predictor
 
 _PERCEPTRON = "fires.predictors.Perceptron"  # scikit-learn has one too
 _OURS: dict[str, type] = {
@@ -67,7 +70,7 @@ def predictor_from_state(header: dict[str, Any], arrays: Arrays, given: Any, whe
     return given
 
 
-def _name(predictor: Any) -> str:
+def _name(predictor: Predictor) -> str:
     """The name of the predictor as a user knows it."""
     for name, kind in _OURS.items():
         if type(predictor) is kind:

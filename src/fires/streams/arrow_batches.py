@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Generator
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import polars as pl
 
-_API: Any = ctypes.pythonapi
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType
+
+Pointers: TypeAlias = "ctypes.Array[ctypes.c_void_p]"
+
+_API = ctypes.pythonapi
 _GET = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 _LAST_ERROR = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)
 _N_SCHEMA, _N_ARRAY = 9, 10
@@ -28,10 +33,16 @@ class _Stream(ctypes.Structure):
     ]
 
 
+class ArrowStream(Protocol):
+    """What gives an Arrow stream, such as a frame."""
+
+    def __arrow_c_stream__(self, requested_schema: None = None, /) -> CapsuleType: ...
+
+
 class _Batch:
     """One array of the stream, for polars to take."""
 
-    def __init__(self, schema: Any, array: Any) -> None:
+    def __init__(self, schema: Pointers, array: Pointers) -> None:
         self._schema, self._array = schema, array
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
@@ -41,7 +52,7 @@ class _Batch:
         )
 
 
-def frames_of(source: Any) -> Generator[pl.DataFrame, None, None]:
+def frames_of(source: ArrowStream) -> Generator[pl.DataFrame, None, None]:
     """Take the rows of an Arrow stream, as they come.
 
     Examples
@@ -55,7 +66,7 @@ def frames_of(source: Any) -> Generator[pl.DataFrame, None, None]:
     address = _API.PyCapsule_GetPointer(capsule, b"arrow_array_stream")
     stream = _Stream.from_address(address)
 
-    def get(function: int, size: int) -> Any:
+    def get(function: int, size: int) -> Pointers:
         found = (ctypes.c_void_p * size)()
         if _GET(function)(address, ctypes.addressof(found)):
             message = _LAST_ERROR(stream.get_last_error)(address) or b"it does not say why"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from fires.core.errors import StateError
 from fires.core.types import Header
 from fires.streams.base import check_count
 from fires.streams.words import Split, as_csr, same_split, words_of_rows
+
+if TYPE_CHECKING:
+    from sklearn.feature_extraction import FeatureHasher
 
 _SHOWN = 3
 
@@ -114,7 +117,7 @@ class HashedWords:
         return slots
 
     @cached_property
-    def _hasher(self) -> Any:
+    def _hasher(self) -> FeatureHasher:
         from sklearn.feature_extraction import FeatureHasher  # here, since it takes a while to load
 
         return FeatureHasher(self.n_slots, input_type="string", alternate_sign=False)

@@ -27,6 +27,8 @@ from fires.streams.base import Position
 from fires.streams.table_stream import Bookmark, TableStream
 
 if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
     from fires.columns.target import Target
     from fires.streams.messages import Messages
 
@@ -155,7 +157,7 @@ class KafkaTopic:
         self._until_end = until_end
         self._n_tombstones = 0
         self._next: tuple[int, ...] = ()  # the next offsets of the last messages that were read
-        self._asker: Any = None
+        self._asker: Consumer | None = None
         self._asking = threading.Lock()
 
     @property
@@ -365,7 +367,7 @@ class _Reader:
         elif not error.retriable():
             self._broken = self._lost(p, error.str())
 
-    def _out_of_range(self, p: int, error: Any) -> InputError:
+    def _out_of_range(self, p: int, error: KafkaError) -> InputError:
         """Say what the next offset of a partition is out of."""
         try:
             bounds = self._consumer.get_watermark_offsets(self._partition(p), START)
@@ -404,8 +406,9 @@ class _Reader:
     def _assign(self) -> None:
         self._consumer.assign([self._partition(p, at) for p, at in enumerate(self.next)])
 
-    def _partition(self, p: int, *offset: int) -> Any:
-        return self._kafka.TopicPartition(self._topic, p, *offset)
+    def _partition(self, p: int, *offset: int) -> TopicPartition:
+        partition: TopicPartition = self._kafka.TopicPartition(self._topic, p, *offset)
+        return partition
 
     def _commit(self) -> None:
         """Let others know how far we are, now and then."""
@@ -419,7 +422,7 @@ class _Reader:
         topic = json.loads(statistics).get("topics", {}).get(self._topic, {})
         self._n_present = sum(int(p) >= 0 for p in topic.get("partitions", ()))
 
-    def _note(self, error: Any) -> None:
+    def _note(self, error: KafkaError) -> None:
         self._trouble = error.str()
 
 
@@ -476,11 +479,11 @@ class KafkaSink:
         """Leave the broker."""
         self._producer.flush(0)
 
-    def _delivered(self, error: Any, message: Any) -> None:
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self._refused = error.str()
 
-    def _note(self, error: Any) -> None:
+    def _note(self, error: KafkaError) -> None:
         self._trouble = error.str()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from fires.streams.files.json_rows import JsonRows, json_row
 from fires.streams.files.text_blocks import BLOCK, Block
 from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk, Fault, unreadable
 from fires.streams.table_stream import TableStream, stream_of
+
+if TYPE_CHECKING:
+    from fires.streams.base import Bookmark
 
 FIRST = 1_000
 """Messages taken at once before their size is known."""
@@ -156,7 +159,7 @@ def stream_from(
     return stream_of(table, target, exclude=exclude, after=after, hints=hints, **more)
 
 
-def names_in(bookmark: Mapping[str, Any], exclude: Sequence[str] = ()) -> list[str]:
+def names_in(bookmark: Bookmark, exclude: Sequence[str] = ()) -> list[str]:
     """The columns of an earlier run."""
     from fires.columns import Columns
     from fires.columns.schema import Column

@@ -153,6 +153,9 @@ class RedisStream:
                 yield messages
 
 
+_Entry = tuple[bytes, dict[bytes, bytes]]
+
+
 class _State(NamedTuple):
     """What a server says of a stream."""
 
@@ -207,7 +210,7 @@ class _Reader:
                 yield NOTHING
             state, entries = yield from self._looked(n)
 
-    def _looked(self, n: int) -> Generator[Messages, None, tuple[_State, list[Any]]]:
+    def _looked(self, n: int) -> Generator[Messages, None, tuple[_State, list[_Entry]]]:
         """The state of the stream and its next entries; while there is no server, wait."""
         from fires.streams.messages import NOTHING
 
@@ -218,7 +221,7 @@ class _Reader:
                 time.sleep(WAIT)
                 yield NOTHING
 
-    def _met(self, n: int) -> tuple[_State, list[Any]]:
+    def _met(self, n: int) -> tuple[_State, list[_Entry]]:
         """The same; a server that does not answer at all is an error."""
         deadline = time.monotonic() + START
         while True:
@@ -229,7 +232,7 @@ class _Reader:
                     raise InputError(f"no server answers ({error})", self._name) from None
                 time.sleep(WAIT)
 
-    def _look(self, n: int) -> tuple[_State, list[Any]]:
+    def _look(self, n: int) -> tuple[_State, list[_Entry]]:
         """The state of the stream and its next entries, at one moment."""
         asked = self._client.pipeline(transaction=True)
         asked.xinfo_stream(self._key)
@@ -320,7 +323,7 @@ class _Reader:
             n_found, at = n_found + sum(_id(i) <= state.last for i, _ in page), _id(page[-1][0])
         return n_found
 
-    def _together(self, entries: list[Any], values: list[bytes], short: bool) -> Messages:
+    def _together(self, entries: list[_Entry], values: list[bytes], short: bool) -> Messages:
         """Entries, with the places where they end."""
         from fires.streams.messages import Messages
 

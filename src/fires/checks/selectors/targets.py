@@ -61,7 +61,7 @@ class NoTargetContract(SelectorContract):
     """What holds for a method that needs no target."""
 
     def y_is_not_looked_at(self) -> None:
-        """Any y is taken, and changes nothing."""
+        """Every y is taken, and changes nothing."""
         X, _ = next(self._batches())
         alone = self._new().partial_fit(X)
         for y in (["a"] * len(X), [None] * len(X), [0.5], object()):

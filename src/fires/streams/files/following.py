@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +49,18 @@ _LONGEST_HEAD = 1 << 20
 _ROTATED = re.compile(r"[.-]\d[\d.:_T-]*(?P<packed>\.(gz|bz2|xz|zst|zip|lz4|Z))?")
 """What stands behind the name of a file that was rotated."""
 
-Mark = dict[str, Any]
+
+class Mark(TypedDict):
+    """What a file is known by."""
+
+    inode: int
+    at: int
+    n: int
+    digest: str
+    header: NotRequired[str]
+    delimiter: NotRequired[str | None]
+
+
 """What a file is known by: its inode, the digest of some bytes, and where these are."""
 
 
@@ -239,7 +250,7 @@ class Follow:
                     found.append(_Rotated(facts.st_mtime_ns, order, path, facts.st_ino, is_packed))
         return sorted(found)
 
-    def _known_again(self, mark: Mapping[str, Any]) -> _Opened | None:
+    def _known_again(self, mark: Mark) -> _Opened | None:
         """The file that has the same bytes, if it is there; best the very same file."""
         found = []
         for path in glob.glob(glob.escape(str(self.path)) + "*"):

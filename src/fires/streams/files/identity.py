@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 from zlib import crc32
 
 from fires.core.errors import InputError
@@ -20,8 +20,16 @@ _ROW_GROUP = 1 << 28
 _HEAD = 1 << 16
 """First bytes that two files share only if they are the same."""
 
-Identity = dict[str, Any]
-"""What tells a file from another one, as JSON values."""
+
+class Identity(TypedDict):
+    """What tells a file from another one, as JSON values."""
+
+    name: str
+    size: int
+    head: str
+    may_grow: bool
+    read: NotRequired[int]
+    crc: NotRequired[int]
 
 
 def identity_of(path: Path, *, may_grow: bool = True) -> Identity:
@@ -45,7 +53,7 @@ def read_so_far(files: Sequence[Identity | None], position: Position) -> list[Id
             _sum_up(file, n + (0 if file["may_grow"] else _ROW_GROUP))
             before += file["size"]
     later = [file and file | {"read": 0, "crc": 0} for file in files[n_begun:]]
-    return [file and dict(file) for file in files[:n_begun]] + later
+    return [file and file.copy() for file in files[:n_begun]] + later
 
 
 def _sum_up(file: Identity, n: int) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from fires.core.errors import InputError
 from fires.streams.base import Position
@@ -27,6 +27,9 @@ from fires.streams.files.text_source import TextSource
 from fires.streams.files.text_table import TextTable
 from fires.streams.table import Table
 
+if TYPE_CHECKING:
+    from fires.streams.files.svmlight import Counted
+
 Source = str | os.PathLike[str] | BinaryIO
 
 _ENDINGS = {".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow"}
@@ -39,7 +42,7 @@ def open_table(
     sources: Source | Sequence[Source],
     options: TextOptions = FOUND_OUT,
     block_size: int = BLOCK,
-    counted: Mapping[str, Any] | None = None,
+    counted: Counted | None = None,
 ) -> Table | SvmlightFile:
     r"""Find out what files hold by their first bytes.
 
@@ -94,7 +97,7 @@ def _open(
     source: Source,
     options: TextOptions,
     block_size: int,
-    counted: Mapping[str, Any] | None = None,
+    counted: Counted | None = None,
 ) -> Table | SvmlightFile:
     """Find out what one file holds."""
     standard_input = getattr(sys.stdin, "buffer", None)
@@ -135,7 +138,7 @@ def _text_table(
     text: TextSource,
     options: TextOptions,
     block_size: int,
-    counted: Mapping[str, Any] | None = None,
+    counted: Counted | None = None,
 ) -> Table | SvmlightFile:
     """Find out what a text holds by its ending and its first line."""
     endings = set(Path(text.name.lower()).suffixes)

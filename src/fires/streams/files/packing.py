@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, cast
 
 from fires.core.errors import InputError
 from fires.core.optional import require
@@ -203,9 +203,9 @@ class Unpacked:
 class Unzipped:
     """The text of the only file in a zip file."""
 
-    def __init__(self, file: BinaryIO, name: str) -> None:
+    def __init__(self, file: Readable, name: str) -> None:
         try:
-            archive = zipfile.ZipFile(file)
+            archive = zipfile.ZipFile(cast("BinaryIO", file))
         except zipfile.BadZipFile as error:
             raise InputError(f"{name} is damaged: {error}") from None
         names = [

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -59,12 +59,19 @@ def looks_like_svmlight(line: bytes) -> bool:
     return _LINE.fullmatch(line) is not None
 
 
+class Counted(TypedDict):
+    """What was found out when a file was opened."""
+
+    zero_based: bool
+    whole_labels: bool
+    n_features: int
+    used: NotRequired[list[int] | None]
+
+
 class SvmlightFile:
     """A file whose lines are sparse rows; opening it reads it once to count the columns."""
 
-    def __init__(
-        self, text: TextSource, block_size: int, counted: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, text: TextSource, block_size: int, counted: Counted | None = None) -> None:
         if text.n_bytes is None:
             raise InputError(
                 f"{text.name}: svmlight cannot be read from a stream; save it to a file, and give "

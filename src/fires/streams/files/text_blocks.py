@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -107,8 +107,17 @@ def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list
     return pieces, False
 
 
+class Where(TypedDict, total=False):
+    """Where a text is cut from, and into what."""
+
+    offset: int
+    line: int
+    block_size: int
+    ready: Ready
+
+
 def cut_into_blocks(
-    read: Read, delimiter: str, width: int, *, comment: str | None = None, **where: Any
+    read: Read, delimiter: str, width: int, *, comment: str | None = None, **where: Unpack[Where]
 ) -> Iterator[Block]:
     r"""Cut what ``read`` gives into blocks of records, whose quoted fields may hold line ends.
 

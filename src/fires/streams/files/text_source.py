@@ -6,7 +6,7 @@ import codecs
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from fires.streams.files.packing import (
 )
 from fires.streams.files.text_blocks import PIECE, Block, Ints, Read, fill
 from fires.streams.table import changed
+
+if TYPE_CHECKING:
+    from fires.streams.files.byte_sources import Bytes
 
 Cut = Callable[..., Iterator[Block]]
 _HEAD = 4096
@@ -120,7 +123,7 @@ class TextSource:
         """Whether the bytes of the source are those of the text."""
         return self._packing is None and self._plain
 
-    def _unpacked(self, file: Any) -> Readable:
+    def _unpacked(self, file: Bytes) -> Readable:
         if self._packing == "zip":
             return Unzipped(file, self.name)
         return file if self._packing is None else Unpacked(file, self._packing)
