@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -19,6 +19,11 @@ Codes: TypeAlias = npt.NDArray[np.intp]
 """Labels as places in the sorted classes."""
 Numbers: TypeAlias = npt.NDArray[np.number]
 """Numbers before they are float64."""
+Indices: TypeAlias = npt.NDArray[np.signedinteger]
+"""Where the entries of CSR rows are, as int32 or int64."""
+
+Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+"""What ``random_state`` takes."""
 
 RowIndex: TypeAlias = slice | Ints | Places | Mask | Sequence[int]
 
@@ -30,8 +35,8 @@ class CsrRows(Protocol):
     """What we use of a SciPy CSR matrix or array: SciPy has no types of its own."""
 
     data: Floats
-    indices: npt.NDArray[np.signedinteger]
-    indptr: npt.NDArray[np.signedinteger]
+    indices: Indices
+    indptr: Indices
     has_canonical_format: bool
 
     @property
@@ -51,3 +56,23 @@ class CsrRows(Protocol):
 
 Matrix: TypeAlias = Floats | CsrRows
 """Rows of features: dense, or CSR."""
+
+
+class Estimator(Protocol):
+    """What every estimator of scikit-learn or its kind has."""
+
+    def predict(self, X: Matrix) -> Labels: ...
+
+
+class Frame(Protocol):
+    """What we use of a pandas or Polars frame."""
+
+    @property
+    def columns(self) -> Iterable[Hashable]: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def __len__(self) -> int: ...
+
+
+RowsLike: TypeAlias = npt.ArrayLike | CsrRows | Frame | Sequence[Mapping[str, Json]]
+"""Rows of features as users pass them, before they are checked."""
