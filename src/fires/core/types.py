@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ Numbers: TypeAlias = npt.NDArray[np.number]
 Indices: TypeAlias = npt.NDArray[np.signedinteger]
 """Where the entries of CSR rows are, as int32 or int64."""
 
+Label: TypeAlias = str | float | bool
+"""A label as a Python value."""
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 """What ``random_state`` takes."""
 
@@ -29,6 +31,9 @@ RowIndex: TypeAlias = slice | Ints | Places | Mask | Sequence[int]
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Header: TypeAlias = "dict[str, Json]"
+
+OptionalArray: TypeAlias = npt.ArrayLike | None
+"""A target, classes or weights as users pass them."""
 
 
 class CsrRows(Protocol):
@@ -48,8 +53,13 @@ class CsrRows(Protocol):
     @property
     def T(self) -> CsrRows: ...  # noqa: N802 - SciPy's name
     def __getitem__(self, rows: RowIndex | tuple[RowIndex, RowIndex]) -> CsrRows: ...
+    @overload
     def __matmul__(self, other: Floats) -> Floats: ...
+    @overload
+    def __matmul__(self, other: CsrRows) -> CsrRows: ...
     def toarray(self) -> Floats: ...
+    def astype(self, dtype: type[np.generic], copy: bool = True) -> CsrRows: ...
+    def sum(self, axis: int) -> Floats: ...
     def copy(self) -> CsrRows: ...
     def multiply(self, other: Floats | CsrRows) -> CsrRows: ...
 

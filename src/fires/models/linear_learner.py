@@ -53,7 +53,7 @@ class BatchFacts(NamedTuple):
     level: Floats  # where predictions start from, per row of parameters
 
 
-class SparseUnit(Protocol):
+class _SparseUnit(Protocol):
     """A scale of sparse rows, or what shards need of it."""
 
     @property
@@ -240,7 +240,7 @@ class LinearLearner:
         (c, d), sums, gaps = self.sparse_sums(touched, terms, rows, rates, n_sums)
         self.take_sparse(touched, half, first, terms, (c, d), sums, gaps, rates)
 
-    def sparse_terms(self, columns: Ints, half: SparseUnit, first: bool) -> SparseTerms:
+    def sparse_terms(self, columns: Ints, half: _SparseUnit, first: bool) -> SparseTerms:
         """What a step on sparse rows needs to know of the columns they touch."""
         gain, pull = half.gain(columns), half.pull(columns)
         kept, sigma = self.mu.take(columns, axis=1), self.sigma.take(columns, axis=1)

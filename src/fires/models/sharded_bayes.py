@@ -158,7 +158,7 @@ class _Sums:
         shown = plan.empty_shown() if isinstance(plan, ScalePlan) else np.zeros(0)
         of_scale: Sums = {}
         blocks: Iterable[tuple[slice, _Rows]]
-        if isinstance(plan, MixedPlan) or plan is None and sp.issparse(shard.X):
+        if isinstance(plan, MixedPlan) or (plan is None and sp.issparse(shard.X)):
             whole, of_scale = sparse_rows(plan, shard, weight)
             blocks = [(slice(None), whole)]
         else:

@@ -179,10 +179,15 @@ class AskedColumns(Protocol):
     """A task about columns that may have moved."""
 
     @property
-    def rows(self) -> SampledRows: ...
+    def rows(self) -> SampledRows:
+        """The rows that are looked at."""
+
     @property
-    def columns(self) -> dict[str, Places]: ...
-    def __call__(self, shard: CheckedBatch) -> Sums: ...
+    def columns(self) -> dict[str, Places]:
+        """The columns, of the rows and of the target."""
+
+    def __call__(self, shard: CheckedBatch) -> Sums:
+        """See :class:`fires.core.sharding.Task`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,13 +344,13 @@ class _Driver:
 
     def begin(self, sums: Sums) -> None:
         """Take scale and level of a first batch from itself."""
+        target = self.learner.target
         if self.y is not None and not self.y.scale.ready:
             self.y.begin(sums)
             if self.levelled and self.y.plan is not None:
                 self.level = log_mean(self.y.plan.origin, sums["batch weight"])
-        elif self.levelled and isinstance(target := self.learner.target, ClassTarget):
-            if not target.class_weight.any():
-                self.level = target.level_of(sums["class weight"].tolist())
+        elif self.levelled and isinstance(target, ClassTarget) and not target.class_weight.any():
+            self.level = target.level_of(sums["class weight"].tolist())
         self._begin_scale(sums)
 
     def doubts(self, sums: Sums) -> AskedColumns | None:
