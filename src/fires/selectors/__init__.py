@@ -7,9 +7,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import StateError
+from fires.core.types import Estimator, Header
 
 if TYPE_CHECKING:
     from fires.core.state import Arrays
+    from fires.models.base import BaseModel
 
 # Every method, by name, and the module it is in. Only these can be saved and loaded.
 REGISTRY = {
@@ -76,7 +78,7 @@ def is_registered(kind: type) -> bool:
     return kind.__module__ == f"fires.selectors.{REGISTRY.get(kind.__name__)}"
 
 
-def from_state(header: dict[str, Any], arrays: Arrays, model: Any = None) -> Any:
+def from_state(header: Header, arrays: Arrays, model: BaseModel | Estimator | None = None) -> Any:
     """Make a selector from what :meth:`Selector.saved` gave."""
     kind = header.get("class")
     if not isinstance(kind, str) or kind not in REGISTRY:

@@ -6,13 +6,12 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, Random
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, plain
+from fires.core.types import Floats, Places, Seed
 from fires.selectors.base import OnlineSelector
 
 
@@ -27,7 +26,7 @@ class _Baseline(OnlineSelector):
     def _weights(self) -> Floats:
         return self._weights_.copy()
 
-    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+    def _restart_features(self, columns: Places) -> None:
         """Nothing was learnt."""
 
 
@@ -98,7 +97,7 @@ class RandomFeatures(_Baseline):
         n_features_to_select: int | float = 10,
         *,
         redraw: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
         missing: str = "ignore",
         batch_size: int = 100,
     ) -> None:

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, Value
 from fires.core.settings import check_number
+from fires.core.types import Floats
 from fires.selectors.arriving.base import (
     ArrivingFeatures,
     Columns,

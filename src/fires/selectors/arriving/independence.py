@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc, gammaln, log_ndtr, ndtri
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, Value
+from fires.core.types import Floats
 from fires.kernels.contingency import Codes, contingency, uncertainties
 from fires.kernels.correlation import (
     NEARLY_ONE,
@@ -35,7 +35,9 @@ class Numbers(Array):
     def __init__(self, *shape: int | str) -> None:
         super().__init__(*shape, low=-1.0, high=1.0)
 
-    def _check_numbers(self, name: str, value: npt.NDArray[Any], sizes: dict[str, int]) -> None:
+    def _check_numbers(
+        self, name: str, value: npt.NDArray[np.generic], sizes: dict[str, int]
+    ) -> None:
         super()._check_numbers(name, value[~np.isnan(value)], sizes)
 
 
@@ -138,7 +140,7 @@ def _sets(n_columns: int, place: int, most: int, by: int | None) -> Iterator[tup
 # --- categories ---------------------------------------------------------------------------------
 
 
-def as_codes(x: npt.NDArray[Any], what: str) -> Codes:
+def as_codes(x: npt.NDArray[np.generic], what: str) -> Codes:
     """A column of categories as codes from 0, with -1 for missing entries.
 
     Examples

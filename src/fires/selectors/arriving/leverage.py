@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg.blas import dger
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, Random
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_number
+from fires.core.types import Floats, Seed
 from fires.selectors.arriving.base import ArrivingFeatures, Columns
 
 
@@ -84,7 +84,7 @@ class LeverageScores(ArrivingFeatures):
         ridge: float = 1.0,
         epsilon: float = 0.5,
         oversampling: float | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.ridge = ridge

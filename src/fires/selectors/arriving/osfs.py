@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from fires.core.classes import NO_CLASSES
 from fires.core.declared import Declared, Value, collect
 from fires.core.settings import check_choice, check_count, check_number
 from fires.core.state import Arrays, State
+from fires.core.types import Estimator, Header
 from fires.selectors.arriving.base import (
     ArrivingFeatures,
     Columns,
@@ -17,6 +18,9 @@ from fires.selectors.arriving.base import (
     scaled,
 )
 from fires.selectors.arriving.independence import Contingency, FisherZ, as_codes
+
+if TYPE_CHECKING:
+    from fires.models.base import BaseModel
 
 
 class OSFS(ArrivingFeatures):
@@ -151,7 +155,7 @@ class OSFS(ArrivingFeatures):
         header, arrays = collect(self._evidence_, self._evidence_.declared)
         return super()._state()[0] | header, arrays
 
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         super()._restore(header, arrays, model)
         kind: Any = FisherZ if self._numbers_ else Contingency
         sizes, parts = self._sizes(), kind.declared.items()
