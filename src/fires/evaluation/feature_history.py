@@ -9,6 +9,7 @@ from typing import Any
 from fires.core.errors import InputError, closest
 from fires.core.saved_files import damaged, fits, open_saved
 from fires.core.spreadsheets import csv_rows
+from fires.core.types import Header
 from fires.evaluation.saved_run import SavedRun
 
 _WHOLE = ("rank", "unreadable", "distinct")
@@ -48,7 +49,7 @@ def feature_history(run: SavedRun, feature: str) -> dict[str, Any]:
 def _row_of(run: SavedRun, file: str, title: str, feature: str) -> tuple[list[str], dict[str, Any]]:
     """The names of all rows of a table, and the row that is of a feature."""
     names: list[str] = []
-    row: dict[str, Any] = {}
+    row: Header = {}
     path = run.path / file
     if path.exists():  # svmlight has no columns to speak of
         with damaged(path):

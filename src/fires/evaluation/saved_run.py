@@ -208,7 +208,7 @@ def _row_stats(run: SavedRun) -> Iterator[str]:
         yield f"stability {stable}"
 
 
-def _digits(value: Any) -> str:
+def _digits(value: float | str | None) -> str:
     """A number to three digits, or nothing."""
     return "" if value in (None, "") else f"{float(value):.3g}"
 
