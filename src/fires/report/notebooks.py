@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from fires.core.files import replace_file
 from fires.evaluation.comparison import Comparison
@@ -41,7 +40,12 @@ class Page:
         )
 
 
-def show(run: Any, *others: Any, height: int = 800, shape: tuple[int, int] | None = None) -> Page:
+def show(
+    run: str | os.PathLike[str] | SavedRun,
+    *others: str | os.PathLike[str] | SavedRun,
+    height: int = 800,
+    shape: tuple[int, int] | None = None,
+) -> Page:
     """Show the page of a run, or of a comparison, in a notebook.
 
     Parameters
@@ -71,7 +75,7 @@ def show(run: Any, *others: Any, height: int = 800, shape: tuple[int, int] | Non
     return Page(page(data), data["title"], height)
 
 
-def _folder(run: Any) -> Path:
+def _folder(run: str | os.PathLike[str] | SavedRun) -> Path:
     if isinstance(run, SavedRun):
         return run.path
     if isinstance(run, Comparison):

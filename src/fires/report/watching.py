@@ -15,6 +15,8 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fires.core.types import Header
+
 if TYPE_CHECKING:
     from fires.report.summary import Summary
 
@@ -211,7 +213,7 @@ def _event(text: bytes) -> bytes:
     return b"data: " + text + b"\n\n"
 
 
-def _part(body: bytes, *, more: bool = True) -> dict[str, Any]:
+def _part(body: bytes, *, more: bool = True) -> Header:
     return {"type": "http.response.body", "body": body, "more_body": more}
 
 
