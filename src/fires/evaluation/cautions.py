@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from fires.core.types import Label
 from fires.evaluation.comparison import BASELINES, FEWEST, Outcome
+
+if TYPE_CHECKING:
+    from fires.core.types import Label
 
 
 def about_labels(classes: Counter[Label], n_stretches: int) -> Iterator[str]:

@@ -6,12 +6,15 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fires.core import files
 from fires.core.errors import InputError, StateError
 from fires.core.state import Arrays, State, read_state, write_state
-from fires.core.types import Header, Json
+
+if TYPE_CHECKING:
+    from fires.core.types import Header, Json
+
 
 Made = TypeVar("Made")
 

@@ -115,11 +115,11 @@ class Emitter:
         self._sink.flush()
         self._sink.close()
 
-    def state(self) -> Header:
+    def state(self) -> dict[str, list[int] | None]:
         """What to save with a checkpoint."""
         return {"selected": None if self._told is None else self._told.tolist()}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, list[int] | None]) -> None:
         """Go on where an earlier run was."""
         told = state["selected"]
         self._told = None if told is None else np.array(told, dtype=np.intp)

@@ -9,12 +9,13 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
 from fires.core.batch import CheckedBatch
 from fires.core.named import NamedRows
 from fires.core.settings import check_choice
-from fires.core.types import Floats, Labels, Matrix, Places
+from fires.core.types import Floats, Labels, Matrix, Places, RowsLike
 from fires.core.validation import as_target, is_missing, unmixed
 from fires.drift.alarms import Alarm
 from fires.evaluation.records import Step
@@ -30,7 +31,7 @@ ORDERS = ("test-then-train", "as-published")
 
 
 def prequential(
-    stream: Stream | Iterable[Any],
+    stream: Stream | Iterable[tuple[RowsLike, npt.ArrayLike]],
     pipeline: Any,
     predictor: Any = None,
     *,

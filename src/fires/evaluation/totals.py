@@ -154,10 +154,10 @@ class RunTotals:
             }
         return totals
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Header:
         """The totals as JSON values."""
         beaten = self.beaten
-        baselines = {
+        baselines: dict[str, Header] = {
             name: {"scores": plain(one.scores.total), "beaten": beaten[name]}
             for name, one in self.baselines.items()
         }

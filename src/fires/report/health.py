@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fires.core.types import Header
 from fires.report.following import Follower
+
+if TYPE_CHECKING:
+    from fires.core.types import Header
+
 
 _MOST_REASONS, _KEPT = 20, 1_000
 _RAW = 200

@@ -72,7 +72,7 @@ def show(
         data = page_data([], comparison_summary(run.as_dict()))
     else:
         data = folder_data([_folder(one) for one in (run, *others)], shape)
-    return Page(page(data), data["title"], height)
+    return Page(page(data), str(data["title"]), height)
 
 
 def _folder(run: str | os.PathLike[str] | SavedRun) -> Path:

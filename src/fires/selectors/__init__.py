@@ -7,10 +7,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import StateError
-from fires.core.types import Estimator, Header
 
 if TYPE_CHECKING:
     from fires.core.state import Arrays
+    from fires.core.types import Estimator, Header
     from fires.models.base import BaseModel
 
 # Every method, by name, and the module it is in. Only these can be saved and loaded.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -141,7 +142,11 @@ class FixedFeatures(_Baseline):
     """
 
     def __init__(
-        self, features: Any = (), *, missing: str = "ignore", batch_size: int = 100
+        self,
+        features: Sequence[int | str] | int | str = (),
+        *,
+        missing: str = "ignore",
+        batch_size: int = 100,
     ) -> None:
         self.features = features
         self.missing = missing
@@ -182,10 +187,10 @@ class FixedFeatures(_Baseline):
                 )
         return [int(one) for one in wanted]
 
-    def _listed(self) -> list[Any]:
-        one = isinstance(self.features, (str, Integral))
+    def _listed(self) -> list[int | str]:
+        given = self.features
         try:
-            return [self.features] if one else list(self.features)
+            return [given] if isinstance(given, (str, int, Integral)) else list(given)
         except TypeError:
             raise ValueError(
                 f"features must be a sequence of names or indices; got {self.features!r}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -51,7 +51,7 @@ class Net:
     square: Tensors  # and of its square
     n_steps: int
 
-    def changed(self, change: Any) -> Net:
+    def changed(self, change: Callable[[str, Tensor], Tensor]) -> Net:
         """A copy with every tensor replaced."""
         theta, slope, square = (
             {name: change(name, tensor) for name, tensor in part.items()}
@@ -388,7 +388,7 @@ def scores(theta: Mapping[str, Tensor], X: Tensor) -> Tensor:
     return X
 
 
-def _n_layers(theta: Mapping[str, Any]) -> int:
+def _n_layers(theta: Mapping[str, Tensor | npt.NDArray[np.generic]]) -> int:
     return sum(name.startswith("bias") for name in theta)
 
 

@@ -30,6 +30,7 @@ from fires.selectors.membership import Membership
 
 if TYPE_CHECKING:
     from fires.drift.alarms import Detector
+    from fires.scaling.dense import HasLearnt
 
 
 class FIRES(Choosing):
@@ -473,9 +474,9 @@ class FIRES(Choosing):
         if type(self._learner_) is ModelLearner:
             self._learner_.rng = Random().read("rng", header, arrays, {})
 
-    def _parts(self) -> dict[str, Any]:
+    def _parts(self) -> dict[str, HasLearnt]:
         """What has learnt besides the learner, by its name in a file."""
-        parts: dict[str, Any] = {"surprise": self._surprise_, "moved": self._feature_alarms_}
+        parts: dict[str, HasLearnt] = {"surprise": self._surprise_, "moved": self._feature_alarms_}
         later = {"members": "_members_", "looks": "_looks_", "twins": "_twins_"}
         return parts | {k: getattr(self, name) for k, name in later.items() if hasattr(self, name)}
 

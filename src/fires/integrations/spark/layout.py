@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from fires.core.errors import InputError
-from fires.core.types import Header
 from fires.core.wording import enumeration
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
+    from fires.core.types import Header
     from fires.selectors.fires import FIRES
 
 

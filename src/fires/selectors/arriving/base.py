@@ -76,7 +76,7 @@ class ArrivingFeatures(Selector):
         """Raise if a setting makes no sense."""
 
     @abstractmethod
-    def _start(self, y: OptionalArray) -> None:
+    def _start(self, y: Labels | None) -> None:
         """Take in the target, before the first columns."""
 
     @abstractmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -12,7 +12,7 @@ from fires.core.declared import Array, Declared, Value
 from fires.core.errors import StateError
 from fires.core.settings import check_choice, check_number
 from fires.core.state import Arrays
-from fires.core.types import Estimator, Floats, Header
+from fires.core.types import Estimator, Floats, Header, Labels
 from fires.core.validation import as_numbers
 from fires.selectors.arriving.base import ArrivingFeatures, Columns
 
@@ -112,7 +112,8 @@ class Grafting(ArrivingFeatures):
         check_choice("loss", self.loss, ("logistic", "squared"))
         check_choice("fit_intercept", self.fit_intercept, (True, False), "True or False")
 
-    def _start(self, y: Any) -> None:
+    def _start(self, y: Labels | None) -> None:
+        assert y is not None
         self._logistic_ = self.loss == "logistic"
         if self._logistic_:
             label_index, codes = NO_CLASSES.take(y)

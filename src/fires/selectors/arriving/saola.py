@@ -13,7 +13,7 @@ from fires.core.declared import Declared, Value
 from fires.core.errors import StateError
 from fires.core.settings import check_choice, check_number
 from fires.core.state import Arrays, State
-from fires.core.types import Estimator, Floats, Header, Mask, Places
+from fires.core.types import Estimator, Floats, Header, Labels, Mask, Places
 from fires.kernels.contingency import uncertainties
 from fires.kernels.correlation import correlations
 from fires.selectors.arriving.base import (
@@ -128,7 +128,8 @@ class SAOLA(ArrivingFeatures):
         check_number("alpha", self.alpha, high=1.0)
         check_number("threshold", self.threshold, high=1.0, ends="[)")
 
-    def _start(self, y: Any) -> None:
+    def _start(self, y: Labels | None) -> None:
+        assert y is not None
         self._numbers_ = self.measure == "correlation"
         self._columns_ = {}
         self._target_ = (
@@ -227,7 +228,7 @@ class GroupSAOLA(SAOLA):
         """The group of each selected feature."""
         return np.searchsorted(self._ends_, self.get_support(indices=True), side="right")
 
-    def _start(self, y: Any) -> None:
+    def _start(self, y: Labels | None) -> None:
         super()._start(y)
         self._ends_ = ()
 

@@ -252,7 +252,7 @@ class IncrementalPermutation(OnlineSelector):
         inner = None if self.model is None else _inner(as_predictor(self.model))
         tagged = hasattr(inner, "__sklearn_tags__")
         kind = get_tags(inner).estimator_type if tagged else ""
-        says: dict[Any, str] = {"classifier": "classes", "regressor": "numbers"}
+        says: dict[str | None, str] = {"classifier": "classes", "regressor": "numbers"}
         return are_numbers(batch.y, batch.classes, says.get(kind, self.target))
 
     def _start(self, batch: CheckedBatch) -> None:

@@ -172,7 +172,7 @@ class WindowRefit(TakesEstimator):
         assert batch.y is not None
         own = hasattr(self.estimator, "__sklearn_tags__")
         kind = get_tags(self.estimator).estimator_type if own else ""
-        says: dict[Any, str] = {"classifier": "classes", "regressor": "numbers"}
+        says: dict[str | None, str] = {"classifier": "classes", "regressor": "numbers"}
         self._numeric_ = are_numbers(batch.y, batch.classes, says.get(kind, self.target))
         self._rows_, self._y_, self._weight_ = (), np.zeros(0), np.zeros(0)
         self._weights_ = np.zeros(self.n_features_in_)
