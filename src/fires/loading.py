@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fires import rivals
 from fires.core.errors import NotPassedAgain, StateError
@@ -11,8 +11,15 @@ from fires.core.state import Arrays, read_state, state_from_bytes, state_to_byte
 from fires.pipeline import OnlinePipeline
 from fires.predictors import as_predictor
 
+if TYPE_CHECKING:
+    from fires.core.types import Estimator
+    from fires.models.base import BaseModel
+    from fires.selectors.selector import Selector
 
-def load(path: str | os.PathLike[str], model: Any = None, predictor: Any = None) -> Any:
+
+def load(
+    path: str | os.PathLike[str], model: BaseModel | Estimator | None = None, predictor: Any = None
+) -> Any:
     """Load a selector or a pipeline. It goes on learning where it was saved, bit for bit.
 
     A file holds learnt numbers and never code. Objects that are not part of fires, such as your own
@@ -57,7 +64,7 @@ def load(path: str | os.PathLike[str], model: Any = None, predictor: Any = None)
     return _restored(header, arrays, model, predictor, repr(os.fspath(path)))
 
 
-def selector_to_bytes(selector: Any) -> bytes:
+def selector_to_bytes(selector: Selector) -> bytes:
     """What ``save`` writes to a file, as bytes, for a store that holds bytes.
 
     Examples
@@ -71,7 +78,9 @@ def selector_to_bytes(selector: Any) -> bytes:
     return state_to_bytes(*selector.saved())
 
 
-def selector_from_bytes(content: bytes, model: Any = None, where: str = "This state") -> Any:
+def selector_from_bytes(
+    content: bytes, model: BaseModel | Estimator | None = None, where: str = "This state"
+) -> Any:
     """The selector that :func:`selector_to_bytes` was given. It goes on learning, bit for bit.
 
     Parameters
@@ -96,7 +105,11 @@ def selector_from_bytes(content: bytes, model: Any = None, where: str = "This st
 
 
 def _restored(
-    header: dict[str, Any], arrays: Arrays, model: Any, predictor: Any, where: str
+    header: dict[str, Any],
+    arrays: Arrays,
+    model: BaseModel | Estimator | None,
+    predictor: Any,
+    where: str,
 ) -> Any:
     """The object of a state, after all of it has been checked."""
     kind = header.get("class")

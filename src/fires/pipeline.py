@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Sequence, Sized
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,22 @@ from sklearn.exceptions import NotFittedError
 from fires import rivals
 from fires.core import validation
 from fires.core.batch import CheckedBatch, ones
-from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, KnowsClasses
 from fires.core.declared import Declared, Value, restore
 from fires.core.errors import InputError, StateError
 from fires.core.settings import check_choice, check_count
 from fires.core.state import Arrays, State, part_of, under, write_state
+from fires.core.types import (
+    Estimator,
+    Floats,
+    Header,
+    Labels,
+    Matrix,
+    OptionalArray,
+    OptionalClasses,
+    Places,
+    RowsLike,
+)
 from fires.core.version import __version__
 from fires.core.weighting import WeightSums, effective_weights
 from fires.kernels.scaled import keep_columns
@@ -34,8 +44,16 @@ from fires.selectors.changing import ChangingColumns
 from fires.selectors.input_validator import InputValidator
 from fires.selectors.open_columns import OpenColumns
 
+if TYPE_CHECKING:
+    from fires.columns import Columns
+    from fires.models.base import BaseModel
+    from fires.selectors.fires import FIRES
+
+
 _COLUMNS = ("n_features_in_", "feature_names_in_", "_named_apart_", "columns_")
 _FACTS: Declared = {"n_missing": Value(int, low=0)}
+
+_T = TypeVar("_T")
 
 
 class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
@@ -128,7 +146,11 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     # --- learning -----------------------------------------------------------------------------
 
     def partial_fit(
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+        self,
+        X: RowsLike,
+        y: OptionalArray = None,
+        classes: OptionalClasses = None,
+        sample_weight: OptionalArray = None,
     ) -> Self:
         """Learn from one batch: first the selector, then, on the new set, the predictor.
 
@@ -152,7 +174,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             self._all_or_nothing(self._learn, X, y, classes, sample_weight)
         return self
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: RowsLike, y: OptionalArray = None, sample_weight: OptionalArray = None
+    ) -> Self:
         """Forget everything, then learn from X as :meth:`partial_fit` does, batch by batch.
 
         The batches have the ``batch_size`` of the selector, or 100 rows. The selector itself
@@ -178,7 +202,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             self.start()
             if self.predictor is not None:
                 self._wrap(as_predictor(self._fresh_predictor()))
-            if isinstance(self._predictor_, SklearnPredictor) and y is not None:
+            if isinstance(self._predictor_, SklearnPredictor) and isinstance(y, Sized):
                 self._predictor_.foresee(validation.as_target(y, len(y), type(self).__name__))
             size = int(getattr(selector, "batch_size", 100))
             for part, target, weight in self._cut(X, y, sample_weight, size):
@@ -194,7 +218,13 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             return self.predictor.clone()
         return clone(self.predictor, safe=False)
 
-    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+    def _learn(
+        self,
+        X: RowsLike,
+        y: OptionalArray,
+        classes: OptionalClasses,
+        sample_weight: OptionalArray,
+    ) -> None:
         batch, learn_scale = self.admit(X, y, classes, sample_weight)
         self.check(batch)
         selected, _ = self.select(batch)
@@ -247,11 +277,11 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def admit(
         self,
-        X: Any,
-        y: Any = None,
-        classes: Any = None,
-        sample_weight: Any = None,
-        columns: Any = None,
+        X: RowsLike,
+        y: OptionalArray = None,
+        classes: OptionalClasses = None,
+        sample_weight: OptionalArray = None,
+        columns: Columns | None = None,
     ) -> tuple[CheckedBatch, Callable[[], None]]:
         """Check a batch, and scale it by the batches before it.
 
@@ -368,33 +398,34 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             self.__dict__ = known
 
     @property
-    def feature_names_in_(self) -> Any:
+    def feature_names_in_(self) -> npt.NDArray[np.object_]:
         """The names of the columns, in the order learnt from."""
-        names = self.__dict__.get("feature_names_in_")
+        names: npt.NDArray[np.object_] | None = self.__dict__.get("feature_names_in_")
         if names is None and self._open_vocabulary() is not None:
-            return self.selector.feature_names_in_
+            names = self.selector.feature_names_in_
         return _known(names, "feature_names_in_")
 
     @feature_names_in_.setter
-    def feature_names_in_(self, names: Any) -> None:
+    def feature_names_in_(self, names: Sequence[str] | npt.NDArray[np.object_]) -> None:
         self.__dict__["feature_names_in_"] = names
 
-    def _known_names(self) -> Any:
+    def _known_names(self) -> npt.NDArray[np.object_] | None:
         return self.__dict__.get("feature_names_in_")
 
     @property
-    def columns_(self) -> Any:
+    def columns_(self) -> Columns:
         """What text, categories and dates were encoded with."""
-        columns, vocabulary = self.__dict__.get("columns_"), self._open_vocabulary()
+        columns: Columns | None = self.__dict__.get("columns_")
+        vocabulary = self._open_vocabulary()
         if columns is None and vocabulary is not None:
             columns = vocabulary.encoder
         return _known(columns, "columns_")
 
     @columns_.setter
-    def columns_(self, columns: Any) -> None:
+    def columns_(self, columns: Columns) -> None:
         self.__dict__["columns_"] = columns
 
-    def name_features(self, names: Any) -> Self:
+    def name_features(self, names: Sequence[str] | npt.NDArray[np.object_]) -> Self:
         """Name the columns of a stream of plain arrays, for the selector too.
 
         Parameters
@@ -441,7 +472,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         self.n_missing_ = self.selector.n_missing_
         return self
 
-    def to_cluster(self) -> Any:
+    def to_cluster(self) -> FIRES:
         """The selector, which scales for itself from here on, as this pipeline has done.
 
         Where rows are on a cluster, nothing but sums travels: a Perceptron cannot learn there, and
@@ -464,7 +495,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
                     f"the scale of this run cannot go over to Spark: it is {self.preprocess!r} {of}"
                 )
             self.selector.take_scale(self._scaler_)
-        return self.selector
+        selector: FIRES = self.selector
+        return selector
 
     def handed_back(self, predictor: Any) -> Self:
         """A pipeline that scales what the selector has scaled so far, with a predictor beside it.
@@ -506,7 +538,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         if self._is_ours_:
             self._predictor_.check(batch, self._expected())
 
-    def select(self, batch: CheckedBatch) -> tuple[npt.NDArray[np.intp], float]:
+    def select(self, batch: CheckedBatch) -> tuple[Places, float]:
         """Let the selector learn.
 
         Parameters
@@ -536,7 +568,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
                 self._predictor_.restart_features(to_cluster)
         return selected, time.perf_counter() - started
 
-    def shown(self, batch: CheckedBatch, selected: npt.NDArray[np.intp]) -> Any:
+    def shown(self, batch: CheckedBatch, selected: Places) -> Matrix:
         """The rows of a batch as the predictor sees them.
 
         Parameters
@@ -553,18 +585,20 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             slot.
         """
         if batch.vocabulary is None:
-            return keep_columns(batch.X, selected)
+            rows: Matrix = keep_columns(batch.X, selected)
+            return rows
         return self._filled(batch.X, batch.vocabulary, selected)
 
-    def _filled(self, X: Any, vocabulary: OpenColumns, selected: npt.NDArray[np.intp]) -> Any:
+    def _filled(self, X: Matrix, vocabulary: OpenColumns, selected: Places) -> Matrix:
         """Rows of open columns in the slots of the predictor; as they are if there is none."""
         if self._slots_ is None:
             return X
         places = self._slots_.places(vocabulary.named(selected.tolist()))
         known = places >= 0
-        return self._slots_.filled(X, selected[known], places[known])
+        rows: Matrix = self._slots_.filled(X, selected[known], places[known])
+        return rows
 
-    def _slots_of(self, columns: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    def _slots_of(self, columns: Places) -> Places:
         """Where the predictor has these columns: of open ones, the slots of those that have one."""
         vocabulary, slots = self._open_vocabulary(), self._slots_
         if vocabulary is None or slots is None:
@@ -572,7 +606,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         places = slots.places(vocabulary.named(columns.tolist()))
         return places[places >= 0]
 
-    def train(self, batch: CheckedBatch, rows: Any) -> float:
+    def train(self, batch: CheckedBatch, rows: Matrix) -> float:
         """Let the predictor learn, if there is one.
 
         Parameters
@@ -621,7 +655,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     # --- predicting ---------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: RowsLike) -> Labels:
         """The label, or number, of each row.
 
         Parameters
@@ -633,10 +667,10 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray (n_samples,)
         """
-        prediction: npt.NDArray[Any] = self.ready_predictor.predict(self._shown(X))
+        prediction: Labels = self.ready_predictor.predict(self._shown(X))
         return prediction
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: RowsLike) -> Floats:
         """The probability of each class, if the predictor knows it.
 
         Parameters
@@ -654,7 +688,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         probabilities: Floats = predictor.predict_proba(self._shown(X))
         return probabilities
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: RowsLike) -> Matrix:
         """X reduced to the selected columns.
 
         Parameters
@@ -669,8 +703,10 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         """
         selector = self._ready_selector
         if self._open_vocabulary() is not None:
-            return selector.transform(X)
-        return self._admit(X).X[:, selector.get_support(indices=True)]
+            rows: Matrix = selector.transform(X)
+        else:
+            rows = self._admit(X).X[:, selector.get_support(indices=True)]
+        return rows
 
     @property
     def selected_columns(self) -> tuple[str, ...]:
@@ -687,12 +723,12 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         return tuple(column.name for column in columns.used if column.name in chosen)
 
     @property
-    def classes_(self) -> npt.NDArray[Any]:
+    def classes_(self) -> Labels:
         """The labels the predictor knows, sorted."""
-        classes: npt.NDArray[Any] = self.ready_predictor.classes_
+        classes: Labels = self.ready_predictor.classes_
         return classes
 
-    def _shown(self, X: Any) -> Any:
+    def _shown(self, X: RowsLike) -> Matrix:
         """Rows in the form the predictor sees: scaled, with zeros where not selected."""
         scaled, vocabulary = self._scaler_.applied(self._admit(X).X), self._open_vocabulary()
         selected = self.selector.get_support(indices=True)
@@ -796,7 +832,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         if not rivals.is_registered(kind):
             raise ValueError(f"{kind.__name__} cannot be saved: it is no selector of fires itself.")
         names = getattr(self, "feature_names_in_", None)
-        header: dict[str, Any] = {
+        header: Header = {
             "class": "OnlinePipeline",
             "fires": __version__,
             "preprocess": self.preprocess,
@@ -818,7 +854,12 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def from_state(
-        cls, header: dict[str, Any], arrays: Arrays, model: Any, predictor: Any, where: str
+        cls,
+        header: dict[str, Any],
+        arrays: Arrays,
+        model: BaseModel | Estimator | None,
+        predictor: Any,
+        where: str,
     ) -> Self:
         """Make a pipeline from what :meth:`saved` gave.
 
@@ -879,7 +920,7 @@ def _settings_of(attributes: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in attributes.items() if not name.endswith("_")}
 
 
-def _known(value: Any, name: str) -> Any:
+def _known(value: _T | None, name: str) -> _T:
     """A value that is there; without one, the attribute is not."""
     if value is None:
         raise AttributeError(f"'OnlinePipeline' object has no attribute {name!r}")

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fires.core.saved_files import damaged, open_saved
 
@@ -30,7 +30,7 @@ _NUMBER = (
 )
 
 
-def csv_text(header: Iterable[str], rows: Iterable[Iterable[bool | float | str | None]]) -> str:
+def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """The text of a CSV file."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias, overload
+from typing import TYPE_CHECKING, Protocol, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from fires.core.named import NamedRows
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -85,8 +88,9 @@ class Frame(Protocol):
     def __len__(self) -> int: ...
 
 
-RowsLike: TypeAlias = npt.ArrayLike | CsrRows | Frame | Sequence[Mapping[str, Json]]
+RowsLike: TypeAlias = "npt.ArrayLike | CsrRows | Frame | NamedRows | Sequence[Mapping[str, Json]]"
 """Rows of features as users pass them, before they are checked."""
 
-GivenClasses: TypeAlias = Sequence[Label] | Labels
+GivenClasses: TypeAlias = Sequence[Hashable] | Labels
+OptionalClasses: TypeAlias = GivenClasses | None
 """Labels that a user names beforehand."""

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from fires.core.belief import Floats
+from fires.core.types import Floats
+
+
+class Detector(Protocol):
+    """What we use of a drift detector, such as River's."""
+
+    @property
+    def drift_detected(self) -> bool: ...
+    def update(self, x: float) -> Detector | None: ...
 
 
 class Alarm(NamedTuple):

@@ -16,8 +16,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
+from fires.core.types import Floats
 
 LIMIT = 5.0
 """How many standard deviations of the difference are an alarm, among a hundred or fewer."""

@@ -18,8 +18,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
+from fires.core.types import Floats
 from fires.kernels.change import MOST, SHARE, SLOW, add_up
 
 LIMIT = 14.0

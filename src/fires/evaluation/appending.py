@@ -8,12 +8,16 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from fires.core import files
 from fires.core.errors import InputError
 from fires.core.saved_files import open_saved
+
+if TYPE_CHECKING:
+    from fires.core.types import Json
+
 
 _MOST_PENDING, _MOST_UNSAFE, _MOST_KEPT = 1 << 18, 1 << 22, 1 << 26
 _MOST_SECONDS = 0.05
@@ -144,7 +148,7 @@ class LinesFile(AppendedFile):
                 self.length += len(data)
                 self.checksum = crc32(data, self.checksum)
 
-    def write(self, row: Mapping[str, Any]) -> None:
+    def write(self, row: Mapping[str, Json]) -> None:
         """Append an object. It reaches the file soon, if more are written."""
         text = json.dumps(row, allow_nan=False, ensure_ascii=False)
         line = text.encode(errors="backslashreplace") + b"\n"

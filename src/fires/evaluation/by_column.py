@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fires.core.belief import Floats
+from fires.core.types import Floats, Mask
 from fires.core.weighting import rank
 from fires.models.linear import Linear
+
+if TYPE_CHECKING:
+    from fires.selectors.fires import FIRES
 
 
 class ByColumn:
@@ -27,9 +29,11 @@ class ByColumn:
     (array([1, 2]), array([ True, False]))
     """
 
-    def __init__(self, selector: Any) -> None:
+    def __init__(self, selector: FIRES) -> None:
         self._selector = selector
-        self.groups: npt.NDArray[np.intp] = selector.groups_
+        groups = selector.groups_
+        assert groups is not None
+        self.groups = groups
         belief = selector.group_belief()
         self.importances_: Floats = belief.mu
         self.uncertainties_: Floats = belief.sigma
@@ -40,9 +44,9 @@ class ByColumn:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._selector, name)
 
-    def get_support(self) -> npt.NDArray[np.bool_]:
+    def get_support(self) -> Mask:
         """Which groups are selected."""
-        support: npt.NDArray[np.bool_] = self._selector.get_support()[self.first]
+        support: Mask = self._selector.get_support()[self.first]
         return support
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
@@ -61,16 +65,18 @@ class ByColumn:
         return np.asarray(np.where(several, np.sqrt(squares), by_class[:, self.first]))
 
 
-def has_intervals(selector: Any) -> bool:
+def has_intervals(selector: FIRES) -> bool:
     """Whether the uncertainty of an importance is a standard deviation."""
     learns_by_bayes = getattr(selector, "update", None) == "bayes"
     return learns_by_bayes and isinstance(selector.model_, str | Linear)
 
 
-def column_names(selector: Any, names: Sequence[str]) -> tuple[str, ...]:
+def column_names(selector: FIRES, names: Sequence[str]) -> tuple[str, ...]:
     """What the groups of a selector are called."""
     columns = getattr(selector, "columns_", None)
     if columns is not None and selector.groups is None:
         return tuple(column.name for column in columns.used)
-    first = np.unique(selector.groups_, return_index=True)[1]
+    groups = selector.groups_
+    assert groups is not None
+    first = np.unique(groups, return_index=True)[1]
     return tuple(names[place] for place in first.tolist())

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fires.evaluation.comparison import BASELINES, FEWEST, Outcome
 
+if TYPE_CHECKING:
+    from fires.core.types import Label
 
-def about_labels(classes: Counter[Any], n_stretches: int) -> Iterator[str]:
+
+def about_labels(classes: Counter[Label], n_stretches: int) -> Iterator[str]:
     """A caution if one can repeat the last label and be right, whatever the features say."""
     n_rows = classes.total()
     if n_rows == 0:  # numbers

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fires.core.types import Header, Places
 from fires.evaluation.records import Step, WeightedMean
 
 WINDOW = 20
@@ -17,21 +17,19 @@ WINDOW = 20
 _KEPT = 100  # alarms of a run that notes are kept of, the last ones
 _MEANS = ("accuracy", "mae")  # the mean over batches is that of all their rows
 
-Columns = npt.NDArray[np.intp]
-
 
 @dataclass(eq=False)
 class Change:
     """What is known about one alarm."""
 
-    selected_before: Columns
-    selected_after: Columns
+    selected_before: Places
+    selected_after: Places
     before: dict[str, float]
     after: dict[str, float]
     n_before: int
     n_after: int = 0
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Header:
         """All of it, as JSON values."""
         sets = ("selected_before", "selected_after")
         return vars(self) | {name: getattr(self, name).tolist() for name in sets}
@@ -45,12 +43,12 @@ class Change:
         return change
 
     @property
-    def left(self) -> Columns:
+    def left(self) -> Places:
         """The features that are not selected any more."""
         return np.setdiff1d(self.selected_before, self.selected_after)
 
     @property
-    def came(self) -> Columns:
+    def came(self) -> Places:
         """The features that were not selected before."""
         return np.setdiff1d(self.selected_after, self.selected_before)
 
@@ -76,7 +74,7 @@ class Changes:
         self.by_batch: dict[int, Change] = {}
         self._now: Change | None = None
         self._recent: deque[tuple[dict[str, float], int]] = deque(maxlen=WINDOW)
-        self._selected: Columns = np.empty(0, dtype=np.intp)
+        self._selected: Places = np.empty(0, dtype=np.intp)
 
     def add(self, step: Step) -> None:
         """Follow one step."""
@@ -95,7 +93,7 @@ class Changes:
                 self._now.selected_after, self._now.after = step.selected, self._means()
         self._selected = step.selected
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Header:
         """Everything there is to save, as JSON values; :meth:`from_json` takes it back."""
         return {
             "by_batch": [[batch, change.as_json()] for batch, change in self.by_batch.items()],

@@ -6,11 +6,15 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fires.core import files
 from fires.core.errors import InputError, StateError
 from fires.core.state import Arrays, State, read_state, write_state
+
+if TYPE_CHECKING:
+    from fires.core.types import Header, Json
+
 
 Made = TypeVar("Made")
 
@@ -28,7 +32,7 @@ class Checkpoints:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / FOLDER
 
-    def write(self, n_batches: int, header: Mapping[str, Any], arrays: Arrays) -> None:
+    def write(self, n_batches: int, header: Mapping[str, Json], arrays: Arrays) -> None:
         """Write one, and remove those before the one before it."""
         files.make_folder(self.folder)
         path = self.folder / f"{n_batches:012d}.safetensors"
@@ -36,7 +40,7 @@ class Checkpoints:
         for old in self.paths()[_KEPT:]:
             files.remove(old)
 
-    def amend(self, n_batches: int, facts: Mapping[str, Any]) -> None:
+    def amend(self, n_batches: int, facts: Mapping[str, Json]) -> None:
         """Change some facts of one."""
         path = self.folder / f"{n_batches:012d}.safetensors"
         header, arrays = read_state(path)
@@ -61,7 +65,7 @@ class Checkpoints:
         return sorted(found, reverse=True)
 
 
-def said_once(header: Mapping[str, Any]) -> dict[str, Any]:
+def said_once(header: Mapping[str, Json]) -> Header:
     """A header in which long lists that are the same are there once.
 
     The names of the features, and what is known of the columns, belong to several parts of a run.
@@ -76,7 +80,7 @@ def said_once(header: Mapping[str, Any]) -> dict[str, Any]:
     >>> said_again(once) == {"a": {"names": names}, "b": {"names": names}}
     True
     """
-    lists: list[list[Any]] = []
+    lists: list[list[Json]] = []
 
     def reduced(value: Any) -> Any:
         if isinstance(value, Mapping):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.belief import Floats
 from fires.core.errors import InputError
 from fires.core.settings import check_choice, check_count
+from fires.core.types import Estimator, Floats, Places
 from fires.evaluation.cautions import about_labels, about_outcomes, about_reference
 from fires.evaluation.comparison import BASELINES, Comparison, Outcome, sign_of
 from fires.evaluation.loop import prequential
@@ -27,6 +27,12 @@ from fires.rivals.baselines import AllFeatures, RandomFeatures
 from fires.rivals.windows.window_refit import WindowRefit
 from fires.streams.base import Stream, check_batch_size
 
+if TYPE_CHECKING:
+    from fires.predictors.base import Predictor
+    from fires.selectors.base import OnlineSelector
+    from fires.selectors.fires import FIRES
+
+
 __all__ = ["BASELINES", "SCORES", "Comparison", "Outcome", "compare", "holm"]
 
 SCORES = ("accuracy", "balanced_accuracy", "f1", *NUMBER_SCORES)
@@ -34,9 +40,9 @@ SCORES = ("accuracy", "balanced_accuracy", "f1", *NUMBER_SCORES)
 
 def compare(
     stream_factory: Callable[[], Stream],
-    selectors: Mapping[str, Callable[[int], Any]],
+    selectors: Mapping[str, Callable[[int], OnlineSelector]],
     *,
-    predictor: Callable[[], Any] | None = None,
+    predictor: Callable[[], Predictor | Estimator] | None = None,
     batch_size: int = 100,
     seeds: int = 5,
     pieces: int = 10,
@@ -222,15 +228,20 @@ class _Run:
     """One pass: its score, as a whole and in each piece, what the steps say, and the last set."""
 
     def __init__(
-        self, score: str, classes: tuple[Any, ...] | None, n_pieces: int, n_first: int, n_rows: int
+        self,
+        score: str,
+        classes: tuple[Hashable, ...] | None,
+        n_pieces: int,
+        n_first: int,
+        n_rows: int,
     ) -> None:
         self._whole, *self._pieces = (Scores((score,), classes) for _ in range(n_pieces + 1))
         self._n_first, self._n_rows, self._n_before = n_first, n_rows, 0
         self.stability: list[float] = []
         self.seconds: list[float] = []
-        self.selected: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
+        self.selected: Places = np.empty(0, dtype=np.intp)
 
-    def count(self, y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> float:
+    def count(self, y: npt.NDArray[np.generic], predicted: npt.NDArray[np.generic]) -> float:
         """Take a tested batch into account, as a score that prequential is given."""
         # The first batch is learnt from only: the rows after it are cut into pieces.
         n_pieces, n_done = len(self._pieces), max(self._n_before - self._n_first, 0)
@@ -258,8 +269,8 @@ def _only(scores: Mapping[str, float]) -> float:
 
 
 def _that_take_part(
-    selectors: Mapping[str, Callable[[int], Any]], labels: Labels
-) -> tuple[dict[str, Callable[[int], Any]], dict[str, str], list[str]]:
+    selectors: Mapping[str, Callable[[int], OnlineSelector]], labels: Labels
+) -> tuple[dict[str, Callable[[int], OnlineSelector]], dict[str, str], list[str]]:
     """Those that can take part with the baselines beside them; those that cannot; window refits."""
     if not selectors:
         raise ValueError("there is no selector to compare")
@@ -278,7 +289,7 @@ def _that_take_part(
     return makers, dict.fromkeys(binary, why), rivals
 
 
-def _is_binary(selector: Any) -> bool:
+def _is_binary(selector: FIRES) -> bool:
     tags = selector.__sklearn_tags__().classifier_tags
     return tags is not None and not tags.multi_class
 

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from fires.core.belief import Floats
 from fires.core.markup import html_list, html_table
+from fires.core.types import Floats, Header, Label
 
 FEWEST = 3
 """With fewer runs, or pieces of the stream, differences are not tested: of two one cannot tell how
@@ -59,7 +59,7 @@ class Comparison:
     n_pieces: int
     n_rows: int
     n_features: int
-    classes: dict[Any, int]
+    classes: dict[Label, int]
     left_out: dict[str, str]
     cautions: tuple[str, ...]
     beaten: dict[str, list[str]] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Comparison:
     def __getitem__(self, name: str) -> Outcome:
         return {outcome.name: outcome for outcome in self.outcomes}[name]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Header:
         """Everything that was found."""
         facts = {name: getattr(self, name) for name in self.__dataclass_fields__}
         facts["classes"] = {str(label): count for label, count in self.classes.items()}

@@ -8,19 +8,23 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core import files
 from fires.core.errors import InputError
+from fires.core.types import Header, Places
 from fires.evaluation.appending import AppendedFile
 from fires.evaluation.by_column import column_names
 from fires.evaluation.records import Step, number_or_none
 from fires.evaluation.run_folder import feature_rows
 from fires.evaluation.run_names import RunNames
 from fires.evaluation.totals import RunTotals
+
+if TYPE_CHECKING:
+    from fires.selectors.fires import FIRES
+
 
 _BEGINNING = b'{"id": "'  # of every record: so a file that is not ours is left alone
 _BLOCK = 1 << 16
@@ -32,7 +36,7 @@ Every = Literal["change", "batch"]
 class Sink(Protocol):
     """Where records go."""
 
-    def write(self, record: dict[str, Any]) -> None:
+    def write(self, record: Header) -> None:
         """Hand over one record."""
 
     def flush(self) -> None:
@@ -77,10 +81,10 @@ class Emitter:
         every: Every = "change",
     ) -> None:
         self._sink, self._run_id, self.names, self._every = sink, run_id, names, every
-        self._told: npt.NDArray[np.intp] | None = None
+        self._told: Places | None = None
         self._totals = RunTotals(len(names))  # nothing is told of what they would add
 
-    def step(self, step: Step, selector: Any) -> None:
+    def step(self, step: Step, selector: FIRES) -> None:
         """Write a record, if there is something to tell."""
         now = step.selected
         before = now[:0] if self._told is None else self._told
@@ -111,16 +115,16 @@ class Emitter:
         self._sink.flush()
         self._sink.close()
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, list[int] | None]:
         """What to save with a checkpoint."""
         return {"selected": None if self._told is None else self._told.tolist()}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, list[int] | None]) -> None:
         """Go on where an earlier run was."""
         told = state["selected"]
         self._told = None if told is None else np.array(told, dtype=np.intp)
 
-    def _columns(self, selector: Any, features: npt.NDArray[np.intp]) -> list[str]:
+    def _columns(self, selector: FIRES, features: Places) -> list[str]:
         """The names of the columns that these features come from."""
         groups = getattr(selector, "groups_", None)
         if groups is None:
@@ -170,7 +174,7 @@ class StandardOutput:
     Once its reader has gone, a record raises BrokenPipeError.
     """
 
-    def write(self, record: dict[str, Any]) -> None:
+    def write(self, record: Header) -> None:
         """See :meth:`Sink.write`."""
         sys.stdout.write(_line(record))
         sys.stdout.flush()
@@ -198,7 +202,7 @@ class FileSink:
             if not path.is_file():
                 self._pipe = files.open_file(path, os.O_WRONLY | os.O_APPEND)
 
-    def write(self, record: dict[str, Any]) -> None:
+    def write(self, record: Header) -> None:
         """See :meth:`Sink.write`."""
         line = _line(record).encode()
         if self._pipe >= 0:
@@ -219,7 +223,7 @@ class FileSink:
             os.close(self._pipe)
 
 
-def _line(record: dict[str, Any]) -> str:
+def _line(record: Header) -> str:
     return json.dumps(record, allow_nan=False) + "\n"
 
 

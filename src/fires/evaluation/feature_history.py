@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Set
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import InputError, closest
 from fires.core.saved_files import damaged, fits, open_saved
 from fires.core.spreadsheets import csv_rows
 from fires.evaluation.saved_run import SavedRun
+
+if TYPE_CHECKING:
+    from fires.core.types import Header
+
 
 _WHOLE = ("rank", "unreadable", "distinct")
 _NUMBERS = ("weight", "importance", "uncertainty", "low", "high", "share_selected", "missing")
@@ -45,10 +49,10 @@ def feature_history(run: SavedRun, feature: str) -> dict[str, Any]:
         return known | {"meaning": _meaning(known, run.facts["classes"])}
 
 
-def _row_of(run: SavedRun, file: str, title: str, feature: str) -> tuple[list[str], dict[str, Any]]:
+def _row_of(run: SavedRun, file: str, title: str, feature: str) -> tuple[list[str], Header]:
     """The names of all rows of a table, and the row that is of a feature."""
     names: list[str] = []
-    row: dict[str, Any] = {}
+    row: Header = {}
     path = run.path / file
     if path.exists():  # svmlight has no columns to speak of
         with damaged(path):
@@ -71,16 +75,16 @@ def _unknown(run: SavedRun, feature: str, names: list[str]) -> InputError:
     return InputError(f'no feature "{feature}" in {run.path}', hint=hint)
 
 
-def _lacks_something(row: dict[str, Any]) -> bool:
+def _lacks_something(row: Header) -> bool:
     """Whether a number is missing: what was forgotten has no rank, and some have no interval."""
     wanted = ["share_selected", *["importance"] * (row["rank"] is not None)]
     wanted += ["low", "high"] * (row["low"] != row["high"])
     return "selected" not in row or not fits(row, dict.fromkeys(wanted, float))
 
 
-def _plain(row: dict[str, str]) -> dict[str, Any]:
+def _plain(row: dict[str, str]) -> Header:
     """The cells of a row of CSV as the values they were written from."""
-    values: dict[str, Any] = {}
+    values: Header = {}
     for name, text in row.items():
         values[name] = text or None
         if text and name in _WHOLE:
@@ -92,7 +96,7 @@ def _plain(row: dict[str, str]) -> dict[str, Any]:
     return values
 
 
-def _stays(run: SavedRun, places: Set[int]) -> dict[str, Any]:
+def _stays(run: SavedRun, places: Set[int]) -> Header:
     """When one of the features came and left, by the records of the batches."""
     n_batches = n_selected = 0
     stays: list[dict[str, int | None]] = []

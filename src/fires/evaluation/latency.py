@@ -8,7 +8,8 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from fires.core.types import Floats, Header
 
 _LEAST, _MAX = 1e-6, 1e6  # seconds; times beyond count as these
 _GROWTH = 1.02  # from one bucket to the next: so a time is known to 1 %
@@ -51,7 +52,7 @@ class Latencies:
         self._counts[math.floor(math.log(within / _LEAST, _GROWTH))] += 1
         self._max = max(self._max, seconds)
 
-    def add_all(self, seconds: npt.NDArray[np.float64]) -> None:
+    def add_all(self, seconds: Floats) -> None:
         """Count many batches in at once."""
         within = np.clip(seconds, _LEAST, _MAX)
         buckets = np.floor(np.log(within / _LEAST) / math.log(_GROWTH)).astype(np.int64)
@@ -74,7 +75,7 @@ class Latencies:
             return {"p50": None, "p99": None, "max": None}
         return {"p50": self.quantile(0.5), "p99": self.quantile(0.99), "max": self._max}
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Header:
         """What to save with a checkpoint."""
         return {"counts": sorted(self._counts.items()), "max": self._max}
 

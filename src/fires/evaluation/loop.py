@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from numbers import Integral
 from typing import Any
@@ -13,9 +13,9 @@ import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.named import NamedRows
 from fires.core.settings import check_choice
+from fires.core.types import Floats, Labels, Matrix, Places, RowsLike
 from fires.core.validation import as_target, is_missing, unmixed
 from fires.drift.alarms import Alarm
 from fires.evaluation.records import Step
@@ -31,7 +31,7 @@ ORDERS = ("test-then-train", "as-published")
 
 
 def prequential(
-    stream: Stream | Iterable[Any],
+    stream: Stream | Iterable[tuple[RowsLike, npt.ArrayLike]],
     pipeline: Any,
     predictor: Any = None,
     *,
@@ -43,7 +43,7 @@ def prequential(
     first_index: int = 0,
     label_delay: int = 0,
     keep_weights: bool = False,
-    classes: Iterable[Any] | None = None,
+    classes: Iterable[Hashable] | None = None,
     baselines: Mapping[str, Baseline] | None = None,
     names: RunNames | None = None,
 ) -> Iterator[Step]:
@@ -149,7 +149,9 @@ def _name_columns(pipeline: OnlinePipeline, names: list[str]) -> None:
 
 
 def _running(
-    scores: Iterable[Metric] | Scores, classes: tuple[Any, ...] | None, pipeline: OnlinePipeline
+    scores: Iterable[Metric] | Scores,
+    classes: tuple[Hashable, ...] | None,
+    pipeline: OnlinePipeline,
 ) -> Scores | None:
     """The scores, if there are any that this predictor can have."""
     if pipeline.predictor is None:
@@ -209,7 +211,7 @@ class _Evaluation:
         self,
         pipeline: OnlinePipeline,
         totals: Scores | None,
-        classes: tuple[Any, ...] | None,
+        classes: tuple[Hashable, ...] | None,
         order: str,
         window: int | StabilityWindow,
         label_delay: int,
@@ -236,7 +238,7 @@ class _Evaluation:
         else:
             self._window = window
         self._untested = {} if totals is None else dict.fromkeys(totals.names, np.nan)
-        self._shown: tuple[CheckedBatch, npt.NDArray[np.intp], Any] | None = None
+        self._shown: tuple[CheckedBatch, Places, Matrix] | None = None
 
     @property
     def latest_of_baselines(self) -> dict[str, dict[str, float]]:
@@ -244,7 +246,7 @@ class _Evaluation:
         return {name: one.latest for name, one in self._baselines.items()}
 
     @property
-    def selected_in_run(self) -> npt.NDArray[np.intp]:
+    def selected_in_run(self) -> Places:
         """The selected features, by their places in the run."""
         return self.selected if self._names is None else np.sort(self._names.of_run(self.selected))
 
@@ -319,7 +321,7 @@ class _Evaluation:
         self.stability = self._stabilities.update(self.selected_in_run, present)
         return scores, seconds, seconds_train
 
-    def _restart_features(self, columns: tuple[Any, ...]) -> None:
+    def _restart_features(self, columns: tuple[int | str, ...]) -> None:
         """Forget features whose meaning changes, and what rows without labels say of them."""
         if self._names is not None:  # by name; a new one has nothing to forget
             known = set(self.pipeline.open_names or ())
@@ -356,7 +358,7 @@ class _Evaluation:
             one.test(batch)
         return scored(totals, pipeline.ready_predictor, batch, self._masked(batch))
 
-    def _masked(self, batch: CheckedBatch) -> Any:
+    def _masked(self, batch: CheckedBatch) -> Matrix:
         """The rows of a batch as the predictor sees them; found once where the set stays."""
         if self._shown is not None and self._shown[0] is batch:
             _, selected, rows = self._shown
@@ -370,15 +372,13 @@ class _Evaluation:
 _EMPTY = CheckedBatch(np.empty((0, 0)))
 
 
-def _present_columns(batch: CheckedBatch) -> npt.NDArray[np.intp]:
+def _present_columns(batch: CheckedBatch) -> Places:
     """The features that have an entry in one of the rows, where columns come and go."""
     n_known = batch.vocabulary.n_known
     return np.arange(n_known) if batch.present is None else np.flatnonzero(batch.present[:n_known])
 
 
-def _labelled(
-    rows: CheckedBatch, y: npt.NDArray[Any], classes: tuple[Any, ...] | None
-) -> CheckedBatch:
+def _labelled(rows: CheckedBatch, y: Labels, classes: tuple[Hashable, ...] | None) -> CheckedBatch:
     """The rows that have a label, with their labels; all of them, in the usual case."""
     X = rows.X
     labelled = ~np.isnan(y) if y.dtype.kind == "f" else None

@@ -28,7 +28,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.belief import Floats
+from fires.core.types import Floats
 from fires.evaluation.comparison import FEWEST, Outcome
 
 

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from fires.core.randomness import generator
+from fires.core.types import Label
 from fires.core.validation import is_missing
 from fires.metrics.numbers import check_numbers
 from fires.streams.base import Batch, Schema, Stream
@@ -23,14 +23,14 @@ class Labels:
     """What one pass over the labels of a stream tells."""
 
     schema: Schema
-    counts: Counter[Any]
+    counts: Counter[Label]
     n_rows: int
     n_stretches: int
 
 
 def count_labels(stream: Stream, batch_size: int) -> Labels:
     """Read the labels once: predictors must know all of them, and not every target has some."""
-    counts: Counter[Any] = Counter()
+    counts: Counter[Label] = Counter()
     n_rows = n_stretches = 0
     last = None
     target = f'the target "{stream.schema.target}"'
@@ -72,7 +72,7 @@ def count_numbers(stream: Stream, batch_size: int) -> Labels:
     return Labels(replace(stream.schema, classes=None), Counter(), n_rows, 0)
 
 
-def _check_that_classes(target: str, counts: Counter[Any], n_rows: int) -> None:
+def _check_that_classes(target: str, counts: Counter[Label], n_rows: int) -> None:
     """Raise if what was seen so far are numbers and not classes."""
     broken = (label for label in counts if isinstance(label, float) and label % 1.0)
     if (number := next(broken, None)) is not None:

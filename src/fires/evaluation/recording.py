@@ -33,6 +33,7 @@ import numpy.typing as npt
 
 from fires.core import files
 from fires.core.state import Arrays, read_state, write_state
+from fires.core.types import Floats, Header, Places
 
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
@@ -62,14 +63,12 @@ def stride(index: int) -> int:
 class Recorder:
     """Turns steps into records."""
 
-    def __init__(
-        self, folder: Path, before: npt.NDArray[np.intp], names: RunNames | None = None
-    ) -> None:
+    def __init__(self, folder: Path, before: Places, names: RunNames | None = None) -> None:
         self._folder, self._names = folder / SNAPSHOTS, names
         self._before = before
         self._late: dict[int, tuple[dict[str, int], Arrays]] = {}
 
-    def row(self, step: Step, pipeline: OnlinePipeline) -> dict[str, Any]:
+    def row(self, step: Step, pipeline: OnlinePipeline) -> Header:
         """The line of ``steps.jsonl`` for a step."""
         row, selector = step.as_row(), pipeline.selector
         changed = not np.array_equal(step.selected, self._before)
@@ -136,7 +135,7 @@ def snapshots(folder: Path) -> Iterator[tuple[int, Path]]:
                 yield int(path.stem), path
 
 
-def read_snapshot(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def read_snapshot(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.generic]]]:
     """What a snapshot holds.
 
     Parameters
@@ -152,5 +151,5 @@ def read_snapshot(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
     return read_state(path)
 
 
-def _short(values: npt.NDArray[np.float64]) -> list[float | None]:
+def _short(values: Floats) -> list[float | None]:
     return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values.tolist()]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.belief import Floats
+from fires.core.types import Floats, Header, Places
 from fires.drift.alarms import Alarm
 from fires.streams.base import Position
 
@@ -55,7 +54,7 @@ class Step:
     position: Position
     n_rows: int
     scores: dict[str, float]
-    selected: npt.NDArray[np.intp]
+    selected: Places
     stability: float
     seconds_select: float
     seconds_train: float
@@ -65,9 +64,9 @@ class Step:
     waited: bool = False
     n_present: int | None = None
 
-    def as_row(self) -> dict[str, Any]:
+    def as_row(self) -> Header:
         """The record as JSON values; NaN and infinities are None."""
-        row: dict[str, Any] = {
+        row: Header = {
             "index": self.index,
             "rows": self.position.rows,
             "n_rows": self.n_rows,

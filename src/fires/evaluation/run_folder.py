@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from fires.core.files import is_transient, make_folder, naming, remove_empty, re
 from fires.core.saved_files import read_json
 from fires.core.spreadsheets import csv_text
 from fires.core.state import State
+from fires.core.types import Floats, Header, Json, Labels, Places
 from fires.evaluation.by_column import ByColumn, column_names, has_intervals
 from fires.evaluation.changes import Change
 from fires.evaluation.checkpoints import FOLDER as CHECKPOINTS
@@ -40,6 +41,11 @@ from fires.evaluation.transformed import TRANSFORMED
 from fires.pipeline import OnlinePipeline
 from fires.selectors.why import above_noise
 
+if TYPE_CHECKING:
+    from fires.columns.account import ColumnFacts
+    from fires.selectors.fires import FIRES
+
+
 _RUN, _OPTIONS, _NAMES = "run.json", "run.toml", "names.json"
 _FEATURES, _COLUMNS, _STATE = "features.csv", "columns.csv", "state.safetensors"
 _NUMBER = "[0-9]" * 12
@@ -55,7 +61,7 @@ REPLACED, _MOVING = ".replaced", ".moving"
 """Where an earlier run is until this one has saved something; and while it is moved there."""
 _AT_ONCE = 10_000
 
-Table: TypeAlias = dict[str, npt.NDArray[Any]]
+Table: TypeAlias = dict[str, npt.NDArray[np.generic]]
 
 
 class RunFolder:
@@ -97,7 +103,7 @@ class RunFolder:
     ) -> None:
         self.path, self._resumed, self._accept_loss = path, resume, accept_loss
         self._lost: list[str] = []
-        self._facts: Mapping[str, Any] = {}
+        self._facts: Mapping[str, Json] = {}
         is_run = _is_run(path)
         if resume and not (path / _OPTIONS).exists():
             why = "has no run.toml" if path.is_dir() else "is no folder"
@@ -145,7 +151,7 @@ class RunFolder:
 
     # --- beginning --------------------------------------------------------------------------
 
-    def begin(self, options: str, facts: Mapping[str, Any], *, moved: bool = False) -> None:
+    def begin(self, options: str, facts: Mapping[str, Json], *, moved: bool = False) -> None:
         """Write down what is to be done, before the first row."""
         if self._resumed:
             for name in (_RUN, _OPTIONS):
@@ -160,7 +166,7 @@ class RunFolder:
             self._write_soon(_OPTIONS, options)
         self.note(facts)
 
-    def note(self, facts: Mapping[str, Any]) -> None:
+    def note(self, facts: Mapping[str, Json]) -> None:
         """Write down what is known of the run while it goes on; ``facts`` as of :meth:`begin`."""
         self._facts = facts
         self._write_soon(_RUN, self._document("running", facts))
@@ -211,7 +217,7 @@ class RunFolder:
         self._n_named = len(self._names)
         self._write_soon(_NAMES, json.dumps(list(self._names), ensure_ascii=False) + "\n")
 
-    def checkpoint(self, run: Run, bookmark: Mapping[str, Any] | None, **more: Any) -> None:
+    def checkpoint(self, run: Run, bookmark: Mapping[str, Json] | None, **more: Any) -> None:
         """Save all that is needed to go on after the last record."""
         self._write_late()
         header, arrays = run.saved()
@@ -229,7 +235,7 @@ class RunFolder:
         names: Sequence[str],
         totals: RunTotals,
         run: dict[str, Any],
-        columns: Sequence[Mapping[str, Any]] = (),
+        columns: Sequence[ColumnFacts] = (),
     ) -> None:
         """Write what is known at the end."""
         self._late.pop(_RUN, None)
@@ -253,7 +259,7 @@ class RunFolder:
             if aside.exists():  # versions before have moved files that are not of a run
                 files.move(aside, self.path / f"replaced-{time.time_ns()}")
 
-    def _document(self, status: str, facts: Mapping[str, Any]) -> str:
+    def _document(self, status: str, facts: Mapping[str, Json]) -> str:
         """The text of ``run.json``."""
         known = {"status": status, "records": VERSION, "manifest": _MANIFEST} | dict(facts)
         known |= {"lost": self._lost} if self._lost else {}
@@ -315,7 +321,7 @@ def _checkpoint(state: State, path: Path) -> Checkpoint:
         raise StateError(f"{path} cannot be used ({message})") from error
 
 
-def refuse_one_class(selector: Any, column: str, folder: RunFolder | None) -> None:
+def refuse_one_class(selector: FIRES, column: str, folder: RunFolder | None) -> None:
     """Raise an error at the end of a run whose target was always the same; nothing is left."""
     classes = getattr(selector, "classes_", None)
     if classes is not None and len(classes) == 1:
@@ -368,21 +374,21 @@ def _move(folder: Path, to: Path | None, which: str = "*") -> None:
 
 
 def feature_rows(
-    selector: Any,
+    selector: FIRES,
     names: Sequence[str],
     totals: RunTotals,
-    columns: npt.NDArray[np.intp] | None = None,
-) -> list[dict[str, Any]]:
+    columns: Places | None = None,
+) -> list[Header]:
     """Features as plain values, best first."""
     table = _feature_table(selector, names, totals, columns)
     return [dict(zip(table, row, strict=True)) for row in _rows_of(table)]
 
 
 def _feature_table(
-    selector: Any,
+    selector: FIRES,
     names: Sequence[str],
     totals: RunTotals,
-    columns: npt.NDArray[np.intp] | None = None,
+    columns: Places | None = None,
 ) -> Table:
     """The columns of :func:`feature_rows`: a million features are too many for a dict each."""
     share, absent = totals.share_selected, None
@@ -390,30 +396,31 @@ def _feature_table(
         known = selector.feature_names_in_.tolist()
         share = _padded(share, len(names))[names.places(known)]
         names, absent = known, np.isin(known, selector.absent_)
+    seen: FIRES | ByColumn = selector
     if getattr(selector, "groups_", None) is not None:  # what the user knows are columns
-        seen = ByColumn(selector)
-        columns = None if columns is None else np.unique(seen.groups[columns])
-        selector, names, share = seen, column_names(selector, names), share[seen.first]
-    ranking = selector.ranking_
+        seen = by_column = ByColumn(selector)
+        columns = None if columns is None else np.unique(by_column.groups[columns])
+        names, share = column_names(selector, names), share[by_column.first]
+    ranking = seen.ranking_
     order = np.argsort(ranking)
     if columns is not None:
         order = columns[np.argsort(ranking[columns])]
-    by_class = selector.class_importances_
-    low, high = selector.interval()
-    belief = Belief(selector.importances_, selector.uncertainties_)
-    above: npt.NDArray[Any] = above_noise(belief, len(by_class) if len(by_class) >= 3 else 1)
+    by_class = seen.class_importances_
+    low, high = seen.interval()
+    belief = Belief(seen.importances_, seen.uncertainties_)
+    above: Labels = above_noise(belief, len(by_class) if len(by_class) >= 3 else 1)
     if not has_intervals(selector):
         low = high = above = np.full(len(ranking), None)
     table = {
         "rank": ranking[order],
         "feature": np.array([names[column] for column in order.tolist()], dtype=object),
-        "weight": selector.weights_[order],
-        "importance": selector.importances_[order],
-        "uncertainty": selector.uncertainties_[order],
+        "weight": seen.weights_[order],
+        "importance": seen.importances_[order],
+        "uncertainty": seen.uncertainties_[order],
         "low": low[order],
         "high": high[order],
         "above_noise": above[order],
-        "selected": selector.get_support()[order],
+        "selected": seen.get_support()[order],
         "share_selected": share[order],
     }
     if absent is not None:
@@ -422,7 +429,7 @@ def _feature_table(
     if len(by_class) >= 3:
         # The class whose coefficient is the importance; by gradient, that is a mean of all.
         own = by_class == table["importance"]
-        table["class"] = selector.classes_[
+        table["class"] = seen.classes_[
             np.where(own.any(axis=0), own, np.abs(by_class)).argmax(axis=0)
         ]
     return table
@@ -449,12 +456,12 @@ def _with_forgotten(table: Table, names: Sequence[str], totals: RunTotals) -> Ta
     }
 
 
-def _padded(values: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
+def _padded(values: Floats, n: int) -> Floats:
     """With zeros for features that are not among those that were ever selected."""
     return np.pad(values, (0, max(n - len(values), 0)))
 
 
-def _rows_of(table: Table) -> Iterator[tuple[Any, ...]]:
+def _rows_of(table: Table) -> Iterator[tuple[Json, ...]]:
     """The rows of a table of columns, as plain values, of which few are made at a time."""
     for start in range(0, len(table["rank"]), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
@@ -462,8 +469,8 @@ def _rows_of(table: Table) -> Iterator[tuple[Any, ...]]:
 
 
 def alarm_rows(
-    selector: Any, names: Sequence[str], totals: RunTotals | None = None
-) -> list[dict[str, Any]]:
+    selector: FIRES, names: Sequence[str], totals: RunTotals | None = None
+) -> list[Header]:
     """The alarms of a run as plain values."""
     changes = {} if totals is None else totals.changes.by_batch
     known = selector.feature_names_in_ if isinstance(names, RunNames) else names
@@ -475,16 +482,16 @@ def alarm_rows(
     ]
 
 
-def twin_names(selector: Any, names: Sequence[str]) -> dict[str, list[str]]:
+def twin_names(selector: FIRES, names: Sequence[str]) -> dict[str, list[str]]:
     """Which selected feature stands for which others, by name."""
 
-    def called(feature: Any) -> str:
+    def called(feature: int | str) -> str:
         return str(feature if isinstance(feature, str) else names[feature])
 
     return {called(one): list(map(called, others)) for one, others in selector.twins_.items()}
 
 
-def _change_row(change: Change | None, names: Sequence[str]) -> dict[str, Any]:
+def _change_row(change: Change | None, names: Sequence[str]) -> Header:
     if change is None:
         return {}
     return {

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.named import Names
-
-Places = npt.NDArray[np.intp]
+from fires.core.types import Floats, Places
 
 
 class RunNames(Names):
@@ -86,7 +84,7 @@ class RunNames(Names):
         places_now[self._here] = np.arange(len(self._here))
         return places_now[places]
 
-    def spread(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def spread(self, values: npt.NDArray[np.generic]) -> Floats:
         """Numbers of the features of the selector, one for each name here.
 
         Parameters

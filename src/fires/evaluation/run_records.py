@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core import files
 from fires.core.files import is_transient, naming
+from fires.core.types import Header, Places
 from fires.evaluation.appending import LinesFile
 from fires.evaluation.recording import QUARANTINE, SNAPSHOTS, STEPS, Recorder, snapshots
 from fires.evaluation.records import Step
@@ -32,7 +32,7 @@ class RunRecords:
         names: Sequence[str],
         saved: Mapping[str, Any] | None = None,
         totals: RunTotals | None = None,
-        selected: npt.NDArray[np.intp] | None = None,
+        selected: Places | None = None,
         *,
         transform: str | None = None,
         accept_loss: bool = False,
@@ -64,7 +64,7 @@ class RunRecords:
     def quarantine(self, faults: Sequence[Fault]) -> None:
         """Write down rows that could not be used."""
         for fault in faults:
-            row: dict[str, Any] = {**(fault.where or {}), "line": fault.line}
+            row: Header = {**(fault.where or {}), "line": fault.line}
             row |= {"reason": fault.reason, "raw": fault.raw[:_LONGEST_RAW]}
             if len(fault.raw) > _LONGEST_RAW:
                 row["raw_length"] = len(fault.raw)
@@ -92,7 +92,7 @@ class RunRecords:
         self._steps.show()
         self._bad.show()
 
-    def saved(self) -> dict[str, Any]:
+    def saved(self) -> Header:
         """Let all of it reach the disk."""
         self._steps.flush(sync=True)
         self._bad.flush(sync=True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fires.columns import Column, Columns
     from fires.columns.target import Target
     from fires.core.state import Arrays
+    from fires.core.types import Header
     from fires.pipeline import OnlinePipeline
 
 _MARK, _STATE, _FEATURES = "run.json", "state.safetensors", "features.csv"
@@ -173,7 +174,7 @@ def read_names(folder: Path) -> list[str]:
     return names
 
 
-def known_before(folder: Path) -> dict[str, Any]:
+def known_before(folder: Path) -> Header:
     """What the run in a folder is called, when it was begun and how, if that can be read."""
     try:
         known = read_json(folder / _MARK)
@@ -208,7 +209,7 @@ def _row_stats(run: SavedRun) -> Iterator[str]:
         yield f"stability {stable}"
 
 
-def _digits(value: Any) -> str:
+def _digits(value: float | str | None) -> str:
     """A number to three digits, or nothing."""
     return "" if value in (None, "") else f"{float(value):.3g}"
 

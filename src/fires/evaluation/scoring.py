@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.classes import Classes
 from fires.core.state import Arrays, State, part_of, under
+from fires.core.types import Floats, Matrix
 from fires.metrics.numbers import NUMBER_SCORES
 from fires.metrics.prediction import Counts, Scores
 from fires.predictors import Majority, Mean, Predictor
@@ -20,7 +20,7 @@ from fires.predictors.state import predictor_from_state, predictor_state
 _SURE = 2.0  # standard errors that make a difference of shares more than chance
 
 
-def scored(totals: Scores, predictor: Any, batch: CheckedBatch, rows: Any) -> dict[str, float]:
+def scored(totals: Scores, predictor: Any, batch: CheckedBatch, rows: Matrix) -> dict[str, float]:
     """Predict a batch, and score it."""
     assert batch.y is not None
     if totals.only_counts and isinstance(predictor, Predictor):

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
-from fires.core.classes import Labels, encode, merge_classes
+from fires.core.classes import encode, merge_classes
 from fires.core.sharding import Evaluate, Sums, Task
+from fires.core.types import Floats, Labels, Places
 from fires.core.validation import as_numbers
 from fires.evaluation.scoring import usual_baselines
 from fires.evaluation.totals import RunTotals
@@ -56,7 +55,7 @@ class ShardedTest:
     ) -> None:
         self._selector, self._sparse = selector, sparse
         self._centre = _mean_before(totals)
-        self._selected: npt.NDArray[np.intp] | None = None
+        self._selected: Places | None = None
         self._labels: Labels = np.empty(0)
         if hasattr(selector, "_learner_"):
             self._selected = selector.get_support(indices=True)

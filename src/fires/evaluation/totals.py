@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fires.core.belief import Floats
 from fires.core.errors import StateError
 from fires.core.state import Arrays, State, part_of, under
+from fires.core.types import Floats, Header, Label
 from fires.evaluation.changes import Changes
 from fires.evaluation.records import Step, WeightedMean, number_or_none, plain
 from fires.evaluation.scoring import Baseline, beats
@@ -91,7 +91,7 @@ class RunTotals:
         return {name: beats(self.whole, one.scores) for name, one in self.baselines.items()}
 
     @property
-    def class_shares(self) -> dict[Any, float]:
+    def class_shares(self) -> dict[Label, float]:
         """The share of rows of each class, if one of the baselines counts them."""
         predictors = (one.predictor for one in self.baselines.values())
         return next((one.shares for one in predictors if isinstance(one, Majority)), {})
@@ -112,7 +112,7 @@ class RunTotals:
     def saved(self) -> State:
         """Everything there is to save."""
         parts = {name: one.saved() for name, one in self.baselines.items()}
-        header: dict[str, Any] = {name: getattr(self, name) for name in _COUNTS} | {
+        header: Header = {name: getattr(self, name) for name in _COUNTS} | {
             "scores": None if self.whole is None else list(self.whole.names),
             "stability": self._stability.sums,
             "means": {name: mean.sums for name, mean in self._scores.items()},
@@ -154,10 +154,10 @@ class RunTotals:
             }
         return totals
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Header:
         """The totals as JSON values."""
         beaten = self.beaten
-        baselines = {
+        baselines: dict[str, Header] = {
             name: {"scores": plain(one.scores.total), "beaten": beaten[name]}
             for name, one in self.baselines.items()
         }

@@ -5,13 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core import files
 from fires.core.named import Names
+from fires.core.types import Floats, Labels, Matrix, Places
 
 TRANSFORMED = "transformed"
 _MOST_CELLS = 8_000_000
@@ -28,7 +27,7 @@ class Transformed:
 
     def __init__(self, folder: Path, names: Sequence[str], target: str) -> None:
         self._folder, self._names, self._target = folder / TRANSFORMED, names, target
-        self._parts: list[tuple[int, npt.NDArray[np.intp], Any, npt.NDArray[Any]]] = []
+        self._parts: list[tuple[int, Places, Floats, Labels]] = []
         self._n_cells = 0
 
     @property
@@ -38,10 +37,10 @@ class Transformed:
 
     def add(
         self,
-        X: Any,
-        y: npt.NDArray[Any],
+        X: Matrix,
+        y: Labels,
         stop: int,
-        selected: npt.NDArray[np.intp],
+        selected: Places,
         columns: Sequence[str] | None = None,
     ) -> None:
         """Keep the rows of a batch."""
@@ -49,8 +48,8 @@ class Transformed:
         if columns is not None:
             at = Names(columns).places(self._names[place] for place in selected.tolist())
             selected, at = selected[at >= 0], at[at >= 0]
-        rows = X[:, at]
-        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        some = X[:, at]
+        rows = some if isinstance(some, np.ndarray) else some.toarray()
         self._parts.append((stop - len(y), selected, rows, y))
         self._n_cells += rows.size
 

@@ -9,12 +9,12 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.columns import Doubt
 from fires.columns.ids_and_clocks import few_values
 from fires.columns.seen import LEAST
 from fires.core.state import Arrays, State, part_of, under
+from fires.core.types import Floats, Header, Label, Labels
 from fires.evaluation.cautions import about_labels
 from fires.metrics.prediction import Scores
 from fires.pipeline import OnlinePipeline
@@ -55,11 +55,11 @@ class Watch:
     def __init__(self, pipeline: OnlinePipeline) -> None:
         self._pipeline = pipeline
         self._rivals: _Rivals | None = None
-        self._values: npt.NDArray[np.float64] | None = None
+        self._values: Floats | None = None
         self._constant = np.empty(0, dtype=np.intp)
         self._n_rows = 0
         self._labels: tuple[int, int, Any] = (0, 0, None)  # labels, runs of equal ones, the last
-        self._growing: npt.NDArray[np.float64] | None = None  # columns, last values, how many
+        self._growing: Floats | None = None  # columns, last values, how many
 
     def see(self, batch: Batch) -> None:
         """Test what was learnt before this batch, and learn from it."""
@@ -83,7 +83,7 @@ class Watch:
         if self._rivals.n_tested < _LAST_ROWS:
             self._rivals.take(X, batch.y)
 
-    def _look_for_change(self, X: npt.NDArray[np.float64]) -> None:
+    def _look_for_change(self, X: Floats) -> None:
         """Keep those columns that have had one value so far."""
         if self._values is None:
             self._values = np.full(X.shape[1], np.nan)
@@ -98,7 +98,7 @@ class Watch:
         changed = (low != known) | (high != known)
         self._constant = self._constant[~(changed & ~np.isnan(low))]
 
-    def _look_for_growth(self, X: npt.NDArray[np.float64]) -> None:
+    def _look_for_growth(self, X: Floats) -> None:
         """Keep those columns that have few values, and have only grown so far."""
         if self._growing is None:
             self._growing = np.array([np.arange(X.shape[1]), X[0], np.ones(X.shape[1])])
@@ -107,7 +107,7 @@ class Watch:
         self._growing[1:] = now[-1], self._growing[2] + (steps > 0.0).sum(axis=0)
         self._growing = self._growing[:, (steps >= 0.0).all(axis=0) & (self._growing[2] < LEAST)]
 
-    def cautions(self, shares: Mapping[Any, float]) -> list[str]:
+    def cautions(self, shares: Mapping[Label, float]) -> list[str]:
         """What to keep in mind of the order of the rows; ``shares`` are those of the classes."""
         n, n_runs, _ = self._labels
         counts = Counter({label: round(n * share) for label, share in shares.items()})
@@ -115,7 +115,7 @@ class Watch:
 
     def saved(self) -> State:
         """Everything there is to save."""
-        header: dict[str, Any] = {"n_rows": self._n_rows, "rivals": None, "labels": self._labels}
+        header: Header = {"n_rows": self._n_rows, "rivals": None, "labels": self._labels}
         arrays: Arrays = {"constant": self._constant}
         if self._growing is not None:
             arrays["growing"] = self._growing
@@ -184,7 +184,7 @@ class _Rivals:
             for _ in ("alone", "others")
         ]
 
-    def take(self, X: npt.NDArray[np.float64], y: npt.NDArray[Any]) -> None:
+    def take(self, X: Floats, y: Labels) -> None:
         """Test both sides on a batch, then let them learn from it."""
         if self._asks_class:
             if self._class is None:
@@ -196,23 +196,29 @@ class _Rivals:
             for pipeline, scores in side:
                 if pipeline.has_learnt:
                     told = pipeline.predict(part)
-                    scores.update(y, (told > 0.5).astype(np.int64) if self._asks_class else told)
+                    scores.update(
+                        y,
+                        (told.astype(np.float64) > 0.5).astype(np.int64)
+                        if self._asks_class
+                        else told,
+                    )
                 pipeline.partial_fit(part, y)
         self.n_tested += len(y)
 
     def saved(self) -> State:
         """Everything there is to save."""
         label = self._class.item() if isinstance(self._class, np.generic) else self._class
-        header: dict[str, Any] = {
+        pipelines: list[Header | None] = []
+        header: Header = {
             "column": self.column,
             "n_tested": self.n_tested,
             "class": label,
-            "pipelines": [],
+            "pipelines": pipelines,
         }
         arrays: Arrays = {}
         for i, (pipeline, scores) in enumerate(chain(*self._sides)):
             learnt = pipeline.saved() if pipeline.has_learnt else (None, {})
-            header["pipelines"].append(learnt[0])
+            pipelines.append(learnt[0])
             arrays |= under(f"pipeline {i}", learnt[1]) | under(f"scores {i}", scores.state())
         return header, arrays
 

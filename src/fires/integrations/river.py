@@ -8,28 +8,32 @@ from decimal import Decimal
 from itertools import chain
 from numbers import Real
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import clone
 
 from fires.core import validation
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.optional import require
 from fires.core.settings import check_count
+from fires.core.types import Floats
 from fires.kernels import scan
 from fires.selectors.base import OnlineSelector
 from fires.selectors.changing import ChangingColumns
 
 if TYPE_CHECKING:
     from river import base
+
+
 else:
     require("river", "fires.integrations.river")
     base = require("river.base", "fires.integrations.river")
 
 _MOST_COUNTED = 1_000
 """How many new keys are counted: a stream may bring others without end."""
+
+_V = TypeVar("_V")
 
 
 class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransformer):
@@ -112,7 +116,7 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
         return self.selector._supervised
 
     @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, OnlineSelector | int]]:
         from fires.selectors import FIRES
 
         yield {"selector": FIRES(3), "batch_size": 10}
@@ -141,7 +145,7 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
 
     # --- learning ---------------------------------------------------------------------------
 
-    def learn_one(self, x: Mapping[Any, Any], y: Any = None) -> None:
+    def learn_one(self, x: Mapping[Hashable, Any], y: Any = None) -> None:
         """Take in one row; the selector learns when enough have come.
 
         Parameters
@@ -254,7 +258,7 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
             y = validation.as_target(np.asarray(validation.unmixed(targets)), len(rows), owner)
         selector.learn(CheckedBatch(X, y, n_missing=n_missing, names=columns))
 
-    def _check_target(self, y: Any) -> None:
+    def _check_target(self, y: Hashable) -> None:
         """Raise an error if the target of a row is missing and the selector needs one."""
         if self._supervised:
             raise ValueError(
@@ -264,7 +268,7 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
 
     # --- applying it ------------------------------------------------------------------------
 
-    def transform_one(self, x: Mapping[Any, Any]) -> dict[Any, Any]:
+    def transform_one(self, x: Mapping[Hashable, _V]) -> dict[Hashable, _V]:
         """The selected features of a row; all of them until the first batch is learnt.
 
         Parameters

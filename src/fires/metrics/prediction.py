@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, Codes, KnowsClasses, encode, has_fractions
 from fires.core.errors import TargetError
-from fires.core.types import GivenClasses, Label, Labels
+from fires.core.types import GivenClasses, Labels
 from fires.metrics.numbers import NUMBER_SCORES, NumberMoments, NumberSums, check_numbers
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Scores(KnowsClasses):
     """
 
     def __init__(
-        self, names: Iterable[Metric] = ("accuracy",), classes: Sequence[Label] | None = None
+        self, names: Iterable[Metric] = ("accuracy",), classes: GivenClasses | None = None
     ) -> None:
         if isinstance(names, str):
             raise TypeError(f"Scores come as a sequence; a single one is ({names!r},).")

@@ -6,9 +6,9 @@ import copy
 
 import numpy as np
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, collect, restore
 from fires.core.state import Arrays
+from fires.core.types import Floats
 from fires.models.base import Values
 
 # The most that a row of a rare class counts. The level takes over what is left of its rarity.

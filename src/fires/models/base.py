@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Belief, Floats
-from fires.core.classes import Labels
+from fires.core.belief import Belief
 from fires.core.state import Arrays
+from fires.core.types import Floats, Labels, Matrix, Places
 
 Rng = np.random.Generator
-Values = npt.NDArray[Any]
+Values = npt.NDArray[np.generic]
 """The target of each row: class codes, or numbers."""
 Weights = Floats | None
 """How often each row counts; once without them."""
@@ -33,7 +33,7 @@ class BaseModel(Protocol):
         """The belief before the first batch."""
         ...
 
-    def gradient(self, belief: Belief, X: Any, y: Values, weight: Weights, rng: Rng) -> Belief:
+    def gradient(self, belief: Belief, X: Matrix, y: Values, weight: Weights, rng: Rng) -> Belief:
         r"""The slope of the log marginal likelihood in every number of the belief.
 
         It is the slope of the sum over rows of :math:`w_b \log \mathbb{E}_\theta\, p(y_b \mid x_b,
@@ -65,16 +65,16 @@ class Learner(Protocol):
     learner hides all three.
     """
 
-    def step(self, batch: CheckedBatch, y: npt.NDArray[Any], rates: Rates) -> None:
+    def step(self, batch: CheckedBatch, y: Labels, rates: Rates) -> None:
         """Learn from one batch. On an error, nothing changes."""
 
     def with_classes(self, before: Labels, after: Labels) -> Self:
         """A copy for more classes, or an error that says why there can be none."""
 
-    def ready_for(self, X: Any) -> Self:
+    def ready_for(self, X: Matrix) -> Self:
         """The learner itself, or a copy that can learn from rows stored like these."""
 
-    def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+    def restart_features(self, columns: Places) -> None:
         """Forget some features and their scale; everything else stays."""
 
     def features(self) -> Belief:

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch, nothing, ones
-from fires.core.belief import Belief, Floats
-from fires.core.classes import Labels, class_rows
+from fires.core.belief import Belief
+from fires.core.classes import class_rows
 from fires.core.declared import Array, Declared, collect, restore
 from fires.core.errors import OVERFLOW, StateError
 from fires.core.sharding import Rounds, ShardTarget
 from fires.core.state import Arrays, part_of, under
+from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowIndex
 from fires.drift.likelihood import LikelihoodAlarm
 from fires.kernels import read_only
 from fires.kernels.assimilate import N_FACTS, NOISE, NOISE_ROWS, assimilate_plain
@@ -29,8 +30,9 @@ from fires.kernels.running import ORIGIN, SQUARES
 from fires.models.base import Rates
 from fires.models.covariance import MOST, PRIOR, CovarianceBlock
 from fires.models.families import FAMILIES
-from fires.models.target import bayes_target_of
+from fires.models.target import ClassTarget, bayes_target_of
 from fires.scaling import Scaler
+from fires.scaling.dense import Standard
 from fires.scaling.mixed import Mixed, MixedRows
 
 KEPT_ROWS = 50.0
@@ -47,12 +49,19 @@ _SPARSE = {
 class LeadingRows(NamedTuple):
     """The leading columns, what a batch holds of them, scaled, and the weights of its rows."""
 
-    columns: npt.NDArray[np.int64]
+    columns: Ints
     Z: Floats
     weight: Floats
 
 
 _NO_ROWS = LeadingRows(np.empty(0, dtype=np.int64), np.empty((0, 0)), np.empty(0))
+
+_LoopFacts: TypeAlias = tuple[
+    float, float, float, bool, float, Floats, Floats, Floats, Floats, Floats, Floats
+]
+_Kept: TypeAlias = tuple[
+    Floats, Floats, Floats, Floats, Floats, tuple[Floats, Floats, Floats] | None
+]
 
 
 class BayesLearner:
@@ -119,9 +128,11 @@ class BayesLearner:
         self._n_seen = n_features  # columns that have ever been there
         self._row_stats = np.empty((n_rows, 4, 0))  # what the rows of the last batch said
         self.mixed = Mixed(0)
-        self.touched: Any = None  # the columns that the last batch has moved; None for all
+        self.touched: Places | None = (
+            None  # the columns that the last batch has moved; None for all
+        )
         # Where nothing is known, whatever the belief says: see Leading.unclear.
-        self._unclear: npt.NDArray[np.bool_] | None = None
+        self._unclear: Mask | None = None
         self._buffer = np.empty((0, 0))  # for a few scaled rows
         self.keeps_rows, self._rows = (
             False,
@@ -156,7 +167,7 @@ class BayesLearner:
 
     # --- learning ---------------------------------------------------------------------------
 
-    def step(self, batch: CheckedBatch, y: npt.NDArray[Any], rates: Rates | None = None) -> None:
+    def step(self, batch: CheckedBatch, y: Labels, rates: Rates | None = None) -> None:
         """Learn from one batch. On an error, nothing changes."""
         weight = ones(batch.n_rows) if batch.weight is None else batch.weight
         target, level = self.target.look(y, weight)
@@ -168,7 +179,7 @@ class BayesLearner:
             self.intercept_mean = level
         row_stats = np.empty((self.n_rows, 4, len(weight)))
         if on_the_way:
-            rows = self._assimilate_unscaled(Z, target, weight, row_stats)
+            rows = self._assimilate_unscaled(batch.X, target, weight, row_stats)
         else:
             self._assimilate(Z, target, weight, row_stats)
             learn_scale()
@@ -177,11 +188,13 @@ class BayesLearner:
         self.evidence_rows += float(weight.sum()) if batch.weight is not None else len(weight)
         self._tell_leading(rows, row_stats, weight, before)
         self._row_stats, self.strengths = row_stats, []
-        self.touched = None if self.sparse is None else np.union1d(Z.columns, Z.indices)
+        self.touched = np.union1d(Z.columns, Z.indices) if isinstance(Z, MixedRows) else None
         if self.watches and log_level is not None:
             self._watch(row_stats[:, 1], log_level, weight)
 
-    def _scaled(self, batch: CheckedBatch, weight: Floats) -> Any:
+    def _scaled(
+        self, batch: CheckedBatch, weight: Floats
+    ) -> tuple[Floats | MixedRows, Callable[[], None]]:
         """The rows to learn from, and what learns their scale."""
         X, missing, learn = batch.X, batch.n_missing > 0, nothing
         if self.sparse is not None and not sp.issparse(X):
@@ -196,7 +209,7 @@ class BayesLearner:
         no_full = np.empty((X.shape[0], 0)), np.empty(0, dtype=np.int64)
         return MixedRows(*no_full, data, X.indices, X.indptr), learn
 
-    def _facts(self, row_stats: Floats) -> tuple[Any, ...]:
+    def _facts(self, row_stats: Floats) -> _LoopFacts:
         """What a loop over rows takes besides the rows: see :mod:`fires.kernels.assimilate`."""
         after = 2.0 * self.n_present if self.stretches else math.inf
         return (
@@ -223,6 +236,7 @@ class BayesLearner:
         """Scale and learn from wide rows; returns the leading columns, scaled."""
         assert self.family.assimilations is not None
         scale, columns = self.scaler.dense, self.leading.columns
+        assert isinstance(scale, Standard)
         at_once = max(1, min(len(X), _CACHE // X.shape[1]))
         if self._buffer.shape != (at_once, X.shape[1]):
             self._buffer = np.empty((at_once, X.shape[1]))
@@ -236,15 +250,17 @@ class BayesLearner:
         scale.learn(shown, weight)
         return leading
 
-    def _assimilate(self, Z: Any, target: Floats, weight: Floats, row_stats: Floats) -> None:
+    def _assimilate(
+        self, Z: Floats | MixedRows, target: Floats, weight: Floats, row_stats: Floats
+    ) -> None:
         facts = self._facts(row_stats)
         may_overflow = self.scale != "standard" or self.family.kind == "counts"
-        kept = self._belief() if may_overflow else ()
+        kept = self._belief() if may_overflow else None
         if self.scale is None:  # squares of rows that nobody has scaled may overflow
-            values = Z if self.sparse is None else Z.data
+            values = Z.data if isinstance(Z, MixedRows) else Z
             self._refuse_overflow(kept, np.asarray(np.vdot(values, values)))
         try:
-            if self.sparse is not None:
+            if isinstance(Z, MixedRows):
                 self._assimilate_sparse(Z, target, weight, *facts)
             elif self.family.assimilations is None:
                 assimilate_plain(self.family.scores, Z, target, weight, *facts)
@@ -253,41 +269,46 @@ class BayesLearner:
                 self.family.assimilations.dense(rows, target, weight, *facts)
         except ZeroDivisionError:  # a variance was infinite
             row_stats[:] = np.nan
-        if kept:
+        if kept is not None:
             self._refuse_overflow(kept, row_stats)
 
-    def _belief(self) -> tuple[Any, ...]:
+    def _belief(self) -> _Kept:
         """A copy of all that a loop over rows changes."""
         belief = self.mu, self.var, self.intercept_mean, self.intercept_var, self.facts, self.sparse
         return copy.deepcopy(belief)
 
-    def _refuse_overflow(self, kept: tuple[Any, ...], *parts: Floats) -> None:
+    def _refuse_overflow(self, kept: _Kept | None, *parts: Floats) -> None:
         """ValueError if a number is not finite; then the belief is what was kept of it."""
         if not all(np.isfinite(part).all() for part in (self.mu, self.var, *parts)):
+            assert kept is not None
             self.mu, self.var, self.intercept_mean, self.intercept_var, self.facts, self.sparse = (
                 kept
             )
             raise ValueError(OVERFLOW)
 
-    def _assimilate_sparse(self, Z: MixedRows, *rest: Any) -> None:
+    def _assimilate_sparse(
+        self, Z: MixedRows, target: Floats, weight: Floats, *facts: float | bool | Floats
+    ) -> None:
         assert self.sparse is not None
         assert self.family.assimilations is not None
         entries = read_only(Z.data, Z.indices, Z.indptr)
         unit, now, seen_at = self.sparse
-        self.family.assimilations.sparse(*entries, Z.full, Z.columns, *rest, unit, now[0], seen_at)
-        now += float(rest[1].sum())
+        self.family.assimilations.sparse(
+            *entries, Z.full, Z.columns, target, weight, *facts, unit, now[0], seen_at
+        )
+        now += float(weight.sum())
         # The unit of all coefficients of a row of parameters must not run out of its range.
         if unit.min() <= 1e-100 or unit.max() >= 1e100:
             self.mu *= unit[:, None]
             self.intercept_mean *= unit
             unit[:] = 1.0
 
-    def _means(self, columns: Any = slice(None)) -> Floats:
+    def _means(self, columns: RowIndex = slice(None)) -> Floats:
         """The mean of the coefficients of some columns."""
         mu: Floats = self.mu[:, columns]
         return mu if self.sparse is None else mu * self.sparse[0][:, None]
 
-    def _variances(self, columns: Any = slice(None)) -> Floats:
+    def _variances(self, columns: RowIndex = slice(None)) -> Floats:
         """The variance of the coefficients of some columns, forgetting included."""
         var: Floats = self.var[:, columns]
         if self.sparse is None:
@@ -325,14 +346,13 @@ class BayesLearner:
                 self._unclear = np.zeros(self.mu.shape, dtype=np.bool_)
                 self._unclear[:, leading.columns] = unclear
 
-    def _leading_rows(self, Z: Any) -> Floats:
+    def _leading_rows(self, Z: Floats | MixedRows) -> Floats:
         """The leading columns of a batch as a dense array."""
         columns = self.leading.columns
-        if self.sparse is None:
-            rows: Floats = Z if self.leading.holds_all else Z[:, columns]
-            return rows
-        leading: Floats = Z.some(columns)
-        return leading
+        if isinstance(Z, MixedRows):
+            return Z.some(columns)
+        rows: Floats = Z if self.leading.holds_all else Z[:, columns]
+        return rows
 
     def take_rows(self) -> LeadingRows:
         """Hand over the rows of the last batch, if it ``keeps_rows``, and let go of them."""
@@ -342,7 +362,12 @@ class BayesLearner:
     # --- a batch in several shards ----------------------------------------------------------
 
     def rounds(
-        self, target: ShardTarget, rates: Any = None, watch: Any = None, *, sparse: bool = False
+        self,
+        target: ShardTarget,
+        rates: Rates | None = None,
+        watch: Callable[[float, float], bool] | None = None,
+        *,
+        sparse: bool = False,
     ) -> Rounds:
         """The step on a batch in several shards: :mod:`fires.models.sharded_bayes`."""
         from fires.models.sharded_bayes import rounds
@@ -366,7 +391,7 @@ class BayesLearner:
             now = self.sparse[1] + weight
             self.sparse = np.ones(self.n_rows), now, np.full(self.mu.shape, now)
 
-    def end_rounds(self, sums: Floats | None, touched: Any) -> None:
+    def end_rounds(self, sums: Floats | None, touched: Places | None) -> None:
         """Do what comes after the belief has moved, as :meth:`step` does."""
         self._find_unclear()
         self._row_stats, self.strengths = np.empty((self.n_rows, 4, 0)), []
@@ -408,7 +433,7 @@ class BayesLearner:
         self.evidence_rows[row] *= keep
         self.leading.forget(row, keep)
 
-    def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+    def restart_features(self, columns: Places) -> None:
         """Forget some features: they are at the prior. See :class:`fires.models.base.Learner`."""
         self.mu[:, columns], self.var[:, columns] = 0.0, self.prior
         if self.sparse is not None:
@@ -426,9 +451,9 @@ class BayesLearner:
 
     def attend(
         self,
-        resting: npt.NDArray[np.bool_],
-        never: npt.NDArray[np.bool_],
-        arrived: npt.NDArray[np.intp],
+        resting: Mask,
+        never: Mask,
+        arrived: Places,
     ) -> None:
         """Know which columns are there, before a step. Without this, all are.
 
@@ -444,7 +469,7 @@ class BayesLearner:
         if len(arrived):
             self.leading.welcome(arrived, alone=not self.evidence_rows.any())
 
-    def rearranged(self, source: npt.NDArray[np.intp]) -> BayesLearner:
+    def rearranged(self, source: Places) -> BayesLearner:
         """A copy for other columns; new ones are at the prior."""
         other = copy.copy(self)
         new, n = source < 0, len(source)
@@ -511,10 +536,11 @@ class BayesLearner:
             other.leading.brought[1, row] = sign * self.leading.brought[1, old]
             for name in ("total", "usual", "rows"):
                 getattr(other.alarm, name)[row] = getattr(self.alarm, name)[old]
+        assert isinstance(self.target, ClassTarget)
         other.target = self.target.with_rows(sources)
         return other
 
-    def ready_for(self, X: Any) -> BayesLearner:
+    def ready_for(self, X: Matrix) -> BayesLearner:
         """The learner itself; the first batch decides between dense and sparse rows.
 
         Later batches are taken as the first one was. A family without compiled moments takes all
@@ -530,7 +556,7 @@ class BayesLearner:
 
     # --- the belief -------------------------------------------------------------------------
 
-    def scores(self, columns: Any = slice(None), near: Floats | None = None) -> Floats:
+    def scores(self, columns: RowIndex = slice(None), near: Floats | None = None) -> Floats:
         """How much features matter; greater for better."""
         mu = np.abs(self._means(columns) if near is None else self._means(columns) @ near)
         if self._unclear is not None:
@@ -540,7 +566,7 @@ class BayesLearner:
             return one
         return np.asarray(np.maximum(mu - self._spread(columns), 0.0).max(axis=0))
 
-    def scores_together(self, columns: npt.NDArray[np.int64]) -> Floats:
+    def scores_together(self, columns: Ints) -> Floats:
         """As :meth:`scores`; for those that lead, their correlation is taken into account."""
         try:
             means = np.abs(self.leading.means()).max(axis=0)
@@ -550,12 +576,12 @@ class BayesLearner:
         places = np.minimum(np.searchsorted(leading, columns), len(leading) - 1)
         return np.where(leading[places] == columns, means[places], self.scores(columns))
 
-    def _spread(self, columns: Any = slice(None)) -> Floats:
+    def _spread(self, columns: RowIndex = slice(None)) -> Floats:
         """The standard deviation of the means over other streams of the same kind."""
         var = self._variances(columns)
         return np.sqrt(var * np.maximum(1.0 - var / self.prior, 0.0))
 
-    def variances(self, columns: Any = slice(None)) -> Floats:
+    def variances(self, columns: RowIndex = slice(None)) -> Floats:
         """The variance of the coefficient that each feature is ranked by."""
         var = self._variances(columns)
         if self._unclear is not None:
@@ -584,8 +610,8 @@ class BayesLearner:
         return mu, sigma
 
     def leading_posterior(
-        self, *, seen: bool = False, without: npt.NDArray[np.intp] | None = None
-    ) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+        self, *, seen: bool = False, without: Places | None = None
+    ) -> tuple[Ints, Floats, Floats]:
         """What is known of the leading features, together."""
         columns, gone = self.leading.columns, None
         if without is not None:
@@ -603,12 +629,12 @@ class BayesLearner:
         prior[self.leading.columns] = math.sqrt(PRIOR)
         return prior
 
-    def _leader(self, columns: Any = slice(None)) -> npt.NDArray[np.intp] | None:
+    def _leader(self, columns: RowIndex = slice(None)) -> Places | None:
         """The row of parameters that each feature matters most for."""
         if self.n_rows == 1:
             return None
         sure = np.abs(self._means(columns)) - self._spread(columns)
-        leader: npt.NDArray[np.intp] = sure.argmax(axis=0)
+        leader: Places = sure.argmax(axis=0)
         return leader
 
     def state(self) -> Arrays:
@@ -651,7 +677,7 @@ def _warm_up(n_features: int) -> float:
     return max(500.0, 2.0 * n_features)
 
 
-def _pick(rows: Floats, leader: npt.NDArray[np.intp] | None) -> Floats:
+def _pick(rows: Floats, leader: Places | None) -> Floats:
     """The entry of each feature's leading row."""
     if leader is None:
         one: Floats = rows[0]

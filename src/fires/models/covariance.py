@@ -21,10 +21,9 @@ import copy
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
+from fires.core.types import Floats, Ints, Mask, Places
 from fires.kernels.information import add_information, repeats_level, some_repeat_level
 
 MOST = 100
@@ -37,8 +36,6 @@ _ROWS = 1000.0  # between two looks at who leads
 _HYSTERESIS = 1.1  # a column that leads is replaced by one that is better by this factor
 _LEVEL = 0.8  # a column whose squared mean is more of its mean square, and of 1, is a level
 _CLEAR = 2.0  # deviations that an estimate is away from 0, to be more than chance
-
-Columns = npt.NDArray[np.int64]
 
 
 class CovarianceBlock:
@@ -56,7 +53,7 @@ class CovarianceBlock:
     def __init__(self, n_features: int, n_rows: int) -> None:
         size = min(n_features, MOST)
         self.n_features = n_features
-        self.columns: Columns = np.arange(size)
+        self.columns: Ints = np.arange(size)
         self.information = np.zeros((n_rows, size + 1, size + 1))
         self.pull = np.zeros((n_rows, size + 1))
         self.waited = 0.0  # rows since the last look at who leads
@@ -121,7 +118,7 @@ class CovarianceBlock:
             )
             self.brought[:, k, fresh] = known, self.pull[k, fresh]
 
-    def _lead(self, leading: Columns) -> Columns:
+    def _lead(self, leading: Ints) -> Ints:
         """Let these columns lead, sorted; the places of those of which nothing is known here."""
         stays = np.isin(self.columns, leading, assume_unique=True)
         size, before = len(leading), len(self.columns)
@@ -139,7 +136,7 @@ class CovarianceBlock:
         self.columns = leading
         return np.setdiff1d(np.arange(size), places)
 
-    def welcome(self, arrived: Columns, *, alone: bool = False) -> None:
+    def welcome(self, arrived: Ints, *, alone: bool = False) -> None:
         """Let columns lead that have just come, as long as there is room."""
         if alone:
             self.columns = arrived[:MOST].astype(np.int64)
@@ -155,7 +152,7 @@ class CovarianceBlock:
         """Begin with the columns that lead elsewhere."""
         self.welcome(other.columns, alone=True)
 
-    def rearranged(self, source: npt.NDArray[np.intp]) -> CovarianceBlock:
+    def rearranged(self, source: Places) -> CovarianceBlock:
         """A copy for other columns: marginalised over those that are gone, new ones do not lead."""
         other = copy.copy(self)
         places = np.full(self.n_features, -1)
@@ -169,7 +166,7 @@ class CovarianceBlock:
         other.columns, other.n_features = places[other.columns], len(source)
         return other
 
-    def restart(self, columns: Columns) -> None:
+    def restart(self, columns: Ints) -> None:
         """Forget some columns; what is known of the others stays exactly the same.
 
         Their coefficients are integrated out: rows spoke of all coefficients together.
@@ -191,7 +188,7 @@ class CovarianceBlock:
         self.pull[row] *= keep
         self.brought[:, row] *= keep
 
-    def unclear(self) -> npt.NDArray[np.bool_] | None:
+    def unclear(self) -> Mask | None:
         """The columns that only seem to matter, because they say what the intercept says.
 
         The mean of a column that grows all the time, a clock, is far from 0 even after scaling. A
@@ -219,7 +216,7 @@ class CovarianceBlock:
         return mean, np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 0.0))
 
     def posterior(
-        self, *, seen: bool = False, without: npt.NDArray[np.bool_] | None = None
+        self, *, seen: bool = False, without: Mask | None = None
     ) -> tuple[Floats, Floats]:
         """Mean and covariance of the coefficients of the leading columns."""
         size = len(self.columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -112,7 +112,7 @@ def _entries(X: sp.csr_array, dtype: dtype, device: str) -> tuple[Tensor, Tensor
     return _integers(X.indices, device), _integers(X.indptr, device), values
 
 
-def _integers(values: npt.NDArray[Any], device: str) -> Tensor:
+def _integers(values: npt.NDArray[np.generic], device: str) -> Tensor:
     import torch
 
     return torch.tensor(values, dtype=torch.int64, device=device)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fires.models.base import BaseModel, Learner
 from fires.models.bayes_learner import BayesLearner
@@ -22,7 +22,7 @@ def start_learner(
     n_classes: int,
     *,
     scale: str | None,
-    starts: tuple[Any, Any] = (0.0, 1.0),
+    starts: tuple[npt.ArrayLike, npt.ArrayLike] = (0.0, 1.0),
     rng: Callable[[], np.random.Generator],
     memory: float | None = None,
     watches: bool = False,

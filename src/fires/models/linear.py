@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 
-from fires.core.belief import Belief, Floats
+from fires.core.belief import Belief
+from fires.core.types import Floats, Matrix
 from fires.kernels import accumulate, project
 from fires.models.base import Rng, Values, Weights
 from fires.models.families import FAMILIES, Family
@@ -88,7 +87,7 @@ class Linear:
         return Belief(start.mu, start.sigma, point)
 
     def log_marginal(
-        self, belief: Belief, X: Any, y: Values, weight: Weights = None, rng: Rng | None = None
+        self, belief: Belief, X: Matrix, y: Values, weight: Weights = None, rng: Rng | None = None
     ) -> float:
         """The log marginal likelihood of the batch, in closed form or by accurate quadrature.
 
@@ -113,7 +112,7 @@ class Linear:
         return float(np.sum(log_z if weight is None else log_z * weight))
 
     def gradient(
-        self, belief: Belief, X: Any, y: Values, weight: Weights = None, rng: Rng | None = None
+        self, belief: Belief, X: Matrix, y: Values, weight: Weights = None, rng: Rng | None = None
     ) -> Belief:
         """The slope of :meth:`log_marginal`.
 
@@ -157,7 +156,7 @@ class Linear:
             return Belief(mu, sigma)
         return over_classes(mu, sigma, np.full(len(mu), 1.0 / len(mu)))
 
-    def _scores(self, belief: Belief, X: Any, y: Values) -> tuple[Floats, Floats, Floats]:
+    def _scores(self, belief: Belief, X: Matrix, y: Values) -> tuple[Floats, Floats, Floats]:
         n = X.shape[1]
         if not sp.issparse(X):
             X = np.asarray(X)

@@ -12,19 +12,20 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch, nothing, ones
-from fires.core.belief import Belief, Floats
-from fires.core.classes import Labels, class_rows
+from fires.core.belief import Belief
+from fires.core.classes import class_rows
 from fires.core.declared import Array, Declared, collect, restore
 from fires.core.errors import OVERFLOW
 from fires.core.sharding import Rounds, ShardTarget
 from fires.core.state import Arrays, part_of, under
+from fires.core.types import Floats, Ints, Labels, Matrix, Places
 from fires.kernels import oriented, project, read_only
 from fires.kernels.features import fold
 from fires.kernels.features import move as move_in_place
@@ -33,9 +34,9 @@ from fires.models.base import Rates
 from fires.models.families import FAMILIES
 from fires.models.linear import over_classes
 from fires.models.surprise import surprise_of_classes, surprise_of_numbers
-from fires.models.target import start, target_of
+from fires.models.target import ClassTarget, start, target_of
 from fires.scaling import Scaler
-from fires.scaling.sparse import SPARSE, Touched
+from fires.scaling.sparse import SPARSE, SparseScale, SparseUnscaled, Touched
 
 # The share of itself that sigma may lose or gain in one step; usual steps change a thousandth.
 _CAPPED = (-0.5, 1.0)
@@ -52,6 +53,15 @@ class BatchFacts(NamedTuple):
     level: Floats  # where predictions start from, per row of parameters
 
 
+class _SparseUnit(Protocol):
+    """A scale of sparse rows, or what shards need of it."""
+
+    @property
+    def pace(self) -> float: ...
+    def gain(self, columns: Ints) -> Floats: ...
+    def pull(self, columns: Ints) -> Floats: ...
+
+
 class SparseTerms(NamedTuple):
     """What a step knows of the columns that sparse rows touch; names are those of the docstring."""
 
@@ -64,7 +74,7 @@ class SparseTerms(NamedTuple):
     pull_squares: float
 
 
-Gaps = tuple[npt.NDArray[np.intp], Floats]
+Gaps = tuple[Places, Floats]
 
 
 class LinearLearner:
@@ -115,8 +125,8 @@ class LinearLearner:
         *,
         fit_intercept: bool,
         scale: str | None,
-        mu_init: Any = 0.0,
-        sigma_init: Any = 1.0,
+        mu_init: npt.ArrayLike = 0.0,
+        sigma_init: npt.ArrayLike = 1.0,
     ) -> None:
         self.family, self.fit_intercept, self.scale = FAMILIES[family], fit_intercept, scale
         self.n_features = n_features
@@ -149,7 +159,7 @@ class LinearLearner:
 
     # --- learning ---------------------------------------------------------------------------
 
-    def step(self, batch: CheckedBatch, y: npt.NDArray[Any], rates: Rates) -> None:
+    def step(self, batch: CheckedBatch, y: Labels, rates: Rates) -> None:
         """Learn from one batch. On an error, nothing changes."""
         rows = self._look(batch, y)
         if self.in_sparse_terms or not isinstance(batch.X, np.ndarray):
@@ -160,7 +170,7 @@ class LinearLearner:
             self._step_dense(batch, rows, rates)
         self.target.count(y, rows.weight)
 
-    def _look(self, batch: CheckedBatch, y: npt.NDArray[Any]) -> BatchFacts:
+    def _look(self, batch: CheckedBatch, y: Labels) -> BatchFacts:
         n, is_weighted = batch.n_rows, batch.weight is not None
         weight = ones(n) if batch.weight is None else batch.weight
         total = float(weight.sum()) if is_weighted else float(n)
@@ -230,7 +240,7 @@ class LinearLearner:
         (c, d), sums, gaps = self.sparse_sums(touched, terms, rows, rates, n_sums)
         self.take_sparse(touched, half, first, terms, (c, d), sums, gaps, rates)
 
-    def sparse_terms(self, columns: Any, half: Any, first: bool) -> SparseTerms:
+    def sparse_terms(self, columns: Ints, half: _SparseUnit, first: bool) -> SparseTerms:
         """What a step on sparse rows needs to know of the columns they touch."""
         gain, pull = half.gain(columns), half.pull(columns)
         kept, sigma = self.mu.take(columns, axis=1), self.sigma.take(columns, axis=1)
@@ -261,7 +271,7 @@ class LinearLearner:
     def take_sparse(
         self,
         touched: Touched,
-        half: Any,
+        half: SparseScale,
         first: bool,
         terms: SparseTerms,
         pulls: tuple[Floats, Floats],
@@ -373,11 +383,12 @@ class LinearLearner:
         other.drift[kept], other.pulled[kept] = sign * self.drift[old], sign * self.pulled[old]
         other.intercept.mu[kept] = sign * self.intercept.mu[old]
         other.intercept.sigma[kept] = self.intercept.sigma[old]
+        assert isinstance(self.target, ClassTarget)
         other.target = self.target.with_rows(sources)
         other.least_sigma = float(other.sigma.min())
         return other
 
-    def ready_for(self, X: Any) -> LinearLearner:
+    def ready_for(self, X: Matrix) -> LinearLearner:
         """The learner itself, or a copy for sparse rows. See :class:`fires.models.base.Learner`.
 
         A learner on scaled dense rows changes when the first sparse batch comes. The coefficients
@@ -395,19 +406,20 @@ class LinearLearner:
             unit = np.where(gain > 0.0, now / np.where(gain > 0.0, gain, 1.0), 1.0)
             other.mu, other.sigma = self.mu * unit, self.sigma * unit
             other.least_sigma = float(other.sigma.min())
-            pulls = other.scaler.sparse.pulls
+            pulls = other._pulls()
             other.pulled, other.pull_squares = other.mu @ pulls, float(pulls @ pulls)
         return other
 
     # --- drift ------------------------------------------------------------------------------
 
-    def surprise(self, batch: CheckedBatch, y: npt.NDArray[Any]) -> tuple[float, float]:
+    def surprise(self, batch: CheckedBatch, y: Labels) -> tuple[float, float]:
         """How much worse a batch is predicted than expected. Nothing is learnt."""
         if self.in_sparse_terms or not isinstance(batch.X, np.ndarray):
             raise ValueError(
                 "With the gradient update, alarms need dense rows; use update='bayes'."
             )
-        rows, Z = self._look(batch, y), batch.X
+        rows = self._look(batch, y)
+        Z: Matrix = batch.X
         if batch.scale is None or batch.scale != self.scale:
             Z, _ = self.scaler.scaled(batch.X, rows.weight, batch.n_missing > 0)
         return self.surprise_of(*project(Z, self.mu, self.sigma**2), rows)
@@ -439,17 +451,21 @@ class LinearLearner:
         self.sigma += (1.0 - keep) * (np.asarray(sigma) - self.sigma)
         self.least_sigma = float(self.sigma.min())
 
-    def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+    def _pulls(self) -> Floats:
+        assert not isinstance(self.scaler.sparse, SparseUnscaled)  # in sparse terms, never
+        return self.scaler.sparse.pulls
+
+    def restart_features(self, columns: Places) -> None:
         """Forget some features: they start anew. See :class:`fires.models.base.Learner`."""
         for values, first in zip((self.mu, self.sigma), self.init, strict=True):
             values[:, columns] = np.broadcast_to(first, self.n_features)[columns]
         self.least_sigma = float(self.sigma.min())
         self.scaler.restart(columns)
         if self.in_sparse_terms and self.scaler.sparse.ready:
-            pulls = self.scaler.sparse.pulls  # that of a feature never seen is 0
+            pulls = self._pulls()  # that of a feature never seen is 0
             self.pulled, self.pull_squares = self.mu @ pulls, float(pulls @ pulls)
 
-    def rearranged(self, source: npt.NDArray[np.intp]) -> LinearLearner:
+    def rearranged(self, source: Places) -> LinearLearner:
         """A copy for other columns; new ones are at the start of all."""
         other = copy.copy(self)
         other.n_features, other._buffers, other._believed = len(source), {}, None
@@ -460,7 +476,7 @@ class LinearLearner:
         other.least_sigma = float(other.sigma.min())
         other.scaler = self.scaler.rearranged(source)
         if self.in_sparse_terms and self.scaler.sparse.ready:
-            pulls = other.scaler.sparse.pulls  # that of a feature never seen is 0
+            pulls = other._pulls()  # that of a feature never seen is 0
             other.pulled, other.pull_squares = other.mu @ pulls, float(pulls @ pulls)
         return other
 
@@ -478,6 +494,7 @@ class LinearLearner:
         mu, sigma = self.by_class()
         if self.n_rows == 1:
             return Belief(mu[0], sigma[0])
+        assert isinstance(self.target, ClassTarget)
         seen = self.target.class_weight
         return over_classes(mu, sigma, seen / seen.sum())
 
@@ -485,7 +502,7 @@ class LinearLearner:
         """Mean and standard deviation of every row of parameters; the next step may change them."""
         mu = self.mu
         if self.in_sparse_terms:
-            mu = self.scaler.sparse.pulls * self.drift[:, None]
+            mu = self._pulls() * self.drift[:, None]
             np.subtract(self.mu, mu, out=mu)
         return mu, self.sigma
 
@@ -525,7 +542,7 @@ def _zeros(n: int) -> Floats:
     return np.zeros(n)
 
 
-def _add_at(rows: Floats, columns: npt.NDArray[np.intp], values: Floats) -> None:
+def _add_at(rows: Floats, columns: Places, values: Floats) -> None:
     """Add values to columns of every row; a column may occur more than once."""
     for row, value in zip(rows, values, strict=True):
         np.add.at(row, columns, value)

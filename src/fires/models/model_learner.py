@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Belief, Floats
-from fires.core.classes import Labels
+from fires.core.belief import Belief
 from fires.core.errors import Diverged, StateError
 from fires.core.state import Arrays, part_of, under
+from fires.core.types import Floats, Labels, Matrix, Places
 from fires.models.base import BaseModel, Rates, Rng, Values
 from fires.models.surprise import surprise_of_classes
 from fires.scaling import Scaler
+
+if TYPE_CHECKING:
+    import torch
 
 
 class ModelLearner:
@@ -61,7 +64,9 @@ class ModelLearner:
         self.belief = belief
         learn_scale()
 
-    def _scaled(self, X: Any, w: Floats, batch: CheckedBatch) -> tuple[Any, Callable[[], None]]:
+    def _scaled(
+        self, X: Matrix, w: Floats, batch: CheckedBatch
+    ) -> tuple[Matrix, Callable[[], None]]:
         """The scaled rows of a batch, and a function that learns the scale from them."""
         if batch.scale is not None and batch.scale == self.scaler.scale:
             return X, lambda: None
@@ -100,7 +105,7 @@ class ModelLearner:
             now.point,
         )
 
-    def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+    def restart_features(self, columns: Places) -> None:
         """Forget the scale of some features; the belief stays.
 
         Which of its parameters belong to a feature, only the model knows. See
@@ -118,7 +123,7 @@ class ModelLearner:
             "classes=[...] with all of them to the first partial_fit."
         )
 
-    def ready_for(self, X: Any) -> Self:
+    def ready_for(self, X: Matrix) -> Self:
         """The learner itself: it takes dense and sparse rows.
 
         See :class:`fires.models.base.Learner`.
@@ -145,7 +150,10 @@ class ModelLearner:
 
 
 def check_saved(
-    saved: Arrays, fresh: Mapping[str, Any], owner: str, least: float = -np.inf
+    saved: Arrays,
+    fresh: Mapping[str, npt.NDArray[np.generic] | torch.Tensor],
+    owner: str,
+    least: float = -np.inf,
 ) -> None:
     """Raise StateError unless names, shapes and bounds are those of a fresh model."""
     for name in sorted(fresh.keys() | saved.keys()):

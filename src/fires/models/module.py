@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
+import numpy.typing as npt
 
-from fires.core.belief import Belief, Floats
+from fires.core.belief import Belief
 from fires.core.settings import check_number
+from fires.core.types import Floats, Matrix
 from fires.models.base import Values, Weights
 from fires.models.device_rows import DeviceBatch
 from fires.models.draws import DrawnBatch, first_line
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from fires.models.device_rows import Columns
 
-ToFeatures = Callable[[dict[str, Floats], dict[str, Floats]], tuple[Any, Any]]
+ToFeatures = Callable[[dict[str, Floats], dict[str, Floats]], tuple[npt.ArrayLike, npt.ArrayLike]]
 _N_FEATURES = "n features"
 
 
@@ -192,10 +193,10 @@ class TorchModel(MonteCarlo):
         return self.likelihood is None
 
     def on_device(
-        self, X: Any, y: Values, weight: Weights, level: Floats | None = None
+        self, X: Matrix, y: Values, weight: Weights, level: Floats | None = None
     ) -> DeviceBatch:
         """A batch as dense tensors. See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        return super().on_device(X.toarray() if sp.issparse(X) else X, y, weight, level)
+        return super().on_device(X if isinstance(X, np.ndarray) else X.toarray(), y, weight, level)
 
     # --- from outputs to a likelihood -------------------------------------------------------
 

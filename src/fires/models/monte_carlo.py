@@ -18,14 +18,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
-from fires.core.belief import Belief, Floats
+from fires.core.belief import Belief
 from fires.core.optional import require
 from fires.core.settings import check_choice, check_count, check_number
+from fires.core.types import Floats, Matrix
 from fires.models.base import Rng, Values, Weights
 from fires.models.device_rows import AT_ONCE, DenseRows, DeviceBatch, DeviceRows, SparseRows
 from fires.models.draws import (
@@ -40,7 +43,7 @@ from fires.models.likelihoods import AGGREGATES
 from fires.models.parameters import INPUTS, LOG_NOISE, ModelParameters
 
 if TYPE_CHECKING:
-    from torch import Generator, Tensor
+    from torch import Generator, Tensor, dtype
 
     from fires.models.device_rows import Columns
 
@@ -111,13 +114,15 @@ class MonteCarlo(ABC):
         with self.default_mode():
             return self.start(n_features, n_classes, self.generator(rng)).as_belief()
 
-    def log_marginal(self, belief: Belief, X: Any, y: Values, weight: Weights, rng: Rng) -> float:
+    def log_marginal(
+        self, belief: Belief, X: Matrix, y: Values, weight: Weights, rng: Rng
+    ) -> float:
         """The log marginal likelihood, estimated from ``n_draws`` draws."""
         with self.default_mode():
             batch, generator = self.on_device(X, y, weight), self.generator(rng)
             return float(self.differentiate(self.unpack(belief), batch, generator).value)
 
-    def gradient(self, belief: Belief, X: Any, y: Values, weight: Weights, rng: Rng) -> Belief:
+    def gradient(self, belief: Belief, X: Matrix, y: Values, weight: Weights, rng: Rng) -> Belief:
         """The slope of :meth:`log_marginal` with the same draws."""
         torch = self.torch()
         with self.default_mode():
@@ -181,13 +186,13 @@ class MonteCarlo(ABC):
         return ModelParameters.from_belief(belief, self.shapes(belief), self.device)
 
     def on_device(
-        self, X: Any, y: Values, weight: Weights, level: Floats | None = None
+        self, X: Matrix, y: Values, weight: Weights, level: Floats | None = None
     ) -> DeviceBatch:
         """A batch as tensors, ready to meet the parameters."""
         torch = self.torch()
-        dtype = getattr(torch, self.dtype)
+        kind = getattr(torch, self.dtype)
 
-        def tensor(values: Any, dtype: Any) -> Tensor:
+        def tensor(values: npt.ArrayLike, dtype: dtype) -> Tensor:
             array = np.asarray(values)
             if any(stride < 0 for stride in array.strides):
                 array = array.copy()  # torch cannot read arrays with negative strides
@@ -195,15 +200,15 @@ class MonteCarlo(ABC):
             return found
 
         rows: DeviceRows
-        if sp.issparse(X):
-            rows = SparseRows(sp.csr_array(X), dtype, self.device)
+        if isinstance(X, np.ndarray):
+            rows = DenseRows(tensor(X, kind))
         else:
-            rows = DenseRows(tensor(X, dtype))
+            rows = SparseRows(sp.csr_array(X), kind, self.device)
         codes = np.asarray(y).dtype.kind in "biu"
         weight = np.ones(len(y)) if weight is None else weight
-        target = tensor(y, torch.int64 if codes else dtype)
-        start = None if level is None else tensor(level, dtype)
-        return DeviceBatch(rows, target, tensor(weight, dtype), start)
+        target = tensor(y, torch.int64 if codes else kind)
+        start = None if level is None else tensor(level, kind)
+        return DeviceBatch(rows, target, tensor(weight, kind), start)
 
     def generator(self, rng: Rng) -> Generator:
         """A torch generator on the model's device, seeded from a NumPy generator."""
@@ -233,9 +238,10 @@ class MonteCarlo(ABC):
         """The model's name in messages and files."""
         return type(self).__name__
 
-    def torch(self) -> Any:
+    def torch(self) -> ModuleType:
         """The torch library, or an error that says what to install."""
-        return require("torch", type(self).__name__)
+        torch: ModuleType = require("torch", type(self).__name__)
+        return torch
 
     def check(self) -> None:
         """Raise an error if a setting makes no sense."""

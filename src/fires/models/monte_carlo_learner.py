@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Belief, Floats
-from fires.core.classes import Labels
+from fires.core.belief import Belief
 from fires.core.errors import Diverged, StateError
 from fires.core.state import Arrays, part_of, under
+from fires.core.types import Floats, Labels, Matrix, Places
 from fires.models.balance import ClassBalance
 from fires.models.base import Rates, Values
 from fires.models.draws import MarginalSlopes
@@ -184,7 +184,7 @@ class MonteCarloLearner(ModelLearner):
             self.balance.forget(keep)
         self._known, self._moved_since = None, []
 
-    def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+    def restart_features(self, columns: Places) -> None:
         """Forget some features: the weights that meet them start anew, in nets and trees.
 
         Of a module, the belief stays. See :class:`fires.models.base.Learner`.
@@ -268,14 +268,14 @@ class MonteCarloLearner(ModelLearner):
             self.balance.restore(part_of("balance", arrays))
         self._known, self._moved_since = None, []
 
-    def _tensor(self, saved: npt.NDArray[Any], like: Tensor) -> Tensor:
+    def _tensor(self, saved: npt.NDArray[np.generic], like: Tensor) -> Tensor:
         with self.model.default_mode():
             tensor: Tensor = self.model.torch().tensor(
                 saved, device=self.model.device, dtype=like.dtype
             )
         return tensor
 
-    def _restore_generator(self, saved: npt.NDArray[Any]) -> None:
+    def _restore_generator(self, saved: npt.NDArray[np.generic]) -> None:
         if saved.dtype != np.uint8:
             raise StateError(f"generator is of {saved.dtype}, not of bytes")
         if saved.size != self.generator.get_state().numel():
@@ -292,7 +292,7 @@ class MonteCarloLearner(ModelLearner):
         return vars(self) | {"_scratch": {}}
 
 
-def _counted(batch: CheckedBatch, y: Values) -> tuple[Any, Values, Floats]:
+def _counted(batch: CheckedBatch, y: Values) -> tuple[Matrix, Values, Floats]:
     """X, y and weights of a batch, without rows of weight 0."""
     if batch.weight is None:
         return batch.X, y, np.ones(batch.n_rows)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fires.core.belief import Belief, Floats
+from fires.core.belief import Belief
+from fires.core.types import Floats
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -29,20 +29,19 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.errors import OVERFLOW, InputError
 from fires.core.sharding import Rounds, ShardTarget, Sums, Task, add_up
+from fires.core.types import Floats, Ints, Labels
 from fires.drift.likelihood import increments, segment
 from fires.kernels import dense
 from fires.kernels.assimilate import ALONG, LEAST, NOISE, NOISE_ROWS, ROWS
@@ -52,14 +51,15 @@ from fires.models.base import Rates
 from fires.models.families import Family
 from fires.models.families.base import TINY, LogMarginal
 from fires.models.sharded_gradient import (
+    AskedColumns,
     DenseDriver,
     range_sums,
     rows_at_once,
     scaled_block,
     weight_of,
 )
-from fires.models.sharded_sparse import MixedPlan, MixedScale, sparse_rows
-from fires.models.target import ClassTarget, ScoredTarget
+from fires.models.sharded_sparse import MixedPlan, MixedScale, SparseRows, sparse_rows
+from fires.models.target import BayesTarget, ClassTarget, ScoredTarget
 from fires.scaling.dense import MinMax
 from fires.scaling.normal_scores import KEPT
 from fires.scaling.sharded import ScalePlan, mark_of, show
@@ -75,8 +75,6 @@ _CLOSE = 10.0  # if so little is to gain, the next point may well be the last on
 _MEMORY = 12  # steps that L-BFGS remembers
 
 moments: Any = None  # the family's log Z, slope and bend; filled in by _every_row
-
-Columns = npt.NDArray[np.int64]
 
 
 def rounds(learner: BayesLearner, target: ShardTarget, *, sparse: bool = False) -> Rounds:
@@ -111,11 +109,11 @@ def rounds(learner: BayesLearner, target: ShardTarget, *, sparse: bool = False) 
 class _Point(NamedTuple):
     """Where the likelihood is looked at; each array has a line per row of parameters."""
 
-    rows: Columns  # which rows of parameters
+    rows: Ints  # which rows of parameters
     theta: Floats  # their coefficients, the intercept last
     var: Floats  # the variances that predictions are made with
     noise: Floats
-    columns: Columns | None  # the leading columns, if their sums are asked for
+    columns: Ints | None  # the leading columns, if their sums are asked for
 
 
 class _Watch(NamedTuple):
@@ -144,9 +142,9 @@ class _Sums:
 
     target: ShardTarget
     family: Family
-    learner_target: Any
+    learner_target: BayesTarget
     scale: str | None
-    x_plan: Any  # a ScalePlan, a MinMax, or None
+    x_plan: ScalePlan | MixedPlan | MinMax | None
     y_plan: ScalePlan | None
     point: _Point
     watch: _Watch | None
@@ -157,13 +155,14 @@ class _Sums:
         rows = self.learner_target.look(y, weight)[0]
         already = shard.scale is not None and shard.scale == self.scale
         plan = None if already else self.x_plan
-        sparse = isinstance(plan, MixedPlan) or sp.issparse(shard.X)
         shown = plan.empty_shown() if isinstance(plan, ScalePlan) else np.zeros(0)
         of_scale: Sums = {}
-        blocks = _blocks(plan, shard, weight, shown)
-        if sparse:
+        blocks: Iterable[tuple[slice, _Rows]]
+        if isinstance(plan, MixedPlan) or (plan is None and sp.issparse(shard.X)):
             whole, of_scale = sparse_rows(plan, shard, weight)
-            blocks = iter([(slice(None), whole)])
+            blocks = [(slice(None), whole)]
+        else:
+            blocks = _blocks(plan, shard, weight, shown)
         parts, log_p = [], []
         for block, Z in blocks:
             now = Z, np.ascontiguousarray(rows[:, block]), weight[block]
@@ -181,7 +180,7 @@ class _Sums:
             return sums | show(plan, shown, shard.X, "x")
         return sums | (range_sums(plan, shard, weight) if isinstance(plan, MinMax) else {})
 
-    def _of_target(self, y: npt.NDArray[Any], weight: Floats) -> Sums:
+    def _of_target(self, y: Labels, weight: Floats) -> Sums:
         sums: Sums = {"list mark": np.array([mark_of(y)])}
         if isinstance(self.learner_target, ClassTarget):
             sums["class weight"] = self.learner_target.per_class(y, weight)
@@ -189,19 +188,20 @@ class _Sums:
             sums |= _tail(y, weight)
         if self.y_plan is not None:
             scaled, shown = np.empty((len(y), 1)), self.y_plan.empty_shown()
-            self.y_plan.rescale(y[:, None], weight, scaled, shown)
-            sums |= show(self.y_plan, shown, y[:, None], "y")
+            numbers = np.asarray(y, dtype=np.float64)[:, None]
+            self.y_plan.rescale(numbers, weight, scaled, shown)
+            sums |= show(self.y_plan, shown, numbers, "y")
         return sums
 
 
-def _tail(y: npt.NDArray[Any], weight: Floats) -> Sums:
+def _tail(y: Labels, weight: Floats) -> Sums:
     """The last numbers of a shard; those of all shards hold the last ones of the batch."""
     return {"list y last": np.asarray(y, dtype=np.float64)[weight > 0.0][-KEPT:]}
 
 
 def _blocks(
-    plan: Any, shard: CheckedBatch, weight: Floats, shown: Floats
-) -> Iterator[tuple[slice, Any]]:
+    plan: ScalePlan | MinMax | None, shard: CheckedBatch, weight: Floats, shown: Floats
+) -> Iterator[tuple[slice, _Rows]]:
     """The rows of a shard on their scale, a few at a time, so that they stay in the cache."""
     n_block = rows_at_once(shard.X.shape[1])
     out = np.empty((min(n_block, shard.n_rows), shard.X.shape[1]))
@@ -213,7 +213,7 @@ def _blocks(
 class _DenseRows(NamedTuple):
     """Scaled rows; :class:`fires.models.sharded_sparse.SparseRows` has the same methods."""
 
-    Z: Any
+    Z: Floats
 
     def project(self, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
         a, v = np.empty((2, len(mu), len(self.Z)))
@@ -228,18 +228,21 @@ class _DenseRows(NamedTuple):
             "bend": np.column_stack([q, d.sum(axis=1)]),
         }
 
-    def leading(self, columns: Columns) -> Floats:
+    def leading(self, columns: Ints) -> Floats:
         return np.ascontiguousarray(self.Z[:, columns])
 
 
-def _predicted(point: _Point, Z: Any) -> tuple[Floats, Floats]:
+_Rows: TypeAlias = _DenseRows | SparseRows
+
+
+def _predicted(point: _Point, Z: _Rows) -> tuple[Floats, Floats]:
     """Mean and variance of the predictions of a point."""
     mu, var = np.ascontiguousarray(point.theta[:, :-1]), np.ascontiguousarray(point.var[:, :-1])
     a, v = Z.project(mu, var)
     return a + point.theta[:, -1:], v + point.var[:, -1:]
 
 
-def _of_point(family: Family, point: _Point, Z: Any, y: Floats, weight: Floats) -> Sums:
+def _of_point(family: Family, point: _Point, Z: _Rows, y: Floats, weight: Floats) -> Sums:
     """What some rows say at a point."""
     a, v = _predicted(point, Z)
     y, noisy = y[point.rows], family.noise > 0.0
@@ -265,7 +268,7 @@ def _of_point(family: Family, point: _Point, Z: Any, y: Floats, weight: Floats) 
     return sums
 
 
-def _log_p(family: Family, point: _Point, Z: Any, y: Floats, weight: Floats) -> Floats:
+def _log_p(family: Family, point: _Point, Z: _Rows, y: Floats, weight: Floats) -> Floats:
     """The log likelihood of some rows by a belief."""
     a, v = _predicted(point, Z)
     log_p: Floats = _moments_of(family)(a, v + point.noise[:, None], y)[0]
@@ -337,7 +340,12 @@ class _Driver(DenseDriver):
         )
         self.learner_target = copy.copy(learner.target)
 
-    touched: Columns | None = None  # the columns that the batch has moved; None for all
+    touched: Ints | None = None  # the columns that the batch has moved; None for all
+
+    @property
+    def shard_plan(self) -> ScalePlan | MixedPlan | MinMax | None:
+        """How shards scale their rows."""
+        return self.x_plan
 
     def gathered(self, sums: Sums) -> Sums:
         """The sums, with slope and bend of all columns."""
@@ -356,7 +364,9 @@ class _Driver(DenseDriver):
         if self.levelled and self.bayes.fit_intercept and not self.bayes.evidence_rows[0]:
             self.before.theta[:, -1] = self.level
         if "list y last" in sums:
+            assert isinstance(self.learner_target, ScoredTarget)
             scores = copy.deepcopy(self.learner_target.scores)
+            assert scores is not None
             scores.learn(sums["list y last"])
             self.learner_target.scores = scores
 
@@ -384,7 +394,7 @@ class _Driver(DenseDriver):
             learner.family,
             self.learner_target,
             learner.scale,
-            self.x_plan,
+            self.shard_plan,
             None if self.y is None else self.y.plan,
             point,
             watch,
@@ -423,7 +433,7 @@ class _SparseDriver(_Driver):
         task = super().opening()
         return self.mixed.opening(task)
 
-    def _first_scale(self) -> Any:
+    def _first_scale(self) -> None:
         return None  # the opening of the sparse scale asks for it
 
     def _begin_scale(self, sums: Sums) -> None:
@@ -431,11 +441,11 @@ class _SparseDriver(_Driver):
         self.x = self.mixed.full()
 
     @property
-    def x_plan(self) -> Any:
+    def shard_plan(self) -> MixedPlan | None:
         """How shards scale their rows."""
         return self.mixed.plan(self.x)
 
-    def doubts(self, sums: Sums) -> Any:
+    def doubts(self, sums: Sums) -> AskedColumns | None:
         """What to ask, if columns may have moved."""
         return self.mixed.doubts(super().doubts(sums))
 
@@ -602,7 +612,7 @@ class _Search:
         """The variances if the rows bend the likelihood so much."""
         return np.where(self.free, 1.0 / (self.precision + self.share * bend), 0.0)
 
-    def know(self, bend: Floats, places: Columns, information: Floats) -> None:
+    def know(self, bend: Floats, places: Ints, information: Floats) -> None:
         """Take note of how F bends: on the diagonal, and by correlations in some places."""
         self.diagonal = self.precision + self.share * bend
         self.places = places

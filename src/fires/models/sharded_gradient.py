@@ -20,25 +20,24 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.errors import OVERFLOW
 from fires.core.sharding import Rounds, ShardTarget, Sums, Task
+from fires.core.types import Floats, Ints, Places
 from fires.kernels import dense, project, read_only
 from fires.kernels.scaled import rescale
 from fires.models.base import Rates
 from fires.models.linear_learner import BatchFacts, Gaps, LinearLearner
-from fires.models.target import ClassTarget, counts, log_mean, signed
-from fires.scaling.dense import MinMax, Standard
+from fires.models.target import ClassTarget, LinearTarget, counts, log_mean, signed
+from fires.scaling.dense import DenseScale, MinMax, Standard
 from fires.scaling.scaler import refuse_overflow
 from fires.scaling.sharded import SampledRows, ScalePlan, ShardedStandard, mark_of, moments, show
-from fires.scaling.sparse import SPARSE, Touched
+from fires.scaling.sparse import SPARSE, SparseScale, Touched
 
 _BLOCK = 1 << 18  # entries of X that are worked on at a time, so that they stay in the cache
 
@@ -78,8 +77,10 @@ class _Opening:
     """What the first batch shows of its own scale, and of the shares of its classes."""
 
     target: ShardTarget
-    learner_target: Any
-    x_scale: Any  # a scale that is to be taken from the batch; None if there is none
+    learner_target: LinearTarget
+    x_scale: (
+        DenseScale | SparseScale | None
+    )  # a scale that is to be taken from the batch; None if there is none
     y_scale: Standard | None
 
     def __call__(self, shard: CheckedBatch) -> Sums:
@@ -120,6 +121,7 @@ class _StepTask:
         sums: Sums = {"list mark": np.array([mark_of(y)])}
         if kind == "classes":
             rows = signed(y, self.learner.n_rows)
+            assert isinstance(self.learner.target, ClassTarget)
             sums["class weight"] = self.learner.target.per_class(y, weight)
         else:
             rows = counts(y) if kind == "counts" else y[None, :]
@@ -136,7 +138,7 @@ class _StepTask:
 class _DenseSums(_StepTask):
     """The sums over dense rows that a step is taken by."""
 
-    x_plan: Any  # a ScalePlan, a MinMax, or None
+    x_plan: ScalePlan | MinMax | None
     watched: bool
 
     def __call__(self, shard: CheckedBatch) -> Sums:
@@ -173,13 +175,28 @@ class _DenseSums(_StepTask):
         return sums | (range_sums(plan, shard, weight) if isinstance(plan, MinMax) else {})
 
 
+class AskedColumns(Protocol):
+    """A task about columns that may have moved."""
+
+    @property
+    def rows(self) -> SampledRows:
+        """The rows that are looked at."""
+
+    @property
+    def columns(self) -> dict[str, Places]:
+        """The columns, of the rows and of the target."""
+
+    def __call__(self, shard: CheckedBatch) -> Sums:
+        """See :class:`fires.core.sharding.Task`."""
+
+
 @dataclass(frozen=True, eq=False)
 class Doubts:
     """Sampled rows, and own mean and spread, of the columns that may have moved."""
 
     target: ShardTarget
     rows: SampledRows
-    columns: dict[str, npt.NDArray[np.intp]]
+    columns: dict[str, Places]
 
     def __call__(self, shard: CheckedBatch) -> Sums:
         """See :class:`fires.core.sharding.Task`."""
@@ -219,17 +236,17 @@ class _SparseUnit:
     gains: Floats
     pulls: Floats
 
-    def gain(self, columns: Any) -> Floats:
-        return self.gains.take(columns)  # type: ignore[no-any-return]
+    def gain(self, columns: Ints) -> Floats:
+        return self.gains.take(columns)
 
-    def pull(self, columns: Any) -> Floats:
-        return self.pulls.take(columns)  # type: ignore[no-any-return]
+    def pull(self, columns: Ints) -> Floats:
+        return self.pulls.take(columns)
 
 
 class _Norms:
     """The squared length of every row."""
 
-    def __init__(self, Z: Any) -> None:
+    def __init__(self, Z: Floats) -> None:
         self.Z = Z
 
     def __call__(self) -> Floats:
@@ -248,8 +265,13 @@ def weight_of(shard: CheckedBatch) -> Floats:
 
 
 def scaled_block(
-    plan: Any, shard: CheckedBatch, block: slice, weight: Floats, out: Floats, shown: Floats
-) -> Any:
+    plan: ScalePlan | MinMax | None,
+    shard: CheckedBatch,
+    block: slice,
+    weight: Floats,
+    out: Floats,
+    shown: Floats,
+) -> Floats:
     """Some rows on their scale, in C order and read-only."""
     X = np.ascontiguousarray(shard.X[block])
     if isinstance(plan, ScalePlan):
@@ -259,7 +281,8 @@ def scaled_block(
         Z = rescale(plan.filled(X) if shard.n_missing else X, plan.shift, plan.gain)
     else:
         Z = np.nan_to_num(X) if shard.n_missing else X
-    return read_only(Z)[0]
+    found: Floats = read_only(Z)[0]
+    return found
 
 
 def range_sums(scale: MinMax, shard: CheckedBatch, weight: Floats) -> Sums:
@@ -304,7 +327,7 @@ class _Driver:
         self.levelled: bool = getattr(learner.target, "levelled", False)
         if not self.levelled:
             return
-        if self.y is None and learner.target.class_weight.any():
+        if isinstance(learner.target, ClassTarget) and learner.target.class_weight.any():
             self.level = learner.target.level_of(learner.target.class_weight.tolist())
         elif scale is not None and scale.ready:
             self.level = log_mean(scale.shift, scale.count)
@@ -321,22 +344,23 @@ class _Driver:
 
     def begin(self, sums: Sums) -> None:
         """Take scale and level of a first batch from itself."""
+        target = self.learner.target
         if self.y is not None and not self.y.scale.ready:
             self.y.begin(sums)
             if self.levelled and self.y.plan is not None:
                 self.level = log_mean(self.y.plan.origin, sums["batch weight"])
-        elif self.y is None and self.levelled and not self.learner.target.class_weight.any():
-            self.level = self.learner.target.level_of(sums["class weight"].tolist())
+        elif self.levelled and isinstance(target, ClassTarget) and not target.class_weight.any():
+            self.level = target.level_of(sums["class weight"].tolist())
         self._begin_scale(sums)
 
-    def doubts(self, sums: Sums) -> Doubts | None:
+    def doubts(self, sums: Sums) -> AskedColumns | None:
         """What to ask, if columns may have moved."""
         columns = {one.what: one.doubtful(sums) for one in self._standards()}
         if not any(map(len, columns.values())):
             return None
         return Doubts(self.target, SampledRows(sums["list mark"]), columns)
 
-    def settle(self, sums: Sums, asked: Doubts, found: Sums) -> bool:
+    def settle(self, sums: Sums, asked: AskedColumns, found: Sums) -> bool:
         """Whether the sums are good as they are, now that it is known which columns have moved."""
         settled = [
             one.settle(sums, asked.columns[one.what], asked.rows, found)
@@ -369,7 +393,7 @@ class _Driver:
     def task(self, *, watched: bool) -> Task:
         raise NotImplementedError
 
-    def _first_scale(self) -> Any:
+    def _first_scale(self) -> DenseScale | SparseScale | None:
         raise NotImplementedError
 
     def _begin_scale(self, sums: Sums) -> None:
@@ -391,7 +415,7 @@ class DenseDriver(_Driver):
     def _standards(self) -> list[ShardedStandard]:
         return super()._standards() + ([] if self.x is None else [self.x])
 
-    def _first_scale(self) -> Any:
+    def _first_scale(self) -> DenseScale | SparseScale | None:
         half = self.learner.scaler.dense
         return None if half.ready else half
 
@@ -441,7 +465,7 @@ class _Sparse(_Driver):
         self.first = not self.half.ready
         self.pulled = learner.pulled, learner.pull_squares
 
-    def _first_scale(self) -> Any:
+    def _first_scale(self) -> DenseScale | SparseScale | None:
         return self.half if self.first else None
 
     def _begin_scale(self, sums: Sums) -> None:
@@ -502,7 +526,7 @@ class _Merged(Touched):
         slopes = [self._sums[f"list gap {row}"] for row in range(n)]
         return self._gaps(), np.array(slopes)
 
-    def _gaps(self) -> npt.NDArray[np.intp]:
+    def _gaps(self) -> Places:
         return np.searchsorted(self.columns, self._sums["list gaps"])
 
     def accumulate(self, c: Floats, d: Floats) -> tuple[Floats, Floats]:

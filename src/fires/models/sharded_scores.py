@@ -15,15 +15,14 @@ numbers           the score on their own scale. Bayes' rule learns normal scores
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.special import ndtr
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
+from fires.core.types import CsrRows, Floats, Places
 from fires.kernels import read_only
 from fires.kernels.assimilate import NOISE, NOISE_ROWS
 from fires.kernels.row_scores import score_rows
@@ -32,7 +31,7 @@ from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import LinearLearner
 from fires.models.sharded_gradient import weight_of
 from fires.models.sharded_sparse import MixedPlan, sparse_rows
-from fires.models.target import log_mean, start
+from fires.models.target import ClassTarget, log_mean, start
 from fires.scaling.dense import MinMax, Standard
 from fires.scaling.normal_scores import NormalScores
 from fires.scaling.sharded import ScalePlan
@@ -40,7 +39,6 @@ from fires.scaling.sharded import ScalePlan
 _MAX_SCORE = 30.0  # of the score of a count: its exponential stays finite, and so does its square
 _GRID = np.linspace(-6.0, 6.0, 241)  # scores of numbers; there is nothing beyond 4
 
-Columns = npt.NDArray[np.intp]
 Projection = tuple[Floats, Floats | None]  # each (2, n_parameter_rows, n_rows)
 
 
@@ -50,8 +48,8 @@ class RowScores:
 
     mu: Floats
     own: Floats
-    selected: Columns
-    scale: Any
+    selected: Places
+    scale: _Scale
     var: Floats | None
     level: Floats
     width: float
@@ -66,14 +64,16 @@ class RowScores:
         return found
 
 
-def row_scores(learner: Any, selected: Columns, *, sparse: bool) -> RowScores:
+def row_scores(
+    learner: LinearLearner | BayesLearner, selected: Places, *, sparse: bool
+) -> RowScores:
     """How shards score their rows by what a learner has learnt so far."""
     no_rows = np.zeros((0, learner.n_features))
     learner = learner.ready_for(sp.csr_array(no_rows) if sparse else no_rows)
     nothing = np.zeros(learner.n_rows)
     if isinstance(learner, BayesLearner):
         theta, _ = learner.coefficients()
-        scale: Any = _MixedScale(_mixed(learner))
+        scale: _Scale = _MixedScale(_mixed(learner))
         if learner.sparse is None:
             scale = _dense_scale(learner)
         return RowScores(theta[:, :-1].copy(), theta[:, -1], selected, scale, None, nothing, 0.0)
@@ -97,8 +97,8 @@ def _level(learner: LinearLearner) -> Floats:
     scale = getattr(target, "scale", None)
     if scale is not None:
         return log_mean(scale.shift, scale.count)
-    level: Floats = target.level_of(target.class_weight.tolist())
-    return level
+    assert isinstance(target, ClassTarget)
+    return target.level_of(target.class_weight.tolist())
 
 
 def _mixed(learner: BayesLearner) -> MixedPlan | None:
@@ -109,7 +109,7 @@ def _mixed(learner: BayesLearner) -> MixedPlan | None:
     return MixedPlan(mixed, full, is_shown=False)
 
 
-def _dense_scale(learner: Any) -> _DenseScale:
+def _dense_scale(learner: LinearLearner | BayesLearner) -> _DenseScale:
     half, n = learner.scaler.dense, learner.n_features
     nothing, never = np.zeros(n), np.full(n, np.inf)
     if isinstance(half, Standard):
@@ -134,7 +134,7 @@ class _DenseScale(NamedTuple):
     clip: float
 
     def project(
-        self, shard: CheckedBatch, mu: Floats, var: Floats | None, selected: Columns
+        self, shard: CheckedBatch, mu: Floats, var: Floats | None, selected: Places
     ) -> Projection:
         name, *scale = self
         if shard.scale is not None and shard.scale == name:
@@ -153,7 +153,7 @@ class _MixedScale(NamedTuple):
     plan: MixedPlan | None
 
     def project(
-        self, shard: CheckedBatch, mu: Floats, var: Floats | None, selected: Columns
+        self, shard: CheckedBatch, mu: Floats, var: Floats | None, selected: Places
     ) -> Projection:
         rows, _ = sparse_rows(self.plan, shard, weight_of(shard))
         both = np.concatenate([_only(mu, selected), mu])
@@ -167,10 +167,10 @@ class _CentredScale(NamedTuple):
     centre: Floats
 
     def project(
-        self, shard: CheckedBatch, mu: Floats, var: Floats | None, selected: Columns
+        self, shard: CheckedBatch, mu: Floats, var: Floats | None, selected: Places
     ) -> Projection:
         X, both = sp.csr_array(shard.X), np.concatenate([_only(mu, selected), mu])
-        middle: Any = (both @ self.centre)[:, None]
+        middle: Floats = (both @ self.centre)[:, None]
         if shard.n_missing:  # a missing entry counts as the centre of its column
             gaps = _like(X, np.isnan(X.data).astype(np.float64))
             X = _like(X, np.nan_to_num(X.data))
@@ -182,18 +182,22 @@ class _CentredScale(NamedTuple):
         return a, _product(_like(X, X.data * X.data), spread).reshape(a.shape)
 
 
-def _product(X: Any, rows: Floats) -> Floats:
+_Scale: TypeAlias = _DenseScale | _MixedScale | _CentredScale
+
+
+def _product(X: CsrRows, rows: Floats) -> Floats:
     """Each row of a matrix times each of some rows."""
     product: Floats = (X @ np.ascontiguousarray(rows.T)).T
     return product
 
 
-def _like(X: Any, data: Floats) -> Any:
+def _like(X: CsrRows, data: Floats) -> CsrRows:
     """Other entries in the same places."""
-    return sp.csr_array((data, X.indices, X.indptr), shape=X.shape)
+    found: CsrRows = sp.csr_array((data, X.indices, X.indptr), shape=X.shape)
+    return found
 
 
-def _only(values: Floats, columns: Columns) -> Floats:
+def _only(values: Floats, columns: Places) -> Floats:
     """Zeros in all but some columns."""
     some = np.zeros_like(values)
     some[:, columns] = values[:, columns]
@@ -203,7 +207,7 @@ def _only(values: Floats, columns: Columns) -> Floats:
 # --- from scores to predictions -------------------------------------------------------------
 
 
-def codes_of(scores: Floats, n_classes: int) -> npt.NDArray[np.intp]:
+def codes_of(scores: Floats, n_classes: int) -> Places:
     """The class of each row by its scores.
 
     Examples
@@ -212,7 +216,7 @@ def codes_of(scores: Floats, n_classes: int) -> npt.NDArray[np.intp]:
     array([0, 1])
     """
     if scores.shape[-2] > 1:
-        best: npt.NDArray[np.intp] = scores.argmax(axis=-2)
+        best: Places = scores.argmax(axis=-2)
         return best
     above = scores[..., 0, :] > 0.0
     return above.astype(np.intp) if n_classes > 1 else np.zeros(above.shape, dtype=np.intp)
@@ -235,13 +239,13 @@ class Unit(NamedTuple):
         return np.asarray(low + scores * (high - low))
 
 
-def unit_of(learner: Any) -> Unit:
+def unit_of(learner: LinearLearner | BayesLearner) -> Unit:
     """What the scores of a learner of numbers or counts mean."""
     ends, target = np.array([0.0, 1.0]), learner.target
     if learner.family.kind == "counts":
         return Unit(ends, ends, is_log=True)
     scores: NormalScores | None = getattr(target, "scores", None)
-    if scores is not None:
+    if scores is not None and isinstance(learner, BayesLearner):
         noise = learner.facts[0, NOISE] / learner.facts[0, NOISE_ROWS]
         return Unit(_GRID, _means_about(_GRID, scores.known, float(noise)))
     scale: Standard | None = getattr(target, "scale", None)

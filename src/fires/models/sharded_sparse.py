@@ -7,6 +7,7 @@ standard deviation. A shard returns sums for the columns that it touches, and fo
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -15,12 +16,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.sharding import Sums, Task
+from fires.core.types import CsrRows, Floats, Ints, Places
 from fires.kernels import read_only, sparse, touched_columns
-from fires.models.sharded_gradient import Doubts, weight_of
-from fires.scaling.mixed import Columns, Mixed, MixedRows
-from fires.scaling.sharded import ScalePlan, ShardedStandard, show
+from fires.models.sharded_gradient import AskedColumns, weight_of
+from fires.scaling.mixed import Mixed, MixedRows
+from fires.scaling.sharded import SampledRows, ScalePlan, ShardedStandard, show
 from fires.scaling.sparse import Touched
 
 
@@ -64,12 +65,14 @@ class SparseRows:
             "list parts": np.concatenate([rare, dense], axis=1).T,
         }
 
-    def leading(self, columns: Columns) -> Floats:
+    def leading(self, columns: Ints) -> Floats:
         """Some columns as a dense array."""
         return self.rows.some(columns)
 
 
-def sparse_rows(plan: Any, shard: CheckedBatch, weight: Floats) -> tuple[SparseRows, Sums]:
+def sparse_rows(
+    plan: MixedPlan | None, shard: CheckedBatch, weight: Floats
+) -> tuple[SparseRows, Sums]:
     """The rows of a sparse shard on their scale, and what they show of it."""
     X = shard.X if sp.issparse(shard.X) else sp.csr_array(shard.X)
     if plan is None:
@@ -90,7 +93,7 @@ class _Planned:
     def __init__(self, plan: ScalePlan | None) -> None:
         self.plan = plan
 
-    def scaled(self, block: Floats, weight: Floats) -> tuple[Floats, Any]:
+    def scaled(self, block: Floats, weight: Floats) -> tuple[Floats, Callable[[], Sums]]:
         if self.plan is None:
             return block, dict
         plan, out, shown = self.plan, np.empty(block.shape), self.plan.empty_shown()
@@ -98,7 +101,7 @@ class _Planned:
         return out, lambda: show(plan, shown, block, "x")
 
 
-def _shown(mixed: Mixed, X: Any, weight: Floats, missing: bool) -> Sums:
+def _shown(mixed: Mixed, X: CsrRows, weight: Floats, missing: bool) -> Sums:
     """What a shard shows of the columns that it touches."""
     batch = Touched(X, weight, missing, np.zeros(X.shape[1], dtype=np.int32))
     return {
@@ -126,15 +129,15 @@ class _Opening:
 class _FullDoubts:
     """As :class:`fires.models.sharded_gradient.Doubts`, about full columns of sparse rows."""
 
-    asked: Doubts
-    full: Columns
+    asked: AskedColumns
+    full: Ints
 
     @property
-    def columns(self) -> Any:
+    def columns(self) -> dict[str, Places]:
         return self.asked.columns
 
     @property
-    def rows(self) -> Any:
+    def rows(self) -> SampledRows:
         return self.asked.rows
 
     def __call__(self, shard: CheckedBatch) -> Sums:
@@ -171,7 +174,7 @@ class MixedScale:
             return None
         return MixedPlan(self.mixed, None if full is None else full.plan, not self.is_first)
 
-    def doubts(self, asked: Doubts | None) -> Any:
+    def doubts(self, asked: AskedColumns | None) -> AskedColumns | None:
         """What to ask of columns that may have moved."""
         if asked is None or not len(asked.columns.get("x", ())):
             return asked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fires.core.belief import Floats
+from fires.core.types import Floats
 from fires.models.base import Values
 
 _LEAST = 1e-6  # no class is less likely, so that one row cannot weigh more than all others

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaln
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, collect, restore
 from fires.core.errors import TargetError
 from fires.core.state import Arrays, part_of, under
+from fires.core.types import Floats
 from fires.models.base import Values
 from fires.models.families import Family
 from fires.scaling.dense import Standard, declared_in
@@ -180,14 +179,20 @@ class ScoredTarget:
             restore(self.scores, NormalScores.learnt, {}, arrays, {})
 
 
-def bayes_target_of(family: Family, n_rows: int, *, scaled: bool) -> Any:
+LinearTarget: TypeAlias = ClassTarget | NumberTarget | CountTarget
+BayesTarget: TypeAlias = ClassTarget | CountTarget | ScoredTarget
+
+
+def bayes_target_of(family: Family, n_rows: int, *, scaled: bool) -> BayesTarget:
     """The target of the Bayesian update: as :func:`target_of`, with normal scores for numbers."""
     if family.kind == "numbers":
         return ScoredTarget(scaled=scaled)
-    return target_of(family, n_rows, scaled=True, levelled=family.kind == "counts")
+    if family.kind == "classes":
+        return ClassTarget(family, n_rows, levelled=False)
+    return CountTarget(scaled=True, levelled=True)
 
 
-def target_of(family: Family, n_rows: int, *, scaled: bool, levelled: bool) -> Any:
+def target_of(family: Family, n_rows: int, *, scaled: bool, levelled: bool) -> LinearTarget:
     """The kind of target that a family has."""
     if family.kind == "classes":
         return ClassTarget(family, n_rows, levelled=levelled)
@@ -214,7 +219,7 @@ def _row(y: Values) -> Floats:
     return np.asarray(y, dtype=np.float64)[None, :]
 
 
-def signed(codes: npt.NDArray[Any], n_rows: int) -> Floats:
+def signed(codes: Values, n_rows: int) -> Floats:
     """Class codes as -1 and +1: code 1 against 0 in one row, or each class against the rest.
 
     Examples

@@ -9,6 +9,7 @@ import numpy as np
 
 from fires.core.errors import InputError
 from fires.core.saved_files import damaged, read_json
+from fires.core.types import Header
 from fires.core.wording import enumeration
 from fires.evaluation.comparison import BASELINES, Comparison, Outcome, sign_of
 from fires.report.rounding import rounded
@@ -29,7 +30,7 @@ _NUMBERS = (
 _FACTS = ("fires", "started", "seconds", "versions", "settings", "rejected_rows")
 
 
-def comparison_summary(facts: dict[str, Any], name: str | None = None) -> dict[str, Any]:
+def comparison_summary(facts: dict[str, Any], name: str | None = None) -> Header:
     """What a page shows of a comparison.
 
     Examples
@@ -83,7 +84,7 @@ def holds_comparison(folder: Path) -> bool:
     return (folder / FILE).is_file() and not (folder / "run.json").is_file()
 
 
-def read_comparison(folder: Path) -> dict[str, Any]:
+def read_comparison(folder: Path) -> Header:
     """The summary of a comparison that was saved."""
     path = folder / FILE
     try:
@@ -145,7 +146,7 @@ def _verdicts(found: Comparison, one: Outcome) -> dict[str, str]:
     return words
 
 
-def _beaten(found: Comparison) -> dict[str, Any]:
+def _beaten(found: Comparison) -> Header:
     """A table: for each selection, a word about each thing that it should beat."""
     chosen = [one for one in found.outcomes if one.name not in BASELINES]
     verdicts = [_verdicts(found, one) for one in chosen]

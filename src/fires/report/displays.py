@@ -7,19 +7,19 @@ draws it onto axes of yours; without any, onto a new figure in the look of the p
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.belief import Floats
 from fires.core.errors import InputError, closest
 from fires.core.optional import require
 from fires.core.settings import check_count, check_number
+from fires.core.types import Floats, Places
 from fires.core.weighting import rank
 from fires.evaluation.by_column import ByColumn, column_names, has_intervals
 from fires.evaluation.comparison import BASELINES, Comparison
@@ -28,20 +28,33 @@ from fires.report import figures
 from fires.report.comparison import SCORES
 from fires.report.figure_style import COLOURS, FAINT, GREY, Look, look, style
 
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
+    from matplotlib.typing import ColorType
+
+    from fires.selectors.fires import FIRES
+
+
 _WIDTH = 7.0
 _SMALL: dict[str, Any] = {"loc": "left", "fontsize": "small"}
 _SOURCES = {"selected": "selected features"} | BASELINES
 _SOURCE_LOOKS = {"selected": Look(COLOURS[0], "-", ""), "all": Look(COLOURS[1], "--", "")}
 
+RunLike: TypeAlias = str | os.PathLike[str] | SavedRun | dict[str, Any]
+"""A run: its folder, what was read of it, or its summary."""
+
 
 class _Display:
     """What displays share: the axes that they are drawn on."""
 
-    ax_: Any
-    figure_: Any
+    ax_: Axes
+    figure_: Figure | SubFigure
 
     @contextmanager
-    def _axes(self, ax: Any, height: float) -> Iterator[Any]:
+    def _axes(self, ax: Axes | None, height: float) -> Iterator[Axes]:
         """The axes to draw on; new ones have our look."""
         if ax is not None:
             self.ax_, self.figure_ = ax, ax.figure
@@ -116,7 +129,7 @@ class ImportanceDisplay(_Display):
         n_features: int = 20,
         confidence: float = 0.95,
         feature_names: Sequence[str] | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Draw what a selector has learnt.
@@ -146,11 +159,11 @@ class ImportanceDisplay(_Display):
         selector = getattr(selector, "selector", selector)  # of a pipeline
         support = selector.get_support()  # raises NotFittedError
         names = _names(selector, feature_names)
-        seen = selector
+        seen: FIRES | ByColumn = selector
         if getattr(selector, "groups_", None) is not None:
             seen, names = ByColumn(selector), column_names(selector, names)
             support = seen.get_support()
-        classes: Sequence[Any] = getattr(selector, "classes_", ())
+        classes: Sequence[Hashable] = getattr(selector, "classes_", ())
         importances = getattr(seen, "importances_", None)
         low, high = seen.interval(confidence) if has_intervals(selector) else (None, None)
         order = _first(getattr(seen, "ranking_", rank(seen.weights_)), support, n_features)
@@ -167,7 +180,9 @@ class ImportanceDisplay(_Display):
         ).plot(ax, **kwargs)
 
     @classmethod
-    def from_run(cls, run: Any, *, n_features: int = 20, ax: Any = None, **kwargs: Any) -> Self:
+    def from_run(
+        cls, run: RunLike, *, n_features: int = 20, ax: Axes | None = None, **kwargs: Any
+    ) -> Self:
         """Draw what a run has come to.
 
         Parameters
@@ -186,7 +201,7 @@ class ImportanceDisplay(_Display):
         now, facts = summary["now"], summary["run"]
         order = _first(now["rank"], now["selected"], n_features).tolist()
         known = {name: [now[name][place] for place in order] for name in _OF_NOW}
-        classes: Sequence[Any] = facts["classes"] or ()
+        classes: Sequence[Hashable] = facts["classes"] or ()
         return cls(
             known["name"],
             known["importance"],
@@ -196,7 +211,7 @@ class ImportanceDisplay(_Display):
             positive=str(classes[1]) if len(classes) == 2 and not summary["groups"] else None,
         ).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw it.
 
         Parameters
@@ -226,7 +241,7 @@ class ImportanceDisplay(_Display):
             if self.positive is not None:
                 toward = f"\npositive values favour {figures.cut(self.positive, figures.SHORTER)}"
             # Below names there is room for a label that is wider than the axes.
-            side = "right" if figures.is_narrow(axes) else "center"
+            side: Literal["right", "center"] = "right" if figures.is_narrow(axes) else "center"
             axes.set_xlabel(f"importance{within}{toward}", parse_math=False, loc=side)
             if not self.selected.all():
                 axes.set_title("filled: selected", **_SMALL)
@@ -262,12 +277,12 @@ class TimelineDisplay(_Display):
     @classmethod
     def from_run(
         cls,
-        run: Any,
+        run: RunLike,
         *,
         n_features: int = 8,
         features: Sequence[str] | None = None,
         confidence: float = 0.95,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Draw how the importances of a run have changed."""
@@ -291,7 +306,7 @@ class TimelineDisplay(_Display):
             confidence=confidence,
         ).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw it."""
         half_width = NormalDist().inv_cdf(0.5 + 0.5 * self.confidence)
         with self._axes(ax, 3.6) as axes:
@@ -326,7 +341,9 @@ class TimelineDisplay(_Display):
             figures.legend_outside(axes, [*shown, *[("alarm about all", one) for one in marks[:1]]])
         return self
 
-    def _mark_alarms(self, axes: Any, name: str, rows: Floats, values: Floats, colour: Any) -> None:
+    def _mark_alarms(
+        self, axes: Axes, name: str, rows: Floats, values: Floats, colour: ColorType
+    ) -> None:
         at = [row for row, feature in self.alarms if feature == name]
         if at and len(rows):
             heights = np.interp(at, rows, values)
@@ -353,7 +370,9 @@ class MembershipDisplay(_Display):
         self.importances = _floats(importances).reshape(shape)
 
     @classmethod
-    def from_run(cls, run: Any, *, n_features: int = 30, ax: Any = None, **kwargs: Any) -> Self:
+    def from_run(
+        cls, run: RunLike, *, n_features: int = 30, ax: Axes | None = None, **kwargs: Any
+    ) -> Self:
         """Draw which features a run has selected when."""
         check_count("n_features", n_features)
         members = _summary(run)["members"]
@@ -365,14 +384,16 @@ class MembershipDisplay(_Display):
             members["importance"][kept],
         ).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, colorbar: bool = True) -> Self:
+    def plot(self, ax: Axes | None = None, *, colorbar: bool = True) -> Self:
         """Draw it."""
         with self._axes(ax, min(1.0 + 0.24 * max(len(self.names), 3), 14.0)) as axes:
             sizes = np.abs(self.importances)
             self.mesh_ = figures.raster(axes, self.names, self.edges, sizes, self.shares)
             figures.rows_axis(axes, float(self.edges[-1]) if len(self.edges) > 1 else 1.0)
-            if colorbar and self.mesh_ is not None and self.mesh_.get_array().count():
+            shown = None if self.mesh_ is None else self.mesh_.get_array()
+            if colorbar and self.mesh_ is not None and shown is not None and np.ma.count(shown):
                 bar = self.figure_.colorbar(self.mesh_, ax=axes, pad=0.01, aspect=30)
+                assert bar.solids is not None
                 bar.solids.set_alpha(1.0)
                 bar.set_label("size of the importance")
                 bar.outline.set_visible(False)
@@ -400,7 +421,7 @@ class ScoreDisplay(_Display):
         self.totals = dict(totals or {})
 
     @classmethod
-    def from_run(cls, run: Any, *, ax: Any = None, **kwargs: Any) -> Self:
+    def from_run(cls, run: RunLike, *, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw how well a run has predicted."""
         scores = _summary(run)["scores"]
         means = {
@@ -415,7 +436,7 @@ class ScoreDisplay(_Display):
             totals=scores["total"].get(scores["name"]),
         ).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw it."""
         with self._axes(ax, 3.0) as axes:
             self.lines_ = {}
@@ -460,7 +481,7 @@ class StabilityDisplay(_Display):
         self.total = total
 
     @classmethod
-    def from_run(cls, run: Any, *, ax: Any = None, **kwargs: Any) -> Self:
+    def from_run(cls, run: RunLike, *, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw how stable the sets of a run were."""
         found = _summary(run)["stability"]
         return cls(
@@ -471,7 +492,7 @@ class StabilityDisplay(_Display):
             total=found["total"],
         ).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw it."""
         with self._axes(ax, 2.6) as axes:
             how = _seen(Look(COLOURS[2], "-", ""), self.stability)
@@ -517,7 +538,7 @@ class ComparisonDisplay(_Display):
         self.score = score
 
     @classmethod
-    def from_comparison(cls, found: Comparison, *, ax: Any = None, **kwargs: Any) -> Self:
+    def from_comparison(cls, found: Comparison, *, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw what a comparison has found."""
         columns = {
             name: [getattr(one, name) for one in found.outcomes]
@@ -532,10 +553,10 @@ class ComparisonDisplay(_Display):
             score=found.score,
         ).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw it."""
         with self._axes(ax, 4.0) as axes:
-            self.points_ = {}
+            self.points_: dict[str, Artist] = {}
             levels = 0
             for place, name in enumerate(self.names):
                 x, y = float(self.stabilities[place]), float(self.scores[place])
@@ -561,7 +582,7 @@ class ComparisonDisplay(_Display):
 _OF_NOW = ("name", "importance", "low", "high", "selected")
 
 
-def _summary(run: Any) -> dict[str, Any]:
+def _summary(run: RunLike) -> dict[str, Any]:
     """The summary of a run, unless it is one."""
     from fires.report.summary import summarise
 
@@ -577,7 +598,7 @@ def _floats(values: npt.ArrayLike) -> Floats:
     return np.array(values, dtype=np.float64)
 
 
-def _names(selector: Any, given: Sequence[str] | None) -> tuple[str, ...]:
+def _names(selector: FIRES, given: Sequence[str] | None) -> tuple[str, ...]:
     """What the features of a selector are called."""
     n_features = selector.n_features_in_
     known = getattr(selector, "feature_names_in_", None) if given is None else given
@@ -588,7 +609,7 @@ def _names(selector: Any, given: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(map(str, known))
 
 
-def _first(ranks: npt.ArrayLike, selected: npt.ArrayLike, n: int) -> npt.NDArray[np.intp]:
+def _first(ranks: npt.ArrayLike, selected: npt.ArrayLike, n: int) -> Places:
     """The places of n features by rank; selected ones come before others, if not all have room."""
     ranks = np.asarray(ranks)
     wanted = np.lexsort((ranks, ~np.asarray(selected, dtype=bool)))[:n]
@@ -611,8 +632,8 @@ def _in_place(one: dict[str, Any], key: str, timeline: dict[str, Any]) -> Floats
     return values
 
 
-def _last_height(named: tuple[str, Any]) -> float:
-    heights = named[1].get_ydata()
+def _last_height(named: tuple[str, Line2D]) -> float:
+    heights = np.asarray(named[1].get_ydata())
     return -float(heights[-1]) if len(heights) else np.inf
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from fires.core.types import Header, Mask
 from fires.report.records import Records
 from fires.report.result import Result
 from fires.report.rounding import rounded
@@ -20,8 +21,8 @@ _MAX_FEATURES, _MOST_DRIFT = 2_000, 500
 _AGO = 0.1  # of the run: so long ago is the rank that the present one is held against
 _REACH = NormalDist().inv_cdf(0.975)
 
-Places: TypeAlias = npt.NDArray[np.signedinteger[Any]]
-Floats: TypeAlias = npt.NDArray[np.floating[Any]]
+Places: TypeAlias = npt.NDArray[np.signedinteger]
+Floats: TypeAlias = npt.NDArray[np.floating]
 
 
 class Features:
@@ -80,7 +81,7 @@ class Features:
         keys = np.where(selected, rank[present], -greatest[present])
         return present[np.lexsort((present, keys, ~selected))]
 
-    def now(self, above_noise: npt.NDArray[Any] | None) -> dict[str, Any]:
+    def now(self, above_noise: Mask | None) -> Header:
         """The table of features."""
         order = self.in_order
         if len(order) > _MAX_FEATURES:
@@ -139,7 +140,7 @@ class Features:
             turned = np.abs(np.log(spread))
         return places, moved, spread, np.fmax(np.abs(moved), turned)
 
-    def drift(self) -> dict[str, Any] | None:
+    def drift(self) -> Header | None:
         """Which columns have moved."""
         pair = then_and_now(self._shots)
         if pair is None or self._drifts is None:

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fires.core.files import replace_file
 from fires.core.optional import require
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Look(NamedTuple):
@@ -44,7 +47,7 @@ def look(place: int) -> Look:
     return Look(COLOURS[place], _DASHES[turn % len(_DASHES)], _MARKS[place])
 
 
-def save(figure: Any, folder: Path, name: str) -> list[Path]:
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write a figure as PNG and as SVG; the same figure gives the same bytes.
 
     Parameters

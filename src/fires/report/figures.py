@@ -8,14 +8,23 @@ long ones are cut.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.belief import Floats
 from fires.core.optional import require
+from fires.core.types import Floats
 from fires.report.figure_style import COLOURS, GREY, Look
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection, QuadMesh
+    from matplotlib.container import BarContainer
+    from matplotlib.lines import Line2D
+    from matplotlib.transforms import Bbox
+
 
 LONGEST, SHORTER = 28, 16
 """The most characters of a name that are shown, in wide axes and in narrow ones."""
@@ -24,12 +33,12 @@ _NARROW, _BELOW = 4.0, 0.5  # inches: axes narrower than that; what ticks and ti
 _SMALLEST = 5.0  # points: letters below that cannot be read
 
 
-def is_narrow(axes: Any) -> bool:
+def is_narrow(axes: Axes) -> bool:
     """Whether names beside the axes would leave little of them."""
     return bool(_inches(axes).width < _NARROW)
 
 
-def _inches(axes: Any) -> Any:
+def _inches(axes: Axes) -> Bbox:
     """The place of the axes in their figure, in inches."""
     return axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
 
@@ -48,7 +57,7 @@ def cut(name: str, longest: int = LONGEST) -> str:
     return name if len(name) <= longest else f"{name[: longest - 1 - ends]}…{name[-ends:]}"
 
 
-def rows_axis(axes: Any, last: float | None = None) -> None:
+def rows_axis(axes: Axes, last: float | None = None) -> None:
     """Let the horizontal axis count rows, from 0 on."""
     ticker = require("matplotlib.ticker", "drawing figures", "plot")
     axes.set_xlim(0, last)
@@ -61,8 +70,8 @@ def rows_axis(axes: Any, last: float | None = None) -> None:
 
 
 def line(
-    axes: Any, rows: Any, values: Any, look: Look, label: str, *, place: int = 0, **how: Any
-) -> Any:
+    axes: Axes, rows: Floats, values: Floats, look: Look, label: str, *, place: int = 0, **how: Any
+) -> Line2D:
     """A line over rows; its marks are few, and at other rows than those of other lines.
 
     Parameters
@@ -85,7 +94,7 @@ def line(
     matplotlib.lines.Line2D
     """
     every = max(1, len(rows) // 8)
-    looks = {
+    looks: dict[str, Any] = {
         "color": look.colour,
         "linestyle": look.dashes,
         "marker": look.mark,
@@ -96,7 +105,7 @@ def line(
     return drawn
 
 
-def level(axes: Any, value: float, look: Look, label: str, **how: Any) -> Any:
+def level(axes: Axes, value: float, look: Look, label: str, **how: Any) -> Line2D:
     """A line at one height, to compare others with.
 
     Parameters
@@ -117,7 +126,7 @@ def level(axes: Any, value: float, look: Look, label: str, **how: Any) -> Any:
 
 
 def point(
-    axes: Any,
+    axes: Axes,
     x: float,
     y: float,
     look: Look,
@@ -125,7 +134,7 @@ def point(
     *,
     spreads: tuple[float, float] = (np.nan, np.nan),
     **how: Any,
-) -> Any:
+) -> PathCollection:
     """A point that stands for a method, with how far it spreads.
 
     Parameters
@@ -148,17 +157,23 @@ def point(
         axes.errorbar(
             x, y, xerr=across, yerr=along, color=look.colour, linewidth=1, capsize=2, fmt="none"
         )
-    looks = {"s": 16, "color": look.colour, "marker": look.mark or "o", "label": label, "zorder": 3}
+    looks: dict[str, Any] = {
+        "s": 16,
+        "color": look.colour,
+        "marker": look.mark or "o",
+        "label": label,
+        "zorder": 3,
+    }
     return axes.scatter(x, y, **(looks | how))
 
 
-def alarm_lines(axes: Any, rows: Sequence[float]) -> list[Any]:
+def alarm_lines(axes: Axes, rows: Sequence[float]) -> list[Line2D]:
     """Mark the rows at which something has changed."""
     return [axes.axvline(row, color=GREY, linestyle=":", linewidth=1.2, zorder=1) for row in rows]
 
 
 def bars(
-    axes: Any,
+    axes: Axes,
     names: Sequence[str],
     values: npt.ArrayLike,
     *,
@@ -166,7 +181,7 @@ def bars(
     high: npt.ArrayLike | None = None,
     selected: npt.ArrayLike | None = None,
     **how: Any,
-) -> Any:
+) -> BarContainer:
     """One bar for each name, the first on top, with its interval; what is not selected is empty."""
     lengths = np.asarray(values, dtype=np.float64)
     filled = np.ones(len(lengths), dtype=bool) if selected is None else np.asarray(selected, bool)
@@ -187,7 +202,7 @@ def bars(
     return drawn
 
 
-def name_rows(axes: Any, names: Sequence[str]) -> None:
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
     """Write names beside the rows of a figure, the first at height 0."""
     longest = SHORTER if is_narrow(axes) else LONGEST
     points = 0.7 * 72.0 * _inches(axes).height / max(len(names), 1)
@@ -201,8 +216,8 @@ def name_rows(axes: Any, names: Sequence[str]) -> None:
 
 
 def raster(
-    axes: Any, names: Sequence[str], edges: npt.ArrayLike, values: Floats, shares: Floats
-) -> Any:
+    axes: Axes, names: Sequence[str], edges: npt.ArrayLike, values: Floats, shares: Floats
+) -> QuadMesh | None:
     """One row for each name, coloured where it was there: the greater the value, the darker."""
     colours = require("matplotlib.colors", "drawing figures", "plot")
     # From pale, not white, to dark, so that what was there is always seen.
@@ -221,7 +236,7 @@ def raster(
         cmap=scale,
         vmin=0.0,
         vmax=greatest or 1.0,
-        alpha=0.3 + 0.7 * np.nan_to_num(shares),
+        alpha=0.3 + 0.7 * np.nan_to_num(shares),  # type: ignore[arg-type] # an array is fine
         rasterized=True,
     )
     axes.set_ylim(len(names) - 0.5, -0.5)
@@ -237,7 +252,7 @@ def _filled(values: Floats) -> Floats:
     return filled
 
 
-def legend_outside(axes: Any, named: Sequence[tuple[str, Any]]) -> None:
+def legend_outside(axes: Axes, named: Sequence[tuple[str, Artist]]) -> None:
     """A legend to the right of the axes, or below them where they are narrow."""
     transforms = require("matplotlib.transforms", "drawing figures", "plot")
     where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "fontsize": 8}
@@ -256,7 +271,9 @@ def legend_outside(axes: Any, named: Sequence[tuple[str, Any]]) -> None:
         text.set_parse_math(False)
 
 
-def fewer_spans(rows: Any, values: Any, n_rows: Any, most: int = 40) -> tuple[Floats, Floats]:
+def fewer_spans(
+    rows: npt.ArrayLike, values: npt.ArrayLike, n_rows: npt.ArrayLike, most: int = 40
+) -> tuple[Floats, Floats]:
     """Means over neighbouring spans, by their rows: not more points than the eye can follow.
 
     Examples

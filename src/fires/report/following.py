@@ -73,7 +73,9 @@ class Follower:
                     self._position += end  # not if it turned out to be damaged
                     self._end = block[-_REMEMBERED:]
 
-    def parsed(self, block: bytes, schema: Mapping[str, Any], key: str) -> pl.DataFrame:
+    def parsed(
+        self, block: bytes, schema: Mapping[str, pl.DataType | type[pl.DataType]], key: str
+    ) -> pl.DataFrame:
         """The objects of a block as a table."""
         import polars as pl
 

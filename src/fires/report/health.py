@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fires.report.following import Follower
+
+if TYPE_CHECKING:
+    from fires.core.types import Header
+
 
 _MOST_REASONS, _KEPT = 20, 1_000
 _RAW = 200
@@ -47,7 +51,7 @@ class BadRows:
         elif len(self._reasons) < _KEPT:  # the memory of a reader has an end
             self._reasons[row["reason"]] = row
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Header:
         """What is known of them."""
         commonest = sorted(self._reasons.values(), key=lambda row: -row["count"])[:_MOST_REASONS]
         return {"count": self.count, "reasons": [dict(row) for row in commonest]}

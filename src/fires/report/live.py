@@ -12,12 +12,18 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import InputError
 from fires.core.optional import require
 from fires.report.live_access import HEADERS, Access
 from fires.report.watching import Receive, Send, Watch
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import Scope
+
 
 _MAX_CONNECTIONS = 100
 _TIMEOUT = 10.0
@@ -188,7 +194,7 @@ class LiveApp:
     def __init__(self, watch: Watch, access: Access) -> None:
         self._watch, self._access = watch, access
 
-    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         from starlette.requests import Request
         from starlette.responses import PlainTextResponse
@@ -211,7 +217,7 @@ class LiveApp:
         await send(start)
         await self._watch.show(receive, send)
 
-    async def _answer(self, request: Any) -> Any:
+    async def _answer(self, request: Request) -> Response:
         from starlette.responses import Response
 
         from fires.report.page import content_policy, page

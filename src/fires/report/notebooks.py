@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from fires.core.files import replace_file
 from fires.evaluation.comparison import Comparison
@@ -41,7 +40,12 @@ class Page:
         )
 
 
-def show(run: Any, *others: Any, height: int = 800, shape: tuple[int, int] | None = None) -> Page:
+def show(
+    run: str | os.PathLike[str] | SavedRun,
+    *others: str | os.PathLike[str] | SavedRun,
+    height: int = 800,
+    shape: tuple[int, int] | None = None,
+) -> Page:
     """Show the page of a run, or of a comparison, in a notebook.
 
     Parameters
@@ -68,10 +72,10 @@ def show(run: Any, *others: Any, height: int = 800, shape: tuple[int, int] | Non
         data = page_data([], comparison_summary(run.as_dict()))
     else:
         data = folder_data([_folder(one) for one in (run, *others)], shape)
-    return Page(page(data), data["title"], height)
+    return Page(page(data), str(data["title"]), height)
 
 
-def _folder(run: Any) -> Path:
+def _folder(run: str | os.PathLike[str] | SavedRun) -> Path:
     if isinstance(run, SavedRun):
         return run.path
     if isinstance(run, Comparison):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fires.core.types import Header
 from fires.report.records import Records
 from fires.report.rounding import rounded
 from fires.report.spans import Spans, Whole
@@ -15,7 +16,7 @@ from fires.report.steps import SELECTED
 _MOST_MEMBERS = 60
 
 
-def scores(records: Records, facts: Mapping[str, Any]) -> dict[str, Any]:
+def scores(records: Records, facts: Mapping[str, Any]) -> Header:
     """How well the selected features and the baselines predict.
 
     Parameters
@@ -85,7 +86,7 @@ def stability(records: Records, facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def speed(records: Records) -> dict[str, Any]:
+def speed(records: Records) -> Header:
     """How long batches took."""
     if not records.n_batches:
         return {"rows": [], "seconds": [], "max": []}
@@ -94,7 +95,7 @@ def speed(records: Records) -> dict[str, Any]:
     return {"rows": spans.rows.tolist(), "seconds": extent["mean"], "max": extent["max"]}
 
 
-def members(records: Records, in_order: Whole, names: Sequence[str]) -> dict[str, Any]:
+def members(records: Records, in_order: Whole, names: Sequence[str]) -> Header:
     """The selected set over time."""
     times = records.stays.times
     now = np.isin(in_order, records.stays.selected)
@@ -112,7 +113,7 @@ def members(records: Records, in_order: Whole, names: Sequence[str]) -> dict[str
     }
 
 
-def _extent(spans: Spans, name: str) -> dict[str, Any]:
+def _extent(spans: Spans, name: str) -> Header:
     return {
         "mean": rounded(spans.mean(name)),
         "min": rounded(spans.least(name)),

@@ -12,11 +12,15 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import InputError
 from fires.core.files import naming, replace_file
 from fires.core.version import __version__
+
+if TYPE_CHECKING:
+    from fires.core.types import Header
+
 
 _STYLES = ("uplot.css", "page.css", "panels.css", "panel-comparison.css")
 _SCRIPTS = (
@@ -31,7 +35,7 @@ _OF_COMPARISON = ("panel-comparison.js", "panel-comparison.css")
 """What a page without a comparison does not hold."""
 
 
-def page(data: dict[str, Any], *, live: bool = False) -> str:
+def page(data: Header, *, live: bool = False) -> str:
     """The whole page as text."""
     compared = data["comparison"] is not None
     policy = content_policy(compared=compared)
@@ -61,7 +65,7 @@ def content_policy(*, live: bool = False, compared: bool = False) -> str:
     return "; ".join(rules)
 
 
-def page_data(summaries: Sequence[dict[str, Any]], comparison: Any = None) -> dict[str, Any]:
+def page_data(summaries: Sequence[dict[str, Any]], comparison: Header | None = None) -> Header:
     """What a page shows."""
     names = [str(summary["run"]["name"]) for summary in summaries]
     if comparison is not None:
@@ -75,7 +79,7 @@ def page_data(summaries: Sequence[dict[str, Any]], comparison: Any = None) -> di
     }
 
 
-def folder_data(folders: Sequence[Path], shape: tuple[int, int] | None = None) -> dict[str, Any]:
+def folder_data(folders: Sequence[Path], shape: tuple[int, int] | None = None) -> Header:
     """What a page shows of some folders."""
     from fires.report.comparison import holds_comparison, read_comparison
     from fires.report.summary import side_by_side
@@ -99,7 +103,7 @@ def write_page(folders: Sequence[Path], path: Path, shape: tuple[int, int] | Non
     return len(data)
 
 
-def _as_data(data: dict[str, Any]) -> str:
+def _as_data(data: Header) -> str:
     """JSON that cannot end the element it stands in."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for sign in "<>&\N{LINE SEPARATOR}\N{PARAGRAPH SEPARATOR}":

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.saved_files import damaged, open_saved
 from fires.core.spreadsheets import frame_as_written
+from fires.core.types import Labels, Mask
 from fires.report.following import well_formed
 from fires.report.spans import Numbers
 
@@ -30,8 +30,8 @@ class Result:
     n_selected: int | None = None
     n_above_noise: int | None = None
     numbers: dict[str, Numbers] = field(default_factory=dict)
-    above_noise: npt.NDArray[Any] | None = None
-    classes: npt.NDArray[Any] | None = None
+    above_noise: Mask | None = None
+    classes: Labels | None = None
     kinds: dict[str, str] = field(default_factory=dict)
     missing: dict[str, float] = field(default_factory=dict)
     columns: Sequence[str] = ()
@@ -113,7 +113,7 @@ def _table(path: Path, numbers: Sequence[str] = ()) -> pl.DataFrame:
     return frame_as_written(table.with_columns(pl.col(pl.String).fill_null("")))
 
 
-def _column(name: str) -> Any:
+def _column(name: str) -> pl.Expr:
     import polars as pl
 
     return pl.col(name)

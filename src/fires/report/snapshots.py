@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.errors import InputError
 from fires.core.saved_files import damaged
+from fires.core.types import Header
 from fires.evaluation.recording import read_snapshot, snapshots
 from fires.report.rounding import rounded
 from fires.report.spans import Numbers, Whole
@@ -82,8 +82,10 @@ def _snapshot(path: Path) -> Snapshot:
     if len(shapes := {array.shape for array in arrays.values()}) > 1 or len(*shapes) != 1:
         raise ValueError("its arrays are of several lengths")
     importance = arrays["importance"].astype(np.float32)
-    rank = arrays.get("rank")
-    if rank is None:  # of an earlier version
+    saved = arrays.get("rank")
+    if saved is not None:
+        rank = saved.astype(np.int32, copy=False)
+    else:  # of an earlier version
         rank = np.empty(len(importance), dtype=np.int32)
         rank[np.argsort(-np.abs(importance), kind="stable")] = np.arange(1, len(importance) + 1)
     return Snapshot(
@@ -107,7 +109,7 @@ def greatest_importances(shots: Sequence[Snapshot], n_features: int) -> Numbers:
     return greatest
 
 
-def timeline(shots: Sequence[Snapshot], places: Whole, names: Sequence[str]) -> dict[str, Any]:
+def timeline(shots: Sequence[Snapshot], places: Whole, names: Sequence[str]) -> Header:
     """Importances over time."""
     coarse = evenly(len(shots), _COARSE_POINTS)
     n_fine = max(_FINE, _FINE_POINTS // max(len(shots), 1))
@@ -127,7 +129,7 @@ def timeline(shots: Sequence[Snapshot], places: Whole, names: Sequence[str]) -> 
     }
 
 
-def ranks(shots: Sequence[Snapshot], names: Sequence[str]) -> dict[str, Any]:
+def ranks(shots: Sequence[Snapshot], names: Sequence[str]) -> Header:
     """The ranks of the best features over time."""
     some = [shots[place] for place in evenly(len(shots), _RANKED)]
     tops = [shot.places[np.argsort(shot.rank)[:_TOP]] for shot in some]

@@ -123,7 +123,7 @@ def read_block(follower: Follower, block: bytes) -> Block:
     places, numbers = pl.List(pl.Int64), pl.List(pl.Float64)
     whole, number = pl.Int64, pl.Float64
     alarm = {"row": whole, "batch": whole, "feature": whole, "strength": number}
-    schema: dict[str, Any] = {
+    schema: dict[str, pl.DataType | type[pl.DataType]] = {
         "index": whole,
         "rows": whole,
         "n_rows": whole,

@@ -18,6 +18,7 @@ import numpy as np
 
 from fires.core.errors import InputError
 from fires.core.saved_files import damaged
+from fires.core.types import Header, Ints, Mask
 from fires.evaluation.recording import QUARANTINE, STEPS
 from fires.evaluation.saved_run import read_names
 from fires.report import over_time
@@ -37,7 +38,7 @@ _DOUBT = ("column", "kind", "why")
 _MOST_PIXELS = 50_000
 
 
-def summarise(folder: Path, shape: tuple[int, int] | None = None) -> dict[str, Any]:
+def summarise(folder: Path, shape: tuple[int, int] | None = None) -> Header:
     """Sum up a run.
 
     Parameters
@@ -148,7 +149,7 @@ class Summary:
 
     # --- what is told ----------------------------------------------------------------------------
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Header:
         """The summary."""
         records, names, facts = self._records, self._names, self._facts.known
         shots = self._snapshots.until(records.n_batches, len(names))
@@ -197,14 +198,14 @@ class Summary:
             return self._result.above_noise is not None
         return not self._facts.settings.get("as_published")
 
-    def _above_noise(self, features: Features) -> Any:
+    def _above_noise(self, features: Features) -> Mask | None:
         if not self._has_intervals:
             return None
         return (
             features.above_noise() if self._result.above_noise is None else self._result.above_noise
         )
 
-    def _counts(self, above_noise: Any) -> dict[str, Any]:
+    def _counts(self, above_noise: Mask | None) -> Header:
         records, result, facts = self._records, self._result, self._facts.known
         # As the user counts them, at the end: a column of several features is one.
         n_features, n_selected = result.n_features, result.n_selected
@@ -226,7 +227,11 @@ class Summary:
         }
 
     def _sentence(
-        self, counts: dict[str, Any], stability: float | None, above_noise: Any, rank: Any
+        self,
+        counts: dict[str, Any],
+        stability: float | None,
+        above_noise: Mask | None,
+        rank: Ints,
     ) -> Sentence:
         return sentence(
             counts["batches"],
@@ -238,7 +243,7 @@ class Summary:
             has_ended=self._facts.has_ended,
         )
 
-    def _change(self, above_noise: Any, rank: Any) -> Change | None:
+    def _change(self, above_noise: Mask | None, rank: Ints) -> Change | None:
         """The last change that lasted and is still true, of those that matter.
 
         Features that are not above noise come and go: they are passed over, unless no other is
@@ -248,18 +253,19 @@ class Summary:
         selected, settled = stays.selected, stays.settled()
         if not settled or stays.now is None:
             return None
-        knows_noise = above_noise is not None and bool(above_noise[selected].any())
+        noise = np.zeros(len(names), dtype=np.bool_) if above_noise is None else above_noise
+        knows_noise = bool(noise[selected].any())
         for before, after in reversed(list(pairwise(settled))):
             came = np.setdiff1d(after.features, before.features)
             left = np.setdiff1d(np.setdiff1d(before.features, after.features), selected)
             came = came[np.isin(came, selected) & (stays.since[came] <= after.row)]
-            if knows_noise and not above_noise[came].all():
-                came, left = came[above_noise[came]], left[:0]  # whom they replaced is not known
+            if knows_noise and not noise[came].all():
+                came, left = came[noise[came]], left[:0]  # whom they replaced is not known
             if len(came) or (len(left) and not knows_noise):
                 came = came[np.argsort(rank[came], kind="stable")]
                 return Change(after.row, [names[at] for at in came], [names[at] for at in left])
         if knows_noise:
-            matter = selected[above_noise[selected]]
+            matter = selected[noise[selected]]
             n_same = len({self._column(place) for place in matter.tolist()})
             return Change(int(stays.since[matter].max()), n_same=n_same, carry=True)
         return Change(stays.now.row, n_same=len(selected))
@@ -269,7 +275,7 @@ class Summary:
         columns = self._result.columns or self._names
         return columns[place]
 
-    def _alarms(self) -> list[dict[str, Any]]:
+    def _alarms(self) -> list[Header]:
         told = {
             one["batch"]: _change_row(one)
             for one in self._facts.known.get("alarms") or []
@@ -285,7 +291,7 @@ class Summary:
                 found.append(row | {"feature": self._names[place]})
         return found
 
-    def _picture(self, features: Features) -> dict[str, Any] | None:
+    def _picture(self, features: Features) -> Header | None:
         shape = self._shape
         if shape is None or not 0 < shape[0] * shape[1] == len(self._names) <= _MOST_PIXELS:
             return None
@@ -295,7 +301,7 @@ class Summary:
             "selected": self._records.stays.selected.tolist(),
         }
 
-    def _health(self) -> dict[str, Any]:
+    def _health(self) -> Header:
         records, seconds = self._records, self._facts.seconds
         latency = self._facts.known.get("latency") or records.latencies.as_dict()
         return {
@@ -309,7 +315,7 @@ class Summary:
         }
 
 
-def _change_row(alarm: dict[str, Any]) -> dict[str, Any]:
+def _change_row(alarm: dict[str, Any]) -> Header:
     """What an alarm was followed by, as far as it is told."""
     found: dict[str, Any] = {name: alarm[name] for name in ("came", "left") if name in alarm}
     for name in ("before", "after"):

@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from fires.core.types import Header
     from fires.report.summary import Summary
 
 Result = TypeVar("Result")
@@ -40,7 +41,7 @@ class Watch:
     def __init__(self, summaries: Sequence[Summary]) -> None:
         self._summaries = summaries
         self._viewers: set[_Viewer] = set()
-        self._data: dict[str, Any] | None = None
+        self._data: Header | None = None
         self._text = b""
         self._due = 0.0
         self._reading: asyncio.Future[None] | None = None
@@ -50,7 +51,7 @@ class Watch:
         """Read what is there, for whoever comes first."""
         self._reading = asyncio.ensure_future(self._read())
 
-    async def latest(self) -> tuple[dict[str, Any], bytes]:
+    async def latest(self) -> tuple[Header, bytes]:
         """What is known of the runs, as old as the pause between two readings at most."""
         if self._reading is None and time.monotonic() >= self._due:
             self.begin()
@@ -121,7 +122,7 @@ class Watch:
         finally:
             self._due, self._reading = time.monotonic() + pause_after(seconds), None
 
-    def _read_now(self) -> tuple[dict[str, Any] | None, bytes | None, float]:
+    def _read_now(self) -> tuple[Header | None, bytes | None, float]:
         """Data and text if anything is new, and the seconds of the processor that it took."""
         from fires.report.page import page_data
 
@@ -154,7 +155,7 @@ def pause_after(seconds: float) -> float:
 class _Viewer:
     """A place for the latest event: one that was not taken in time is replaced."""
 
-    def __init__(self, task: asyncio.Task[Any] | None) -> None:
+    def __init__(self, task: asyncio.Task[None] | None) -> None:
         self.task = task
         self._event: bytes | None = None
         self._is_gone = False
@@ -190,7 +191,7 @@ class _Viewer:
         return event if event is not None or self._is_gone else b":\n\n"
 
 
-def as_json(data: dict[str, Any]) -> bytes:
+def as_json(data: Header) -> bytes:
     """Data as JSON, in one line.
 
     Parameters
@@ -211,7 +212,7 @@ def _event(text: bytes) -> bytes:
     return b"data: " + text + b"\n\n"
 
 
-def _part(body: bytes, *, more: bool = True) -> dict[str, Any]:
+def _part(body: bytes, *, more: bool = True) -> Header:
     return {"type": "http.response.body", "body": body, "more_body": more}
 
 

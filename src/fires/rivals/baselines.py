@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, Random
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, plain
+from fires.core.types import Floats, Places, Seed
 from fires.selectors.base import OnlineSelector
 
 
@@ -27,7 +27,7 @@ class _Baseline(OnlineSelector):
     def _weights(self) -> Floats:
         return self._weights_.copy()
 
-    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+    def _restart_features(self, columns: Places) -> None:
         """Nothing was learnt."""
 
 
@@ -98,7 +98,7 @@ class RandomFeatures(_Baseline):
         n_features_to_select: int | float = 10,
         *,
         redraw: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
         missing: str = "ignore",
         batch_size: int = 100,
     ) -> None:
@@ -142,7 +142,11 @@ class FixedFeatures(_Baseline):
     """
 
     def __init__(
-        self, features: Any = (), *, missing: str = "ignore", batch_size: int = 100
+        self,
+        features: Sequence[int | str] | int | str = (),
+        *,
+        missing: str = "ignore",
+        batch_size: int = 100,
     ) -> None:
         self.features = features
         self.missing = missing
@@ -183,10 +187,10 @@ class FixedFeatures(_Baseline):
                 )
         return [int(one) for one in wanted]
 
-    def _listed(self) -> list[Any]:
-        one = isinstance(self.features, (str, Integral))
+    def _listed(self) -> list[int | str]:
+        given = self.features
         try:
-            return [self.features] if one else list(self.features)
+            return [given] if isinstance(given, (str, int, Integral)) else list(given)
         except TypeError:
             raise ValueError(
                 f"features must be a sequence of names or indices; got {self.features!r}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.classes import are_numbers, encode
 from fires.core.declared import Array, Declared, Value
 from fires.core.optional import require
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, check_number, is_count, plain
 from fires.core.state import Arrays, State, part_of, under
+from fires.core.types import Estimator, Floats, Header, Labels, Matrix, Places, Seed
 from fires.core.validation import as_numbers
 from fires.models.likelihoods import log_likelihood_of
 from fires.models.parameters import LOG_NOISE
@@ -28,6 +27,8 @@ from fires.selectors.base import OnlineSelector
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from fires.models.base import BaseModel
 
 Tensors = dict[str, "Tensor"]
 
@@ -50,7 +51,7 @@ class Net:
     square: Tensors  # and of its square
     n_steps: int
 
-    def changed(self, change: Any) -> Net:
+    def changed(self, change: Callable[[str, Tensor], Tensor]) -> Net:
         """A copy with every tensor replaced."""
         theta, slope, square = (
             {name: change(name, tensor) for name, tensor in part.items()}
@@ -171,7 +172,7 @@ class CancelOut(OnlineSelector):
         device: str = "cpu",
         missing: str = "ignore",
         batch_size: int = 100,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.hidden = hidden
@@ -187,7 +188,7 @@ class CancelOut(OnlineSelector):
         self.batch_size = batch_size
         self.random_state = random_state
 
-    def _weighting(self) -> tuple[Any, ...]:
+    def _weighting(self) -> tuple[Hashable, ...]:
         return (self.gate,)
 
     def _weights(self) -> Floats:
@@ -222,7 +223,7 @@ class CancelOut(OnlineSelector):
         if self._numeric_:
             self._target_.count(y, w)
 
-    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+    def _restart_features(self, columns: Places) -> None:
         net, device = self._net_, self.device
         widths = [net.theta[f"bias {layer}"].shape[0] for layer in range(_n_layers(net.theta))]
         sizes, rng = (self.n_features_in_, *widths), np.random.default_rng(net.n_steps)
@@ -251,7 +252,7 @@ class CancelOut(OnlineSelector):
             rng.bit_generator.state = before
             raise
 
-    def _steps(self, net: Net, X: Floats, y: npt.NDArray[Any], share: Floats) -> Net:
+    def _steps(self, net: Net, X: Floats, y: Labels, share: Floats) -> Net:
         """The net after its steps on one batch; ``share`` weighs the rows and sums to 1."""
         torch = require("torch", "CancelOut")
         place = {"device": self.device, "dtype": torch.float64}
@@ -319,7 +320,7 @@ class CancelOut(OnlineSelector):
             arrays |= under(part, {name: tensor.cpu().numpy() for name, tensor in tensors.items()})
         return super()._state()[0] | {"n_steps": self._net_.n_steps}, arrays
 
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         torch = require("torch", "CancelOut")
         super()._restore(header, arrays, model)
         self._target_ = NumberTarget(scaled=True)
@@ -387,7 +388,7 @@ def scores(theta: Mapping[str, Tensor], X: Tensor) -> Tensor:
     return X
 
 
-def _n_layers(theta: Mapping[str, Any]) -> int:
+def _n_layers(theta: Mapping[str, Tensor | npt.NDArray[np.generic]]) -> int:
     return sum(name.startswith("bias") for name in theta)
 
 
@@ -417,7 +418,7 @@ def fresh(
     return Net(tensors, zeros, zeros, 0)
 
 
-def with_classes(net: Net, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> Net:
+def with_classes(net: Net, before: npt.NDArray[np.generic], after: npt.NDArray[np.generic]) -> Net:
     """A net with more outputs; those of new classes start at 0."""
     last = _n_layers(net.theta) - 1
     places = encode(before, after)
@@ -445,10 +446,9 @@ def adam(net: Net, slopes: Tensors, rate: float) -> Net:
     return Net(theta, slope, square, n)
 
 
-def _dense(X: Any, missing: bool) -> Floats:
+def _dense(X: Matrix, missing: bool) -> Floats:
     """X as one dense array of float64; missing entries are zeros."""
-    if sp.issparse(X):
-        X = X.toarray()
+    rows = X if isinstance(X, np.ndarray) else X.toarray()
     if missing:
-        X = np.where(np.isnan(X), 0.0, X)
-    return np.ascontiguousarray(X, dtype=np.float64)
+        rows = np.where(np.isnan(rows), 0.0, rows)
+    return np.ascontiguousarray(rows, dtype=np.float64)

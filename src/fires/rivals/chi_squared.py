@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, Value
 from fires.core.settings import check_choice
+from fires.core.types import Floats, Matrix, Places
 from fires.rivals.counting import check_forgetting, decay, grown, rows_by_class
 from fires.selectors.base import OnlineSelector
 
@@ -101,7 +101,7 @@ class ChiSquared(OnlineSelector):
         self.missing = missing
         self.batch_size = batch_size
 
-    def _weighting(self) -> tuple[Any, ...]:
+    def _weighting(self) -> tuple[Hashable, ...]:
         return (self.aggregate,)
 
     def _weights(self) -> Floats:
@@ -148,7 +148,7 @@ class ChiSquared(OnlineSelector):
         if missing is not None:
             _add(self._missing_, self._unit_ * missing)
 
-    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+    def _restart_features(self, columns: Places) -> None:
         super()._restart_features(columns)
         self._missing_[:, columns] = self._rows_[:, None]  # as if missing in all rows so far
 
@@ -173,12 +173,12 @@ def chi_squared(present: Floats, rows: Floats) -> Floats:
     return values
 
 
-def _presence(X: Any) -> tuple[Any, Any]:
+def _presence(X: Matrix) -> tuple[Any, Any]:
     """Where entries are present and where they are missing, as matrices of 0 and 1."""
-    values = X.data if sp.issparse(X) else X
+    values = X if isinstance(X, np.ndarray) else X.data
     missing = np.isnan(values)
     present = (values != 0.0) & ~missing
-    if not sp.issparse(X):
+    if isinstance(X, np.ndarray):
         return present.astype(np.float64), missing.astype(np.float64)
     structure = X.indices, X.indptr
     return (

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fires.core.belief import Floats
 from fires.core.classes import encode
 from fires.core.settings import check_number
+from fires.core.types import Codes, CsrRows, Floats
 
 
 def decay(weight: Floats | None, n_rows: int, forgetting: float) -> tuple[Floats, float]:
@@ -36,12 +34,12 @@ def decay(weight: Floats | None, n_rows: int, forgetting: float) -> tuple[Floats
     return mass, float(np.exp(rate * weight.sum()))
 
 
-def check_forgetting(value: Any) -> None:
+def check_forgetting(value: float) -> None:
     """Raise unless ``forgetting`` is in [0, 1)."""
     check_number("forgetting", value, high=1.0, ends="[)", wanted="a number from 0 to below 1")
 
 
-def grown(table: Floats, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> Floats:
+def grown(table: Floats, before: npt.NDArray[np.generic], after: npt.NDArray[np.generic]) -> Floats:
     """A table with one row per class, with rows of zeros added for new classes.
 
     Examples
@@ -54,7 +52,8 @@ def grown(table: Floats, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> F
     return new
 
 
-def rows_by_class(codes: Any, n_classes: int, mass: Floats) -> Any:
+def rows_by_class(codes: Codes, n_classes: int, mass: Floats) -> CsrRows:
     """A matrix whose product with a batch is the sum of the rows of each class."""
     places = (codes, np.arange(len(codes)))
-    return sp.csr_array((mass, places), shape=(n_classes, len(codes)))
+    rows: CsrRows = sp.csr_array((mass, places), shape=(n_classes, len(codes)))
+    return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,16 +12,20 @@ import scipy.sparse as sp
 from sklearn.utils import get_tags
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
-from fires.core.classes import Labels
 from fires.core.errors import StateError
 from fires.core.estimators import learnt_state, seeded_clone, take_up
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import plain
 from fires.core.state import Arrays, State
+from fires.core.types import Estimator, Floats, Header, Labels, Matrix, Seed
 from fires.core.validation import as_numbers, repeated
 from fires.selectors.base import OnlineSelector
 from fires.selectors.selector import same_kind
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+    from fires.models.base import BaseModel
 
 
 class TakesEstimator(OnlineSelector):
@@ -34,7 +38,7 @@ class TakesEstimator(OnlineSelector):
 
     estimator: Any
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         if hasattr(self.estimator, "__sklearn_tags__"):
             inner = get_tags(self.estimator)
@@ -126,7 +130,7 @@ class FromModel(TakesEstimator):
         n_features_to_select: int | float = 10,
         *,
         estimator: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         missing: str = "ignore",
         batch_size: int = 100,
     ) -> None:
@@ -178,7 +182,7 @@ class FromModel(TakesEstimator):
             raise ValueError(f"A step of {name} led to weights that are not finite; rescale X.")
         self.estimator_ = estimator
 
-    def _labels(self, batch: CheckedBatch, name: str, started: bool) -> npt.NDArray[Any]:
+    def _labels(self, batch: CheckedBatch, name: str, started: bool) -> npt.NDArray[np.generic]:
         """Labels for the estimator; its classes are fixed by its first batch."""
         codes, before = self._take_whole_labels(batch)
         if len(self.classes_) < 2:
@@ -192,7 +196,7 @@ class FromModel(TakesEstimator):
                 f"{name} has started with the classes {before.tolist()} and cannot add {new[0]!r}: "
                 "pass all of them as classes= to the first partial_fit."
             )
-        labels: npt.NDArray[Any] = self.classes_[codes]
+        labels: Labels = self.classes_[codes]
         return labels
 
     def _check_parameters(self) -> None:
@@ -210,7 +214,7 @@ class FromModel(TakesEstimator):
     def _state(self) -> State:
         return learnt_state(self.estimator_)
 
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         estimator = take_up(self.estimator, header, arrays)
         if not np.isfinite(weights_of(estimator, self.n_features_in_)).all():
             raise StateError("the weights of features are not finite")
@@ -246,14 +250,15 @@ def _options(estimator: Any) -> Any:
     return inspect.signature(estimator.partial_fit).parameters
 
 
-def _ready(X: Any, missing: bool) -> Any:
+def _ready(X: Matrix, missing: bool) -> Matrix:
     """X as every estimator takes it: float64, zeros for what is missing, short indices."""
-    X = X.astype(np.float64, copy=missing)
-    dense = isinstance(X, np.ndarray)
+    rows: Any = X.astype(np.float64, copy=missing)
+    dense = isinstance(rows, np.ndarray)
     if missing:
-        values = X if dense else X.data
+        values = rows if dense else rows.data
         values[np.isnan(values)] = 0.0
-    if not dense and max(*X.shape, X.nnz) < 2**31:
-        indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-        X = type(X)((X.data, indices, indptr), shape=X.shape)
-    return X
+    if not dense and max(*rows.shape, rows.nnz) < 2**31:
+        indices, indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+        rows = type(rows)((rows.data, indices, indptr), shape=rows.shape)
+    ready: Matrix = rows
+    return ready

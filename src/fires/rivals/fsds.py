@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
 from fires.core.settings import check_count, check_number, is_count
+from fires.core.types import Floats, Matrix, Places
 from fires.selectors.base import OnlineSelector
 
 _BLOCK = 1024  # rows handled at once, so that memory is bounded for batches of any length
@@ -127,7 +127,7 @@ class FSDS(OnlineSelector):
         self._check_fitted()
         return self._singular_values_
 
-    def _weighting(self) -> tuple[Any, ...]:
+    def _weighting(self) -> tuple[Hashable, ...]:
         return self.n_directions, self.ridge
 
     def _weights(self) -> Floats:
@@ -152,7 +152,7 @@ class FSDS(OnlineSelector):
             raise ValueError("Input X holds values so large that the sketch overflows; rescale it.")
         self._sketch_, self._singular_values_ = sketch, lengths
 
-    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+    def _restart_features(self, columns: Places) -> None:
         super()._restart_features(columns)  # zeros in the sketch: its directions are others then
         nothing, n = np.zeros((0, self.n_features_in_)), len(self._sketch_)
         found = directions_plain(self._sketch_, nothing, n)
@@ -174,7 +174,7 @@ class FSDS(OnlineSelector):
         check_number("ridge", self.ridge, ends="[)", wanted="a number that is not negative")
 
 
-def directions(sketch: Floats, rows: Any, most: int) -> tuple[Floats, Floats]:
+def directions(sketch: Floats, rows: Matrix, most: int) -> tuple[Floats, Floats]:
     """The greatest singular values of sketch and rows together, and their right singular vectors.
 
     They come from the Gram matrix of the shorter side where that is accurate enough. This is two to
@@ -186,10 +186,10 @@ def directions(sketch: Floats, rows: Any, most: int) -> tuple[Floats, Floats]:
     with np.errstate(over="ignore", invalid="ignore"):
         if n <= n_columns:
             mixed = rows @ sketch.T
-            own = _dense(rows @ rows.T)
+            own = _gram(rows)
             gram = np.block([[sketch @ sketch.T, mixed.T], [mixed, own]])
         else:
-            gram = sketch.T @ sketch + _dense(rows.T @ rows)
+            gram = sketch.T @ sketch + _gram(rows.T)
     if not np.isfinite(gram).all():
         return directions_plain(sketch, rows, most)
     squares, vectors = np.linalg.eigh(gram)
@@ -205,7 +205,7 @@ def directions(sketch: Floats, rows: Any, most: int) -> tuple[Floats, Floats]:
     return lengths, _combined(turned[:, :most] / lengths, sketch, rows)
 
 
-def _combined(left: Floats, sketch: Floats, rows: Any) -> Floats:
+def _combined(left: Floats, sketch: Floats, rows: Matrix) -> Floats:
     """Weighted sums of the rows of sketch and batch; each column of ``left`` holds weights."""
     sums: Floats = left[: len(sketch)].T @ sketch + (rows.T @ left[len(sketch) :]).T
     return sums
@@ -233,7 +233,7 @@ def _orthogonalised(nearly: Floats, most: int) -> tuple[Floats, Floats] | None:
     return values[:most], turned @ unit
 
 
-def directions_plain(sketch: Floats, rows: Any, most: int) -> tuple[Floats, Floats]:
+def directions_plain(sketch: Floats, rows: Matrix, most: int) -> tuple[Floats, Floats]:
     """The definition of :func:`directions`, with the same arguments."""
     stacked = np.vstack([sketch, _dense(rows)])
     _, lengths, right = np.linalg.svd(stacked, full_matrices=False)
@@ -250,7 +250,7 @@ def _shrunk(lengths: Floats, right: Floats, size: int) -> tuple[Floats, Floats]:
     return lengths, np.ascontiguousarray(lengths[:, None] * right[:n])
 
 
-def _rows(X: Any, weight: Floats | None, missing: bool) -> Any:
+def _rows(X: Any, weight: Floats | None, missing: bool) -> Matrix:
     """The rows that are not all zeros, in float64; weight w multiplies a row by the root of w."""
     X = X.astype(np.float64)
     if missing:
@@ -263,8 +263,15 @@ def _rows(X: Any, weight: Floats | None, missing: bool) -> Any:
         else:
             X *= root[:, None]
     length = np.asarray(abs(X).sum(axis=1)).ravel()
-    return X[length > 0.0]
+    kept: Matrix = X[length > 0.0]
+    return kept
 
 
-def _dense(matrix: Any) -> Any:
-    return matrix.toarray() if sp.issparse(matrix) else matrix
+def _gram(rows: Matrix) -> Floats:
+    if isinstance(rows, np.ndarray):
+        return np.asarray(rows @ rows.T)
+    return (rows @ rows.T).toarray()
+
+
+def _dense(matrix: Matrix) -> Floats:
+    return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
+from fires.core.types import Codes, CsrRows, Floats, Mask, Matrix
 from fires.kernels.running import ROUNDING
 from fires.rivals.counting import rows_by_class
 
@@ -44,7 +44,7 @@ MOMENTS: Declared = {
 """What the moments of J columns and T targets may be."""
 
 
-def of_numbers(X: Any, y: Floats, mass: Floats, missing: bool) -> Moments:
+def of_numbers(X: Matrix, y: Floats, mass: Floats, missing: bool) -> Moments:
     """Moments of one batch with a numeric target."""
     level = mass @ y / max(mass.sum(), 1e-300)
     u = y - level
@@ -56,7 +56,7 @@ def of_numbers(X: Any, y: Floats, mass: Floats, missing: bool) -> Moments:
         return Moments(sums[0], x, x_rest, xx, np.full_like(z, level), z, zz, xz[1:2])
 
 
-def of_classes(X: Any, codes: Any, n_classes: int, mass: Floats, missing: bool) -> Moments:
+def of_classes(X: Matrix, codes: Codes, n_classes: int, mass: Floats, missing: bool) -> Moments:
     """Moments of one batch of classes: each class is a target, 1 in the class and 0 elsewhere."""
     rows = sp.vstack([sp.csr_array(mass[None, :]), rows_by_class(codes, n_classes, mass)], "csr")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -65,13 +65,15 @@ def of_classes(X: Any, codes: Any, n_classes: int, mass: Floats, missing: bool) 
         return Moments(sums[0], x, x_rest, xx, z, np.zeros_like(z), sums[1:] * (1.0 - z), xz[1:])
 
 
-def _summed(X: Any, rows: Any, missing: bool) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+def _summed(
+    X: Matrix, rows: CsrRows, missing: bool
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Weighted sums of 1 and of x minus its mean, over the entries of each column.
 
     Each row of ``rows`` holds the factors of one sum; the first holds the weights. Returned are
     the sums of 1, the mean in two parts, the spread about it, and the sums of x about the mean.
     """
-    if not sp.issparse(X):
+    if isinstance(X, np.ndarray):
         return _settled(*_summed_dense(X, rows, missing))
     # Only columns with entries have sums.
     columns, places = np.unique(X.indices, return_inverse=True)
@@ -97,20 +99,23 @@ def _settled(
     return sums, mean, rest, spread, crossed - sums * rest
 
 
-def _summed_dense(X: Any, rows: Any, missing: bool) -> tuple[Floats, Floats, Floats, Floats]:
+def _summed_dense(X: Floats, rows: CsrRows, missing: bool) -> tuple[Floats, Floats, Floats, Floats]:
     if not missing:
-        sums, values, present = rows.sum(axis=1)[:, None], X, True
+        sums, values = rows.sum(axis=1)[:, None], X
+        present: Mask | bool = True
     else:
-        present = ~np.isnan(X)
-        sums, values = rows @ present.astype(np.float64), np.where(present, X, 0.0)
+        entries = present = ~np.isnan(X)
+        sums, values = rows @ entries.astype(np.float64), np.where(entries, X, 0.0)
     weight = rows[:1]
     mean = (weight @ values)[0] / np.where(sums[0] > 0.0, sums[0], 1.0)
     t = (values - mean) * present
     return sums, mean, (weight @ (t * t))[0], rows @ t
 
 
-def _summed_sparse(X: Any, rows: Any, missing: bool) -> tuple[Floats, Floats, Floats, Floats]:
-    def like_x(data: Any) -> Any:
+def _summed_sparse(
+    X: CsrRows, rows: CsrRows, missing: bool
+) -> tuple[Floats, Floats, Floats, Floats]:
+    def like_x(data: Floats) -> sp.csr_array:
         return sp.csr_array((data, X.indices, X.indptr), shape=X.shape)
 
     present = ~np.isnan(X.data)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.classes import are_numbers
 from fires.core.declared import Declared, Value, collect, restart
 from fires.core.settings import check_choice
 from fires.core.state import Arrays, State
+from fires.core.types import Estimator, Floats, Header, Places
 from fires.core.validation import as_numbers
 from fires.rivals import moments
 from fires.rivals.counting import check_forgetting, decay, grown
 from fires.rivals.moments import MOMENTS, Moments
 from fires.selectors.base import OnlineSelector
+
+if TYPE_CHECKING:
+    from fires.models.base import BaseModel
+
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -114,7 +118,7 @@ class Screening(OnlineSelector):
         self.missing = missing
         self.batch_size = batch_size
 
-    def _weighting(self) -> tuple[Any, ...]:
+    def _weighting(self) -> tuple[Hashable, ...]:
         return (self.measure,)
 
     def _weights(self) -> Floats:
@@ -154,7 +158,7 @@ class Screening(OnlineSelector):
             raise ValueError("Input X or y holds values so large that sums overflow; rescale them.")
         self._moments_ = merged
 
-    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+    def _restart_features(self, columns: Places) -> None:
         found = SimpleNamespace(**self._moments_._asdict())
         restart(found, MOMENTS, columns, self.n_features_in_)
         self._moments_ = Moments(**vars(found))
@@ -169,7 +173,7 @@ class Screening(OnlineSelector):
     def _state(self) -> State:
         return super()._state()[0], collect(self._moments_, MOMENTS)[1]
 
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         super()._restore(header, arrays, model)
         sizes = self._sizes()
         sizes["T"] = 1 if self._numeric_ else sizes["K"]

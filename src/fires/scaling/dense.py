@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, rearrange, restart
 from fires.core.errors import OVERFLOW
 from fires.core.state import Arrays
+from fires.core.types import Floats, Places
 from fires.kernels import accumulate
 from fires.kernels.running import PATIENCE, PROPORTION, ROUNDING, YOUNG, learn, standardise
 from fires.kernels.scaled import widen
 
-Columns = npt.NDArray[np.intp]
 _TINY = np.finfo(np.float64).tiny
+
+
+class HasLearnt(Protocol):
+    """A scale of dense or of sparse rows."""
+
+    learnt: ClassVar[Declared]
 
 
 class Unscaled:
@@ -41,10 +45,10 @@ class Unscaled:
     def refresh(self) -> None:
         """Nothing to compute."""
 
-    def restart(self, columns: Columns) -> None:
+    def restart(self, columns: Places) -> None:
         """Nothing to forget. See :class:`Standard`."""
 
-    def rearranged(self, source: Columns) -> Unscaled:
+    def rearranged(self, source: Places) -> Unscaled:
         """For other columns. See :class:`Standard`."""
         return Unscaled(len(source))
 
@@ -71,7 +75,7 @@ class Standard:
     entries in a row are beyond 1.5 times the reach, the level or the unit of the column has
     changed, and its scale starts anew from the batch itself. It also does if for ten batches the
     column has stayed about one value with less than a fifth of the standard deviation. Then the
-    unit has become smaller, or the scale came from a bad entry. Columns that are narrow at times,
+    unit has become smaller, or the scale came from a bad entry. Places that are narrow at times,
     or move again and again would start anew for ever. So each start makes the next one harder, and
     this is forgotten ten times as slowly.
 
@@ -115,7 +119,7 @@ class Standard:
         self.reset_threshold = np.full(n_features, PATIENCE)  # how many such rows are too many
         self.ready = False
 
-    def scaled(self, X: Any, weight: Floats) -> tuple[Floats, Callable[[], None]]:
+    def scaled(self, X: Floats, weight: Floats) -> tuple[Floats, Callable[[], None]]:
         """Scale a batch by the batches before it."""
         rows = np.ascontiguousarray(X).view()
         rows.flags.writeable = False  # one compiled form serves writable and read-only callers
@@ -125,7 +129,7 @@ class Standard:
             raise ValueError(OVERFLOW)
         return out, lambda: self.learn(shown, weight)
 
-    def running(self) -> tuple[Any, ...]:
+    def running(self) -> tuple[bool, *tuple[Floats, ...]]:
         """What a compiled loop needs to scale a batch: see :mod:`fires.kernels.running`."""
         return (
             *(not self.ready, self.count, self.shift, self.gain, self.max_abs, self.beyond),
@@ -145,7 +149,7 @@ class Standard:
         )
         self.ready = self.ready or bool(self.count.any())
 
-    def restart(self, columns: Columns) -> None:
+    def restart(self, columns: Places) -> None:
         """Forget some columns: the next batch in which one varies gives it its scale."""
         restart(self, self.learnt, columns, len(self.shift), fresh=Standard(len(self.shift)))
         self.gain[columns] = 0.0
@@ -153,7 +157,7 @@ class Standard:
         self.narrow[columns] = self.reset_threshold[columns]
         self.ready = bool(self.count.any())
 
-    def rearranged(self, source: Columns) -> Standard:
+    def rearranged(self, source: Places) -> Standard:
         """The scale of other columns: see :func:`fires.core.declared.rearrange`."""
         fresh = Standard(len(source))
         fresh.narrow[:] = PATIENCE
@@ -232,21 +236,23 @@ class MinMax:
         """Whether a batch was seen."""
         return bool(np.isfinite(self.low).any())
 
-    def begin(self, X: Any, weight: Floats, missing: bool) -> None:
+    def begin(self, X: Floats, weight: Floats, missing: bool) -> None:
         """Learn the scale of the first batch from the batch itself. See :class:`Standard`."""
         self.absorb(X, self.low, self.high, weight, missing)
 
-    def absorb(self, X: Any, p: Floats, q: Floats, weight: Floats, missing: bool) -> None:
+    def absorb(self, X: Floats, p: Floats, q: Floats, weight: Floats, missing: bool) -> None:
         """Widen the range by a batch; rows of weight 0 are left out. See :class:`Standard`."""
         self.merge(*self.sums(X, weight, missing))
 
-    def sums(self, X: Any, weight: Floats, missing: bool) -> tuple[Floats, Floats, Any, Floats]:
+    def sums(
+        self, X: Floats, weight: Floats, missing: bool
+    ) -> tuple[Floats, Floats, Floats | np.float64, Floats]:
         """What a batch adds to the scale."""
         with np.errstate(over="ignore", invalid="ignore"):
             total, _ = accumulate(X, weight, weight, self.mean)
         return *widen(X, weight, self.low, self.high), _count(X, weight, missing), total
 
-    def merge(self, low: Floats, high: Floats, count: Any, total: Floats) -> None:
+    def merge(self, low: Floats, high: Floats, count: Floats | np.float64, total: Floats) -> None:
         """Learn from what :meth:`sums` gave, for one batch or for its parts together."""
         self.low, self.high, self.count = low, high, self.count + count
         with np.errstate(over="ignore", invalid="ignore"):
@@ -256,18 +262,18 @@ class MinMax:
         self.mean = np.where(seen, np.fmin(np.fmax(mean, self.low), self.high), 0.0)
         self.refresh()
 
-    def restart(self, columns: Columns) -> None:
+    def restart(self, columns: Places) -> None:
         """Forget some columns. See :class:`Standard`."""
         restart(self, self.learnt, columns, len(self.low), fresh=MinMax(len(self.low)))
         self.refresh()
 
-    def rearranged(self, source: Columns) -> MinMax:
+    def rearranged(self, source: Places) -> MinMax:
         """The scale of other columns. See :class:`Standard`."""
         other = rearrange(self, self.learnt, source, MinMax(len(source)))
         other.refresh()
         return other
 
-    def filled(self, X: Any) -> Any:
+    def filled(self, X: Floats) -> Floats:
         """Rows without gaps, for :func:`fires.kernels.scaled.rescale`."""
         gaps = np.isnan(X)
         return np.where(gaps, self.mean, X) if gaps.any() else X
@@ -280,17 +286,20 @@ class MinMax:
         self.gain = 1.0 / width
 
 
-def _count(X: Any, weight: Floats, missing: bool) -> Any:
+def _count(X: Floats, weight: Floats, missing: bool) -> Floats | np.float64:
     """The weight of the rows in which a column has entries; one number if nothing is missing."""
     return weight @ ~np.isnan(X) if missing else np.add.reduce(weight)
 
 
-def declared_in(arrays: Arrays, half: Any) -> Declared:
+def declared_in(arrays: Arrays, half: HasLearnt) -> Declared:
     """What a scale has learnt; in a file from before it forgot, only count, mean and spread."""
-    learnt: Declared = half.learnt
+    learnt = half.learnt
     if isinstance(half, Standard) and arrays.keys() == {"count", "shift", "spread"}:
         return {name: learnt[name] for name in arrays}
     return learnt
 
 
-DENSE = {scaler.kind: scaler for scaler in (Unscaled, Standard, MinMax)}
+DenseScale: TypeAlias = Unscaled | Standard | MinMax
+DENSE: dict[str | None, type[DenseScale]] = {
+    scaler.kind: scaler for scaler in (Unscaled, Standard, MinMax)
+}

@@ -13,12 +13,11 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.batch import nothing
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, collect, rearrange, restart, restore
 from fires.core.state import Arrays, part_of, under
+from fires.core.types import CsrRows, Floats, Indices, Ints, Mask, Places, RowIndex
 from fires.kernels.running import CLIP
 from fires.scaling.dense import Standard
 from fires.scaling.sparse import Touched
@@ -26,19 +25,17 @@ from fires.scaling.sparse import Touched
 FULL = 0.2
 """The share of rows with an entry from which a column is full."""
 
-Columns = npt.NDArray[np.int64]
-
 
 class MixedRows(NamedTuple):
     """Scaled rows: the full columns as a dense block, the entries of the others as CSR."""
 
     full: Floats
-    columns: Columns
+    columns: Ints
     data: Floats
-    indices: npt.NDArray[Any]
-    indptr: npt.NDArray[Any]
+    indices: Indices
+    indptr: Indices
 
-    def some(self, columns: Columns) -> Floats:
+    def some(self, columns: Ints) -> Floats:
         """Some columns as a dense array."""
         rows = np.zeros((len(self.full), len(columns)))
         place, asked = _places(columns, self.columns)
@@ -65,7 +62,7 @@ class Mixed:
         self.n_features = n_features
         self.count = 0.0
         self.sums, self.squares, self.entries, self.absent = np.zeros((4, n_features))
-        self.columns: Columns = np.empty(0, dtype=np.int64)  # the full ones, in order of arrival
+        self.columns: Ints = np.empty(0, dtype=np.int64)  # the full ones, in order of arrival
         self.full = Standard(0)
         self._place = np.full(n_features, -1)
         self._slot = np.zeros(n_features, dtype=np.int32)
@@ -75,7 +72,9 @@ class Mixed:
         """Whether a batch was seen."""
         return self.count > 0.0
 
-    def scaled(self, X: Any, weight: Floats, missing: bool) -> tuple[MixedRows, Callable[[], None]]:
+    def scaled(
+        self, X: CsrRows, weight: Floats, missing: bool
+    ) -> tuple[MixedRows, Callable[[], None]]:
         """Scale a batch by the batches before it; the first by itself."""
         batch = Touched(X, weight, missing, self._slot)
         shown = self.show(batch, X, weight)
@@ -92,7 +91,7 @@ class Mixed:
 
         return rows, learn
 
-    def show(self, batch: Touched, X: Any, weight: Floats) -> Floats:
+    def show(self, batch: Touched, X: CsrRows, weight: Floats) -> Floats:
         """Sums, sums of squares, weights of all entries and of missing ones, by touched column."""
         one = weight[None, :]
         with np.errstate(over="ignore"):
@@ -101,7 +100,7 @@ class Mixed:
         absent = batch.absent() if batch.missing else np.zeros(len(p[0]))
         return np.array([p[0], q[0], entries, absent])
 
-    def rows(self, X: Any, weight: Floats) -> tuple[MixedRows, Callable[[], Any]]:
+    def rows(self, X: CsrRows, weight: Floats) -> tuple[MixedRows, Callable[[], None]]:
         """Rows on the scale that is known."""
         place = self._place[X.indices]
         is_full = place >= 0
@@ -117,7 +116,7 @@ class Mixed:
         indptr = np.concatenate([[0], np.cumsum(np.bincount(row[rare], minlength=X.shape[0]))])
         return MixedRows(full, self.columns, data, indices, indptr), learn
 
-    def gain(self, columns: Any) -> Floats:
+    def gain(self, columns: RowIndex | Indices) -> Floats:
         """One over the standard deviation of rare columns; 0 for those never seen."""
         count = np.maximum(self.count - self.absent[columns], 1.0)
         variance = self.squares[columns] / count - (self.sums[columns] / count) ** 2
@@ -137,7 +136,7 @@ class Mixed:
         risen = self.entries[columns] >= FULL * self.count
         self._grow(columns[risen & (self._place[columns] < 0)])
 
-    def _grow(self, new: Columns) -> None:
+    def _grow(self, new: Ints) -> None:
         """Take columns among the full ones, with what is known of them."""
         if not len(new):
             return
@@ -155,7 +154,7 @@ class Mixed:
         self.sums, self.squares = self.sums / gain, self.squares / gain**2
         self.full.undo(gain[self.columns])
 
-    def restart(self, columns: npt.NDArray[np.intp]) -> None:
+    def restart(self, columns: Places) -> None:
         """Forget some columns."""
         restart(self, self.learnt, columns, self.n_features)
         # As if missing in all rows so far; whether such a column is full, later rows decide alone.
@@ -163,7 +162,7 @@ class Mixed:
         full = self._place[columns]
         self.full.restart(full[full >= 0])
 
-    def rearranged(self, source: npt.NDArray[np.intp]) -> Mixed:
+    def rearranged(self, source: Places) -> Mixed:
         """A copy for other columns: see :func:`fires.core.declared.rearrange`."""
         n = len(source)
         other = rearrange(self, self.learnt, source, Mixed(n))
@@ -194,7 +193,7 @@ class Mixed:
         return vars(self) | {"_slot": np.zeros(self.n_features, dtype=np.int32)}
 
 
-def _places(columns: Any, wanted: Any) -> tuple[Any, Any]:
+def _places(columns: Ints, wanted: Indices) -> tuple[Places, Mask]:
     """Where each wanted column is among sorted columns, and whether it is there."""
     if not len(columns):
         return np.zeros(np.shape(wanted), dtype=np.intp), np.zeros(np.shape(wanted), dtype=np.bool_)

@@ -14,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtri
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
+from fires.core.types import Floats
 
 KEPT = 2000
 """The last numbers seen, by which others become scores."""

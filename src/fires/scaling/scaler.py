@@ -8,17 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.batch import nothing
-from fires.core.belief import Floats
 from fires.core.declared import collect, restore
 from fires.core.state import Arrays, part_of, under
+from fires.core.types import CsrRows, Floats, Matrix, Places
 from fires.kernels.running import CLIP
 from fires.kernels.scaled import rescale
-from fires.scaling.dense import DENSE, MinMax, Standard, declared_in
-from fires.scaling.sparse import SPARSE, Touched
+from fires.scaling.dense import DENSE, DenseScale, MinMax, Standard, Unscaled, declared_in
+from fires.scaling.sparse import SPARSE, SparseScale, Touched
 
 SCALES = tuple(DENSE)
 """What can be done to columns."""
@@ -48,8 +47,8 @@ class Scaler:
 
     def __init__(self, scale: str | None, n_features: int) -> None:
         self.scale, self.n_features = scale, n_features
-        self.dense: Any = DENSE[scale](n_features)
-        self.sparse: Any = SPARSE[scale](n_features)
+        self.dense: DenseScale = DENSE[scale](n_features)
+        self.sparse: SparseScale = SPARSE[scale](n_features)
         self._slot = np.zeros(0, dtype=np.int32)
 
     @property
@@ -57,15 +56,16 @@ class Scaler:
         """Whether it has learnt from a batch."""
         return bool(self.dense.ready or self.sparse.ready)
 
-    def scaled(self, X: Any, weight: Floats, missing: bool) -> tuple[Any, Callable[[], None]]:
+    def scaled(self, X: Matrix, weight: Floats, missing: bool) -> tuple[Matrix, Callable[[], None]]:
         """Scale a batch by the batches before it."""
         X = self._alike(X)
-        scaled = self._dense if isinstance(X, np.ndarray) else self._sparse
-        return scaled(X, weight, missing)
+        if isinstance(X, np.ndarray):
+            return self._dense(X, weight, missing)
+        return self._sparse(X, weight, missing)
 
-    def _dense(self, X: Any, w: Floats, missing: bool) -> tuple[Any, Callable[[], None]]:
+    def _dense(self, X: Floats, w: Floats, missing: bool) -> tuple[Floats, Callable[[], None]]:
         half = self.dense
-        if half.kind is None:
+        if isinstance(half, Unscaled):
             return (np.nan_to_num(X) if missing else X), nothing
         if isinstance(half, Standard):
             return half.scaled(X, w)
@@ -77,7 +77,7 @@ class Scaler:
         refuse_overflow(half.gain)
         return _rescaled(X, half), lambda: setattr(self, "dense", half)
 
-    def _sparse(self, X: Any, w: Floats, missing: bool) -> tuple[Any, Callable[[], None]]:
+    def _sparse(self, X: CsrRows, w: Floats, missing: bool) -> tuple[CsrRows, Callable[[], None]]:
         batch, half = self.touched(X, w, missing), self.sparse
         if half.ready:
             p, q = batch.accumulate(w[None, :], w[None, :])
@@ -86,35 +86,39 @@ class Scaler:
         half.begin(batch)
         return _scaled(batch, half), lambda: setattr(self, "sparse", half)
 
-    def applied(self, X: Any) -> Any:
+    def applied(self, X: Matrix) -> Matrix:
         """Scale rows without learning; a column not seen yet becomes 0."""
         X = self._alike(X)
-        if not sp.issparse(X):
+        if isinstance(X, np.ndarray):
             return _rescaled(X, self.dense)
         return _scaled(self.touched(X, np.ones(X.shape[0]), True), self.sparse)
 
-    def touched(self, X: Any, weight: Floats, missing: bool) -> Touched:
+    def touched(self, X: CsrRows, weight: Floats, missing: bool) -> Touched:
         """A sparse batch reduced to the columns that have entries."""
         if len(self._slot) != self.n_features:
             self._slot = np.zeros(self.n_features, dtype=np.int32)
         return Touched(X, weight, missing, self._slot)
 
-    def _alike(self, X: Any) -> Any:
+    def _alike(self, X: Matrix) -> Matrix:
         """X made dense or sparse, like the batches learnt from."""
         if self.dense.ready if isinstance(X, np.ndarray) else self.sparse.ready:
             return X
         if self.scale is None or not self.ready:
             return X
-        return X.toarray() if self.dense.ready else sp.csr_array(X)
+        if isinstance(X, np.ndarray):
+            rows: CsrRows = sp.csr_array(X)
+            return rows
+        return X.toarray()
 
     def in_sparse_terms(self) -> Scaler:
         """A copy for sparse rows that goes on from what dense rows have taught."""
         other = Scaler(self.scale, self.n_features)
         if self.dense.ready and self.scale is not None:
-            other.sparse.take_over(self.dense)
+            half: Any = other.sparse  # of the same kind as the dense one
+            half.take_over(self.dense)
         return other
 
-    def restart(self, columns: npt.NDArray[np.intp]) -> None:
+    def restart(self, columns: Places) -> None:
         """Forget the scale of some columns.
 
         The next dense batch is standardised by its own values there, as a first batch is. On other
@@ -124,7 +128,7 @@ class Scaler:
             if half.ready:
                 half.restart(columns)
 
-    def rearranged(self, source: npt.NDArray[np.intp]) -> Scaler:
+    def rearranged(self, source: Places) -> Scaler:
         """A copy for other columns: see :func:`fires.core.declared.rearrange`."""
         other = copy.copy(self)
         other.n_features = len(source)
@@ -158,15 +162,15 @@ class Scaler:
         return vars(self) | {"_slot": np.zeros(0, dtype=np.int32)}
 
 
-def _rescaled(X: Any, half: Any) -> Any:
+def _rescaled(X: Floats, half: DenseScale) -> Floats:
     """Dense rows on a scale, with no gaps."""
-    if half.kind != "standard":
-        return rescale(half.filled(X) if half.kind == "minmax" else X, half.shift, half.gain)
+    if not isinstance(half, Standard):
+        return rescale(half.filled(X) if isinstance(half, MinMax) else X, half.shift, half.gain)
     scaled = rescale(X, half.shift, half.gain, half.limit)
     return np.clip(scaled, -CLIP, CLIP, out=scaled)
 
 
-def _scaled(batch: Touched, half: Any) -> Any:
+def _scaled(batch: Touched, half: SparseScale) -> CsrRows:
     """Sparse rows on a scale, with no gaps."""
     return batch.scaled(half.gain(batch.columns), half.fill(batch.columns))
 

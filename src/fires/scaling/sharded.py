@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fires.core.belief import Floats
 from fires.core.errors import OVERFLOW
 from fires.core.sharding import Sums
+from fires.core.types import Floats, Ints, Labels, Mask, Places
 from fires.kernels.running import (
     BEYOND,
     EDGE,
@@ -39,7 +37,6 @@ from fires.kernels.running import (
 from fires.scaling.dense import Standard
 
 _TOO_MANY = -1
-Columns = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +46,7 @@ class ScalePlan:
     origin: Floats
     gain: Floats
     limit: Floats
-    common: npt.NDArray[np.bool_]
+    common: Mask
     beyond: Floats
 
     @classmethod
@@ -71,7 +68,7 @@ class ScalePlan:
         beyond = np.full(len(mean), MOVED)
         return replace(cls.of(scale), origin=mean, gain=gain, beyond=beyond)
 
-    def rescale(self, X: Any, weight: Floats, out: Floats, shown: Floats) -> None:
+    def rescale(self, X: Floats, weight: Floats, out: Floats, shown: Floats) -> None:
         """Scale rows, and add what they show to an array from :meth:`empty_shown`."""
         rows = X.view()
         rows.flags.writeable = False
@@ -88,7 +85,7 @@ class ScalePlan:
         far = sums[f"max {what} far"]
         return np.vstack([sums[f"{what} shown"], far, self.beyond, self.origin])
 
-    def doubtful(self, shown: Floats, scale: Standard) -> Columns:
+    def doubtful(self, shown: Floats, scale: Standard) -> Places:
         """The columns that may have moved."""
         if not np.isfinite(shown[SQUARES]).all() or not np.isfinite(shown[ORIGIN]).all():
             raise ValueError(OVERFLOW)
@@ -100,7 +97,7 @@ class ScalePlan:
         )
 
     def judged(
-        self, scale: Standard, columns: Columns, samples: Floats, own: Floats, n_rows: int
+        self, scale: Standard, columns: Places, samples: Floats, own: Floats, n_rows: int
     ) -> ScalePlan:
         """The plan after a look at doubtful columns."""
         arrays = [
@@ -120,7 +117,7 @@ class ScalePlan:
         return not counted.any() and np.array_equal(self.beyond == MOVED, other.beyond == MOVED)
 
 
-def show(plan: ScalePlan, shown: Floats, X: Any, what: str) -> Sums:
+def show(plan: ScalePlan, shown: Floats, X: Floats, what: str) -> Sums:
     """What the rows of a shard have shown, in the form that adds up.
 
     Parameters
@@ -156,7 +153,7 @@ def show(plan: ScalePlan, shown: Floats, X: Any, what: str) -> Sums:
     return sums | {f"list {what} n beyond": np.array([n_found])}
 
 
-def moments(X: Any, weight: Floats) -> Floats:
+def moments(X: Floats, weight: Floats) -> Floats:
     """Weight, mean and sum of squares of every column of a shard.
 
     Parameters
@@ -204,20 +201,20 @@ class SampledRows:
     its mark, and where several have the same, each gives the rows that any of them should give.
     """
 
-    marks: npt.NDArray[np.int64]
+    marks: Ints
 
     @property
     def n_rows(self) -> int:
         """The rows of the batch."""
         return int((self.marks >> 32).sum())
 
-    def _places(self, shard: int) -> npt.NDArray[np.int64]:
+    def _places(self, shard: int) -> Ints:
         """The sampled rows of a shard, counted from its first."""
         sizes = self.marks >> 32
         start, step = int(sizes[:shard].sum()), sample_step(self.n_rows)
         return np.arange(-start % step, sizes[shard], step)
 
-    def of(self, X: Any, weight: Floats, mark: int, what: str) -> Sums:
+    def of(self, X: Floats, weight: Floats, mark: int, what: str) -> Sums:
         """The sampled rows of a shard."""
         found: Sums = {}
         for shard in np.flatnonzero(self.marks == mark).tolist():
@@ -226,13 +223,11 @@ class SampledRows:
             found[f"list {what} sample {shard}"] = np.where(counts, X[places], np.nan)
         return found
 
-    def are_sampled(
-        self, places: npt.NDArray[np.intp], n_found: npt.NDArray[np.intp]
-    ) -> npt.NDArray[np.bool_]:
+    def are_sampled(self, places: Places, n_found: Places) -> Mask:
         """Whether rows are among the sampled ones."""
         sizes = self.marks >> 32
         starts = np.repeat(np.cumsum(sizes) - sizes, n_found)
-        sampled: npt.NDArray[np.bool_] = (starts + places) % sample_step(self.n_rows) == 0
+        sampled: Mask = (starts + places) % sample_step(self.n_rows) == 0
         return sampled
 
     def joined(self, sums: Sums, what: str) -> Floats:
@@ -245,7 +240,7 @@ class SampledRows:
         return np.ascontiguousarray(np.concatenate(parts))
 
 
-def mark_of(y: npt.NDArray[Any]) -> int:
+def mark_of(y: Labels) -> int:
     """A number that tells shards apart: how many rows they have, and a digest of their targets."""
     return (len(y) << 32) + zlib.crc32(np.ascontiguousarray(y).tobytes())
 
@@ -262,7 +257,7 @@ class ShardedStandard:
         own = sums.get(f"list {self.what} own")
         self.plan = None if own is None else ScalePlan.first(self.scale, own)
 
-    def doubtful(self, sums: Sums) -> Columns:
+    def doubtful(self, sums: Sums) -> Places:
         """The columns that may have moved."""
         if self.plan is None or f"{self.what} shown" not in sums:
             return np.zeros(0, dtype=np.intp)
@@ -277,7 +272,7 @@ class ShardedStandard:
         narrow = self.scale.narrow >= self.scale.reset_threshold
         return columns[found | (self.plan.beyond[columns] > 0.0) | narrow[columns]]
 
-    def settle(self, sums: Sums, columns: Columns, rows: SampledRows, found: Sums) -> bool:
+    def settle(self, sums: Sums, columns: Places, rows: SampledRows, found: Sums) -> bool:
         """Decide about the columns that may have moved."""
         if not len(columns) or self.plan is None:
             return True

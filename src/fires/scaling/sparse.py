@@ -7,18 +7,17 @@ model centres it (see :mod:`fires.models.linear_learner`).
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, rearrange, restart
+from fires.core.types import CsrRows, Floats, Ints, Places, RowIndex
 from fires.kernels import read_only, sparse, touched_columns
 from fires.scaling.dense import MinMax, Standard
 
-Columns = npt.NDArray[np.int64]
 _NOWHERE = np.zeros(0, dtype=np.intp)
 _LEAST = 1e-300  # sums of squares below this have lost their digits
 
@@ -26,7 +25,9 @@ _LEAST = 1e-300  # sums of squares below this have lost their digits
 class Touched:
     """A CSR batch reduced to the columns with entries, so that cost does not grow with J."""
 
-    def __init__(self, X: Any, weight: Floats, missing: bool, slot: npt.NDArray[np.int32]) -> None:
+    def __init__(
+        self, X: CsrRows, weight: Floats, missing: bool, slot: npt.NDArray[np.int32]
+    ) -> None:
         self.local = np.empty(len(X.indices), dtype=X.indptr.dtype)
         self.columns = touched_columns(*read_only(X.indices), slot, self.local)
         self._entries = read_only(X.data, self.local, X.indptr)
@@ -45,14 +46,15 @@ class Touched:
         sparse.accumulate_csr(*self._entries, c, d, p, q)
         return p, q
 
-    def scaled(self, gain: Floats, fill: Floats) -> Any:
+    def scaled(self, gain: Floats, fill: Floats) -> CsrRows:
         """The batch times the gain of its columns."""
         data = np.nan_to_num(self._X.data * gain[self.local])
         if self.missing:
             data = np.where(np.isnan(self._X.data), fill[self.local], data)
-        return sp.csr_array((data, self._X.indices, self._X.indptr), shape=self._X.shape)
+        scaled: CsrRows = sp.csr_array((data, self._X.indices, self._X.indptr), shape=self._X.shape)
+        return scaled
 
-    def gaps(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    def gaps(self) -> tuple[Places, Places]:
         """The positions of missing entries."""
         if not self.missing:
             return _NOWHERE, _NOWHERE
@@ -89,15 +91,15 @@ class SparseUnscaled:
     def begin(self, batch: Touched) -> None:
         """Nothing to learn. See :class:`SparseStandard`."""
 
-    def gain(self, columns: Columns) -> Floats:
+    def gain(self, columns: Ints) -> Floats:
         """One for every column. See :class:`SparseStandard`."""
         return np.ones(len(columns))
 
-    def pull(self, columns: Columns) -> Floats:
+    def pull(self, columns: Ints) -> Floats:
         """Zero for every column. See :class:`SparseStandard`."""
         return np.zeros(len(columns))
 
-    def fill(self, columns: Columns) -> Floats:
+    def fill(self, columns: Ints) -> Floats:
         """Zero for every column. See :class:`SparseStandard`."""
         return np.zeros(len(columns))
 
@@ -109,10 +111,10 @@ class SparseUnscaled:
     def refresh(self) -> None:
         """Nothing to compute."""
 
-    def restart(self, columns: Columns) -> None:
+    def restart(self, columns: Ints) -> None:
         """Nothing to forget. See :class:`SparseStandard`."""
 
-    def rearranged(self, source: npt.NDArray[np.intp]) -> SparseUnscaled:
+    def rearranged(self, source: Places) -> SparseUnscaled:
         """For other columns. See :class:`SparseStandard`."""
         return self
 
@@ -162,7 +164,7 @@ class SparseStandard:
         p, q = batch.accumulate(weight, weight)
         self.absorb(batch, p[0], q[0])
 
-    def gain(self, columns: Columns) -> Floats:
+    def gain(self, columns: Ints) -> Floats:
         """One over the root mean square; 0 for columns never seen."""
         squares = self.squares[columns]
         gain: Floats = np.sqrt(self.count[0] / np.where(squares > _LEAST, squares, np.inf))
@@ -170,12 +172,12 @@ class SparseStandard:
             gain *= np.sqrt(self.observed[columns])
         return gain
 
-    def pull(self, columns: Columns) -> Floats:
+    def pull(self, columns: Ints) -> Floats:
         """The scaled mean of a column divided by the pace."""
         pull: Floats = self.pulls[columns]
         return pull
 
-    def fill(self, columns: Columns) -> Floats:
+    def fill(self, columns: Ints) -> Floats:
         """What missing entries become: the mean of the column so far, on the new scale."""
         return self.pace * self.pull(columns)
 
@@ -194,7 +196,7 @@ class SparseStandard:
             self.observed[columns] = np.maximum(share, np.finfo(float).eps)
         self.refresh(columns)
 
-    def refresh(self, columns: Any = slice(None)) -> None:
+    def refresh(self, columns: RowIndex = slice(None)) -> None:
         """Compute the pull from the sums."""
         squares = self.squares[columns]
         squares = np.where(squares > _LEAST, squares, np.inf)
@@ -202,7 +204,7 @@ class SparseStandard:
             squares *= self.observed[columns]
         self.pulls[columns] = self.sums[columns] / np.sqrt(squares)
 
-    def restart(self, columns: Columns) -> None:
+    def restart(self, columns: Ints) -> None:
         """Forget some columns: they are then as if missing in all rows so far."""
         restart(self, self.learnt, columns, len(self.sums))
         if not len(self.absent):
@@ -210,7 +212,7 @@ class SparseStandard:
         self.absent[columns], self.observed[columns] = self.count[0], np.finfo(float).eps
         self.refresh(columns)
 
-    def rearranged(self, source: npt.NDArray[np.intp]) -> SparseStandard:
+    def rearranged(self, source: Places) -> SparseStandard:
         """The scale of other columns: see :func:`fires.core.declared.rearrange`."""
         fresh = SparseStandard(len(source))
         fresh.absent, fresh.observed = np.zeros(len(source)), np.ones(len(source))
@@ -270,12 +272,12 @@ class SparseMinMax:
         """Learn the scale of the first batch from itself. See :class:`SparseStandard`."""
         self.absorb(batch, self.low, self.high)
 
-    def gain(self, columns: Any) -> Floats:
+    def gain(self, columns: RowIndex) -> Floats:
         """One over the width of the range; 0 for new columns. See :class:`SparseStandard`."""
         width = self.high[columns] - self.low[columns]
         return 1.0 / np.where(width > 1e-150, width, np.inf)
 
-    def pull(self, columns: Columns) -> Floats:
+    def pull(self, columns: Ints) -> Floats:
         """The lower end of the range, scaled. See :class:`SparseStandard`."""
         pull: Floats = self.pulls[columns]
         return pull
@@ -297,7 +299,7 @@ class SparseMinMax:
         self.high[columns] = np.maximum(self.high[columns], batch.extreme(np.maximum))
         self.refresh(columns)
 
-    def fill(self, columns: Columns) -> Floats:
+    def fill(self, columns: Ints) -> Floats:
         """The mean of the column so far, on the new scale. See :class:`SparseStandard`."""
         rows = self.count[0] - (self.absent[columns] if len(self.absent) else 0.0)
         mean = self.sums[columns] / np.maximum(rows, np.finfo(float).tiny)
@@ -306,11 +308,11 @@ class SparseMinMax:
         fill: Floats = mean * self.gain(columns)
         return fill
 
-    def refresh(self, columns: Any = slice(None)) -> None:
+    def refresh(self, columns: RowIndex = slice(None)) -> None:
         """Compute the pull from the range. See :class:`SparseStandard`."""
         self.pulls[columns] = self.low[columns] * self.gain(columns)
 
-    def restart(self, columns: Columns) -> None:
+    def restart(self, columns: Ints) -> None:
         """Forget some columns. See :class:`SparseStandard`."""
         restart(self, self.learnt, columns, len(self.low))
         if not len(self.absent):
@@ -318,7 +320,7 @@ class SparseMinMax:
         self.absent[columns] = self.count[0]
         self.refresh(columns)
 
-    def rearranged(self, source: npt.NDArray[np.intp]) -> SparseMinMax:
+    def rearranged(self, source: Places) -> SparseMinMax:
         """The scale of other columns. See :class:`SparseStandard`."""
         fresh = SparseMinMax(len(source))
         fresh.absent = np.zeros(len(source))
@@ -335,4 +337,7 @@ class SparseMinMax:
         self.refresh()
 
 
-SPARSE = {scaler.kind: scaler for scaler in (SparseUnscaled, SparseStandard, SparseMinMax)}
+SparseScale: TypeAlias = SparseUnscaled | SparseStandard | SparseMinMax
+SPARSE: dict[str | None, type[SparseScale]] = {
+    scaler.kind: scaler for scaler in (SparseUnscaled, SparseStandard, SparseMinMax)
+}

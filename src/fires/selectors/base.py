@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cache
 from operator import attrgetter, is_not
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +15,35 @@ from sklearn.base import TransformerMixin
 
 from fires.core import validation
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
-from fires.core.classes import Codes, KnowsClasses, Labels, class_rows, has_fractions
+from fires.core.classes import KnowsClasses, class_rows, has_fractions
 from fires.core.declared import Declared, Value, restart
 from fires.core.errors import StateError, TargetError
 from fires.core.settings import check_choice, check_count, how_many
 from fires.core.state import Arrays, State
+from fires.core.types import (
+    Codes,
+    CsrRows,
+    Estimator,
+    Floats,
+    Labels,
+    Matrix,
+    OptionalArray,
+    OptionalClasses,
+    Places,
+    RowsLike,
+)
 from fires.core.weighting import rank
 from fires.kernels import top_k
 from fires.kernels.scaled import keep_columns
 from fires.selectors.selector import Selector
 
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+    from fires.models.base import BaseModel
+
+
+_Array = TypeVar("_Array", bound=npt.NDArray[np.generic])
 _SIGNS: Floats = np.array([-1.0, 1.0])
 
 
@@ -62,7 +80,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
     def _weights(self) -> Floats:
         """The weight of every feature, greater for better; a fresh array."""
 
-    def _weighting(self) -> tuple[Any, ...]:
+    def _weighting(self) -> tuple[Hashable, ...]:
         """The settings that weights depend on, besides what was learnt."""
         return ()
 
@@ -72,7 +90,11 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
     # --- learning ---------------------------------------------------------------------------
 
     def partial_fit(
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+        self,
+        X: RowsLike,
+        y: OptionalArray = None,
+        classes: OptionalClasses = None,
+        sample_weight: OptionalArray = None,
     ) -> Self:
         """Learn from one batch of the stream.
 
@@ -112,7 +134,9 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         self._all_or_nothing(self._take_checked, batch)
         return self
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: RowsLike, y: OptionalArray = None, sample_weight: OptionalArray = None
+    ) -> Self:
         """Forget everything, then learn from X in batches of ``batch_size`` rows, in order.
 
         Parameters
@@ -168,7 +192,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
                 self._seen_.clear()
         return self
 
-    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+    def _restart_features(self, columns: Places) -> None:
         """Forget some features: here, what is declared to have one number for each of them."""
         restart(self, self._learnt, columns, self.n_features_in_, "_{}_")
 
@@ -185,14 +209,20 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
             self.columns_ = batch.columns
         (self._take if take is None else take)(batch)
 
-    def _take_batch(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+    def _take_batch(
+        self,
+        X: RowsLike,
+        y: OptionalArray,
+        classes: OptionalClasses,
+        sample_weight: OptionalArray,
+    ) -> None:
         self._take(self._admit_target(X, y, classes, sample_weight))
 
     def _take_all(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
+        X: RowsLike,
+        y: OptionalArray,
+        sample_weight: OptionalArray,
         take: Callable[[CheckedBatch], None] | None = None,
     ) -> None:
         for name in [name for name in vars(self) if name.endswith("_")]:
@@ -201,7 +231,9 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         for batch in self._batches(X, y, sample_weight, int(self.batch_size)):
             (take or self._take)(batch)
 
-    def _batches(self, X: Any, y: Any, sample_weight: Any, size: int) -> Iterator[CheckedBatch]:
+    def _batches(
+        self, X: RowsLike, y: OptionalArray, sample_weight: OptionalArray, size: int
+    ) -> Iterator[CheckedBatch]:
         """All rows in batches, each as :meth:`partial_fit` would admit it."""
         by_rows_before = self._open_vocabulary() is not None or validation.is_raw(X)
         if by_rows_before or not (sample_weight is None or np.asarray(sample_weight).all()):
@@ -215,7 +247,13 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
             self._foresee(batch.y)
         yield from (batch.part(slice(i, i + size)) for i in range(0, batch.n_rows, size))
 
-    def _admit_target(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> CheckedBatch:
+    def _admit_target(
+        self,
+        X: RowsLike,
+        y: OptionalArray,
+        classes: OptionalClasses,
+        sample_weight: OptionalArray,
+    ) -> CheckedBatch:
         if y is None and self._supervised:
             # Check X first; then raise the message that scikit-learn's checks look for.
             self._admit(X)
@@ -230,7 +268,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         self._learn(batch)
         self.n_samples_seen_ = getattr(self, "n_samples_seen_", 0) + batch.n_rows
         self.n_missing_ = getattr(self, "n_missing_", 0) + batch.n_missing - batch.n_absent
-        self._seen_: dict[Any, Any] = {}
+        self._seen_: dict[Hashable, Any] = {}
 
     def _check_settings(self) -> None:
         settings = _settings_of(type(self))(self)
@@ -285,33 +323,30 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
     @property
     def weights_(self) -> Floats:
         """The weight of every feature, greater for better; read-only, and yours to keep."""
-        weights: Floats = self._computed("weights", self._weights)
-        return weights
+        return self._computed("weights", self._weights)
 
     @property
-    def ranking_(self) -> npt.NDArray[np.intp]:
+    def ranking_(self) -> Places:
         """The rank of every feature: 1 for the best, each rank once, ties to the lower index."""
-        ranks: npt.NDArray[np.intp] = self._computed("ranking", lambda: rank(self.weights_))
+        ranks: Places = self._computed("ranking", lambda: rank(self.weights_))
         return ranks
 
-    def _computed(self, name: Any, compute: Any) -> Any:
+    def _computed(self, name: Hashable, compute: Callable[[], _Array]) -> _Array:
         """The result of ``compute`` as a read-only array, computed once per batch."""
         if "_seen_" not in self.__dict__:
             self._check_fitted()
         key = name, self._weighting()
-        value = self._seen_.get(key)
+        value: _Array | None = self._seen_.get(key)
         if value is None:
             value = compute()
             value.flags.writeable = False
             self._seen_[key] = value
         return value
 
-    def _selected(self) -> npt.NDArray[np.intp]:
+    def _selected(self) -> Places:
         """The selected columns, ascending."""
         k = self._resolve_k()
-        selected: npt.NDArray[np.intp] = self._computed(
-            ("selected", k), lambda: top_k(self.weights_, k)
-        )
+        selected: Places = self._computed(("selected", k), lambda: top_k(self.weights_, k))
         return selected
 
     def _resolve_k(self) -> int:
@@ -330,7 +365,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
 
     # --- applying it ------------------------------------------------------------------------
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: RowsLike) -> Matrix:
         """X reduced to the selected columns.
 
         Parameters
@@ -344,7 +379,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         """
         return self._checked(X)[:, self._selected()]
 
-    def mask(self, X: Any) -> Any:
+    def mask(self, X: RowsLike) -> Any:
         """X in its full width, with zeros in the columns that are not selected.
 
         A predictor that sees masked rows keeps working when the selected set changes.
@@ -360,18 +395,19 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
             A frame comes back as a frame, a sparse matrix as CSR.
         """
         matrix = self._checked(X)
-        masked = keep_columns(matrix, self._selected())
+        masked: Any = keep_columns(matrix, self._selected())
         masked = masked.copy() if masked is matrix else masked
-        names: Any = getattr(self, "feature_names_in_", getattr(X, "columns", None))
+        frame: Any = X
+        names: Sequence[str] = getattr(self, "feature_names_in_", getattr(X, "columns", ()))
         if validation.is_frame(X, "pandas"):
             if sp.issparse(masked):
-                return type(X).sparse.from_spmatrix(masked, index=X.index, columns=names)
-            return type(X)(masked, index=X.index, columns=names)
+                return type(frame).sparse.from_spmatrix(masked, index=frame.index, columns=names)
+            return type(frame)(masked, index=frame.index, columns=names)
         if validation.is_frame(X, "polars"):
-            return type(X)({name: masked[:, i] for i, name in enumerate(names)})
+            return type(frame)({name: masked[:, i] for i, name in enumerate(names)})
         return masked
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: npt.ArrayLike | CsrRows) -> Matrix:
         """Put selected columns back into their places, with zeros elsewhere.
 
         Parameters
@@ -391,7 +427,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         shape = (matrix.shape[0], self.n_features_in_)
         if sp.issparse(matrix):
             parts = (matrix.data, selected[matrix.indices], matrix.indptr)
-            return type(matrix)(parts, shape=shape)
+            wide: CsrRows = type(matrix)(parts, shape=shape)
+            return wide
         full = np.zeros(shape, dtype=matrix.dtype)
         full[:, selected] = matrix
         return full
@@ -400,7 +437,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         state: dict[str, Any] = super().__getstate__()
         return state | {"_seen_": {}} if "_seen_" in state else state
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "ignore"
@@ -419,7 +456,9 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         labels, more = self._classes_state()
         return header | labels, arrays | more
 
-    def restore(self, header: dict[str, Any], arrays: Arrays, model: Any = None) -> Self:
+    def restore(
+        self, header: dict[str, Any], arrays: Arrays, model: BaseModel | Estimator | None = None
+    ) -> Self:
         """See :meth:`Selector.restore`."""
         if header["n_features"] > 10_000 + sum(array.size for array in arrays.values()):
             raise StateError(f"{header['n_features']} features, and no numbers for them")

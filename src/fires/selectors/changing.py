@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,15 @@ from fires.core.errors import StateError
 from fires.core.named import NamedRows
 from fires.core.settings import check_choice, check_count
 from fires.core.state import Arrays, State, part_of, under
+from fires.core.types import Header, Mask, Matrix, Places, RowsLike
 from fires.kernels.scaled import keep_columns
 from fires.selectors.base import OnlineSelector
 from fires.selectors.open_columns import OpenColumns
 from fires.selectors.presence import Presence
+
+if TYPE_CHECKING:
+    pass
+
 
 _STALE = 2  # of so many sparse columns, one must be stale before all are put in new places
 _LOOKS = 8  # so often within forget_after, stale ones are looked for among sparse columns
@@ -41,7 +46,7 @@ class ChangingColumns(OnlineSelector):
     _open_: OpenColumns
 
     @abstractmethod
-    def _rearrange(self, source: npt.NDArray[np.intp]) -> None:
+    def _rearrange(self, source: Places) -> None:
         """Put what was learnt into other places: see :func:`fires.core.declared.rearrange`."""
 
     @property
@@ -71,9 +76,9 @@ class ChangingColumns(OnlineSelector):
 
     # A property and no __getattr__, with which Python would be slow to find any attribute.
     @property
-    def feature_names_in_(self) -> Any:
+    def feature_names_in_(self) -> npt.NDArray[np.object_]:
         """The names of the columns, in the order learnt from."""
-        names = self.__dict__.get("feature_names_in_")
+        names: npt.NDArray[np.object_] | None = self.__dict__.get("feature_names_in_")
         if names is None and "_open_" in self.__dict__:
             # With a million words, making an array of names takes longer than a batch.
             seen = self.__dict__.setdefault("_seen_", {})
@@ -85,14 +90,14 @@ class ChangingColumns(OnlineSelector):
         return names
 
     @feature_names_in_.setter
-    def feature_names_in_(self, names: Any) -> None:
+    def feature_names_in_(self, names: Sequence[str] | npt.NDArray[np.object_]) -> None:
         self.__dict__["feature_names_in_"] = names
 
     @feature_names_in_.deleter
     def feature_names_in_(self) -> None:
         del self.__dict__["feature_names_in_"]
 
-    def _known_names(self) -> Any:
+    def _known_names(self) -> npt.NDArray[np.object_] | None:
         return self.__dict__.get("feature_names_in_")
 
     def _check_columns(self) -> None:
@@ -131,7 +136,7 @@ class ChangingColumns(OnlineSelector):
     def _attend(self, batch: CheckedBatch) -> None:
         """Take note of which columns are there, and go by their new places."""
         known, source = self.__dict__.get("_presence_"), batch.source
-        present: Any = slice(None) if batch.present is None else batch.present
+        present: slice | Mask = slice(None) if batch.present is None else batch.present
         is_sparse = sp.issparse(batch.X)
         if is_sparse:
             notes = self.forget_after is not None and batch.vocabulary is not None
@@ -150,7 +155,7 @@ class ChangingColumns(OnlineSelector):
         # nothing can fail any more.
         self._presence_ = known if is_sparse else known.after(present, float(batch.n_rows))
 
-    def _resting(self) -> npt.NDArray[np.bool_] | None:
+    def _resting(self) -> Mask | None:
         """The columns that are not there, of dense rows; None if all are."""
         presence = self.__dict__.get("_presence_")
         if presence is None or (self._is_open and self.absent == "zero"):
@@ -180,20 +185,21 @@ class ChangingColumns(OnlineSelector):
 
     # --- applying it ------------------------------------------------------------------------
 
-    def _checked(self, X: Any) -> Any:
+    def _checked(self, X: RowsLike) -> Matrix:
         if not self._is_open:
             return super()._checked(X)
         self._check_fitted()
-        return self._admit(X).X
+        checked: Matrix = self._admit(X).X
+        return checked
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: RowsLike) -> Matrix:
         """X reduced to the selected columns."""
         if self._is_open:
             self._check_fitted()
             self._say_absent(X)
         return super().transform(X)
 
-    def mask(self, X: Any) -> Any:
+    def mask(self, X: RowsLike) -> Any:
         """X in its full width, with zeros in the columns that are not selected.
 
         A predictor that sees masked rows keeps working when the selected set changes.
@@ -208,7 +214,7 @@ class ChangingColumns(OnlineSelector):
         masked = keep_columns(self._checked(X), self._selected())
         return masked[:, : self.n_features_in_]
 
-    def _say_absent(self, X: Any) -> None:
+    def _say_absent(self, X: RowsLike) -> None:
         """Warn of selected columns that X does not have."""
         if self.absent == "zero":
             return
@@ -229,7 +235,7 @@ class ChangingColumns(OnlineSelector):
 
     def _changing_state(self) -> State:
         """What is known of columns that come and go."""
-        header: dict[str, Any] = {}
+        header: Header = {}
         if self._is_open:
             vocabulary = self._open_
             encoder = None if vocabulary.encoder is None else vocabulary.encoder.as_json()
@@ -249,7 +255,7 @@ class ChangingColumns(OnlineSelector):
             del self.feature_names_in_
             self._open_ = OpenColumns(self.absent, names.tolist())
 
-    def _restore_changing(self, header: Mapping[str, Any], arrays: Arrays) -> None:
+    def _restore_changing(self, header: Header, arrays: Arrays) -> None:
         """Go on from :meth:`_changing_state`."""
         if self._is_open:
             saved = header.get("open")
@@ -275,7 +281,7 @@ class ChangingColumns(OnlineSelector):
             self._presence_ = presence
 
 
-def _names_of(X: Any) -> Any:
+def _names_of(X: RowsLike) -> Iterable[Hashable]:
     """What the columns of X are called."""
     if isinstance(X, NamedRows):
         return X.names
@@ -286,7 +292,7 @@ def _names_of(X: Any) -> Any:
     return getattr(X, "columns", ())
 
 
-def _masked_frame(X: Any, selected: set[Any], library: str) -> Any:
+def _masked_frame(X: Any, selected: set[str], library: str) -> Any:
     """A frame with zeros in the columns that are not selected."""
     if library == "pandas":
         return X.assign(**{name: 0.0 for name in X.columns if name not in selected})

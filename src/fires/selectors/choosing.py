@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.belief import Belief, Floats
+from fires.core.belief import Belief
+from fires.core.types import Floats, Mask, Places
 from fires.kernels import top_k
 from fires.kernels.features import weigh
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear import Linear
 from fires.selectors import why
 from fires.selectors.confident import (
-    Columns,
     Distances,
     ReviewSchedule,
     choose,
@@ -26,14 +27,18 @@ from fires.selectors.membership import Judge, Membership
 from fires.selectors.twins import Twins
 from fires.selectors.watchful import Watchful
 
-NO_COLUMNS: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
+if TYPE_CHECKING:
+    from fires.models.base import BaseModel, Learner
+
+
+NO_COLUMNS: Places = np.empty(0, dtype=np.intp)
 
 
 class Choosing(Watchful):
     """A selector whose members are kept by a rule, one by one or in groups."""
 
     score: str
-    groups: Any
+    groups: Sequence[Hashable] | npt.NDArray[np.generic] | None
     redundancy: str
     uncertainty_penalty: float
     weight_penalty: float
@@ -44,7 +49,7 @@ class Choosing(Watchful):
     # --- the answer -------------------------------------------------------------------------
 
     @property
-    def twins_(self) -> dict[Any, list[Any]]:
+    def twins_(self) -> dict[int | str, list[int | str]]:
         """Which selected feature stands for which others; yours to keep.
 
         Only with ``redundancy="drop"``. Features are called by name, or by number where columns
@@ -99,7 +104,7 @@ class Choosing(Watchful):
     # --- groups -----------------------------------------------------------------------------
 
     @property
-    def groups_(self) -> npt.NDArray[np.intp] | None:
+    def groups_(self) -> Places | None:
         """For each feature, the number of its group; None if every feature is for itself."""
         groups = self._grouping()
         return None if groups is None else groups.of.copy()
@@ -165,7 +170,7 @@ class Choosing(Watchful):
         finally:
             self.n_features_in_ = n_features
 
-    def _refuse_auto(self, learner: Any) -> None:
+    def _refuse_auto(self, learner: Learner | BaseModel | str | None) -> None:
         """Raise if something else learns than what knows how sure it is."""
         if learner is not None and not isinstance(learner, BayesLearner):
             linear = isinstance(self.model, str | Linear)
@@ -175,7 +180,7 @@ class Choosing(Watchful):
                 "know: use a linear model with update='bayes', or a number of features."
             )
 
-    def _weighting(self) -> tuple[Any, ...]:
+    def _weighting(self) -> tuple[Hashable, ...]:
         return self.uncertainty_penalty, self.weight_penalty, self.score
 
     @property
@@ -202,7 +207,7 @@ class Choosing(Watchful):
         weigh(belief.mu, belief.sigma, float(self.uncertainty_penalty), scale, weights)
         return weights
 
-    def _selected(self) -> npt.NDArray[np.intp]:
+    def _selected(self) -> Places:
         k, groups = self._resolve_k(), self._grouping()
         if self._finds_how_many:
             chosen = self._computed("found", self._found)
@@ -213,7 +218,7 @@ class Choosing(Watchful):
         chosen = self._members_.columns if by_rule else top_k(groups.best(self.weights_), k)
         return np.flatnonzero(np.isin(groups.of, chosen))
 
-    def _best(self, k: int) -> npt.NDArray[np.intp]:
+    def _best(self, k: int) -> Places:
         """The features of the greatest weight; of open columns, of those that are there."""
         resting = self._resting() if self._is_open else None
         if resting is None:
@@ -280,7 +285,7 @@ class Choosing(Watchful):
         assert isinstance(learner, BayesLearner)
         return float(learner.evidence_rows.min()), learner.n_present
 
-    def _sure(self, members: Columns) -> Columns:
+    def _sure(self, members: Places) -> Places:
         """Those that are significantly non-zero: see :mod:`fires.selectors.confident`."""
         try:
             return choose(self._distances(), members)
@@ -291,21 +296,25 @@ class Choosing(Watchful):
         """How sure each feature is, or each group, of those whose columns are there."""
         groups = self._grouping()
         resting = self._resting() if groups is None else None
-        known = distances(self._learner_, groups).without(resting)
+        learner = self._learner_
+        assert isinstance(learner, BayesLearner)
+        known = distances(learner, groups).without(resting)
         twins = self.__dict__.get("_twins_")
         if groups is not None or twins is None or not twins.some:
             return known
         weak = np.setdiff1d(twins.columns[twins.own < 1.0], choose(known, self._members_.columns))
-        return distances(self._learner_, None, weak).without(resting)
+        return distances(learner, None, weak).without(resting)
 
-    def _found(self) -> Columns:
+    def _found(self) -> Places:
         """Those that were significantly non-zero at the last look."""
         if hasattr(self, "_looks_"):
             return self._members_.columns.copy()
         is_known = hasattr(self, "_members_") and has_enough_rows(*self._evidence)
         return self._sure(NO_COLUMNS) if is_known else NO_COLUMNS.copy()
 
-    def _judge(self, touched: Any, resting: Any) -> tuple[Judge | None, Any]:
+    def _judge(
+        self, touched: Places | None, resting: Mask | None
+    ) -> tuple[Judge | None, Places | None]:
         """With twins: take in the rows of a batch; how to judge, and which columns to look at."""
         twins, learner = self.__dict__.get("_twins_"), self._learner_
         if twins is None:

@@ -37,15 +37,18 @@ beginning, empty. Later it is looked at whenever the rows have grown by a tenth,
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import chdtrc, erfc, ndtri
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
+from fires.core.types import Floats, Mask, Places
 from fires.selectors.groups import Groups
+
+if TYPE_CHECKING:
+    from fires.models.bayes_learner import BayesLearner
+
 
 LEVEL = 0.05
 """The expected share of false ones among the selected features, at most."""
@@ -57,17 +60,15 @@ _FIRST = 10.0  # rows for each feature before the first look
 _AT_LEAST, _AT_MOST = 200.0, 1000.0  # rows before it
 _FAR = 37.0  # deviations beyond which a tail area is 0 in double precision
 
-Columns = npt.NDArray[np.intp]
-
 
 class Distances(NamedTuple):
     """How far 0 is away from the posterior mean of features that may be selected."""
 
-    columns: Columns
+    columns: Places
     z: Floats
     n: int
 
-    def without(self, resting: npt.NDArray[np.bool_] | None) -> Distances:
+    def without(self, resting: Mask | None) -> Distances:
         """The same without features whose columns are not there."""
         if resting is None:
             return self
@@ -76,7 +77,7 @@ class Distances(NamedTuple):
 
 
 def distances(
-    learner: Any, groups: Groups | None = None, without: Columns | None = None
+    learner: BayesLearner, groups: Groups | None = None, without: Places | None = None
 ) -> Distances:
     """What is known of the leading features."""
     columns, mean, covariance = learner.leading_posterior(seen=True, without=without)
@@ -95,7 +96,7 @@ def distances(
     return Distances(found, np.clip(z, 0.0, _FAR), groups.n * len(mean))
 
 
-def choose(known: Distances, members: Columns) -> Columns:
+def choose(known: Distances, members: Places) -> Places:
     """The features that are significantly non-zero.
 
     Examples
@@ -110,7 +111,7 @@ def choose(known: Distances, members: Columns) -> Columns:
     return np.sort(known.columns[chosen])
 
 
-def _within_the_bound(z: Floats, n: int) -> npt.NDArray[np.bool_]:
+def _within_the_bound(z: Floats, n: int) -> Mask:
     """The greatest set whose tail areas are all small enough for a set of its size."""
     tails = np.sort(_tail(z))
     small = np.flatnonzero(tails <= LEVEL * np.arange(1, len(z) + 1) / n)
@@ -130,7 +131,7 @@ class Next(NamedTuple):
     share: float
 
 
-def best_of_the_rest(known: Distances, members: Columns) -> Next | None:
+def best_of_the_rest(known: Distances, members: Places) -> Next | None:
     """Say who would be selected next, and what that would mean."""
     outside = ~np.isin(known.columns, members)
     if not outside.any():

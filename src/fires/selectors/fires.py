@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from fires.core.errors import StateError
 from fires.core.randomness import check_seed, generator_state
 from fires.core.settings import check_choice, check_number
 from fires.core.state import Arrays, State, part_of, under
+from fires.core.types import Estimator, Header, Places, Seed
 from fires.core.weighting import WeightSums, effective_weights
 from fires.drift.alarms import alarms_from_array, alarms_to_array
 from fires.models.base import BaseModel, Rates
@@ -26,6 +27,10 @@ from fires.scaling import SCALES
 from fires.selectors.choosing import Choosing
 from fires.selectors.confident import ReviewSchedule
 from fires.selectors.membership import Membership
+
+if TYPE_CHECKING:
+    from fires.drift.alarms import Detector
+    from fires.scaling.dense import HasLearnt
 
 
 class FIRES(Choosing):
@@ -209,19 +214,19 @@ class FIRES(Choosing):
         update: str = "bayes",
         memory: float = 10_000.0,
         score: str = "auto",
-        drift: Any = "auto",
-        groups: Any = None,
+        drift: str | Detector | None = "auto",
+        groups: Sequence[Hashable] | npt.NDArray[np.generic] | None = None,
         learning_rate: float = 0.01,
         learning_rate_sigma: float | None = None,
         uncertainty_penalty: float = 0.01,
         weight_penalty: float = 0.01,
-        mu_init: Any = 0.0,
-        sigma_init: Any = 1.0,
+        mu_init: npt.ArrayLike = 0.0,
+        sigma_init: npt.ArrayLike = 1.0,
         fit_intercept: bool = True,
         scale: str | None = "standard",
         missing: str = "ignore",
         batch_size: int = 100,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.columns = columns
@@ -314,7 +319,7 @@ class FIRES(Choosing):
         if changes:
             self._forget_stale(batch)
 
-    def _rearrange(self, source: npt.NDArray[np.intp]) -> None:
+    def _rearrange(self, source: Places) -> None:
         if "_learner_" not in self.__dict__:
             return
         learner: Any = self._learner_
@@ -373,7 +378,7 @@ class FIRES(Choosing):
         """
         return super().restart_features(columns)
 
-    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+    def _restart_features(self, columns: Places) -> None:
         self._learner_.restart_features(columns)
         if hasattr(self, "_members_"):
             groups = self._grouping()
@@ -427,7 +432,7 @@ class FIRES(Choosing):
     # --- state ------------------------------------------------------------------------------
 
     def _state(self) -> State:
-        header: dict[str, Any] = {
+        header: Header = {
             "model": self._plain(self.model_),
             "numeric_target": self._kind_ != "classes",
         }
@@ -443,12 +448,14 @@ class FIRES(Choosing):
         changing, more = self._changing_state()
         return header | changing, arrays | more
 
-    def restore(self, header: dict[str, Any], arrays: Arrays, model: Any = None) -> Self:
+    def restore(
+        self, header: dict[str, Any], arrays: Arrays, model: BaseModel | Estimator | None = None
+    ) -> Self:
         """See :meth:`OnlineSelector.restore`. Before there was a choice, the paper's was taken."""
         params = _ONLY_CHOICE | header["params"]
         return super().restore(header | {"params": params}, arrays, model)
 
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         self.model_ = self._from_plain(header["model"], model)
         facts = SimpleNamespace()
         restore(facts, {"numeric_target": Value(bool)}, header, arrays, {})
@@ -469,13 +476,13 @@ class FIRES(Choosing):
         if type(self._learner_) is ModelLearner:
             self._learner_.rng = Random().read("rng", header, arrays, {})
 
-    def _parts(self) -> dict[str, Any]:
+    def _parts(self) -> dict[str, HasLearnt]:
         """What has learnt besides the learner, by its name in a file."""
-        parts: dict[str, Any] = {"surprise": self._surprise_, "moved": self._feature_alarms_}
+        parts: dict[str, HasLearnt] = {"surprise": self._surprise_, "moved": self._feature_alarms_}
         later = {"members": "_members_", "looks": "_looks_", "twins": "_twins_"}
         return parts | {k: getattr(self, name) for k, name in later.items() if hasattr(self, name)}
 
-    def _restore_alarms(self, header: dict[str, Any], arrays: Arrays) -> None:
+    def _restore_alarms(self, header: Header, arrays: Arrays) -> None:
         by_bayes = isinstance(self._learner_, BayesLearner)
         if not by_bayes and "alarms" not in arrays:  # a file from before there were alarms
             return

@@ -18,12 +18,12 @@ that feature, sign and all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from fires.core.belief import Belief, Floats
+from fires.core.belief import Belief
+from fires.core.types import Floats
 
 
 class Groups:
@@ -39,8 +39,8 @@ class Groups:
     (array([ 5., -1.]), array([0.1, 0.1]))
     """
 
-    def __init__(self, labels: Sequence[Any]) -> None:
-        numbers: dict[Any, int] = {}
+    def __init__(self, labels: Sequence[Hashable]) -> None:
+        numbers: dict[Hashable, int] = {}
         found = [numbers.setdefault(label, len(numbers)) for label in labels]
         self.of = np.array(found, dtype=np.intp)
         self.n = len(numbers)

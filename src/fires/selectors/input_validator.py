@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from fires.core import validation
 from fires.core.batch import CheckedBatch, columns_present
 from fires.core.errors import StateError
+from fires.core.types import (
+    Floats,
+    GivenClasses,
+    Header,
+    Json,
+    Labels,
+    Matrix,
+    OptionalArray,
+    RowsLike,
+)
 from fires.kernels import scan
 from fires.selectors.open_columns import Given, OpenColumns
+
+if TYPE_CHECKING:
+    from fires.columns import Columns
 
 
 class InputValidator:
@@ -24,8 +36,8 @@ class InputValidator:
 
     missing: str = "ignore"
     n_features_in_: int
-    feature_names_in_: Any
-    columns_: Any
+    feature_names_in_: npt.NDArray[np.object_]
+    columns_: Columns
 
     def _all_or_nothing(self, learn: Callable[..., None], *batch: Any) -> None:
         """Learn; on any error, put the attributes back to what they were before."""
@@ -38,10 +50,10 @@ class InputValidator:
 
     def _admit(
         self,
-        X: Any,
-        y: Any = None,
-        classes: Any = None,
-        sample_weight: Any = None,
+        X: RowsLike,
+        y: OptionalArray = None,
+        classes: GivenClasses | None = None,
+        sample_weight: OptionalArray = None,
         *,
         learn: bool = False,
     ) -> CheckedBatch:
@@ -71,12 +83,14 @@ class InputValidator:
             matrix, target, weight, n_missing, classes, None, None, columns, present
         )
 
-    def _teaches(self, X: Any, sample_weight: Any) -> bool:
+    def _teaches(self, X: RowsLike, sample_weight: OptionalArray) -> bool:
         """Whether a row counts: from a batch whose weights are all 0, nothing is learnt."""
         rows = X, None, sample_weight
         return sample_weight is None or bool(len(validation.weighted_rows(*rows, "")[2]))
 
-    def _cut(self, X: Any, y: Any, sample_weight: Any, size: int) -> Iterator[tuple[Any, Any, Any]]:
+    def _cut(
+        self, X: RowsLike, y: OptionalArray, sample_weight: OptionalArray, size: int
+    ) -> Iterator[tuple[RowsLike, Labels | None, Floats | None]]:
         """Rows, targets and weights in slices; those whose weights are all 0 teach nothing."""
         owner = type(self).__name__
         X, n_rows = validation.as_rows(X, owner)
@@ -88,7 +102,7 @@ class InputValidator:
             if w is None or w.any():
                 yield validation.take_rows(X, part), None if target is None else target[part], w
 
-    def _known_names(self) -> Any:
+    def _known_names(self) -> npt.NDArray[np.object_] | None:
         """The names of columns that are fixed; None if they have none."""
         return getattr(self, "feature_names_in_", None)
 
@@ -101,17 +115,17 @@ class InputValidator:
     def _admit_open(
         self,
         vocabulary: OpenColumns,
-        X: Any,
-        y: Any,
-        classes: Any,
-        sample_weight: Any,
+        X: RowsLike,
+        y: OptionalArray,
+        classes: GivenClasses | None,
+        sample_weight: OptionalArray,
         learn: bool,
     ) -> CheckedBatch:
         """Check a batch of columns that may come and go. The book itself is not changed."""
         owner = type(self).__name__
         if not learn:
             matrix, given = vocabulary.placed(X, owner)
-            n_absent = 0 if sp.issparse(matrix) else matrix.size - given.told.size
+            n_absent = matrix.size - given.told.size if isinstance(matrix, np.ndarray) else 0
             return CheckedBatch(matrix, n_missing=self._refuse_given(given) + n_absent)
         arranged = vocabulary.arrange(X, owner, y)
         self._restart_changed(vocabulary.places_of(arranged.given.restarted))
@@ -120,7 +134,7 @@ class InputValidator:
         target = None if y is None else validation.as_target(y, n_rows, owner)
         weight = validation.as_weights(sample_weight, n_rows)
         n_absent, present = 0, None
-        if not sp.issparse(matrix):
+        if isinstance(matrix, np.ndarray):
             n_absent = matrix.size - arranged.given.told.size
             present = columns_present(matrix) if n_missing or n_absent else None
         return CheckedBatch(
@@ -139,7 +153,9 @@ class InputValidator:
             validation.refuse(given.matrix, counts, names, missing=self.missing, owner=owner)
         return counts[0]
 
-    def _as_numbers(self, X: Any, y: Any = None, *, learn: bool = False) -> tuple[Any, Any]:
+    def _as_numbers(
+        self, X: RowsLike, y: OptionalArray = None, *, learn: bool = False
+    ) -> tuple[RowsLike, npt.NDArray[np.object_] | None]:
         """The rows and the names of their columns, with numbers for text, categories and dates."""
         known = self.__dict__.get("columns_")
         is_first = learn and known is None and "n_features_in_" not in self.__dict__
@@ -174,12 +190,12 @@ class InputValidator:
         if features:
             self.restart_features(features)  # type: ignore[attr-defined]
 
-    def _columns_state(self) -> dict[str, Any] | None:
+    def _columns_state(self) -> Header | None:
         """What the columns hold, for a state file."""
         columns = self.__dict__.get("columns_") if self._open_vocabulary() is None else None
         return None if columns is None else columns.as_json()  # of open ones, the book has it
 
-    def _restore_columns(self, saved: Any) -> None:
+    def _restore_columns(self, saved: Json) -> None:
         """Take over what :meth:`_columns_state` gave."""
         if saved is None:
             return
@@ -190,7 +206,7 @@ class InputValidator:
             raise StateError("the columns are not those that the features are named after")
         self.columns_ = columns
 
-    def _in_order(self, matrix: Any, names: Any) -> Any:
+    def _in_order(self, matrix: Matrix, names: npt.NDArray[np.object_] | None) -> Matrix:
         """The columns in the order learnt from."""
         # After name_features, plain arrays without names are expected.
         apart = names is None and self.__dict__.get("_named_apart_", False)
@@ -199,7 +215,7 @@ class InputValidator:
         order = validation.match_columns(names, matrix.shape[1], known, self.n_features_in_, owner)
         return matrix if order is None else matrix[:, order]
 
-    def _refuse_strange(self, matrix: Any) -> int:
+    def _refuse_strange(self, matrix: Matrix) -> int:
         """Raise if there are entries that cannot be used; return the number of missing ones."""
         counts = scan(matrix if isinstance(matrix, np.ndarray) else matrix.data)
         if any(counts):
@@ -208,7 +224,7 @@ class InputValidator:
             validation.refuse(matrix, counts, known, missing=self.missing, owner=owner)
         return counts[0]
 
-    def name_features(self, names: Any) -> Self:
+    def name_features(self, names: Sequence[str] | npt.NDArray[np.object_]) -> Self:
         """Name the columns of a stream of plain arrays, before or after its first batch.
 
         Examples

@@ -21,23 +21,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, rearrange
 from fires.core.errors import StateError
+from fires.core.types import Floats, Mask, Places, RowIndex
 from fires.kernels import top_k
 from fires.kernels.members import renew
 
 _LEAST = 1e-300  # nothing, nearly: its logarithm is finite
 _ROWS = 1000.0  # that the mean of the scores reaches back
 
-Columns = npt.NDArray[np.intp]
-Judge = Callable[[Any, Floats, Floats], tuple[Floats, Floats]]
-_NONE: Columns = np.empty(0, dtype=np.intp)
+Judge = Callable[[RowIndex, Floats, Floats], tuple[Floats, Floats]]
+_NONE: Places = np.empty(0, dtype=np.intp)
 
 
 class Membership:
@@ -64,9 +62,9 @@ class Membership:
 
     def __init__(self, n_features: int) -> None:
         self.score = np.zeros(n_features)
-        self.columns: Columns = np.empty(0, dtype=np.int64)
+        self.columns: Places = np.empty(0, dtype=np.int64)
         self.rows = 0.0
-        # Columns that a batch does not touch are not looked at, but made up for later. For this:
+        # Places that a batch does not touch are not looked at, but made up for later. For this:
         # the logarithm of the share that batches leave of an old mean, all together; for each
         # column, that of the batches it has taken in; and its score then.
         self.kept = 0.0
@@ -83,21 +81,21 @@ class Membership:
         """Forget the scores so far; the members stay until others are better."""
         self.rows = 0.0
 
-    def restart_features(self, columns: Columns) -> None:
+    def restart_features(self, columns: Places) -> None:
         """Forget the scores of some features; members stay until others are better."""
         nothing = np.zeros(len(columns))
         self._note(columns, nothing, nothing)
 
     def renew(
         self,
-        scores: Callable[[Any], Floats],
-        variances: Callable[[Any], Floats],
+        scores: Callable[[RowIndex], Floats],
+        variances: Callable[[RowIndex], Floats],
         prior: float,
         k: int | None,
         n_rows: float,
-        touched: Columns | None = None,
-        resting: npt.NDArray[np.bool_] | None = None,
-        arrived: Columns = _NONE,
+        touched: Places | None = None,
+        resting: Mask | None = None,
+        arrived: Places = _NONE,
         judge: Judge | None = None,
     ) -> None:
         """Take in the scores after a batch, and let newcomers in."""
@@ -106,9 +104,10 @@ class Membership:
         if touched is not None and not len(self.since):
             self.since, self.last = np.full(len(self.score), self.kept), self.score.copy()
         if touched is None or (k is not None and len(self.columns) != k):
-            columns: Any = slice(None)
+            places: Places | None = None
         else:
-            columns = np.union1d(touched, self.columns)
+            places = np.union1d(touched, self.columns)
+        columns = slice(None) if places is None else places
         now = scores(columns)
         score = self._caught_up(columns)
         if len(arrived):
@@ -135,9 +134,9 @@ class Membership:
         self._note(columns, score, now)
         if came:
             self._inside[columns] = inside
-            self.columns = np.flatnonzero(inside) if touched is None else columns[inside]
+            self.columns = np.flatnonzero(inside) if places is None else places[inside]
 
-    def _caught_up(self, columns: Any) -> Floats:
+    def _caught_up(self, columns: RowIndex) -> Floats:
         """The mean scores of columns, with all batches that did not touch them."""
         score: Floats = self.score[columns]
         if not len(self.since):
@@ -146,13 +145,13 @@ class Membership:
         kept = np.exp(np.maximum(self.kept - self.since[columns], -700.0))
         return np.asarray(last + (score - last) * kept)
 
-    def _note(self, columns: Any, score: Floats, now: Floats) -> None:
+    def _note(self, columns: RowIndex, score: Floats, now: Floats) -> None:
         """Keep mean scores that are up to date."""
         self.score[columns] = score
         if len(self.since):
             self.since[columns], self.last[columns] = self.kept, now
 
-    def rearranged(self, source: Columns) -> Membership:
+    def rearranged(self, source: Places) -> Membership:
         """A copy for other features: see :func:`fires.core.declared.rearrange`."""
         fresh = Membership(len(source))
         fresh.since = np.full(len(source), self.kept)
@@ -166,7 +165,7 @@ class Membership:
         """The mean score of every feature."""
         return self._caught_up(slice(None)).copy()
 
-    def choose(self, columns: Columns) -> None:
+    def choose(self, columns: Places) -> None:
         """Make these the members."""
         self.columns = columns
         self._inside = np.zeros(len(self.score), dtype=np.bool_)
@@ -184,6 +183,6 @@ def _limit(n_features: int) -> float:
     return math.sqrt(2.0 * math.log(max(n_features, 2)))
 
 
-def _of_those_there(scores: Floats, resting: npt.NDArray[np.bool_] | None) -> Floats:
+def _of_those_there(scores: Floats, resting: Mask | None) -> Floats:
     """Scores, with those of resting features below all others."""
     return scores if resting is None else np.where(resting, -1.0, scores)

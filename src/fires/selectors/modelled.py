@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fires import models
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Belief, Floats
+from fires.core.belief import Belief
 from fires.core.classes import are_numbers, has_fractions
 from fires.core.randomness import generator
 from fires.core.settings import check_number, plain
+from fires.core.types import Floats, Seed
 from fires.core.validation import as_numbers
 from fires.models.base import BaseModel, Learner
 from fires.models.bayes_learner import BayesLearner
@@ -27,6 +28,12 @@ from fires.scaling import Scaler
 from fires.selectors.changing import ChangingColumns
 from fires.selectors.selector import same_kind
 
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+    from fires.drift.alarms import Detector
+
+
 # Models that a file describes completely: they need not be passed to load again.
 BUILT_IN = (Linear, NeuralNet, SoftTree)
 
@@ -37,12 +44,12 @@ class Modelled(ChangingColumns):
     model: str | BaseModel
     update: str
     memory: float
-    drift: Any
+    drift: str | Detector | None
     fit_intercept: bool
     scale: str | None
-    mu_init: Any
-    sigma_init: Any
-    random_state: Any
+    mu_init: npt.ArrayLike
+    sigma_init: npt.ArrayLike
+    random_state: Seed
     _learner_: Learner
 
     # --- what is believed -------------------------------------------------------------------
@@ -131,7 +138,7 @@ class Modelled(ChangingColumns):
         scaler: Scaler = self._learner_.scaler  # type: ignore[attr-defined]
         return scaler if self.scale is not None and scaler.dense.ready else None
 
-    def _target(self, batch: CheckedBatch) -> npt.NDArray[Any]:
+    def _target(self, batch: CheckedBatch) -> npt.NDArray[np.generic]:
         """The target in the form the model takes. Starts the learner, or adds new classes."""
         started = hasattr(self, "_learner_")
         if not started:
@@ -160,7 +167,7 @@ class Modelled(ChangingColumns):
 
     _for_numbers = "for a numeric target use {model=gaussian}."
 
-    def _decide(self, batch: CheckedBatch) -> Any:
+    def _decide(self, batch: CheckedBatch) -> str | BaseModel:
         """The model that "auto" stands for."""
         if self.model != "auto":
             return self.model
@@ -183,7 +190,7 @@ class Modelled(ChangingColumns):
             numeric = are_numbers(batch.y, batch.classes, choices=choices)
         return "numbers" if numeric else "classes"
 
-    def _as_model(self) -> Any:
+    def _as_model(self) -> BaseModel:
         """The model as an object."""
         return (
             Linear(self.model_, self.fit_intercept) if isinstance(self.model_, str) else self.model_
@@ -217,7 +224,7 @@ class Modelled(ChangingColumns):
         if (np.asarray(self.sigma_init) < 0).any():
             raise ValueError("sigma_init must not be negative.")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         family = FAMILIES.get(self.model) if isinstance(self.model, str) else None
         tags.target_tags.positive_only = family is not None and family.kind == "counts"

@@ -15,18 +15,21 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core import validation
 from fires.core.errors import InputError
 from fires.core.named import NamedRows, Names
+from fires.core.types import CsrRows, Floats, Indices, Matrix, OptionalArray, Places, RowsLike
 from fires.kernels.lookup import ManyNames
 
-Places = npt.NDArray[np.intp]
+if TYPE_CHECKING:
+    from fires.columns import Columns
+
+
 _NOTHING: Places = np.empty(0, dtype=np.intp)
 _LEAST_WIDTH = 1024  # of sparse rows, for which columns that are not known yet cost nothing
 
@@ -34,16 +37,16 @@ _LEAST_WIDTH = 1024  # of sparse rows, for which columns that are not known yet 
 class Given(NamedTuple):
     """Rows as they came."""
 
-    matrix: Any
+    matrix: Matrix
     names: Sequence[str]
-    told: npt.NDArray[Any]
+    told: Floats
     restarted: tuple[str, ...] = ()
 
 
 class Arranged(NamedTuple):
     """Rows in the order of the book."""
 
-    matrix: Any
+    matrix: Matrix
     vocabulary: OpenColumns
     source: Places | None
     given: Given
@@ -70,7 +73,7 @@ class OpenColumns:
         self.n_known = len(self._names)
         self.width = max(width, self.n_known)
         self.stale: Places = _NOTHING
-        self.encoder: Any = None
+        self.encoder: Columns | None = None
         # A book that only grows, and where its columns are in this one.
         self._followed: tuple[Names | None, Places] = None, _NOTHING
 
@@ -95,7 +98,7 @@ class OpenColumns:
         other.stale = columns
         return other
 
-    def arrange(self, X: Any, owner: str, y: Any = None) -> Arranged:
+    def arrange(self, X: RowsLike, owner: str, y: OptionalArray = None) -> Arranged:
         """Put rows into the order of the book; new columns join."""
         vocabulary, source = copy.copy(self), None
         if len(self._names) > self.n_known:  # a batch was refused, and has left its names
@@ -124,7 +127,7 @@ class OpenColumns:
             source = None if not self.width else source
         return Arranged(vocabulary._placed(given.matrix, places), vocabulary, source, given)
 
-    def placed(self, X: Any, owner: str) -> tuple[Any, Given]:
+    def placed(self, X: RowsLike, owner: str) -> tuple[Matrix, Given]:
         """Rows in the order of the book. Columns that are not known are left out."""
         given, _ = self._given(X, owner, None, learn=False)
         places = self._places(given.matrix, given.names, self._found)
@@ -144,13 +147,13 @@ class OpenColumns:
         return places
 
     def _places(
-        self, given: Any, names: Sequence[str], look_up: Callable[[Iterable[str]], Places]
+        self, given: Matrix, names: Sequence[str], look_up: Callable[[Iterable[str]], Places]
     ) -> Places:
         """The place of each name.
 
         Of a book that only grows, those that have no entry here may be left out, with place -1.
         """
-        if not isinstance(names, Names) or not sp.issparse(given):
+        if not isinstance(names, Names) or isinstance(given, np.ndarray):
             return look_up(names)
         followed, places = self._followed
         if followed is not names:
@@ -174,11 +177,11 @@ class OpenColumns:
         known = (places >= 0) & (places < self.n_known)
         return np.where(known, now[np.where(known, places, 0)], -1)
 
-    def _placed(self, given: Any, places: Places) -> Any:
+    def _placed(self, given: Matrix, places: Places) -> Matrix:
         """Values in their places; those of place -1 are left out."""
         if self.absent == "zero":
             return _sparse(given, places, self.width)
-        if sp.issparse(given):
+        if not isinstance(given, np.ndarray):
             given = given.toarray()
         in_order = len(places) == self.width and (places == np.arange(self.width)).all()
         if in_order:
@@ -190,7 +193,9 @@ class OpenColumns:
 
     # --- what a user may pass -----------------------------------------------------------------
 
-    def _given(self, X: Any, owner: str, y: Any, *, learn: bool) -> tuple[Given, Any]:
+    def _given(
+        self, X: RowsLike, owner: str, y: OptionalArray, *, learn: bool
+    ) -> tuple[Given, Columns | None]:
         """Rows as they came, and what text is encoded with from here on."""
         if isinstance(X, NamedRows):
             if not isinstance(X.names, Names):
@@ -219,7 +224,7 @@ class OpenColumns:
             return _given(validation.as_matrix(X, owner), names.tolist()), self.encoder
         return self._encoded(X, [name for name in names if name in raw], owner, y, learn)
 
-    def _refuse_other_kinds(self, raw: Mapping[str, Any], owner: str) -> None:
+    def _refuse_other_kinds(self, raw: Mapping[str, str | None], owner: str) -> None:
         """Raise if a column holds text or the like which held numbers before."""
         for name, kind in raw.items():
             known = 0 <= self._names.place(name) < self.n_known
@@ -229,8 +234,8 @@ class OpenColumns:
                 )
 
     def _encoded(
-        self, X: Any, raw: list[str] | None, owner: str, y: Any, learn: bool
-    ) -> tuple[Given, Any]:
+        self, X: Any, raw: list[str] | None, owner: str, y: OptionalArray, learn: bool
+    ) -> tuple[Given, Columns | None]:
         """Rows of which some columns (None for all) are text, categories or dates."""
         from fires.columns import Columns
         from fires.columns.frames import as_polars
@@ -264,12 +269,12 @@ class OpenColumns:
         return Given(matrix, names, told, tuple(names[place] for place in restarted)), known
 
 
-def _columns_of(columns: Any) -> list[str]:
+def _columns_of(columns: Columns) -> list[str]:
     """What the columns of a table are called that are used."""
     return [column.name for column in columns.used]
 
 
-def _without(encoder: Any, features: list[str]) -> Any:
+def _without(encoder: Columns | None, features: list[str]) -> Columns | None:
     """What encodes the columns, without those whose features are all gone."""
     if encoder is None:
         return None
@@ -281,7 +286,7 @@ def _without(encoder: Any, features: list[str]) -> Any:
     return encoder.forgetting([name for name in _columns_of(encoder) if name not in stay])
 
 
-def _given(matrix: Any, names: Sequence[str]) -> Given:
+def _given(matrix: Matrix, names: Sequence[str]) -> Given:
     if isinstance(names, Names) and len(names) > matrix.shape[1]:  # later rows have added names
         names = names if sp.issparse(matrix) else names[: matrix.shape[1]]
     elif len(names) != matrix.shape[1]:
@@ -320,7 +325,7 @@ def _distinct(places: Places) -> Places:
     return places[np.diff(places, prepend=-1) > 0]
 
 
-def _numbers(values: list[Any]) -> npt.NDArray[np.float64] | None:
+def _numbers(values: list[Any]) -> Floats | None:
     """Values as numbers, with NaN for None; None if some are text or the like."""
     kinds = set(map(type, values))
     if not all(kind is type(None) or issubclass(kind, (Real, np.bool_)) for kind in kinds):
@@ -328,16 +333,18 @@ def _numbers(values: list[Any]) -> npt.NDArray[np.float64] | None:
     return np.array(values, dtype=np.float64)
 
 
-def _sparse(given: Any, places: Places, width: int) -> Any:
+def _sparse(given: Matrix, places: Places, width: int) -> CsrRows:
     """Values in their places as a CSR matrix, whose rows are sorted."""
-    rows = given if sp.issparse(given) else sp.csr_array(given)
+    rows: CsrRows = sp.csr_array(given) if isinstance(given, np.ndarray) else given
     # Most estimators of scikit-learn refuse places of 64 bits.
-    short = np.int32 if max(width, rows.nnz) < 2**31 else np.int64
-    data, indices, starts = rows.data, places.astype(short)[rows.indices], rows.indptr
+    short: type[np.signedinteger] = np.int32 if max(width, rows.nnz) < 2**31 else np.int64
+    data, starts = rows.data, rows.indptr
+    indices: Indices = places.astype(short)[rows.indices]
     known = indices >= 0
     if not known.all():
         ends = np.concatenate([[0], np.cumsum(known)])
         data, indices, starts = data[known], indices[known], ends[starts]
     out = sp.csr_array((data, indices, starts.astype(short)), shape=(rows.shape[0], width))
     out.sort_indices()
-    return out
+    found: CsrRows = out
+    return found

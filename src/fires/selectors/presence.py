@@ -7,14 +7,13 @@ of a batch in which it has an entry.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.declared import Array, Declared, rearrange
+from fires.core.types import Mask, Places
 
-Mask = npt.NDArray[np.bool_]
 _ROWS = 100.0  # without an entry, before a column rests
 _TIMES = 10.0  # as long as is usual for it
 _NEVER = -1.0
@@ -44,9 +43,9 @@ class Presence:
         self.last = np.full(n_features, rows or _NEVER)  # rows when it was last there
         self.seen = np.full(n_features, rows)  # rows of the batches in which it was there
         self.looked = rows  # rows when stale columns were last looked for
-        self.arrived: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
+        self.arrived: Places = np.empty(0, dtype=np.intp)
 
-    def after(self, present: Any, n_rows: float) -> Presence:
+    def after(self, present: slice | Mask, n_rows: float) -> Presence:
         """What is known after one more batch."""
         other = Presence(0)
         other.rows, other.looked = self.rows + n_rows, self.looked
@@ -60,7 +59,7 @@ class Presence:
         other.seen[present] += n_rows
         return other
 
-    def note(self, present: npt.NDArray[np.intp], n_rows: float) -> None:
+    def note(self, present: Places, n_rows: float) -> None:
         """Take in a batch of sparse rows, in place: when each column was last there."""
         self.rows += n_rows
         self.last[present] = self.rows
@@ -89,7 +88,7 @@ class Presence:
         """How many columns do not rest."""
         return int(len(self.last) - np.count_nonzero(self.resting))
 
-    def absent_for(self, n_rows: float) -> npt.NDArray[np.intp]:
+    def absent_for(self, n_rows: float) -> Places:
         """The columns that have not been there for so many rows.
 
         Those that never were count from the batch with which they became known.
@@ -97,7 +96,7 @@ class Presence:
         since = np.where(self.never, np.maximum(self.first, 0.0), self.last)
         return np.flatnonzero(self.rows - since >= n_rows)
 
-    def rearranged(self, source: npt.NDArray[np.intp]) -> Self:
+    def rearranged(self, source: Places) -> Self:
         """For other columns: see :func:`fires.core.declared.rearrange`."""
         fresh = Presence(len(source))
         fresh.first[:] = self.rows

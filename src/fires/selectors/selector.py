@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from types import SimpleNamespace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,12 @@ from fires.core.declared import Declared, Value, collect, restore
 from fires.core.errors import NotPassedAgain, StateError
 from fires.core.settings import plain
 from fires.core.state import Arrays, State, write_state
+from fires.core.types import Estimator, Header, Mask, Matrix, OptionalArray, Places, RowsLike
 from fires.core.version import __version__
 from fires.selectors.input_validator import InputValidator
+
+if TYPE_CHECKING:
+    from fires.models.base import BaseModel
 
 
 class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
@@ -35,7 +39,7 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
     n_missing_: int
 
     @abstractmethod
-    def _selected(self) -> npt.NDArray[np.intp]:
+    def _selected(self) -> Places:
         """The indices of the selected columns, ascending; callers must not change them."""
 
     def _check_parameters(self) -> None:
@@ -45,7 +49,7 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
         """What was learnt, as JSON values and arrays."""
         return collect(self, self._learnt, "_{}_")
 
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         """Go on from :meth:`_state`; ``model`` is what the user passed to ``fires.load``."""
         restore(self, self._learnt, header, arrays, self._sizes(), "_{}_")
 
@@ -63,7 +67,11 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
 
     # --- what was learnt --------------------------------------------------------------------
 
-    def get_support(self, indices: bool = False) -> npt.NDArray[Any]:
+    @overload
+    def get_support(self, indices: Literal[False] = False) -> Mask: ...
+    @overload
+    def get_support(self, indices: Literal[True]) -> Places: ...
+    def get_support(self, indices: bool = False) -> Mask | Places:
         """Mask or indices of the selected features."""
         self._check_fitted()
         if indices:
@@ -78,7 +86,9 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
         self._check_fitted()
         return len(self._selected())
 
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+    def get_feature_names_out(
+        self, input_features: OptionalArray = None
+    ) -> npt.NDArray[np.object_]:
         """The names of the selected features."""
         self._check_fitted()
         known = getattr(self, "feature_names_in_", None)
@@ -98,7 +108,7 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
         out: npt.NDArray[np.object_] = names[self._selected()]
         return out
 
-    def _checked(self, X: Any) -> Any:
+    def _checked(self, X: RowsLike) -> Matrix:
         """X with its columns in the order learnt from."""
         self._check_fitted()
         X, names = self._as_numbers(X)
@@ -140,7 +150,9 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
         }
         return header, arrays | more
 
-    def restore(self, header: dict[str, Any], arrays: Arrays, model: Any = None) -> Self:
+    def restore(
+        self, header: dict[str, Any], arrays: Arrays, model: BaseModel | Estimator | None = None
+    ) -> Self:
         """Take over what was :meth:`saved`, after all of it has been checked."""
         known = set(self.get_params(deep=False))
         unknown = sorted(set(header["params"]) - known)

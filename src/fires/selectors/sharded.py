@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -28,10 +29,14 @@ from fires.core.sharding import (
     add_up,
     go_through,
 )
+from fires.core.types import Matrix, OptionalArray, OptionalClasses, RowsLike
 from fires.core.weighting import WeightSums
 from fires.models.bayes_learner import BayesLearner
 from fires.models.sharded_gradient import weight_of
 from fires.selectors.fires import FIRES
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
 def partial_fit_sharded(
@@ -39,8 +44,8 @@ def partial_fit_sharded(
     evaluate: Evaluate,
     *,
     n_features: int,
-    names: Any = None,
-    classes: Any = None,
+    names: Sequence[str] | npt.NDArray[np.object_] | None = None,
+    classes: OptionalClasses = None,
     sparse: bool = False,
 ) -> FIRES:
     """Learn from one batch that lies in several shards, wherever these are.
@@ -104,7 +109,11 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     def partial_fit(
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+        self,
+        X: RowsLike,
+        y: OptionalArray = None,
+        classes: OptionalClasses = None,
+        sample_weight: OptionalArray = None,
     ) -> Self:
         """Learn from one batch of the stream, on several cores.
 
@@ -137,7 +146,9 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         selector._all_or_nothing(selector._take_checked, batch, self._take_checked)
         return self
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: RowsLike, y: OptionalArray = None, sample_weight: OptionalArray = None
+    ) -> Self:
         """Forget everything, then learn from X in batches of the selector's ``batch_size``.
 
         Parameters
@@ -153,7 +164,7 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         selector._all_or_nothing(selector._take_all, X, y, sample_weight, self._take_checked)
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: RowsLike) -> Matrix:
         """X reduced to the selected columns.
 
         Parameters
@@ -167,7 +178,9 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self.selector.transform(X)
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
+    def get_feature_names_out(
+        self, input_features: OptionalArray = None
+    ) -> npt.NDArray[np.object_]:
         """The names of the selected features.
 
         Parameters
@@ -190,7 +203,7 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self.selector, "n_samples_seen_")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         return get_tags(self.selector)
 
     def _checked_selector(self) -> FIRES:
@@ -199,7 +212,13 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"{kind} cannot learn from shards", hint="only FIRES can.")
         return self.selector
 
-    def _take(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+    def _take(
+        self,
+        X: RowsLike,
+        y: OptionalArray,
+        classes: OptionalClasses,
+        sample_weight: OptionalArray,
+    ) -> None:
         self._take_checked(self.selector._admit_target(X, y, classes, sample_weight))
 
     def _take_checked(self, batch: CheckedBatch) -> None:
@@ -222,7 +241,12 @@ _LEAST = 1 << 20  # entries that are worth a thread
 
 
 def _take(
-    selector: FIRES, evaluate: Evaluate, n_features: int, names: Any, classes: Any, sparse: bool
+    selector: FIRES,
+    evaluate: Evaluate,
+    n_features: int,
+    names: Sequence[str] | npt.NDArray[np.object_] | None,
+    classes: OptionalClasses,
+    sparse: bool,
 ) -> None:
     if selector.columns == "open":
         raise InputError("columns='open' cannot learn from shards", hint="use columns='fixed'.")
@@ -254,7 +278,7 @@ def _take(
 class _Batch:
     """One batch on the driver: what FIRES does around the step of its learner."""
 
-    def __init__(self, selector: FIRES, classes: Any, sparse: bool) -> None:
+    def __init__(self, selector: FIRES, classes: OptionalClasses, sparse: bool) -> None:
         self.selector, self.classes, self.sparse = selector, classes, sparse
         self.n_rows, self.n_missing, self.weight, self.counted = 0, 0, 0.0, False
         # Weights in units, and what one unit counts in rows: 1 until this batch was counted.

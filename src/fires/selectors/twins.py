@@ -27,14 +27,13 @@ twins, twins fill the places, those that add most first.
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
 from fires.core.errors import StateError
+from fires.core.types import Floats, Ints, Mask, Places, RowIndex
 from fires.kernels.twins import add_some, correlate, find_twins, judge
 from fires.models.bayes_learner import BayesLearner
 from fires.selectors.membership import Judge
@@ -47,9 +46,6 @@ _ROWS = 2000.0  # between two looks for twins
 _KNOWN = 100.0  # rows after which a column may be a twin
 _MAX_EXPLAINING = 3  # columns that explain a twin, at most
 _HYSTERESIS = 3.0  # deviations by which a member is ahead of its twins
-
-Columns = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 class Twins:
@@ -103,7 +99,7 @@ class Twins:
             columns, Z = columns[alone[columns]], np.ascontiguousarray(Z[:, alone[columns]])
         self.add(columns, Z, weight, gamma=learner.gamma)
 
-    def add(self, columns: Columns, Z: Floats, weight: Floats, *, gamma: float) -> None:
+    def add(self, columns: Ints, Z: Floats, weight: Floats, *, gamma: float) -> None:
         """Take in the rows of a batch."""
         if columns is not self._given:  # who leads seldom changes, and then the array is another
             self._follow(columns)
@@ -113,7 +109,7 @@ class Twins:
         self.seen += len(Z)
         self.waited += total
 
-    def _follow(self, columns: Columns) -> None:
+    def _follow(self, columns: Ints) -> None:
         """Let these be the candidates."""
         self._given = columns
         if np.array_equal(columns, self.columns):
@@ -133,14 +129,14 @@ class Twins:
         self.columns = columns.copy()
         self.some = bool((self.own < 1.0).any())
 
-    def restart(self, columns: npt.NDArray[np.intp]) -> None:
+    def restart(self, columns: Places) -> None:
         """Forget some columns."""
         gone = np.isin(self.columns, columns)
         self.products[gone] = self.products[:, gone] = 0.0
         self.sums[gone] = self.rows[gone] = 0.0
         self.look_again()
 
-    def rearranged(self, places: npt.NDArray[np.intp]) -> Twins:
+    def rearranged(self, places: Places) -> Twins:
         """A copy for other columns."""
         other = copy.copy(self)
         other._follow(self.columns[places[self.columns] >= 0])
@@ -164,8 +160,8 @@ class Twins:
     def judge(
         self,
         learner: BayesLearner,
-        places: Columns,
-        members: Columns,
+        places: Ints,
+        members: Ints,
         resting: Mask | None = None,
     ) -> Judge:
         """What the scores of all features become, when twins count for what they add."""
@@ -173,7 +169,7 @@ class Twins:
             absent = None if resting is None else resting[places]
             self.look(learner, _is_in(places, members), absent)
 
-        def judged(columns: Any, score: Floats, now: Floats) -> tuple[Floats, Floats]:
+        def judged(columns: RowIndex, score: Floats, now: Floats) -> tuple[Floats, Floats]:
             if not self.some:
                 return score, now
             at = places if isinstance(columns, slice) else np.searchsorted(columns, places)
@@ -203,7 +199,7 @@ class Twins:
         self.more = np.where(is_twin, 0.0, np.maximum(more, 0.0))
         self.most = np.where(is_twin, np.sqrt(self.own) * alone, np.inf)
 
-    def of(self, selected: npt.NDArray[np.intp]) -> dict[int, list[int]]:
+    def of(self, selected: Places) -> dict[int, list[int]]:
         """Who stands for whom."""
         inside = np.isin(self.columns, selected)
         stands = (self.part != 0.0) & ((self.own < 1.0) & ~inside)[:, None] & inside
@@ -213,7 +209,7 @@ class Twins:
         }
 
 
-def _is_in(places: Columns, members: Columns) -> Mask:
+def _is_in(places: Ints, members: Ints) -> Mask:
     """Which places are those of members, which are sorted."""
     if not len(members):
         return np.zeros(len(places), dtype=np.bool_)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fires.core.settings import check_choice
 from fires.drift.alarms import Alarm
@@ -11,6 +11,9 @@ from fires.drift.features import FeatureAlarms
 from fires.drift.surprise import SurpriseAlarm
 from fires.models.bayes_learner import KEPT_ROWS, BayesLearner
 from fires.selectors.modelled import Modelled
+
+if TYPE_CHECKING:
+    from fires.drift.alarms import Detector
 
 
 class Watchful(Modelled):
@@ -21,7 +24,7 @@ class Watchful(Modelled):
     _rows_since_alarm_: float
     _surprise_: SurpriseAlarm
     _feature_alarms_: FeatureAlarms
-    _detector_: Any
+    _detector_: Detector | None
 
     @property
     def alarms_(self) -> list[Alarm]:
@@ -35,7 +38,8 @@ class Watchful(Modelled):
             self._rows_since_alarm_ = 0.0
             self._surprise_ = SurpriseAlarm()
             self._feature_alarms_ = FeatureAlarms(max(0.5 * float(self.memory), 1.0))
-            self._detector_ = None if _is_plain(self.drift) else copy.deepcopy(self.drift)
+            drift = self.drift
+            self._detector_ = None if isinstance(drift, str | None) else copy.deepcopy(drift)
         self._n_batches_ += 1
 
     def _raise_alarm(self, n_rows: int, strength: float, feature: int | None) -> None:
@@ -97,12 +101,12 @@ class Watchful(Modelled):
             )
 
 
-def _is_plain(drift: Any) -> bool:
+def _is_plain(drift: str | Detector | None) -> bool:
     """Whether it is a setting, not a detector."""
     return drift is None or isinstance(drift, str)
 
 
-def _detects(detector: Any, losses: list[float]) -> bool:
+def _detects(detector: Detector, losses: list[float]) -> bool:
     """Whether a detector finds a drift when it is told how badly rows were predicted."""
     found = False
     for loss in losses:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.belief import Belief
-from fires.selectors.confident import LEVEL, Columns, Distances, best_of_the_rest
+from fires.core.types import Mask, Places
+from fires.selectors.confident import LEVEL, Distances, best_of_the_rest
 
 
-def above_noise(belief: Belief, n_classes: int = 1) -> npt.NDArray[np.bool_]:
+def above_noise(belief: Belief, n_classes: int = 1) -> Mask:
     """Which importances chance alone would hardly move so far, for any of all features.
 
     With 500 features of noise, the 95 % interval leaves out 0 for some 25 of them, and these are
@@ -40,7 +40,7 @@ def above_noise(belief: Belief, n_classes: int = 1) -> npt.NDArray[np.bool_]:
     return np.asarray(np.abs(belief.mu) > half_width * belief.sigma)
 
 
-def found(known: Distances, chosen: Columns, n: int, what: str, names: Any) -> str:
+def found(known: Distances, chosen: Places, n: int, what: str, names: Callable[[int], str]) -> str:
     """The sentence where as many are selected as are significantly non-zero.
 
     Examples

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fires.core.types import CsrRows, Label, Labels, Matrix, Numbers, RowsLike
+from fires.core.types import CsrRows, Frame, Label, Labels, Matrix, Numbers
 from fires.streams.base import Batch, CountedRows, Schema, numbered_columns
 
 
@@ -28,7 +28,7 @@ class ArrayStream(CountedRows):
 
 
 def from_arrays(
-    X: RowsLike,
+    X: npt.ArrayLike | CsrRows | Frame,
     y: npt.ArrayLike,
     feature_names: Sequence[str] | None = None,
     *,

@@ -64,7 +64,8 @@ class NoTargetContract(SelectorContract):
         """Every y is taken, and changes nothing."""
         X, _ = next(self._batches())
         alone = self._new().partial_fit(X)
-        for y in (["a"] * len(X), [None] * len(X), [0.5], object()):
+        odd: list[Any] = [["a"] * len(X), [None] * len(X), [0.5], object()]
+        for y in odd:
             expect_alike(self._new().partial_fit(X, y, classes=["b", "c"]), alone, rtol=0.0)
             expect_alike(self._new().fit(X, y), alone, rtol=0.0)
         expect(not hasattr(alone, "classes_"), "it has classes_")

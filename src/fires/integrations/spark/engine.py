@@ -11,7 +11,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
 from fires.core.batch import CheckedBatch
 from fires.core.optional import require
@@ -20,12 +20,17 @@ from fires.integrations.spark.nearby import Nearby
 from fires.integrations.spark.rows import in_pieces, shard_of, widths_of
 
 if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark import RDD, Broadcast, SparkContext
+    from pyspark.sql import DataFrame, Row
+
     from fires.integrations.spark.layout import Layout
 
 PACKED = "partition int, piece int, shard binary, answer binary"
 """What :func:`packer` gives."""
 _Packed: TypeAlias = tuple[CheckedBatch, int] | ValueError
 """A shard and the rows that were left out, or what is wrong with it."""
+_Reply: TypeAlias = tuple[int, int] | tuple[int, int, int, int, Sums | ValueError]
 _PIECE_BYTES = 1 << 26
 """Of a shard of dense rows: a value of Spark must stay well below 2 GB."""
 
@@ -46,17 +51,17 @@ class MicroBatch:
     Use it in a ``with`` statement: at its end, nothing of it stays cached.
     """
 
-    def __init__(self, frame: Any, layout: Layout) -> None:
+    def __init__(self, frame: DataFrame, layout: Layout) -> None:
         self._frame, self._layout = frame, layout
         self._context = frame.sparkSession.sparkContext
-        self._packed: Any = None
-        self._first: Any = None
-        self._keys: Any = None
+        self._packed: DataFrame = None
+        self._first: Broadcast | None = None
+        self._keys: RDD | None = None
         self._near = Nearby.begin()
         self.n_rows = self.n_left_out = self.n_rounds = 0
 
     @classmethod
-    def of_packed(cls, packed: Any, layout: Layout) -> Self:
+    def of_packed(cls, packed: DataFrame, layout: Layout) -> Self:
         """A micro-batch of shards that were made before, and stay when it ends."""
         batch = cls(packed, layout)
         batch._packed = packed
@@ -86,7 +91,7 @@ class MicroBatch:
         sent.destroy()
         return self._added(answers)
 
-    def _asked(self, sent: Any) -> list[_Answer]:
+    def _asked(self, sent: Broadcast) -> list[_Answer]:
         """The answers to a task of a later round."""
         answer, found = _answerer(sent), []
         shards = self._packed.select("partition", "piece", "shard")
@@ -121,7 +126,7 @@ class NoRows(Exception):  # noqa: N818 - it is not always an error
     """A micro-batch has no rows that can be learnt from."""
 
 
-def completed(frame: Any, layout: Layout) -> Layout:
+def completed(frame: DataFrame, layout: Layout) -> Layout:
     """The layout with the lengths of its vectors, by one look at the rows if need be."""
     if all(part.kind in ("number", "entries") for part in layout.parts):
         return layout
@@ -138,17 +143,21 @@ def completed(frame: Any, layout: Layout) -> Layout:
     return replace(layout, parts=parts, is_sparse=bool(found["max is_sparse"]))
 
 
-def send(context: Any, layout: Layout, task: Task | None, near: Nearby | None = None) -> Any:
+def send(
+    context: SparkContext, layout: Layout, task: Task | None, near: Nearby | None = None
+) -> Broadcast:
     """Send a task to all workers."""
     # A task may be made of what only the driver can import.
     cloudpickle = require("pyspark.cloudpickle", "fires on Spark", extra="spark")
     return context.broadcast(cloudpickle.dumps((layout, task, near)))
 
 
-def packer(sent: Any, n_rows: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def packer(
+    sent: Broadcast, n_rows: int
+) -> Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]]:
     """What a worker does first: it makes shards of its rows, and answers the first task."""
 
-    def pack(batches: Iterable[Any]) -> Iterator[Any]:
+    def pack(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         layout, task, near = pickle.loads(sent.value)
         partition = _partition()
         if near is not None:
@@ -168,10 +177,10 @@ def packer(sent: Any, n_rows: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
     return pack
 
 
-def _answerer(sent: Any) -> Callable[[Iterable[Any]], Iterator[tuple[Any, ...]]]:
+def _answerer(sent: Broadcast) -> Callable[[Iterable[Row]], Iterator[_Reply]]:
     """What a worker does in later rounds: it answers a task, unless it does not find the shard."""
 
-    def answer(rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+    def answer(rows: Iterable[Row]) -> Iterator[_Reply]:
         _, task, near = pickle.loads(sent.value)
         for partition, piece, *shard in rows:
             if shard:
@@ -183,8 +192,8 @@ def _answerer(sent: Any) -> Callable[[Iterable[Any]], Iterator[tuple[Any, ...]]]
     return answer
 
 
-def _looker(layout: Layout) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    def look(batches: Iterable[Any]) -> Iterator[Any]:
+def _looker(layout: Layout) -> Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]]:
+    def look(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         pa = require("pyarrow", "fires on Spark", extra="spark")
         found = pickle.dumps(widths_of(batches, layout))
         yield pa.RecordBatch.from_pydict({"answer": pa.array([found], pa.binary())})
@@ -204,7 +213,7 @@ def _answer(task: Task | None, packed: _Packed) -> tuple[int, int, Sums | ValueE
     return shard.n_rows, n_left_out, sums
 
 
-def _record(partition: int, piece: int, **values: bytes) -> Any:
+def _record(partition: int, piece: int, **values: bytes) -> RecordBatch:
     """One row of what :func:`packer` gives."""
     pa = require("pyarrow", "fires on Spark", extra="spark")
     packed = {name: pa.array([value], pa.binary()) for name, value in values.items()}

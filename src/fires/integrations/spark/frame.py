@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import InputError
 from fires.core.settings import check_count
@@ -18,6 +18,10 @@ from fires.integrations.spark.layout import Layout, layout_of
 from fires.integrations.spark.running import SparkRun
 from fires.integrations.spark.store import store_for
 from fires.selectors.fires import FIRES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 
 _CACHED_AT_ONCE = "spark.sql.inMemoryColumnarStorage.batchSize"
 
@@ -44,7 +48,7 @@ class FrameSelection:
 
 
 def select_frame(
-    df: Any,
+    df: DataFrame,
     selector: FIRES,
     *,
     target: str,
@@ -119,7 +123,10 @@ def select_frame(
 
 
 def learn_frame(
-    df: Any, learning: SparkRun, batch_rows: int, on_step: Callable[[Step], None] | None = None
+    df: DataFrame,
+    learning: SparkRun,
+    batch_rows: int,
+    on_step: Callable[[Step], None] | None = None,
 ) -> None:
     """Let a run learn from a frame, to its end."""
     try:
@@ -151,7 +158,7 @@ def learn_frame(
     learning.finish(all_rows=True)
 
 
-def _cut(df: Any, batch_rows: int) -> dict[str, int]:
+def _cut(df: DataFrame, batch_rows: int) -> dict[str, int]:
     """How a frame is cut: its partitions, those they are made into, and the rows of a shard."""
     n_partitions = df.rdd.getNumPartitions()
     made = max(1, min(n_partitions, df.sparkSession.sparkContext.defaultParallelism))
@@ -159,7 +166,7 @@ def _cut(df: Any, batch_rows: int) -> dict[str, int]:
 
 
 @contextmanager
-def _packed(df: Any, layout: Layout, cut: dict[str, int]) -> Iterator[tuple[Any, int]]:
+def _packed(df: DataFrame, layout: Layout, cut: dict[str, int]) -> Iterator[tuple[DataFrame, int]]:
     """All shards of a frame, cached, and how many each partition has at most."""
     session = df.sparkSession
     sent = send(session.sparkContext, layout, None)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fires.core.errors import InputError
 from fires.core.optional import require
@@ -23,6 +23,15 @@ from fires.integrations.spark.layout import Layout, Part, layout_of
 from fires.integrations.spark.rows import in_pieces, shard_of
 from fires.loading import selector_from_bytes, selector_to_bytes
 from fires.selectors.fires import FIRES
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyarrow import Scalar, Table
+    from pyarrow import Schema as ArrowSchema
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.state import GroupState
+    from pyspark.sql.types import StructType
+
 
 _FOUND = {
     "feature": "string",
@@ -37,7 +46,7 @@ _STATE = "state"
 
 
 def select_by_key(
-    df: Any,
+    df: DataFrame,
     selector: FIRES,
     *,
     key: str | Sequence[str],
@@ -49,7 +58,7 @@ def select_by_key(
     order: str | None = None,
     batch_rows: int | None = None,
     state: bool = False,
-) -> Any:
+) -> DataFrame:
     """Select features for each key of a frame that is not a stream.
 
     The rows of a key must fit into the memory of one worker.
@@ -68,7 +77,7 @@ def select_by_key(
 
 
 def select_stream_by_key(
-    df: Any,
+    df: DataFrame,
     selector: FIRES,
     *,
     key: str | Sequence[str],
@@ -79,7 +88,7 @@ def select_stream_by_key(
     n_features: int | None = None,
     order: str | None = None,
     state: bool = False,
-) -> Any:
+) -> DataFrame:
     """Select features for each key while a streaming DataFrame flows.
 
     The rows that a micro-batch has of a key are one batch for its selector. Spark keeps what was
@@ -127,7 +136,7 @@ class _ByKey:
             selector.name_features(self.layout.names)
         return selector
 
-    def learn(self, selector: FIRES, table: Any, n_rows: int | None = None) -> FIRES:
+    def learn(self, selector: FIRES, table: Table, n_rows: int | None = None) -> FIRES:
         """Let the selector of a key learn from its rows, so many at a time."""
         if self.order is not None:
             table = table.sort_by(self.order)
@@ -137,12 +146,14 @@ class _ByKey:
                 selector.learn(shard)
         return selector
 
-    def found(self, key: Sequence[Any], selector: FIRES, saved: bytes | None) -> dict[str, Any]:
+    def found(
+        self, key: Sequence[Hashable], selector: FIRES, saved: bytes | None
+    ) -> dict[str, list[Hashable]]:
         """The columns of the rows that a key gets."""
         names = tuple(map(str, selector.feature_names_in_))
         totals = RunTotals(selector.n_features_in_)
         rows = feature_rows(selector, names, totals, selector.get_support(indices=True))
-        columns: dict[str, Any] = {
+        columns: dict[str, list[Hashable]] = {
             name: [value] * len(rows) for name, value in zip(self.keys, key, strict=True)
         }
         for name in _FOUND:
@@ -151,20 +162,20 @@ class _ByKey:
             columns[_STATE] = [saved, *[None] * (len(rows) - 1)]
         return columns
 
-    def at(self, key: Sequence[Any]) -> str:
+    def at(self, key: Sequence[Hashable]) -> str:
         """What errors call a key."""
         pairs = (f"{name}={value!r}" for name, value in zip(self.keys, key, strict=True))
         return "the key " + ", ".join(pairs)
 
 
 def _table_learner(
-    learning: _ByKey, n_rows: int, schema: Any
-) -> Callable[[tuple[Any, ...], Any], Any]:
+    learning: _ByKey, n_rows: int, schema: StructType
+) -> Callable[[tuple[Scalar, ...], Table], Table]:
     """For ``applyInArrow``: all rows of a key, once."""
     arrow = require("pyspark.sql.pandas.types", "fires on Spark", extra="spark")
     wanted = arrow.to_arrow_schema(schema)
 
-    def learn(key: tuple[Any, ...], table: Any) -> Any:
+    def learn(key: tuple[Scalar, ...], table: Table) -> Table:
         pa = require("pyarrow", "fires on Spark", extra="spark")
         values = [value.as_py() for value in key]
         try:
@@ -181,11 +192,13 @@ def _table_learner(
 
 
 def _frame_learner(
-    learning: _ByKey, arrow_schema: Any, names: list[str]
-) -> Callable[[tuple[Any, ...], Iterable[Any], Any], Iterator[Any]]:
+    learning: _ByKey, arrow_schema: ArrowSchema, names: list[str]
+) -> Callable[[tuple[Hashable, ...], Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
     """For ``applyInPandasWithState``: the rows that a micro-batch has of a key."""
 
-    def learn(key: tuple[Any, ...], frames: Iterable[Any], state: Any) -> Iterator[Any]:
+    def learn(
+        key: tuple[Hashable, ...], frames: Iterable[pd.DataFrame], state: GroupState
+    ) -> Iterator[pd.DataFrame]:
         # Spark puts these frames together with empty ones, of which pandas warns once a worker.
         warnings.filterwarnings("ignore", "The behavior of DataFrame concat", FutureWarning)
         pa = require("pyarrow", "fires on Spark", extra="spark")
@@ -207,7 +220,7 @@ def _frame_learner(
 
 
 def _layout(
-    schema: Any,
+    schema: StructType,
     selector: FIRES,
     keys: list[str],
     target: str,
@@ -245,7 +258,7 @@ def _known(layout: Layout) -> Layout:
     return layout
 
 
-def _in_arrays(df: Any, layout: Layout) -> tuple[Any, Layout]:
+def _in_arrays(df: DataFrame, layout: Layout) -> tuple[DataFrame, Layout]:
     """The frame with arrays for vectors, and one array for all numbers.
 
     Pandas would make an object of each vector, and for each key it would make all columns anew.
@@ -270,7 +283,7 @@ def _in_arrays(df: Any, layout: Layout) -> tuple[Any, Layout]:
     return df, replace(layout, parts=tuple(parts))
 
 
-def _schema(schema: Any, learning: _ByKey) -> Any:
+def _schema(schema: StructType, learning: _ByKey) -> StructType:
     """The columns of the result: the key as it was, and what is found."""
     found = _FOUND | ({_STATE: "binary"} if learning.with_state else {})
     for name in learning.keys:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fires.core.errors import InputError
 from fires.core.wording import enumeration
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+    from fires.core.types import Header
+    from fires.selectors.fires import FIRES
+
 
 Kind = Literal["number", "vector", "array", "entries"]
 
@@ -65,7 +72,7 @@ class Layout:
         found = [column for part in self.parts for column in part.columns]
         return [*found, self.target, *([self.weight] if self.weight else [])]
 
-    def in_order(self, selector: Any) -> Layout:
+    def in_order(self, selector: FIRES) -> Layout:
         """The columns in the order that a selector has learnt them in; others are left out.
 
         A column of vectors has as many entries as the selector has learnt features besides.
@@ -85,7 +92,7 @@ class Layout:
                 raise InputError(f'the selector has learnt from "{name}", and the frame has none')
         return replace(self, parts=tuple(by_name[name] for name in names))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Header:
         """What a checkpoint keeps of it."""
         parts = [[part.kind, list(part.columns), part.width] for part in self.parts]
         return {"parts": parts, "is_sparse": self.is_sparse}
@@ -105,7 +112,7 @@ class Layout:
 
 
 def layout_of(
-    schema: Any,
+    schema: StructType,
     target: str,
     *,
     weight: str | None = None,
@@ -150,7 +157,7 @@ def _some(names: list[str]) -> str:
     return enumeration([*names[:_SHOWN], *more])
 
 
-def _part(name: str, kind: Any) -> Part:
+def _part(name: str, kind: DataType) -> Part:
     type_name = kind.typeName() if hasattr(kind, "typeName") else ""
     if type_name in _NUMBERS:
         return Part("number", (name,), 1)

@@ -14,11 +14,15 @@ import pickle
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from fires.core import files
 from fires.core.optional import require
+
+if TYPE_CHECKING:
+    from fires.core.batch import CheckedBatch
+
 
 _PREFIX = "fires-shard-"
 _in_use: set[str] = set()  # the micro-batches of this driver that are gone through now
@@ -58,11 +62,12 @@ class Nearby:
         with suppress(OSError):  # whole or not at all: two workers may do the same
             files.replace_file(self._path(partition, piece), pickled, sync=False)
 
-    def get(self, partition: int, piece: int) -> Any:
+    def get(self, partition: int, piece: int) -> tuple[CheckedBatch, int] | ValueError | None:
         """A shard, if it is on this machine."""
         try:
             with self._path(partition, piece).open("rb") as file:
-                return pickle.load(file)
+                packed: tuple[CheckedBatch, int] | ValueError = pickle.load(file)
+                return packed
         except OSError:
             return None
 

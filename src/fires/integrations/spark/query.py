@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from fires.core.optional import require
 
 if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
     from fires.integrations.spark.running import SparkRun
     from fires.selectors.fires import FIRES
 
@@ -25,7 +27,7 @@ def selection_query() -> Any:
         that leaves all it has learnt in the checkpoints of the run folder.
         """
 
-        def __init__(self, query: Any, run: SparkRun) -> None:
+        def __init__(self, query: StreamingQuery, run: SparkRun) -> None:
             super().__init__(query._jsq)
             self._run, self._is_stopped = run, False
 

@@ -15,12 +15,15 @@ import scipy.sparse as sp
 
 from fires.core import validation
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.errors import InputError
 from fires.core.optional import require
+from fires.core.types import Floats, Ints, Labels
 from fires.kernels import scan
 
 if TYPE_CHECKING:
+    from pyarrow import Array as ArrowArray
+    from pyarrow import RecordBatch
+
     from fires.integrations.spark.layout import Layout, Part
 
 _OWNER = "FIRES"
@@ -28,9 +31,9 @@ _SPARSE_VECTOR = 0
 """What Spark ML writes into the field ``type`` of a sparse vector; 1 is a dense one."""
 
 
-def in_pieces(batches: Iterable[Any], n_rows: int) -> Iterator[list[Any]]:
+def in_pieces(batches: Iterable[RecordBatch], n_rows: int) -> Iterator[list[RecordBatch]]:
     """Cut Arrow batches anew: all pieces but the last have the same number of rows."""
-    held: list[Any] = []
+    held: list[RecordBatch] = []
     n_held = 0
     for batch in batches:
         start = 0
@@ -46,7 +49,7 @@ def in_pieces(batches: Iterable[Any], n_rows: int) -> Iterator[list[Any]]:
         yield held
 
 
-def shard_of(batches: list[Any], layout: Layout) -> tuple[CheckedBatch, int]:
+def shard_of(batches: list[RecordBatch], layout: Layout) -> tuple[CheckedBatch, int]:
     """The rows of some Arrow batches, in the form that tasks take."""
     parts = [_usable(batch, layout) for batch in batches]
     n_left_out = sum(batch.num_rows - usable.num_rows for batch, usable in parts)
@@ -69,7 +72,7 @@ def shard_of(batches: list[Any], layout: Layout) -> tuple[CheckedBatch, int]:
     return CheckedBatch(X, target, weight, counts[0]), n_left_out
 
 
-def widths_of(batches: Iterable[Any], layout: Layout) -> dict[str, npt.NDArray[Any]]:
+def widths_of(batches: Iterable[RecordBatch], layout: Layout) -> dict[str, npt.NDArray[np.generic]]:
     """How long the vectors of a partition are, and whether some of them are sparse."""
     widths = np.array([part.width for part in layout.parts])
     is_sparse = int(layout.is_sparse)
@@ -87,7 +90,7 @@ def widths_of(batches: Iterable[Any], layout: Layout) -> dict[str, npt.NDArray[A
     return {"max width": widths, "max is_sparse": np.array(is_sparse)}
 
 
-def _usable(batch: Any, layout: Layout) -> tuple[Any, Any]:
+def _usable(batch: RecordBatch, layout: Layout) -> tuple[RecordBatch, RecordBatch]:
     """A batch, and its rows that have a target and vectors."""
     pa, pc = _arrow("pyarrow"), _arrow("pyarrow.compute")
     target = batch.column(layout.target)
@@ -101,7 +104,7 @@ def _usable(batch: Any, layout: Layout) -> tuple[Any, Any]:
     return batch, batch if pc.all(present).as_py() is not False else batch.filter(present)
 
 
-def _matrix(batch: Any, layout: Layout) -> Any:
+def _matrix(batch: RecordBatch, layout: Layout) -> Any:
     if all(part.kind == "number" for part in layout.parts):
         columns = [_numbers(batch.column(part.columns[0])) for part in layout.parts]
         return np.ascontiguousarray(np.array(columns).T)
@@ -115,7 +118,7 @@ def _matrix(batch: Any, layout: Layout) -> Any:
     return np.ascontiguousarray(np.concatenate(blocks, axis=1) if len(blocks) > 1 else blocks[0])
 
 
-def _block(batch: Any, part: Part, *, sparse: bool) -> Any:
+def _block(batch: RecordBatch, part: Part, *, sparse: bool) -> Any:
     """The features of one part, dense or as CSR."""
     n_rows, width = batch.num_rows, part.width
     column = batch.column(part.columns[0])
@@ -144,7 +147,7 @@ def _block(batch: Any, part: Part, *, sparse: bool) -> Any:
     return matrix if sparse else matrix.toarray()
 
 
-def _entries_of_vectors(column: Any, part: Part) -> tuple[Any, Floats, Any]:
+def _entries_of_vectors(column: ArrowArray, part: Part) -> tuple[Ints, Floats, Ints]:
     """Places and values of the entries of ``Vector``s, and how many each row has."""
     kinds, sizes, indices, lists = column.flatten()
     is_sparse = _whole(kinds) == _SPARSE_VECTOR
@@ -159,7 +162,7 @@ def _entries_of_vectors(column: Any, part: Part) -> tuple[Any, Floats, Any]:
     return places, values, counts
 
 
-def _refuse_lengths(lengths: npt.NDArray[Any], width: int, part: Part) -> None:
+def _refuse_lengths(lengths: Ints, width: int, part: Part) -> None:
     if len(lengths) and not (lengths == width).all():
         other = lengths[lengths != width][0]
         raise InputError(
@@ -168,7 +171,7 @@ def _refuse_lengths(lengths: npt.NDArray[Any], width: int, part: Part) -> None:
         )
 
 
-def _numbers(column: Any) -> Floats:
+def _numbers(column: ArrowArray) -> Floats:
     """A column as float64, with NaN for what is missing."""
     pa = _arrow("pyarrow")
     if not pa.types.is_float64(column.type):
@@ -177,25 +180,25 @@ def _numbers(column: Any) -> Floats:
     return numbers
 
 
-def _whole(column: Any) -> npt.NDArray[np.int64]:
+def _whole(column: ArrowArray) -> Ints:
     """A column as whole numbers; 0 for what is missing."""
     pc = _arrow("pyarrow.compute")
     filled = pc.fill_null(column, 0)
     return np.asarray(filled.to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
-def _lengths(column: Any) -> npt.NDArray[np.int64]:
+def _lengths(column: ArrowArray) -> Ints:
     """The lengths of lists; 0 for what is missing."""
     pc = _arrow("pyarrow.compute")
     return _whole(pc.list_value_length(column))
 
 
-def _labels(column: Any) -> npt.NDArray[Any]:
+def _labels(column: ArrowArray) -> npt.NDArray[np.generic]:
     """Labels or numbers, none of them missing."""
     pa = _arrow("pyarrow")
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
-    labels: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    labels: Labels = column.to_numpy(zero_copy_only=False)
     return labels
 
 

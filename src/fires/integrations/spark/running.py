@@ -16,6 +16,7 @@ import numpy as np
 
 from fires.core import files
 from fires.core.errors import InputError
+from fires.core.types import Json
 from fires.core.version import __version__
 from fires.evaluation.latency import Latencies
 from fires.evaluation.records import Step
@@ -32,6 +33,8 @@ from fires.selectors.sharded import partial_fit_sharded
 from fires.streams.base import Position
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from fires.evaluation.run_folder import Checkpoint
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pyspark", "pyarrow")
@@ -54,7 +57,7 @@ class SparkRun:
         *,
         overwrite: bool = False,
         resume: bool | None = None,
-        settings: Mapping[str, Any],
+        settings: Mapping[str, Json],
         options: str | None = None,
         store: Store | None = None,
         accept_loss: bool = False,
@@ -128,7 +131,7 @@ class SparkRun:
 
     # --- learning ---------------------------------------------------------------------------
 
-    def learn(self, frame: Any, number: int) -> Step | None:
+    def learn(self, frame: DataFrame, number: int) -> Step | None:
         """Learn from a micro-batch, unless that was done before, and save."""
         if number <= self.last:
             return None
@@ -259,7 +262,7 @@ def _names(selector: FIRES) -> list[str]:
     return [str(name) for name in named]
 
 
-def _facts(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _facts(settings: Mapping[str, Json]) -> dict[str, Any]:
     """With what settings and versions a run is begun, and when."""
     return {
         "fires": __version__,
@@ -272,7 +275,7 @@ def _facts(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _options(settings: Mapping[str, Any], selector: FIRES) -> str:
+def _options(settings: Mapping[str, Json], selector: FIRES) -> str:
     """The text of ``run.toml``, as far as ``fires select`` has such options."""
     named = {"batch_rows": "batch-size", "weight": "# weight"}
     given = {named.get(name, name): value for name, value in settings.items() if value is not None}

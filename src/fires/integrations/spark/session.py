@@ -7,16 +7,20 @@ import re
 import shutil
 import socket
 import subprocess
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fires.core.errors import InputError
 from fires.core.optional import require
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 _LEAST_JAVA = 17
 _HINT = f"install Java {_LEAST_JAVA} or later, or let JAVA_HOME say where it is"
 
 
-def spark_session(master: str = "local[*]", **settings: Any) -> Any:
+def spark_session(master: str = "local[*]", **settings: str) -> SparkSession:
     """The session of Spark, which is made if there is none.
 
     Parameters

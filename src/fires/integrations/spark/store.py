@@ -13,10 +13,15 @@ it, which are cut off when the run goes on. There is no lock on the far side: on
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fires.core import files
 from fires.core.errors import InputError
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import SparkSession
+
 
 OFFSETS = "spark"
 """The folder in that of the run where Spark keeps how far it has read."""
@@ -37,7 +42,7 @@ class Store(Protocol):
         """Take what is new or gone, the checkpoints last; each file in one step."""
 
 
-def store_for(run: str, session: Any) -> tuple[Path, Store | None]:
+def store_for(run: str, session: SparkSession) -> tuple[Path, Store | None]:
     """Where a run is written, and what carries it."""
     if "://" not in run:
         return Path(run), None
@@ -53,7 +58,7 @@ class HadoopStore:
     Files that grow, such as ``steps.jsonl``, are written whole each time.
     """
 
-    def __init__(self, address: str, session: Any) -> None:
+    def __init__(self, address: str, session: SparkSession) -> None:
         self._jvm = session.sparkContext._jvm
         self._gateway = session.sparkContext._gateway
         hadoop = self._jvm.org.apache.hadoop
@@ -107,7 +112,7 @@ class HadoopStore:
         how[0] = rename.getField("OVERWRITE").get(None)
         self._context.rename(draft, target, how)
 
-    def _path(self, name: str) -> Any:
+    def _path(self, name: str) -> JavaObject:
         return self._jvm.org.apache.hadoop.fs.Path(self._root, name)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fires.core import files
 from fires.core.errors import InputError
@@ -16,9 +16,13 @@ from fires.integrations.spark.running import SparkRun
 from fires.integrations.spark.store import OFFSETS, store_for
 from fires.selectors.fires import FIRES
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
 
 def select_stream(
-    df: Any,
+    df: DataFrame,
     selector: FIRES,
     *,
     target: str,
@@ -27,10 +31,10 @@ def select_stream(
     features: str | Sequence[str] | None = None,
     entries: tuple[str, str] | None = None,
     n_features: int | None = None,
-    trigger: Mapping[str, Any] | None = None,
+    trigger: Mapping[str, str | bool] | None = None,
     overwrite: bool = False,
     on_step: Callable[[Step], None] | None = None,
-) -> Any:
+) -> StreamingQuery:
     """Select features while a streaming DataFrame flows.
 
     Every micro-batch of Spark is one batch: its partitions compute sums, and the driver takes one
@@ -104,7 +108,7 @@ def select_stream(
         elif overwrite:
             store.forget_offsets()
 
-        def take(frame: Any, number: int) -> None:
+        def take(frame: DataFrame, number: int) -> None:
             try:
                 step = learning.learn(frame, number)
             except Exception as error:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erfcx
 
-from fires.core.belief import Floats
+from fires.core.types import Floats
 from fires.kernels.assimilate import Loops, assimilations
 from fires.kernels.rows import RowPulls, pull_rows_plain
 

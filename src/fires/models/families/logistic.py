@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erfcx
 
-from fires.core.belief import Floats
+from fires.core.types import Floats
 from fires.kernels.compiling import compiled
 from fires.models.families.base import (
     TINY,

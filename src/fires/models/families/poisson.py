@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erfcx, gammaln, wrightomega
 
-from fires.core.belief import Floats
+from fires.core.types import Floats
 from fires.kernels.compiling import compiled
 from fires.models.families.base import TINY, Family, LogMarginal, Moments, by_rows, left_moments
 

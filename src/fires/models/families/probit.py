@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erfcx, log_ndtr, ndtri
 
-from fires.core.belief import Floats
+from fires.core.types import Floats
 from fires.kernels.compiling import compiled
 from fires.kernels.rows import RowPulls, row_pulls
 from fires.kernels.steps import whole_step

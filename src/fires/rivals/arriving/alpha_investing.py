@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, Value
 from fires.core.settings import check_number
+from fires.core.types import Floats, Labels
 from fires.rivals.arriving.base import (
     ArrivingFeatures,
     Columns,
@@ -111,7 +111,8 @@ class AlphaInvesting(ArrivingFeatures):
         self._check_fitted()
         return self._wealth_
 
-    def _start(self, y: Any) -> None:
+    def _start(self, y: Labels | None) -> None:
+        assert y is not None
         self._wealth_ = float(self.wealth)
         self._residual_ = centred(as_numbers(y, type(self).__name__))
         self._total_ = float(np.linalg.norm(self._residual_))

@@ -7,21 +7,25 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core import validation
-from fires.core.belief import Floats
 from fires.core.classes import merge_classes
 from fires.core.declared import Array, Declared, Value, restore
 from fires.core.errors import StateError
 from fires.core.settings import how_many
 from fires.core.state import Arrays, State
+from fires.core.types import Estimator, Floats, Labels, Matrix, OptionalArray, Places, RowsLike
 from fires.kernels import scan
 from fires.selectors.selector import Selector
+
+if TYPE_CHECKING:
+    from fires.models.base import BaseModel
+
 
 Columns = Iterator[tuple[int, Floats]]
 
@@ -72,7 +76,7 @@ class ArrivingFeatures(Selector):
         """Raise if a setting makes no sense."""
 
     @abstractmethod
-    def _start(self, y: Any) -> None:
+    def _start(self, y: Labels | None) -> None:
         """Take in the target, before the first columns."""
 
     @abstractmethod
@@ -81,12 +85,12 @@ class ArrivingFeatures(Selector):
 
     # --- learning ---------------------------------------------------------------------------
 
-    def partial_fit_features(self, X_new: Any, y: Any = None) -> Self:
+    def partial_fit_features(self, X_new: RowsLike, y: OptionalArray = None) -> Self:
         """Look at new columns of the same rows."""
         self._all_or_nothing(self._take_columns, X_new, y)
         return self
 
-    def _take_columns(self, X_new: Any, y: Any) -> None:
+    def _take_columns(self, X_new: RowsLike, y: OptionalArray) -> None:
         self._check_parameters()
         self._resolve_k()
         owner = type(self).__name__
@@ -133,7 +137,7 @@ class ArrivingFeatures(Selector):
             raise ValueError(f"Column names must be unique; {twice!r} has arrived before.")
         return new
 
-    def _check_target(self, y: Any) -> npt.NDArray[Any]:
+    def _check_target(self, y: OptionalArray) -> npt.NDArray[np.generic]:
         """The target; an error if it differs from that of earlier calls."""
         target = validation.as_target(y, self.n_samples_, type(self).__name__)
         if (target == target[0]).all():
@@ -158,13 +162,13 @@ class ArrivingFeatures(Selector):
         return weights
 
     @property
-    def feature_names_in_(self) -> npt.NDArray[np.object_]:
+    def feature_names_in_(self) -> npt.NDArray[np.object_]:  # type: ignore[override] # not set, found
         """The names of the columns seen so far."""
         if not getattr(self, "_names_", None):
             raise AttributeError("feature_names_in_: the columns came without names.")
         return np.array(list(self._names_), dtype=object)
 
-    def _selected(self) -> npt.NDArray[np.intp]:
+    def _selected(self) -> Places:
         selected = np.fromiter(self._chosen_, np.intp, len(self._chosen_))
         k = self._resolve_k()
         if k is None:
@@ -172,7 +176,7 @@ class ArrivingFeatures(Selector):
         worth = np.fromiter(self._chosen_.values(), np.float64, len(self._chosen_))
         return np.sort(selected[np.argsort(-worth, kind="stable")[:k]])  # ties to the lower index
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: RowsLike) -> Matrix:
         """X reduced to the selected columns."""
         return self._checked(X)[:, self._selected()]
 
@@ -202,7 +206,9 @@ class ArrivingFeatures(Selector):
         }
         return header | facts | {"feature_names": None}, arrays | chosen
 
-    def restore(self, header: dict[str, Any], arrays: Arrays, model: Any = None) -> Self:
+    def restore(
+        self, header: dict[str, Any], arrays: Arrays, model: BaseModel | Estimator | None = None
+    ) -> Self:
         """See :meth:`Selector.restore`."""
         facts = SimpleNamespace(digest=None)
         restore(facts, _FACTS, header, arrays, {"J": header["n_features"]})
@@ -249,7 +255,7 @@ def _columns(matrix: Any, start: int) -> Columns:
         yield start + j, column
 
 
-def _digest(y: npt.NDArray[Any]) -> str:
+def _digest(y: Labels) -> str:
     """A fingerprint of the target. It does not depend on the type of the numbers."""
     if y.dtype.kind in "biuf":
         content = (y.astype(np.float64) + 0.0).tobytes()  # -0.0 is 0.0
@@ -261,7 +267,7 @@ def _digest(y: npt.NDArray[Any]) -> str:
 # --- what several methods need ------------------------------------------------------------------
 
 
-def as_numbers(y: npt.NDArray[Any], owner: str) -> Floats:
+def as_numbers(y: Labels, owner: str) -> Floats:
     """The target as numbers. Of two text labels, the greater is 1 and the other 0."""
     if y.dtype.kind in "biuf":
         return validation.as_numbers(y, owner)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy.special import expit
 
-from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES
 from fires.core.declared import Array, Declared, Value
 from fires.core.errors import StateError
 from fires.core.settings import check_choice, check_number
 from fires.core.state import Arrays
+from fires.core.types import Estimator, Floats, Header, Labels
 from fires.core.validation import as_numbers
 from fires.rivals.arriving.base import ArrivingFeatures, Columns
+
+if TYPE_CHECKING:
+    from fires.models.base import BaseModel
+
 
 # The search ends when every slope is this close to its optimum; columns lie within [-1, 1].
 _TOLERANCE = 1e-10
@@ -108,7 +112,8 @@ class Grafting(ArrivingFeatures):
         check_choice("loss", self.loss, ("logistic", "squared"))
         check_choice("fit_intercept", self.fit_intercept, (True, False), "True or False")
 
-    def _start(self, y: Any) -> None:
+    def _start(self, y: Labels | None) -> None:
+        assert y is not None
         self._logistic_ = self.loss == "logistic"
         if self._logistic_:
             label_index, codes = NO_CLASSES.take(y)
@@ -163,7 +168,7 @@ class Grafting(ArrivingFeatures):
 
     # --- state ------------------------------------------------------------------------------
 
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         super()._restore(header, arrays, model)
         n_selected = int(np.isfinite(self._units_).sum())
         if n_selected != len(self._chosen_):

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc, gammaln, log_ndtr, ndtri
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, Value
+from fires.core.types import Floats
 from fires.kernels.contingency import Codes, contingency, uncertainties
 from fires.kernels.correlation import (
     NEARLY_ONE,
@@ -35,7 +35,9 @@ class Numbers(Array):
     def __init__(self, *shape: int | str) -> None:
         super().__init__(*shape, low=-1.0, high=1.0)
 
-    def _check_numbers(self, name: str, value: npt.NDArray[Any], sizes: dict[str, int]) -> None:
+    def _check_numbers(
+        self, name: str, value: npt.NDArray[np.generic], sizes: dict[str, int]
+    ) -> None:
         super()._check_numbers(name, value[~np.isnan(value)], sizes)
 
 
@@ -47,7 +49,7 @@ CODES = Array("1+C", "N", dtype="int16", low=-1, high=MOST_LEVELS - 1)
 # --- numbers ------------------------------------------------------------------------------------
 
 
-def fisher_z(r: Any, n: Any, n_given: int = 0) -> Any:
+def fisher_z(r: Floats | float, n: Floats | Ints | float, n_given: int = 0) -> Floats:
     r"""Fisher's statistic of a (partial) correlation: standard normal if the columns are unrelated.
 
     .. math:: W = \sqrt{n - |S| - 3} \; \operatorname{atanh} r_{xy \cdot S}
@@ -60,10 +62,11 @@ def fisher_z(r: Any, n: Any, n_given: int = 0) -> Any:
     2.854278
     """
     r = np.clip(r, -NEARLY_ONE, NEARLY_ONE)
-    return np.sqrt(np.maximum(np.asarray(n) - n_given - 3.0, 0.0)) * np.arctanh(r)
+    statistic: Floats = np.sqrt(np.maximum(np.asarray(n) - n_given - 3.0, 0.0)) * np.arctanh(r)
+    return statistic
 
 
-def surprise_of_z(W: Any) -> Any:
+def surprise_of_z(W: Floats | float) -> Floats:
     r"""-log p of a two-sided z-test, :math:`-\log 2 (1 - \Phi(|W|))`, without underflow.
 
     Examples
@@ -71,7 +74,8 @@ def surprise_of_z(W: Any) -> Any:
     >>> round(float(np.exp(-surprise_of_z(1.959964))), 6)
     0.05
     """
-    return np.maximum(-np.log(2.0) - log_ndtr(-np.abs(W)), 0.0)
+    surprise: Floats = np.maximum(-np.log(2.0) - log_ndtr(-np.abs(W)), 0.0)
+    return surprise
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +142,7 @@ def _sets(n_columns: int, place: int, most: int, by: int | None) -> Iterator[tup
 # --- categories ---------------------------------------------------------------------------------
 
 
-def as_codes(x: npt.NDArray[Any], what: str) -> Codes:
+def as_codes(x: npt.NDArray[np.generic], what: str) -> Codes:
     """A column of categories as codes from 0, with -1 for missing entries.
 
     Examples

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg.blas import dger
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, Random
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_number
+from fires.core.types import Floats, Labels, Seed
 from fires.rivals.arriving.base import ArrivingFeatures, Columns
 
 
@@ -84,7 +84,7 @@ class LeverageScores(ArrivingFeatures):
         ridge: float = 1.0,
         epsilon: float = 0.5,
         oversampling: float | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.ridge = ridge
@@ -99,7 +99,7 @@ class LeverageScores(ArrivingFeatures):
             check_number("oversampling", self.oversampling)
         check_seed(self.random_state)
 
-    def _start(self, y: Any) -> None:
+    def _start(self, y: Labels | None) -> None:
         self._inverse_ = np.eye(self.n_samples_) / self.ridge
         self._rng_ = generator(self.random_state, "leverage")
 

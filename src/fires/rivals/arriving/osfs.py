@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from fires.core.classes import NO_CLASSES
 from fires.core.declared import Declared, Value, collect
 from fires.core.settings import check_choice, check_count, check_number
 from fires.core.state import Arrays, State
+from fires.core.types import Estimator, Header, Labels
 from fires.rivals.arriving.base import (
     ArrivingFeatures,
     Columns,
@@ -17,6 +18,9 @@ from fires.rivals.arriving.base import (
     scaled,
 )
 from fires.rivals.arriving.independence import Contingency, FisherZ, as_codes
+
+if TYPE_CHECKING:
+    from fires.models.base import BaseModel
 
 
 class OSFS(ArrivingFeatures):
@@ -86,7 +90,7 @@ class OSFS(ArrivingFeatures):
     _learnt: ClassVar[Declared] = {"numbers": Value(bool)}
 
     _numbers_: bool
-    _evidence_: Any
+    _evidence_: Any  # FisherZ or Contingency, as the target is
 
     def __init__(
         self,
@@ -106,7 +110,8 @@ class OSFS(ArrivingFeatures):
         check_number("alpha", self.alpha, high=1.0)
         check_count("max_subset", self.max_subset)
 
-    def _start(self, y: Any) -> None:
+    def _start(self, y: Labels | None) -> None:
+        assert y is not None
         self._numbers_ = self.test == "fisher_z"
         if self._numbers_:
             self._evidence_ = FisherZ.of(scaled(as_numbers(y, type(self).__name__)))
@@ -151,9 +156,9 @@ class OSFS(ArrivingFeatures):
         header, arrays = collect(self._evidence_, self._evidence_.declared)
         return super()._state()[0] | header, arrays
 
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         super()._restore(header, arrays, model)
-        kind: Any = FisherZ if self._numbers_ else Contingency
+        kind: type[FisherZ | Contingency] = FisherZ if self._numbers_ else Contingency
         sizes, parts = self._sizes(), kind.declared.items()
         self._evidence_ = kind(*(part.read(name, header, arrays, sizes) for name, part in parts))
 

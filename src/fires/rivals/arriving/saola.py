@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from fires.core.declared import Declared, Value
 from fires.core.errors import StateError
 from fires.core.settings import check_choice, check_number
 from fires.core.state import Arrays, State
+from fires.core.types import Estimator, Floats, Header, Labels, Mask, Places
 from fires.kernels.contingency import uncertainties
 from fires.kernels.correlation import correlations
 from fires.rivals.arriving.base import (
@@ -29,7 +30,11 @@ from fires.rivals.arriving.independence import (
     surprise_of_z,
 )
 
-Column = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from fires.models.base import BaseModel
+
+
+Column = npt.NDArray[Any]  # float64, or codes in int16: as the target is
 
 
 @dataclass
@@ -123,7 +128,8 @@ class SAOLA(ArrivingFeatures):
         check_number("alpha", self.alpha, high=1.0)
         check_number("threshold", self.threshold, high=1.0, ends="[)")
 
-    def _start(self, y: Any) -> None:
+    def _start(self, y: Labels | None) -> None:
+        assert y is not None
         self._numbers_ = self.measure == "correlation"
         self._columns_ = {}
         self._target_ = (
@@ -161,9 +167,7 @@ class SAOLA(ArrivingFeatures):
                 pool.remove(j)
         return True
 
-    def _related(
-        self, column: Column, others: list[Column]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    def _related(self, column: Column, others: list[Column]) -> tuple[Floats, Mask]:
         """The measure of the column with each of the others, and which are above the threshold."""
         if self._numbers_:
             r, n = correlations(column, np.stack(others))
@@ -177,7 +181,7 @@ class SAOLA(ArrivingFeatures):
         columns = [self._target_, *self._columns_.values()]
         return super()._state()[0], {"columns": np.stack(columns)}
 
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         super()._restore(header, arrays, model)
         kind = NUMBERS if self._numbers_ else CODES
         self._target_, *columns = kind.read("columns", header, arrays, self._sizes())
@@ -220,11 +224,11 @@ class GroupSAOLA(SAOLA):
     _ends_: tuple[int, ...]
 
     @property
-    def groups_(self) -> npt.NDArray[np.intp]:
+    def groups_(self) -> Places:
         """The group of each selected feature."""
         return np.searchsorted(self._ends_, self.get_support(indices=True), side="right")
 
-    def _start(self, y: Any) -> None:
+    def _start(self, y: Labels | None) -> None:
         super()._start(y)
         self._ends_ = ()
 
@@ -244,7 +248,9 @@ class GroupSAOLA(SAOLA):
         header, arrays = super()._state()
         return header | {"ends": self._ends_}, arrays
 
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+    def _restore(
+        self, header: dict[str, Any], arrays: Arrays, model: BaseModel | Estimator | None
+    ) -> None:
         super()._restore(header, arrays, model)
         ends = header["ends"]
         whole = all(type(end) is int for end in ends)

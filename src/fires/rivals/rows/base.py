@@ -5,22 +5,28 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import ClassifierTags
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
 from fires.core.errors import StateError
 from fires.core.state import Arrays
+from fires.core.types import Estimator, Floats, Header, Ints, Matrix, Places
 from fires.core.validation import repeated
 from fires.kernels import read_only
 from fires.selectors.base import OnlineSelector
 
-RowArrays = tuple[npt.NDArray[Any], ...]
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+    from fires.models.base import BaseModel
+
+
+RowArrays = tuple[npt.NDArray[np.generic], ...]
 """A batch as compiled loops take it: one dense array, or data, indices and indptr."""
 
 
@@ -43,13 +49,13 @@ class RowByRowSelector(OnlineSelector):
     _starts: ClassVar[tuple[float, ...]]  # of the numbers of a feature, the coefficient first
 
     _theta_: Floats
-    _kept_: npt.NDArray[np.int64]
+    _kept_: Ints
 
     def _start(self) -> Floats:
         """The start: a few numbers per feature."""
         return np.repeat(np.array(self._starts)[:, None], self.n_features_in_, axis=1)
 
-    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+    def _restart_features(self, columns: Places) -> None:
         self._theta_ = _aligned(self._theta_)
         self._theta_[:, columns] = np.resize(self._starts, (len(self._theta_), 1))
         self._kept_ = np.setdiff1d(self._kept_, columns)
@@ -98,7 +104,7 @@ class RowByRowSelector(OnlineSelector):
         """The loop for rows of this form."""
         return self._loops[len(rows) > 1]
 
-    def _room(self, rows: RowArrays) -> tuple[npt.NDArray[np.int64], int]:
+    def _room(self, rows: RowArrays) -> tuple[Ints, int]:
         """The list of kept features, with room for what a row may add, and its present length."""
         n = len(self._kept_)
         if len(rows) == 1:
@@ -115,12 +121,12 @@ class RowByRowSelector(OnlineSelector):
             self._theta_ = _aligned(self._theta_)
             self._theta_[0] *= -1.0
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         super()._restore(header, arrays, model)
         if (self._theta_[1:] < 0.0).any():
             raise StateError("theta holds variances or sums of squares that are negative")
@@ -129,14 +135,13 @@ class RowByRowSelector(OnlineSelector):
         self._theta_ = _aligned(self._theta_)
 
 
-def _as_rows(X: Any, missing: bool) -> RowArrays:
+def _as_rows(X: Matrix, missing: bool) -> RowArrays:
     """X in the one type that the loops are compiled for; missing entries are zeros."""
-    dense = isinstance(X, np.ndarray)
-    values = X if dense else X.data
+    values = X if isinstance(X, np.ndarray) else X.data
     if missing:
         values = np.where(np.isnan(values), 0.0, values)
     values = np.ascontiguousarray(values, dtype=np.float64)
-    if dense:
+    if isinstance(X, np.ndarray):
         return tuple(read_only(values))
     return tuple(read_only(values, X.indices.astype(np.int64), X.indptr.astype(np.int64)))
 

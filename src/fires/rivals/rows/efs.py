@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
 from fires.core.settings import check_number
+from fires.core.types import Floats, Mask, Places
 from fires.kernels import top_k, winnow
 from fires.rivals.rows.base import RowArrays, RowByRowSelector
 
@@ -146,25 +145,25 @@ class EFS(RowByRowSelector):
         coefficients: Floats = self._theta_[0] - self._theta_[1]
         return coefficients
 
-    def _moved(self) -> npt.NDArray[np.bool_]:
+    def _moved(self) -> Mask:
         u, v = self._theta_[:2]
-        moved: npt.NDArray[np.bool_] = (u != self._starts[0]) | (v != self._starts[1])
+        moved: Mask = (u != self._starts[0]) | (v != self._starts[1])
         return moved
 
     def _weights(self) -> Floats:
         return np.where(self._moved(), np.abs(self._coefficients()), 0.0)
 
-    def _selected(self) -> npt.NDArray[np.intp]:
+    def _selected(self) -> Places:
         k = self._resolve_k()
         n_bottom = round(self.bottom_fraction * k)
         if n_bottom == 0:
             return super()._selected()
-        selected: npt.NDArray[np.intp] = self._computed(
+        selected: Places = self._computed(
             f"selected {k} {n_bottom}", lambda: self._extremes(k, n_bottom)
         )
         return selected
 
-    def _extremes(self, k: int, n_bottom: int) -> npt.NDArray[np.intp]:
+    def _extremes(self, k: int, n_bottom: int) -> Places:
         top = top_k(self.weights_, k - n_bottom)
         others = np.setdiff1d(np.arange(self.n_features_in_), top, assume_unique=True)
         low = np.where(self._moved(), -self.weights_, -np.inf)[others]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Hashable
+from typing import ClassVar
 
 import numpy as np
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared
 from fires.core.settings import check_choice, check_number
+from fires.core.types import Floats
 from fires.kernels import ftrl
 from fires.rivals.rows.base import RowArrays, RowByRowSelector
 
@@ -108,7 +109,7 @@ class FTRL(RowByRowSelector):
     def _numbers(self) -> tuple[float, float, float, float]:
         return float(self.learning_rate), float(self.beta), float(self.l1), float(self.l2)
 
-    def _weighting(self) -> tuple[Any, ...]:
+    def _weighting(self) -> tuple[Hashable, ...]:
         return self._numbers()
 
     def _start(self) -> Floats:

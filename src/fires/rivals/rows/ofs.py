@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from fires.core.belief import Floats
 from fires.core.declared import Array, Declared, Random
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, check_number
+from fires.core.types import Floats, Ints, Seed
 from fires.kernels import sequential
 from fires.rivals.rows.base import RowArrays, RowByRowSelector
 
@@ -233,7 +232,7 @@ class OFSPartial(_Truncated):
         exploration: float = 0.2,
         radius: float = 10.0,
         threshold: float = 0.0,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.learning_rate = learning_rate
@@ -270,7 +269,7 @@ class OFSPartial(_Truncated):
         self._kept_ = place[:n].copy()
         return True
 
-    def _room(self, rows: RowArrays) -> tuple[npt.NDArray[np.int64], int]:
+    def _room(self, rows: RowArrays) -> tuple[Ints, int]:
         place, n = super()._room(rows)
         # A dense row may add k drawn features to the k kept ones.
         return np.concatenate([place, np.empty(self._resolve_k(), dtype=np.int64)]), n

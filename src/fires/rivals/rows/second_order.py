@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Hashable
 
 import numpy as np
 from scipy.special import ndtri
 
-from fires.core.belief import Floats
 from fires.core.settings import check_choice, check_number
+from fires.core.types import Floats
 from fires.kernels import second_order
 from fires.rivals.rows.base import RowArrays, RowByRowSelector
 
@@ -41,7 +41,7 @@ class _SecondOrder(RowByRowSelector):
         uncertainties: Floats = self._computed("uncertainties", lambda: np.sqrt(self._theta_[1]))
         return uncertainties
 
-    def _weighting(self) -> tuple[Any, ...]:
+    def _weighting(self) -> tuple[Hashable, ...]:
         return (self.uncertainty_penalty,)
 
     def _weights(self) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +11,14 @@ import scipy.sparse as sp
 from sklearn.utils import get_tags
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
-from fires.core.classes import Labels, are_numbers, class_rows
+from fires.core.classes import are_numbers, class_rows
 from fires.core.declared import Array, Declared, Random, Value
 from fires.core.errors import StateError
 from fires.core.estimators import seeded_clone
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, check_count, check_number, plain
 from fires.core.state import Arrays, State, part_of, under
+from fires.core.types import Codes, CsrRows, Estimator, Floats, Labels, Matrix, Places, Seed
 from fires.core.validation import as_numbers, repeated
 from fires.kernels import read_only
 from fires.kernels.permutation import permute_csr, permute_rows
@@ -30,6 +30,12 @@ from fires.rivals.windows.kept_rows import KeptRows, Parts, kept, stacked, witho
 from fires.scaling import SCALES, Scaler
 from fires.selectors.base import OnlineSelector
 from fires.selectors.selector import same_kind
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+    from fires.models.base import BaseModel
+
 
 # A probability of 0 would make a loss infinite.
 _LEAST_PROBABILITY = 1e-6
@@ -186,7 +192,7 @@ class IncrementalPermutation(OnlineSelector):
         target: str = "auto",
         missing: str = "ignore",
         batch_size: int = 100,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.model = model
@@ -246,7 +252,7 @@ class IncrementalPermutation(OnlineSelector):
         inner = None if self.model is None else _inner(as_predictor(self.model))
         tagged = hasattr(inner, "__sklearn_tags__")
         kind = get_tags(inner).estimator_type if tagged else ""
-        says: dict[Any, str] = {"classifier": "classes", "regressor": "numbers"}
+        says: dict[str | None, str] = {"classifier": "classes", "regressor": "numbers"}
         return are_numbers(batch.y, batch.classes, says.get(kind, self.target))
 
     def _start(self, batch: CheckedBatch) -> None:
@@ -282,7 +288,7 @@ class IncrementalPermutation(OnlineSelector):
             self._target_ = copy.deepcopy(self._target_)
             self._target_.count(as_numbers(batch.y, type(self).__name__), ones)
 
-    def _goal(self, batch: CheckedBatch, ones: Floats) -> tuple[Any, Labels | None]:
+    def _goal(self, batch: CheckedBatch, ones: Floats) -> tuple[Floats | Codes, Labels | None]:
         """Standardised numbers or codes of classes, and the classes known before."""
         assert batch.y is not None
         if not self._numeric_:
@@ -291,14 +297,15 @@ class IncrementalPermutation(OnlineSelector):
             raise ValueError("classes is for class labels; this selector learns numbers.")
         return self._target_.look(as_numbers(batch.y, type(self).__name__), ones)[0][0], None
 
-    def _like_the_stored(self, X: Any) -> Any:
+    def _like_the_stored(self, X: Matrix) -> Matrix:
         """X dense or CSR, like the rows in the reservoir."""
         sparse = sp.issparse(self._stored_[0] if self._stored_ else X)
         if sparse:
-            return kept(sp.csr_array(X))
-        return np.ascontiguousarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+            rows: CsrRows = sp.csr_array(X)
+            return kept(rows)
+        return np.ascontiguousarray(_dense(X), dtype=np.float64)
 
-    def _mixed(self, X: Any) -> Any:
+    def _mixed(self, X: Matrix) -> Matrix:
         """The reservoir after a batch: each row took the place of a random one."""
         before = stacked((*self._stored_, X))
         n_all, size = before.shape[0], int(self.reservoir)
@@ -310,7 +317,9 @@ class IncrementalPermutation(OnlineSelector):
 
     # --- linear models ----------------------------------------------------------------------
 
-    def _learn_linear(self, X: Any, stored: Any, goal: Any, known: Labels | None) -> None:
+    def _learn_linear(
+        self, X: Matrix, stored: Matrix, goal: Floats | Codes, known: Labels | None
+    ) -> None:
         """Explain and learn row by row, with the built-in model."""
         n_scores = self._sizes()["R"]
         if not hasattr(self, "_coef_"):
@@ -326,7 +335,13 @@ class IncrementalPermutation(OnlineSelector):
         self._sums_, self._mass_ = sums, mass
 
     def _explain_linear(
-        self, X: Any, stored: Any, y: Any, coef: Floats, intercept: Floats, rate: float
+        self,
+        X: Matrix,
+        stored: Matrix,
+        y: Labels,
+        coef: Floats,
+        intercept: Floats,
+        rate: float,
     ) -> tuple[Floats, Floats]:
         """The new sums and masses; coefficients are changed in place unless the rate is 0."""
         n_rows, sums = X.shape[0], np.zeros_like(self._sums_)
@@ -347,12 +362,15 @@ class IncrementalPermutation(OnlineSelector):
 
     # --- any model --------------------------------------------------------------------------
 
-    def _learn_from_others(self, batch: CheckedBatch, X: Any, stored: Any, goal: Any) -> None:
+    def _learn_from_others(
+        self, batch: CheckedBatch, X: Matrix, stored: Matrix, goal: Floats | Codes
+    ) -> None:
         """Explain a batch with the user's model, then let a copy of it learn."""
         started = hasattr(self, "_model_")
         # If the copy fails half-way, the old one is untouched.
         model = copy.deepcopy(self._model_) if started else self._fresh_model(self._rng_)
-        y: Any = goal if self._numeric_ else batch.y
+        assert batch.y is not None
+        y = goal if self._numeric_ else batch.y
         if started:
             sums, mass = self._explain(model, X, stored, y)
         rows = CheckedBatch(X, y, classes=batch.classes)
@@ -371,7 +389,7 @@ class IncrementalPermutation(OnlineSelector):
             return SklearnPredictor(seeded_clone(predictor.estimator, rng))
         return predictor.fresh() if hasattr(predictor, "fresh") else copy.deepcopy(predictor)
 
-    def _explain(self, model: Any, X: Any, stored: Any, y: Any) -> tuple[Floats, Floats]:
+    def _explain(self, model: Any, X: Matrix, stored: Matrix, y: Labels) -> tuple[Floats, Floats]:
         """The new sums and masses."""
         if not self._numeric_:
             place = {label: code for code, label in enumerate(model.classes_.tolist())}
@@ -389,7 +407,7 @@ class IncrementalPermutation(OnlineSelector):
         return self._explain_linear(X, stored, y, *linear, rate=0.0)
 
     def _explain_by_predicting(
-        self, model: Any, X: Any, stored: Any, y: Any
+        self, model: Any, X: Matrix, stored: Matrix, y: Labels
     ) -> tuple[Floats, Floats]:
         n_all, n_features = X.shape
         n_rows = min(n_all, int(self.n_explained))
@@ -418,7 +436,7 @@ class IncrementalPermutation(OnlineSelector):
         sums = np.array([mass @ more, mass @ more**2])
         return self._sums_ * keep + sums, self._masses(mass, keep)
 
-    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+    def _restart_features(self, columns: Places) -> None:
         super()._restart_features(columns)
         self._stored_ = without(self._stored_, columns, 0.0)
         self._scaler_.restart(columns)
@@ -427,7 +445,7 @@ class IncrementalPermutation(OnlineSelector):
 
     # --- settings and state -----------------------------------------------------------------
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         if hasattr(self.model, "__sklearn_tags__"):
             tags.input_tags.sparse = get_tags(self.model).input_tags.sparse
@@ -469,7 +487,9 @@ class IncrementalPermutation(OnlineSelector):
             arrays |= under("predictor", learnt)
         return header, arrays
 
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+    def _restore(
+        self, header: dict[str, Any], arrays: Arrays, model: BaseModel | Estimator | None
+    ) -> None:
         super()._restore(header, arrays, model)
         self._begin_parts()
         self._scaler_.restore(part_of("scaler", arrays))
@@ -519,16 +539,15 @@ def _without_weights(batch: CheckedBatch, owner: str) -> CheckedBatch:
     return CheckedBatch(X, y, None, batch.n_missing, batch.classes, batch.scale)
 
 
-def _arrays(X: Any) -> tuple[npt.NDArray[Any], ...]:
+def _arrays(X: Matrix) -> tuple[npt.NDArray[np.generic], ...]:
     """X in the one type that the loops are compiled for."""
-    if not sp.issparse(X):
+    if isinstance(X, np.ndarray):
         return (X,)
     return X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)
 
 
-def _dense(X: Any) -> Floats:
-    rows: Floats = X.toarray() if sp.issparse(X) else X
-    return rows
+def _dense(X: Matrix) -> Floats:
+    return X if isinstance(X, np.ndarray) else X.toarray()
 
 
 def _linear_parts(model: Any, n_scores: int, n_features: int) -> tuple[Floats, Floats] | None:
@@ -543,7 +562,7 @@ def _linear_parts(model: Any, n_scores: int, n_features: int) -> tuple[Floats, F
     return (np.ascontiguousarray(coef), intercept) if fits else None
 
 
-def _losses(model: Any, X: Any, y: Any, numeric: bool) -> Floats:
+def _losses(model: Any, X: Matrix, y: Floats | Codes, numeric: bool) -> Floats:
     """The loss of every row; ``y`` holds numbers, or codes of the classes of the model."""
     with np.errstate(all="ignore"):  # what is not finite is found later
         if numeric:

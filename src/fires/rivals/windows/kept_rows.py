@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.declared import Array
 from fires.core.errors import StateError
 from fires.core.state import Arrays, part_of, under
+from fires.core.types import CsrRows, Floats, Header, Matrix, Places
 from fires.kernels.scaled import keep_columns
 
-Parts = tuple[Any, ...]
+Parts = tuple[Matrix, ...]
 """Kept rows, the oldest first: arrays and CSR matrices, which nobody changes."""
 
 _DENSE = Array("W", "J", missing=True)
@@ -37,12 +37,12 @@ class KeptRows:
     (['rows'], (4, 2))
     """
 
-    def write(self, name: str, value: Any, header: dict[str, Any], arrays: Arrays) -> None:
+    def write(self, name: str, value: Any, header: Header, arrays: Arrays) -> None:
         """Add the rows to the arrays. See :class:`fires.core.declared.Part`."""
         if value is None:
             return
         rows = stacked(value)
-        if sp.issparse(rows):
+        if not isinstance(rows, np.ndarray):
             arrays |= under(name, {part: getattr(rows, part).copy() for part in _CSR})
         else:
             arrays[name] = rows.copy()
@@ -69,14 +69,19 @@ class KeptRows:
         return (rows,)
 
 
-def kept(X: Any) -> Any:
+@overload
+def kept(X: Floats) -> Floats: ...
+@overload
+def kept(X: CsrRows) -> CsrRows: ...
+def kept(X: Matrix) -> Matrix:
     """A copy of the rows of a batch, of one type, which does not hold on to the caller's memory."""
     if isinstance(X, np.ndarray):
         return np.array(X, dtype=np.float64, order="C")
     entries = X.data.astype(np.float64), X.indices.astype(np.int32), X.indptr.astype(np.int32)
     rows = sp.csr_array(entries, shape=X.shape)
     rows.sum_duplicates()
-    return rows
+    found: CsrRows = rows
+    return found
 
 
 def last(parts: Parts, n_rows: int) -> Parts:
@@ -97,16 +102,17 @@ def last(parts: Parts, n_rows: int) -> Parts:
     return parts[first][surplus:].copy(), *parts[first + 1 :]
 
 
-def stacked(parts: Parts) -> Any:
+def stacked(parts: Parts) -> Matrix:
     """The rows in one piece: CSR if all of them are, otherwise dense."""
     if len(parts) == 1:
         return parts[0]
     if all(map(sp.issparse, parts)):
-        return kept(sp.vstack(parts, format="csr"))
-    return np.vstack([part.toarray() if sp.issparse(part) else part for part in parts])
+        together: CsrRows = sp.vstack(parts, format="csr")
+        return kept(together)
+    return np.vstack([part if isinstance(part, np.ndarray) else part.toarray() for part in parts])
 
 
-def without(parts: Parts, columns: npt.NDArray[np.intp], instead: float) -> Parts:
+def without(parts: Parts, columns: Places, instead: float) -> Parts:
     """The rows without their entries in some columns.
 
     Examples
@@ -117,8 +123,8 @@ def without(parts: Parts, columns: npt.NDArray[np.intp], instead: float) -> Part
     found = []
     for part in parts:
         others = np.setdiff1d(np.arange(part.shape[1]), columns)
-        rows = keep_columns(part, others) if len(columns) else part
-        if len(columns) and not sp.issparse(rows):
+        rows: Matrix = keep_columns(part, others) if len(columns) else part
+        if len(columns) and isinstance(rows, np.ndarray):
             rows[:, columns] = instead
         found.append(rows)
     return tuple(found)

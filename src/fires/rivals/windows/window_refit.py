@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Floats
 from fires.core.classes import are_numbers, encode
 from fires.core.declared import Array, Declared, Value
 from fires.core.errors import StateError
@@ -20,9 +18,14 @@ from fires.core.optional import require
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, check_count
 from fires.core.state import Arrays
+from fires.core.types import CsrRows, Estimator, Floats, Header, Labels, Matrix, Places, Seed
 from fires.core.validation import as_numbers, repeated
 from fires.rivals.from_model import TakesEstimator, weights_of
 from fires.rivals.windows.kept_rows import KeptRows, Parts, kept, last, stacked, without
+
+if TYPE_CHECKING:
+    from fires.models.base import BaseModel
+
 
 # Sparse columns with at least this share of entries are centred.
 _FULL = 0.2
@@ -135,7 +138,7 @@ class WindowRefit(TakesEstimator):
         target: str = "auto",
         missing: str = "ignore",
         batch_size: int = 100,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.estimator = estimator
@@ -169,7 +172,7 @@ class WindowRefit(TakesEstimator):
         assert batch.y is not None
         own = hasattr(self.estimator, "__sklearn_tags__")
         kind = get_tags(self.estimator).estimator_type if own else ""
-        says: dict[Any, str] = {"classifier": "classes", "regressor": "numbers"}
+        says: dict[str | None, str] = {"classifier": "classes", "regressor": "numbers"}
         self._numeric_ = are_numbers(batch.y, batch.classes, says.get(kind, self.target))
         self._rows_, self._y_, self._weight_ = (), np.zeros(0), np.zeros(0)
         self._weights_ = np.zeros(self.n_features_in_)
@@ -197,7 +200,7 @@ class WindowRefit(TakesEstimator):
             repeated(weight, None, weight, type(estimator).__name__)
 
     def _fit_if_possible(self) -> None:
-        y: npt.NDArray[Any] = self._y_
+        y: Labels = self._y_
         if len(np.unique(y)) < 2:
             return
         if not self._numeric_:
@@ -232,7 +235,7 @@ class WindowRefit(TakesEstimator):
             return kind(importance_type="gain", verbosity=-1, **fixed)
         return self.estimator
 
-    def _restart_features(self, columns: npt.NDArray[np.intp]) -> None:
+    def _restart_features(self, columns: Places) -> None:
         super()._restart_features(columns)
         self._rows_ = without(self._rows_, columns, np.nan)
 
@@ -252,14 +255,14 @@ class WindowRefit(TakesEstimator):
                 f"RandomForestClassifier(); got {estimator!r}."
             )
 
-    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         super()._restore(header, arrays, model)
         codes = np.arange(len(self._label_index_))
         if not self._numeric_ and not np.isin(self._y_, codes).all():
             raise StateError(f"y holds codes that are not those of {len(codes)} classes")
 
 
-def standardised(X: Any, weight: Floats) -> Any:
+def standardised(X: Matrix, weight: Floats) -> Matrix:
     """Columns with mean 0 and standard deviation 1; what is missing is the mean.
 
     Sparse rows stay sparse: columns with few entries keep their zeros and are not centred.
@@ -280,10 +283,10 @@ def standardised(X: Any, weight: Floats) -> Any:
     if gaps.any():
         means = np.nan_to_num(scaler.mean_ / scaler.scale_) if sparse else None
         values[gaps] = 0.0 if means is None else means[Z.indices[gaps]]
-    return _with_full_columns_centred(Z, X, weight) if sparse else Z
+    return Z if isinstance(X, np.ndarray) else _with_full_columns_centred(Z, X, weight)
 
 
-def _with_full_columns_centred(Z: Any, X: Any, weight: Floats) -> Any:
+def _with_full_columns_centred(Z: CsrRows, X: CsrRows, weight: Floats) -> CsrRows:
     """Z with its full columns centred, which makes it at most five times as large.
 
     Linear models do not converge on columns whose mean is many standard deviations from 0.
@@ -297,4 +300,5 @@ def _with_full_columns_centred(Z: Any, X: Any, weight: Floats) -> Any:
     places = (np.ones(len(columns)), (np.arange(len(columns)), columns))
     others = sp.csr_array(Z @ sp.diags_array((~full).astype(np.float64)))
     others.eliminate_zeros()
-    return kept(others + centred @ sp.csr_array(places, shape=(len(columns), n_features)))
+    wide: CsrRows = others + centred @ sp.csr_array(places, shape=(len(columns), n_features))
+    return kept(wide)
