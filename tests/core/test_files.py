@@ -34,7 +34,7 @@ ELSEWHERE = {
     ("evaluation/locking.py", "open"): "to read",
     ("evaluation/locking.py", "chmod"): "a lock whose mode stays as it is locks too",
     ("integrations/spark/store.py", "rename"): "Hadoop writes it",
-    ("selectors/rows/second_order.py", "truncate"): "a setting: which weights are kept",
+    ("rivals/rows/second_order.py", "truncate"): "a setting: which weights are kept",
     ("report/figure_style.py", "savefig"): "into memory",
     ("cli/row_output.py", "sink_parquet"): "polars itself writes the draft",
     ("cli/row_output.py", "sink_ipc"): "polars itself writes the draft",

@@ -308,7 +308,7 @@ def test_why_in_one_sentence():
     none = auto(*rows(effect=0.0)).why()
     assert none.startswith("0 of 30 features are significantly non-zero: with the first, x")
     one = auto(*rows(n_features=1, relevant=[0])).why()
-    assert one.startswith("1 of 1 features is not zero")
+    assert one.startswith("1 of 1 features is significantly non-zero")
     assert one.endswith("there is no other")
     assert FIRES(5).fit(X, y).why() == "5 of 30 features, as asked for: 2 of them are significant"
     gradient = FIRES(5, update="gradient").fit(X, y).why()

@@ -19,10 +19,10 @@ def decay(weight: Floats | None, n_rows: int, forgetting: float) -> tuple[Floats
 
     Examples
     --------
-    >>> mass, keep = faded(None, 3, 0.5)
+    >>> mass, keep = decay(None, 3, 0.5)
     >>> mass, round(keep, 12)
     (array([0.25, 0.5 , 1.  ]), 0.125)
-    >>> faded(np.array([1.0, 2.0]), 2, 0.5)[0]
+    >>> decay(np.array([1.0, 2.0]), 2, 0.5)[0]
     array([0.25, 1.5 ])
     """
     weight = np.ones(n_rows) if weight is None else weight

@@ -76,7 +76,7 @@ class Choosing(Watchful):
         '2 of 20 features are significantly non-zero: the expected share of false ones is at most
          0.05; with the next, x14, it could be 0.11'
         >>> FIRES(5).fit(X, y).why()
-        '5 of 20 features, as asked for: 2 of them are above noise'
+        '5 of 20 features, as asked for: 2 of them are significant'
         """
         self._check_fitted()
         groups, learner = self._grouping(), self._learner_

@@ -146,10 +146,10 @@ class ReviewSchedule:
 
     Examples
     --------
-    >>> looks, seen = Looks(), 0.0
+    >>> schedule, seen = ReviewSchedule(), 0.0
     >>> for n_rows in (100, 100, 900, 50, 50, 9_000, 400, 100):
     ...     seen += n_rows
-    ...     print(looks.is_due(n_rows, seen, n_features=8), end=" ")
+    ...     print(schedule.is_due(n_rows, seen, n_features=8), end=" ")
     False True True False False True False True
     """
 

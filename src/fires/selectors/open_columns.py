@@ -57,13 +57,13 @@ class OpenColumns:
 
     Examples
     --------
-    >>> book = OpenColumns("missing")
-    >>> rows, book, source, _ = book.arrange([{"a": 1.0}, {"b": 2.0}], "FIRES")
+    >>> vocabulary = OpenColumns("missing")
+    >>> rows, vocabulary, source, _ = vocabulary.arrange([{"a": 1.0}, {"b": 2.0}], "FIRES")
     >>> rows
     array([[ 1., nan],
            [nan,  2.]])
-    >>> rows, book, source, _ = book.arrange({"c": 3.0, "a": 4.0}, "FIRES")
-    >>> rows, book.known, source
+    >>> rows, vocabulary, source, _ = vocabulary.arrange({"c": 3.0, "a": 4.0}, "FIRES")
+    >>> rows, vocabulary.known, source
     (array([[ 4., nan,  3.]]), ['a', 'b', 'c'], array([ 0,  1, -1]))
     """
 

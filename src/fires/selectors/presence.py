@@ -25,7 +25,7 @@ class Presence:
     Examples
     --------
     >>> presence = Presence(2, rows=500.0).after(np.array([True, False]), 100.0)
-    >>> presence.resting, presence.n_there
+    >>> presence.resting, presence.n_present
     (array([False,  True]), 1)
     """
 
