@@ -1,5 +1,6 @@
 """What holds for all tests: reproducible examples, and no deadline, since loops are compiled."""
 
+import atexit
 import gc
 import os
 import sys
@@ -48,6 +49,7 @@ def pytest_collection():
     finally:
         gc.freeze()
         gc.enable()
+        atexit.register(gc.unfreeze)  # libraries look for leaks at the very end
 
 
 class Spy:

@@ -42,7 +42,14 @@ def test_the_page_of_a_run_needs_no_model(tmp_path):
     assert run(code).strip() == "[]"
 
 
-@pytest.mark.parametrize("first", ["fires.evaluation.loop", "fires.evaluation.run", "fires"])
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param("fires.evaluation.loop", marks=pytest.mark.slow),
+        "fires.evaluation.run",
+        pytest.param("fires", marks=pytest.mark.slow),
+    ],
+)
 def test_no_module_hides_a_name_of_its_package(first):
     code = f"import {first}; from fires.evaluation import prequential; print(callable(prequential))"
     assert run(code).strip() == "True"

@@ -146,6 +146,7 @@ def test_while_it_waits_for_its_sample(number, has_folder, code, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow  # a wait is met above, and a run that goes on by the tests of resuming
 def test_while_it_waits_for_its_first_batch_and_before_that_of_a_run_that_goes_on(tmp_path):
     def told_while_it_waits():
         wait_for(lambda: (out / "names.json").exists(), child)

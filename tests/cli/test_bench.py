@@ -185,6 +185,7 @@ def test_a_folder_that_is_a_file_is_an_error(empty):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal to send")
+@pytest.mark.slow  # that all processes end is what the tests of the runner are about
 def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(empty):
     command = [sys.executable, "-m", "fires.cli", "bench", "kdd2020", "--quick", "--jobs", "2"]
     command += ["--datasets", "rtg", "--methods", "ofs,efs,fsds,vfdt", "--out", str(empty / "out")]

@@ -55,6 +55,7 @@ def killed_behind_a_checkpoint(out, *arguments):
 # Brokers
 
 
+@pytest.mark.slow  # tests of streams stop the server; runs are killed below
 def test_redis_is_read_on_after_a_kill_and_a_restart(tmp_path, redis_server):
     redis_server.write("events", with_faults(events(3_000)))
     uri, reference, out = redis_server.uri("events"), tmp_path / "reference", tmp_path / "out"

@@ -54,8 +54,7 @@ def options_for(path, options):
 
 # Where reading goes on in each kind of file is what bookmarks are about.
 SOME_FILES = [
-    name if name in ("x.csv", "x.svm") else pytest.param(name, marks=pytest.mark.slow)
-    for name in FILES
+    name if name == "x.csv" else pytest.param(name, marks=pytest.mark.slow) for name in FILES
 ]
 
 
@@ -86,7 +85,8 @@ def write_drift(path, kind):
     return path
 
 
-@pytest.mark.parametrize("kind", ["classes", pytest.param("numbers", marks=pytest.mark.slow)])
+@pytest.mark.slow  # what is saved of alarms and columns is tested where they are
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
 def test_alarms_and_columns_that_change_survive_too(tmp_path, kind):
     path = write_drift(tmp_path / "x.csv", kind)
     reference, out = tmp_path / "reference", tmp_path / "out"
@@ -283,6 +283,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.slow  # a disk that is full in the middle is met by the tests of endings
 def test_a_full_disk_loses_nothing(tmp_path, small_disk):
     path = write_rows(tmp_path / "x.csv", 8_000)
     reference, out = tmp_path / "reference", small_disk / "out"

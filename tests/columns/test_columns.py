@@ -69,7 +69,7 @@ def test_a_column_is_open_until_its_first_value():
     assert X[:, 0].tolist() == [3, 4]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 @given(size=st.integers(1, 400), start=st.integers(0, 150), seed=st.integers(0, 5))
 def test_where_a_column_changes_its_kind_does_not_depend_on_how_rows_are_cut(size, start, seed):
     rng = np.random.default_rng(seed)

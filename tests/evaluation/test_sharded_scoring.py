@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
+from tests.pairs import pairwise
 
 from fires import FIRES
 from fires.core.batch import CheckedBatch
@@ -99,9 +100,11 @@ def plain_predictions(selector, X, columns):
     return unit_of(selector._learner_)(a)[0]
 
 
-@pytest.mark.parametrize("rows", ["dense", "missing", "sparse", "sparse with missing"])
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("update", ["bayes", "gradient"])
+@pairwise(
+    update=["bayes", "gradient"],
+    model=MODELS,
+    rows=["dense", "missing", "sparse", "sparse with missing"],
+)
 def test_scores_are_those_of_plain_predictions_for_any_cut(update, model, rows):
     names = CLASSES if model in ("two", "three") else NUMBERS
     blind = Baseline(Majority() if names is CLASSES else Mean(), Scores(names))

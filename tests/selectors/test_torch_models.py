@@ -111,11 +111,18 @@ CONTRACTS = [
     ("module", TorchModel(module(n_inputs=8), **EXACT), "numbers"),
 ]
 
+# The same model as above with another target, or the same target with another model.
+AGAIN = {("net", "numbers"), ("published net", "two classes"), ("module", "numbers")}
+
 
 @pytest.mark.parametrize(
     "check",
     [
-        pytest.param(check, id=f"{name}, {target}-{sentence}")
+        pytest.param(
+            check,
+            id=f"{name}, {target}-{sentence}",
+            marks=[pytest.mark.slow] * ((name, target) in AGAIN),
+        )
         for name, model, target in CONTRACTS
         for sentence, check in selector_checks(
             FIRES(3, model=model, random_state=0),

@@ -28,7 +28,7 @@ def child(files: Path, run: Path, moment: str, number: int) -> int:
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        timeout=300,
+        timeout=900,
         check=False,
     ).returncode
 
