@@ -237,10 +237,10 @@ class _SparseUnit:
     pulls: Floats
 
     def gain(self, columns: Ints) -> Floats:
-        return self.gains.take(columns)  # type: ignore[no-any-return]
+        return self.gains.take(columns)
 
     def pull(self, columns: Ints) -> Floats:
-        return self.pulls.take(columns)  # type: ignore[no-any-return]
+        return self.pulls.take(columns)
 
 
 class _Norms:
