@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from fires.core.belief import Belief
 from fires.core.settings import check_number
@@ -196,7 +197,9 @@ class TorchModel(MonteCarlo):
         self, X: Matrix, y: Values, weight: Weights, level: Floats | None = None
     ) -> DeviceBatch:
         """A batch as dense tensors. See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        return super().on_device(X if isinstance(X, np.ndarray) else X.toarray(), y, weight, level)
+        return super().on_device(
+            X if isinstance(X, np.ndarray) or not sp.issparse(X) else X.toarray(), y, weight, level
+        )
 
     # --- from outputs to a likelihood -------------------------------------------------------
 

@@ -200,10 +200,10 @@ class MonteCarlo(ABC):
             return found
 
         rows: DeviceRows
-        if isinstance(X, np.ndarray):
-            rows = DenseRows(tensor(X, kind))
-        else:
+        if sp.issparse(X):
             rows = SparseRows(sp.csr_array(X), kind, self.device)
+        else:
+            rows = DenseRows(tensor(np.asarray(X), kind))
         codes = np.asarray(y).dtype.kind in "biu"
         weight = np.ones(len(y)) if weight is None else weight
         target = tensor(y, torch.int64 if codes else kind)
