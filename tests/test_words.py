@@ -53,6 +53,6 @@ def test_names_and_messages_use_the_words_of_the_field(room):
         found += [(at, name) for name in names & NAMES if (at, name) not in PUBLIC]
         found += [(at, text) for text in messages(path) if PHRASES.search(text)]
     for path in SRC.joinpath(room).rglob("*.js"):
-        texts = re.findall(r'"[^"\n;]* [^"\n;]*"', path.read_text())
+        texts = re.findall(r"[\"`][A-Za-z][\w ,.:;'-]* [\w ,.:;'-]*", path.read_text())
         found += [(path.name, text) for text in texts if PHRASES.search(text)]
     assert not found

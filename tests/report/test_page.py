@@ -260,7 +260,7 @@ def test_changes_between_any_two_snapshots(tab):
     assert tab.page.locator("#changes .fall").count() >= 8
     tab.page.get_by_role("button", name="Show the first 12").click()
     assert tab.page.locator("#changes .fall").count() == len(run["timeline"]["series"])
-    assert re.search("Came: .*x7", text_of(tab, "#changes .note[role=status]"))
+    assert re.search("Added: .*x7", text_of(tab, "#changes .note[role=status]"))
 
     later = tab.page.locator("#changes input[type=range]").last
     later.focus()

@@ -277,10 +277,10 @@ def rearrange(owner: Owner, declared: Declared, source: Places, fresh: Any, *mor
     """
     other, parts = copy.copy(owner), dict(declared) | dict.fromkeys(more, Array("J"))
     here = np.flatnonzero(source >= 0)
-    there, n = source[here], len(here)
+    from_places, n = source[here], len(here)
     to: Places | slice = here
-    from_: Places | slice = there
-    if n and here[-1] == there[-1] == n - 1 and (np.diff(there) > 0).all():
+    from_: Places | slice = from_places
+    if n and here[-1] == from_places[-1] == n - 1 and (np.diff(from_places) > 0).all():
         to = from_ = slice(n)  # columns have only come; with a million, that is much sooner done
     for name, part in parts.items():
         axis = part.feature_axis if isinstance(part, Array) else None

@@ -101,7 +101,7 @@ panels.push({
       const who = (word) => found.filter((one) => one.word === word).map((one) => one.name);
       return [
         `${plural(at[to] - at[from], "row")} in between${seen === null ? "" : `, around the alarm at row ${whole(seen)}`}.`,
-        who("came").length ? `Came: ${listed(who("came"))}.` : null, who("left").length ? `Left: ${listed(who("left"))}.` : null,
+        who("came").length ? `Added: ${listed(who("came"))}.` : null, who("left").length ? `Dropped: ${listed(who("left"))}.` : null,
       ].filter(Boolean).join(" ");
     }
 
