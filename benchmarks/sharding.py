@@ -25,6 +25,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.sharding import Shards, ShardTarget, Sums, Task
 from fires.evaluation.sharded_scoring import ShardedTest
 from fires.models.base import Rates
+from fires.models.sharded import rounds
 from fires.selectors.sharded import partial_fit_sharded
 
 RATES, SHARE, ROUNDS = Rates(0.01, 0.01), 0.8, 12
@@ -51,7 +52,7 @@ def sums(n_rows: int, n_features: int, model: str, n_shards: int, density: float
     things: dict[str, Callable[[int], object]] = {
         "one process": lambda i: learner.step(whole, y, RATES),
         "shards": lambda i: shards.evaluate(
-            next(learner.rounds(target, RATES, sparse=density < 1.0))
+            next(rounds(learner, target, RATES, sparse=density < 1.0))
         ),
     }
     one, many = take_turns(things, ROUNDS).values()

@@ -9,12 +9,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import click
 
 from fires.cli.pacing import paced
-from fires.cli.text import message
+from fires.cli.text import Counted, message
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,14 +53,6 @@ def no_interrupt_lost() -> Iterator[None]:
         raise
     finally:
         sys.unraisablehook = report
-
-
-class Counted(Protocol):
-    """What knows how many rows have been dealt with."""
-
-    @property
-    def n_rows(self) -> int:
-        """So many rows."""
 
 
 class EndsEarly(Generic[Item]):

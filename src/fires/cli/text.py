@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import click
 
 from fires.core.errors import COMMAND, InputError, MissingExtra, UserError, Wording
 
-if TYPE_CHECKING:
-    from fires.cli.interrupts import Counted
-
 EXPECTED = (OSError, ValueError, MemoryError, MissingExtra)
 """Errors that are told in one line. Others are ours to mend, and show where they arose."""
+
+
+class Counted(Protocol):
+    """What knows how many rows have been dealt with."""
+
+    @property
+    def n_rows(self) -> int:
+        """So many rows."""
 
 
 def printable(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from fires.columns import account
-from fires.columns.account import Facts
+from fires.columns.account import Change, Facts, Tallies
 from fires.columns.kinds import find_column, find_columns
 from fires.columns.schema import Column, Hints
 from fires.columns.statistics import TargetStatistics, labels_of
@@ -37,32 +37,6 @@ class Numbers(NamedTuple):
     def rows(self, which: RowIndex) -> Numbers:
         """Some of the rows."""
         return Numbers(self.names, self.X[which])
-
-
-class Change(NamedTuple):
-    """A column is of another kind from a row on."""
-
-    row: int
-    place: int
-    before: Column
-    after: Column
-
-
-@dataclass(frozen=True, eq=False)
-class Tallies:
-    """What was met in the rows encoded so far."""
-
-    n_rows: int
-    missing: npt.NDArray[np.int64]
-    unreadable: npt.NDArray[np.int64]
-    examples: Mapping[str, str]
-    misfits: Mapping[str, tuple[str, ...]]
-
-    @classmethod
-    def none(cls, n_features: int) -> Tallies:
-        """Before the first row."""
-        zeros = np.zeros(n_features, dtype=np.int64)
-        return cls(0, zeros, zeros, {}, {})
 
 
 class Columns:

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Self, overload
+from typing import Self, overload
 
 import numpy as np
 
-from fires.core.types import Matrix, Places
-
-
-class NamedRows(NamedTuple):
-    """Rows whose columns have names: what an open selector and a pipeline take beside frames.
-
-    Parameters
-    ----------
-    matrix : ndarray or CSR matrix (n_rows, n_columns)
-        The values. NaN is a missing entry.
-    names : sequence of str
-        What each column is called. A :class:`Names` that only grows is looked up once.
-    """
-
-    matrix: Matrix
-    names: Sequence[str]
+from fires.core.types import NamedRows as NamedRows
+from fires.core.types import Places
 
 
 class Names(Sequence[str]):

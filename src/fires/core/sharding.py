@@ -80,37 +80,6 @@ class ShardTarget:
         return codes + 1 if len(self.labels) == 1 else codes
 
 
-class LearnsInRounds(Protocol):
-    """A learner whose step can be taken in rounds.
-
-    :func:`fires.selectors.sharded.partial_fit_sharded` runs them. Around each task it puts a count
-    of the rows, so the sums of every round also have these names:
-
-    ==================  =================================================
-    "batch rows"        how many rows the shards have together
-    "batch weight"      their weight
-    "batch missing"     their missing entries
-    "list batch rows"   the rows of each shard, in shard order
-    ==================  =================================================
-
-    A task never sees a shard without rows, nor one with labels that the learner does not know: if
-    there are any, the learner is made to know them, and its rounds begin again.
-    """
-
-    def rounds(
-        self,
-        target: ShardTarget,
-        rates: Any,
-        watch: Callable[[float, float], bool] | None = None,
-        *,
-        sparse: bool = False,
-    ) -> Rounds:
-        """The step on one batch, as :meth:`fires.models.base.Learner.step` takes it.
-
-        The learner changes after the last round only; so on an error, nothing has changed.
-        """
-
-
 def add_up(parts: Iterable[Sums]) -> Sums:
     """Combine what the shards returned, in shard order.
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias, overload
+from typing import NamedTuple, Protocol, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
-
-if TYPE_CHECKING:
-    from fires.core.named import NamedRows
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -88,7 +85,22 @@ class Frame(Protocol):
     def __len__(self) -> int: ...
 
 
-RowsLike: TypeAlias = "npt.ArrayLike | CsrRows | Frame | NamedRows | Sequence[Mapping[str, Json]]"
+class NamedRows(NamedTuple):
+    """Rows whose columns have names: what an open selector and a pipeline take beside frames.
+
+    Parameters
+    ----------
+    matrix : ndarray or CSR matrix (n_rows, n_columns)
+        The values. NaN is a missing entry.
+    names : sequence of str
+        What each column is called. A ``fires.core.named.Names`` that only grows is looked up once.
+    """
+
+    matrix: Matrix
+    names: Sequence[str]
+
+
+RowsLike: TypeAlias = npt.ArrayLike | CsrRows | Frame | NamedRows | Sequence[Mapping[str, Json]]
 """Rows of features as users pass them, before they are checked."""
 
 GivenClasses: TypeAlias = Sequence[Hashable] | Labels

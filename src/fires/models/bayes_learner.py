@@ -20,7 +20,6 @@ from fires.core.belief import Belief
 from fires.core.classes import class_rows
 from fires.core.declared import Array, Declared, collect, restore
 from fires.core.errors import OVERFLOW, StateError
-from fires.core.sharding import Rounds, ShardTarget
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowIndex
 from fires.drift.likelihood import LikelihoodAlarm
@@ -360,19 +359,6 @@ class BayesLearner:
         return rows
 
     # --- a batch in several shards ----------------------------------------------------------
-
-    def rounds(
-        self,
-        target: ShardTarget,
-        rates: Rates | None = None,
-        watch: Callable[[float, float], bool] | None = None,
-        *,
-        sparse: bool = False,
-    ) -> Rounds:
-        """The step on a batch in several shards: :mod:`fires.models.sharded_bayes`."""
-        from fires.models.sharded_bayes import rounds
-
-        return rounds(self, target, sparse=sparse)
 
     def coefficients(self) -> tuple[Floats, Floats]:
         """Means and variances of all coefficients, forgetting included."""

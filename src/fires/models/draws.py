@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fires.models.parameters import INPUTS, ModelParameters
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from torch import Generator, Tensor
 
     from fires.models.device_rows import DeviceBatch, InputSlopes
-    from fires.models.monte_carlo import MonteCarlo
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,26 @@ class MarginalSlopes:
     inputs: list[InputSlopes]
 
 
+class DrawnModel(Protocol):
+    """What a model must have for its parameters to be drawn."""
+
+    n_draws: int
+    device: str
+    dtype: str
+
+    @property
+    def name(self) -> str:
+        """Its name, for errors."""
+
+    def torch(self) -> ModuleType:
+        """The library."""
+
+    def log_likelihood(self, batch: DrawnBatch) -> tuple[Tensor, Tensor | None]:
+        """The log likelihood of every draw and row."""
+
+
 def draw_noise(
-    model: MonteCarlo,
+    model: DrawnModel,
     parameters: ModelParameters,
     batch: DeviceBatch,
     generator: Generator,
@@ -63,7 +82,7 @@ def draw_noise(
 
 
 def drawn_batch(
-    model: MonteCarlo, parameters: ModelParameters, batch: DeviceBatch, noise: Mapping[str, Tensor]
+    model: DrawnModel, parameters: ModelParameters, batch: DeviceBatch, noise: Mapping[str, Tensor]
 ) -> DrawnBatch:
     """A batch together with these draws; what is learnt can be differentiated by."""
     rows, dtype = batch.rows, batch.weight.dtype
@@ -85,7 +104,7 @@ def drawn_batch(
 
 
 def marginal_slopes(
-    model: MonteCarlo, parameters: ModelParameters, batch: DeviceBatch, noise: Mapping[str, Tensor]
+    model: DrawnModel, parameters: ModelParameters, batch: DeviceBatch, noise: Mapping[str, Tensor]
 ) -> MarginalSlopes:
     """Differentiate the log marginal likelihood, with these draws."""
     torch, rows, weight = model.torch(), batch.rows, batch.weight

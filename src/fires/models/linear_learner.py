@@ -23,7 +23,6 @@ from fires.core.belief import Belief
 from fires.core.classes import class_rows
 from fires.core.declared import Array, Declared, collect, restore
 from fires.core.errors import OVERFLOW
-from fires.core.sharding import Rounds, ShardTarget
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Matrix, Places
 from fires.kernels import oriented, project, read_only
@@ -347,19 +346,6 @@ class LinearLearner:
             growth = share[0] * self.noise * float(pulls[1][: self.n_rows].sum())
             self.noise *= math.exp(min(max(growth, -1.0), 1.0))
         return least
-
-    def rounds(
-        self,
-        target: ShardTarget,
-        rates: Rates,
-        watch: Callable[[float, float], bool] | None = None,
-        *,
-        sparse: bool = False,
-    ) -> Rounds:
-        """The step on a batch in several shards: :mod:`fires.models.sharded_gradient`."""
-        from fires.models.sharded_gradient import rounds
-
-        return rounds(self, target, rates, watch, sparse=sparse)
 
     # --- classes ----------------------------------------------------------------------------
 

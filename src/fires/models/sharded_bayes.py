@@ -78,7 +78,7 @@ moments: Any = None  # the family's log Z, slope and bend; filled in by _every_r
 
 
 def rounds(learner: BayesLearner, target: ShardTarget, *, sparse: bool = False) -> Rounds:
-    """The step on one batch: see :class:`fires.core.sharding.LearnsInRounds`."""
+    """The step on one batch: see :mod:`fires.models.sharded`."""
     if sparse and learner.sparse is None:
         raise InputError(
             "these rows are sparse, and those learnt from so far were dense",

@@ -50,7 +50,7 @@ def rounds(
     *,
     sparse: bool = False,
 ) -> Rounds:
-    """The step on one batch: see :class:`fires.core.sharding.LearnsInRounds`."""
+    """The step on one batch: see :mod:`fires.models.sharded`."""
     sparse = sparse or learner.in_sparse_terms
     if sparse and watch is not None:
         raise ValueError("With the gradient update, alarms need dense rows; use update='bayes'.")

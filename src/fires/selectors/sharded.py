@@ -32,6 +32,8 @@ from fires.core.sharding import (
 from fires.core.types import Matrix, OptionalArray, OptionalClasses, RowsLike
 from fires.core.weighting import WeightSums
 from fires.models.bayes_learner import BayesLearner
+from fires.models.linear_learner import LinearLearner
+from fires.models.sharded import rounds
 from fires.models.sharded_gradient import weight_of
 from fires.selectors.fires import FIRES
 
@@ -314,8 +316,8 @@ class _Batch:
         They also end there if the weights turn out not to be those of rows.
         """
         selector = self.selector
-        learner: Any = selector._learner_
-        if not hasattr(learner, "rounds"):
+        learner = selector._learner_
+        if not isinstance(learner, BayesLearner | LinearLearner):
             raise InputError(
                 f"the model {selector._model_name()} cannot learn from shards",
                 hint="use a linear one, such as 'probit' or 'gaussian'.",
@@ -334,11 +336,11 @@ class _Batch:
         labels = selector.classes_ if selector._kind_ == "classes" else None
         target = ShardTarget(labels, selector._model_name())
         watch = self._hear if selector._watches_surprise() else None
-        rounds = learner.rounds(target, selector._rates(), watch, sparse=self.sparse)
+        steps = rounds(learner, target, selector._rates(), watch, sparse=self.sparse)
         sums: Sums | None = None
         while True:
             try:
-                task = next(rounds) if sums is None else rounds.send(sums)
+                task = next(steps) if sums is None else steps.send(sums)
             except StopIteration:
                 return {}
             before = self.units.unit, self.ratio
