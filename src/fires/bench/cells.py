@@ -38,13 +38,7 @@ _MEANS = (
 
 @dataclass(frozen=True)
 class Cell:
-    """What is to be run.
-
-    Examples
-    --------
-    >>> str(Cell("Spambase", "OFS", 25, 0.1)), str(Cell("RTG", "VFDT", 50, None, "honest"))
-    ('Spambase, OFS, batch 25, 10 %, as-published', 'RTG, VFDT, batch 50, honest')
-    """
+    """What is to be run."""
 
     dataset: str
     method: str

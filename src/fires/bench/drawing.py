@@ -186,11 +186,5 @@ def _mean(values: Floats) -> float:
 
 
 def _moving_mean(values: Floats, size: int) -> Floats:
-    """The mean of the last ``size`` values at each place, as far as they are there and defined.
-
-    Examples
-    --------
-    >>> _moving_mean(np.array([np.nan, 1.0, 3.0, 5.0]), 2)
-    array([nan,  1.,  2.,  4.])
-    """
+    """The mean of the last ``size`` values at each place, as far as they are there and defined."""
     return np.array([_mean(values[max(0, end - size) : end]) for end in range(1, len(values) + 1)])

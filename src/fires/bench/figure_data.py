@@ -20,13 +20,7 @@ DIGITS = (3, 8, 9)
 
 @dataclass(frozen=True)
 class FigureCell(Cell):
-    """A run that a figure shows: as published, and in all its steps.
-
-    Examples
-    --------
-    >>> str(FigureCell("MNIST", "OFS", 100, 0.147, digit=3))
-    'figure: MNIST, OFS, batch 100, 14.7 %, as-published, digit 3'
-    """
+    """A run that a figure shows: as published, and in all its steps."""
 
     penalty: float | None = None
     digit: int | None = None

@@ -56,11 +56,6 @@ def plan(
 
     Discriminative features are those of MNIST's digits. The other figures are of Gisette or, where
     that is not here as a whole, of MNIST, or else of Madelon.
-
-    Examples
-    --------
-    >>> plan(["Spambase"], ["OFS"])
-    Plan(cells=[], left_out=['figures: they are of Gisette, MNIST or Madelon'])
     """
     if AS_PUBLISHED not in protocols:
         return Plan([], ["figures: they follow the paper's protocol, as-published"])

@@ -42,13 +42,6 @@ def plan(
 
     Methods that select nothing do not depend on the fraction: they are run once for each batch
     size.
-
-    Examples
-    --------
-    >>> len(plan(["Madelon"])), len(plan(["Madelon"], ["OFS", "VFDT"], ["honest"]))
-    (192, 16)
-    >>> [cell.n_rows for cell in plan(["RTG"], ["OFS", "OnlineBoosting"], ["honest"], quick=True)]
-    [3000, 500]
     """
     sizes = QUICK_BATCH_SIZES if quick else BATCH_SIZES
     fractions = QUICK_FRACTIONS if quick else FRACTIONS
@@ -68,17 +61,7 @@ def plan(
 
 
 def named_method(name: str) -> str:
-    """A method by its name, in upper or lower case, with - or a space.
-
-    Examples
-    --------
-    >>> named_method("fires-glm"), named_method("all-features")
-    ('FIRES-GLM', 'all features')
-    >>> named_method("OSF")
-    Traceback (most recent call last):
-    ...
-    fires.core.errors.InputError: there is no method "OSF"; did you mean OFS?
-    """
+    """A method by its name, in upper or lower case, with - or a space."""
     known = {plain_name(method): method for method in METHODS}
     if plain_name(name) not in known:
         hint = closest(name, METHODS, f"there are {', '.join(METHODS)}")

@@ -14,40 +14,13 @@ _IN_LATEX = str.maketrans({character: f"\\{character}" for character in "&%$#_"}
 
 
 def number(value: float | None, digits: str) -> str:
-    """A number as text; a dash where there is none.
-
-    Examples
-    --------
-    >>> number(0.25, ".3f"), number(None, ".3f")
-    ('0.250', '–')
-    """
+    """A number as text; a dash where there is none."""
     return NONE if value is None or math.isnan(value) else format(value, digits)
 
 
 @dataclass(frozen=True)
 class TextTable:
-    r"""Text in rows and columns.
-
-    Examples
-    --------
-    >>> table = TextTable(["data set", "rows"], [["A_1", "10"]], "lr")
-    >>> print(table.markdown())
-    | data set | rows |
-    |---|--:|
-    | A_1 | 10 |
-    >>> print(table.csv(), end="")
-    data set,rows
-    A_1,10
-    >>> print(table.latex())
-    % \usepackage{booktabs}
-    \begin{tabular}{lr}
-    \toprule
-    data set & rows \\
-    \midrule
-    A\_1 & 10 \\
-    \bottomrule
-    \end{tabular}
-    """
+    r"""Text in rows and columns."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]

@@ -56,13 +56,7 @@ def run(
 
 
 def several(n: int, what: str) -> str:
-    """A number of things.
-
-    Examples
-    --------
-    >>> several(1, "cell"), several(1200, "run")
-    ('1 cell', '1,200 runs')
-    """
+    """A number of things."""
     return f"{n:,} {what}{'s' * (n != 1)}"
 
 

@@ -38,13 +38,7 @@ _LOG = logging.getLogger("fires")
 
 
 class MostBad(click.ParamType[int | float]):
-    """How many rows may be unusable: a number, or a share of all rows.
-
-    Examples
-    --------
-    >>> MostBad().convert("100", None, None), MostBad().convert("0.05", None, None)
-    (100, 0.05)
-    """
+    """How many rows may be unusable: a number, or a share of all rows."""
 
     name = "N|SHARE"
 

@@ -45,13 +45,7 @@ def command(run: Path, feature: str, as_json: bool) -> None:
 
 
 def lines_of(known: dict[str, Any]) -> list[str]:
-    """The history of a feature in some lines.
-
-    Examples
-    --------
-    >>> lines_of({"feature": "note", "kind": "left out", "done": "left out: holds free text"})
-    ['note: left out: holds free text']
-    """
+    """The history of a feature in some lines."""
     from fires.cli.tables import alarm_lines
 
     lines = [f"{known['feature']}: {_reading(known)}"]

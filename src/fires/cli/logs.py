@@ -28,13 +28,7 @@ _SECRET = re.compile(r"(\w://[^\s/@:]*):[^\s/@]+@")
 
 @contextmanager
 def logs(level: str, *, as_json: bool = False) -> Iterator[None]:
-    """Write the events of the logger ``fires`` to standard error, a line each.
-
-    Examples
-    --------
-    >>> with logs("info"):
-    ...     logging.getLogger("fires").info("checkpoint after %d rows", 300)
-    """
+    """Write the events of the logger ``fires`` to standard error, a line each."""
     logger, handler = logging.getLogger("fires"), _StandardError()
     handler.setFormatter(_AsJson() if as_json else _Plain())
     before = logger.level, logger.propagate

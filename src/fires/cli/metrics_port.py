@@ -44,15 +44,6 @@ class MetricsPort:
     Besides the numbers it is told, it has ``fires_rows_per_second``, from the rows since it was
     asked the last time, and ``fires_checkpoint_age_seconds``. A number that nobody has told, or
     that is not defined, is left out. Needs the extra ``metrics``.
-
-    Examples
-    --------
-    >>> from urllib.request import urlopen
-    >>> with MetricsPort(0) as metrics:
-    ...     metrics.update(rows=300, batches=3)
-    ...     answer = urlopen(f"http://127.0.0.1:{metrics.port}/metrics").read().decode()
-    >>> [line for line in answer.splitlines() if line.startswith("fires_rows_total")]
-    ['fires_rows_total 300.0']
     """
 
     def __init__(self, port: int, host: str = "127.0.0.1") -> None:
@@ -166,13 +157,7 @@ class _Collector:
 
 
 def metrics_address(text: str) -> tuple[int, str]:
-    """The port and host that a user names.
-
-    Examples
-    --------
-    >>> metrics_address("9100"), metrics_address("0.0.0.0:9100"), metrics_address("[::]:9100")
-    ((9100, '127.0.0.1'), (9100, '0.0.0.0'), (9100, '::'))
-    """
+    """The port and host that a user names."""
     found = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]:|([^:\[\]\s]+):)?(\d{1,5})", text, re.ASCII)
     if found is None or int(found[3]) > 65535:
         raise InputError(

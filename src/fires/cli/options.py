@@ -16,13 +16,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Top(click.ParamType[int | float | str]):
-    """A number of features, a fraction of them, or "auto".
-
-    Examples
-    --------
-    >>> [Top().convert(text, None, None) for text in ("20", "0.1", "auto")]
-    [20, 0.1, 'auto']
-    """
+    """A number of features, a fraction of them, or "auto"."""
 
     name = "K"
 
@@ -64,13 +58,7 @@ top = click.option(
 
 
 class Shape(click.ParamType[str]):
-    """The height and width of a picture.
-
-    Examples
-    --------
-    >>> Shape().convert("28X28", None, None)
-    '28x28'
-    """
+    """The height and width of a picture."""
 
     name = "HxW"
 

@@ -31,13 +31,6 @@ def paced(
 
     It waits before it asks for a batch. So while it waits, the source is where the last batch ended
     that was handed out, and a signal that ends the wait loses no rows.
-
-    Examples
-    --------
-    >>> from fires.streams import from_arrays
-    >>> batches = from_arrays([[1.0]] * 6, [0, 1] * 3).batches(2)
-    >>> [batch.n_rows for batch in paced(batches, 1000)]
-    [2, 2, 2]
     """
     due = clock()
     while True:

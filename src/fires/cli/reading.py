@@ -233,13 +233,7 @@ def _matching(given: str) -> list[str]:
 
 
 def named_columns(values: Sequence[str], known: Sequence[str]) -> list[str]:
-    """The names that an option was given, in one text or in several.
-
-    Examples
-    --------
-    >>> named_columns(["id,time", "size, net"], ["id", "time", "size, net"])
-    ['id', 'time', 'size, net']
-    """
+    """The names that an option was given, in one text or in several."""
     names = []
     for value in values:
         names += [value] if value in known else [part for part in value.split(",") if part]
@@ -247,14 +241,7 @@ def named_columns(values: Sequence[str], known: Sequence[str]) -> list[str]:
 
 
 def rejected_lines(rejected: Rejected) -> list[str]:
-    """The rows that could not be used, for the user.
-
-    Examples
-    --------
-    >>> from fires.streams.table_stream import Rejected
-    >>> rejected_lines(Rejected(2, ((5, "2 fields, the header has 3"),)))
-    ['2 rows could not be used:', '  line 5: 2 fields, the header has 3', '  ...']
-    """
+    """The rows that could not be used, for the user."""
     if not rejected.count:
         return []
     more = ["  ..."] if rejected.count > len(rejected.examples) else []

@@ -52,13 +52,7 @@ def write_report(runs: tuple[Path, ...], path: Path | None = None, shape: str | 
 
 
 def as_shape(text: str | None, n_features: Sequence[int]) -> tuple[int, int] | None:
-    """The height and width that ``--shape`` gives, if there is such a picture to show.
-
-    Examples
-    --------
-    >>> as_shape("28x14", [50, 392])
-    (28, 14)
-    """
+    """The height and width that ``--shape`` gives, if there is such a picture to show."""
     if text is None:
         return None
     height, width = map(int, text.split("x"))

@@ -25,11 +25,6 @@ def quick_imports() -> Iterator[None]:
     Imports make much that lasts and little that does not: to look through it for garbage, now and
     again at the exit, is a quarter of the time. Where scikit-learn is loaded already there is
     nothing to gain, and nothing is changed.
-
-    Examples
-    --------
-    >>> with quick_imports():
-    ...     from fires import FIRES
     """
     if "sklearn" in sys.modules or not gc.isenabled():
         yield

@@ -28,23 +28,7 @@ def feature_table(
     relevant: Mapping[str, str] | None = None,
     width: int | None = None,
 ) -> Table:
-    """Features in order: the selected ones above noise bright, with a gap below the last of them.
-
-    Examples
-    --------
-    >>> from rich.console import Console
-    >>> size = dict(rank=1, feature="size", weight=0.5, importance=-0.52, uncertainty=0.1)
-    >>> age = dict(rank=2, feature="age", weight=0.01, importance=0.05, uncertainty=0.1)
-    >>> size |= {"low": -0.71, "high": -0.32, "selected": True, "share_selected": 0.875}
-    >>> age |= {"low": -0.15, "high": 0.25, "selected": False, "share_selected": 0.125}
-    >>> Console(width=80, color_system=None).print(feature_table([size, age]))
-                                         importance    batches
-    rank   feature   weight          [95% interval]   selected
-    ──────────────────────────────────────────────────────────
-       1   size       0.500   -0.52  [-0.71, -0.32]      87.5%
-    <BLANKLINE>
-       2   age       0.0100    0.05  [-0.15,  0.25]      12.5%
-    """
+    """Features in order: significant ones that are selected bright, with a gap below the last."""
     importance, importances = _importances(rows)
     columns: dict[str, list[str]] = {
         "rank": [str(row["rank"]) for row in rows],
@@ -116,13 +100,7 @@ def _importances(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
 
 
 def twin_lines(twins: Mapping[str, Sequence[str]]) -> list[str]:
-    """A line for each selected feature that stands for others.
-
-    Examples
-    --------
-    >>> twin_lines({"celsius": ["fahrenheit", "kelvin"]})
-    ['celsius stands for fahrenheit, kelvin']
-    """
+    """A line for each selected feature that stands for others."""
     lines = []
     for one, others in twins.items():
         named = ", ".join(map(printable, others[:_MOST_TWINS]))
@@ -132,18 +110,7 @@ def twin_lines(twins: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
-    r"""A few lines per alarm, the last ten alarms at most.
-
-    Examples
-    --------
-    >>> alarm = dict(row=10_100, batch=100, feature=None, strength=55.9, left=["x5"], came=["x7"])
-    >>> alarm["before"] = {"accuracy": 0.9, "batches": 20}
-    >>> alarm["after"] = {"accuracy": 0.8, "batches": 9}
-    >>> print("\n".join(alarm_lines([alarm])))
-    alarm at row 10,100 (batch 100): concept drift: the relation of features and target changed
-      dropped: x5; added: x7
-      accuracy 0.900 in the 20 batches before, 0.800 in the 9 after
-    """
+    r"""A few lines per alarm, the last ten alarms at most."""
     told: dict[str, list[str]] = {}  # several classes may notice the same change
     for alarm in alarms:
         name = alarm["feature"]
@@ -184,18 +151,7 @@ def _listed(names: Sequence[str], most: int = 5) -> str:
 
 
 def score_table(rows: Sequence[tuple[str, Mapping[str, float]]]) -> Table:
-    """Scores side by side.
-
-    Examples
-    --------
-    >>> from rich.console import Console
-    >>> rows = [("all 9 features", {"r2": 0.8125, "mae": 3.0}), ("mean", {"r2": 0.0, "mae": 7.5})]
-    >>> Console(width=80, color_system=None).print(score_table(rows))
-                        R2   MAE
-    ────────────────────────────
-    all 9 features   0.812     3
-    mean             0.000   7.5
-    """
+    """Scores side by side."""
     names = list(rows[0][1])
     table = text_table(
         ["", *(_SCORE_NAMES.get(name, name) for name in names)], left=[""], wrapped=[""]
@@ -236,17 +192,7 @@ def text_table(
 
 
 def column_table(rows: Sequence[ColumnFacts], width: int | None = None) -> Table:
-    """The columns of a file, and how they are understood.
-
-    Examples
-    --------
-    >>> from rich.console import Console
-    >>> age = dict(name="age", kind="number", missing=0.02, distinct=61, example="31")
-    >>> Console(width=80, color_system=None).print(column_table([age | {"done": "as it is"}]))
-    name   kind     missing   distinct   example   what is done
-    ───────────────────────────────────────────────────────────
-    age    number      2.0%         61   31        as it is
-    """
+    """The columns of a file, and how they are understood."""
     columns = {
         "name": [printable(str(row["name"])) for row in rows],
         "kind": [str(row["kind"]) for row in rows],

@@ -23,13 +23,7 @@ class Counted(Protocol):
 
 
 def printable(text: str) -> str:
-    r"""The text with control characters spelt out: names from a file must not steer a terminal.
-
-    Examples
-    --------
-    >>> printable("größe \x1b[2J")
-    'größe \\x1b[2J'
-    """
+    r"""The text with control characters spelt out: names from a file must not steer a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -39,26 +33,13 @@ def say(line: str) -> None:
 
 
 def one_line(error: BaseException, wording: Wording = COMMAND) -> str:
-    """What went wrong, in one line and in the words of the command.
-
-    Examples
-    --------
-    >>> from fires.core.errors import TargetError
-    >>> one_line(TargetError("{y} holds fractions", hint="try {model=gaussian}"))
-    'the target holds fractions; try --model gaussian'
-    """
+    """What went wrong, in one line and in the words of the command."""
     text = error.worded(wording) if isinstance(error, UserError) else str(error)
     return printable(" ".join(text.split()))
 
 
 def message(error: BaseException) -> str:
-    """What went wrong, as a user of the command would say it.
-
-    Examples
-    --------
-    >>> message(FileNotFoundError(2, "No such file or directory", "x.csv"))
-    'x.csv: No such file or directory'
-    """
+    """What went wrong, as a user of the command would say it."""
     if isinstance(error, OSError):
         where = "" if error.filename is None else f"{error.filename}: "
         return printable(f"{where}{error.strerror or error}")

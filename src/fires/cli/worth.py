@@ -16,13 +16,7 @@ _MOST_CLASSES = 4
 
 
 def noise_lines(chosen: Sequence[Mapping[str, Json]], n_features: int) -> Iterator[str]:
-    """How many of the selected features stand above noise.
-
-    Examples
-    --------
-    >>> list(noise_lines([{"above_noise": True}, {"above_noise": False}], 50))
-    ['1 of the 2 is significant after correcting for 50 features']
-    """
+    """How many of the selected features stand above noise."""
     known = [row["above_noise"] for row in chosen]
     if None in known or not known:
         return

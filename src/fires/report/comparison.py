@@ -31,18 +31,7 @@ _FACTS = ("fires", "started", "seconds", "versions", "settings", "rejected_rows"
 
 
 def comparison_summary(facts: dict[str, Any], name: str | None = None) -> Header:
-    """What a page shows of a comparison.
-
-    Examples
-    --------
-    >>> from fires import FIRES
-    >>> from fires.evaluation.compare import compare
-    >>> from fires.streams import KnownTruth
-    >>> selectors = {"fires": lambda seed: FIRES(2)}
-    >>> found = compare(lambda: KnownTruth(1000, 8, 2, random_state=0), selectors, seeds=1)
-    >>> comparison_summary(found.as_dict())["selectors"]["name"]
-    ['fires', 'all', 'random', 'majority']
-    """
+    """What a page shows of a comparison."""
     found = Comparison.from_dict(facts)
     outcomes = found.outcomes
     settings = facts.get("settings") or {}

@@ -35,14 +35,7 @@ _STYLE = resources.files("fires.report").joinpath("figures.mplstyle")
 
 
 def look(place: int) -> Look:
-    """The look of the line or point at a place: no two of the first 24 are alike.
-
-    Examples
-    --------
-    >>> look(0), look(8)
-    (Look(colour='#0072b2', dashes='-', mark='o', note=''),
-     Look(colour='#0072b2', dashes='--', mark='o', note=''))
-    """
+    """The look of the line or point at a place: no two of the first 24 are alike."""
     turn, place = divmod(place, len(COLOURS))
     return Look(COLOURS[place], _DASHES[turn % len(_DASHES)], _MARKS[place])
 

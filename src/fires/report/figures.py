@@ -44,13 +44,7 @@ def _inches(axes: Axes) -> Bbox:
 
 
 def cut(name: str, longest: int = LONGEST) -> str:
-    """A name in one line, its middle left out if it is long.
-
-    Examples
-    --------
-    >>> cut("amount"), cut("amount_of_all_transfers_in_the_last_hour", 20)
-    ('amount', 'amount_of_al…st_hour')
-    """
+    """A name in one line, its middle left out if it is long."""
     # What has no shape of its own would be drawn as a box; ends of names often tell them apart.
     name = "".join(sign if sign.isprintable() else " " for sign in str(name))
     ends = (longest - 1) * 2 // 5
@@ -274,13 +268,7 @@ def legend_outside(axes: Axes, named: Sequence[tuple[str, Artist]]) -> None:
 def fewer_spans(
     rows: npt.ArrayLike, values: npt.ArrayLike, n_rows: npt.ArrayLike, most: int = 40
 ) -> tuple[Floats, Floats]:
-    """Means over neighbouring spans, by their rows: not more points than the eye can follow.
-
-    Examples
-    --------
-    >>> fewer_spans([10, 20, 30, 50], [np.nan, 1.0, 4.0, 1.0], [10, 10, 10, 20], most=2)
-    (array([20., 50.]), array([1., 2.]))
-    """
+    """Means over neighbouring spans, by their rows: not more points than the eye can follow."""
     rows, values, n_rows = (np.asarray(given, dtype=np.float64) for given in (rows, values, n_rows))
     if not len(rows):
         return rows, values

@@ -22,17 +22,6 @@ class Follower:
 
     A last line that is not whole is left for later. It notices if the lines that it has read are
     not there any more: a run that is taken up again cuts its files back and writes other lines.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "x.jsonl")
-    ...     follower = Follower(path)
-    ...     path.write_bytes(b'{"a": 1}\n{"a"')
-    ...     list(follower.blocks())
-    13
-    [b'{"a": 1}\n']
     """
 
     def __init__(self, path: Path, block: int = _BLOCK) -> None:
@@ -112,11 +101,5 @@ class Follower:
 
 
 def well_formed(text: str) -> str:
-    r"""Text that can be written as UTF-8: a file name, say, may hold bytes that are no text.
-
-    Examples
-    --------
-    >>> print(well_formed("h\u00f6he"), well_formed("\udcff"))
-    höhe \udcff
-    """
+    r"""Text that can be written as UTF-8: a file name, say, may hold bytes that are no text."""
     return text.encode(errors="backslashreplace").decode()

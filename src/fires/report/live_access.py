@@ -40,16 +40,7 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:]+)(:\d*)?", re.IGNORECASE | re.ASC
 
 @dataclass(frozen=True)
 class Access:
-    """Decides which requests are answered.
-
-    Examples
-    --------
-    >>> access = Access("localhost", "127.0.0.1", 8765, None)
-    >>> access.url
-    'http://localhost:8765/'
-    >>> access.knows("localhost:8765"), access.knows("elsewhere.example:8765")
-    (True, False)
-    """
+    """Decides which requests are answered."""
 
     host: str
     address: str

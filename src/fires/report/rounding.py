@@ -16,13 +16,6 @@ def rounded(values: npt.ArrayLike | None, digits: int = _DIGITS) -> Any:
 
     A number half-way between two goes away from zero, also if it misses the middle by the last bits
     of a sum: so what is shown does not depend on the order in which numbers were added.
-
-    Examples
-    --------
-    >>> rounded([0.123456, 71.125, float("nan"), -98765.4, 0.0])
-    [0.1235, 71.13, None, -98770.0, 0.0]
-    >>> rounded(2 / 3)
-    0.6667
     """
     table = np.asarray(values, dtype=np.float64)  # None is NaN
     given = table.ravel()

@@ -166,13 +166,7 @@ def drift(then: Snapshot, now: Snapshot) -> tuple[Whole, Numbers, Numbers]:
 
 
 def evenly(n: int, most: int) -> list[int]:
-    """Places in a list, evenly apart, the first and the last among them.
-
-    Examples
-    --------
-    >>> evenly(3, 10), evenly(100, 4)
-    ([0, 1, 2], [0, 33, 66, 99])
-    """
+    """Places in a list, evenly apart, the first and the last among them."""
     places = np.linspace(0, n - 1, min(n, most)).round().astype(int)
     return [int(place) for place in np.unique(places)]
 

@@ -14,26 +14,12 @@ _NOTHING = np.array([0.0, 0.0, np.inf, -np.inf])[:, None]  # sum, weight, least,
 
 
 def width_of(n_batches: int, most: int) -> int:
-    """How many batches a span has, so that there are not too many spans.
-
-    Examples
-    --------
-    >>> [width_of(n, 4) for n in (0, 4, 5, 8, 9, 100)]
-    [1, 1, 2, 2, 4, 32]
-    """
+    """How many batches a span has, so that there are not too many spans."""
     return 1 << (max(-(-n_batches // most), 1) - 1).bit_length()
 
 
 class Spans:
-    """Means, least and greatest values of some series of numbers, one for each batch.
-
-    Examples
-    --------
-    >>> spans = Spans(2)
-    >>> spans.add(np.arange(1, 7) * 10, {"score": np.array([1, 9, 2, 3, 5, 5.0])}, np.ones(6))
-    >>> spans.rows, spans.mean("score"), spans.least("score"), spans.greatest("score")
-    (array([40, 60]), array([3.75, 5.  ]), array([1., 5.]), array([9., 5.]))
-    """
+    """Means, least and greatest values of some series of numbers, one for each batch."""
 
     def __init__(self, most: int) -> None:
         self.n_batches, self.width, self._most = 0, 1, most

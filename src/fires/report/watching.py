@@ -142,13 +142,7 @@ class Watch:
 
 
 def pause_after(seconds: float) -> float:
-    """How long to wait before the runs are read again.
-
-    Examples
-    --------
-    >>> pause_after(0.002), pause_after(0.4), pause_after(60.0)
-    (1.0, 8.0, 30.0)
-    """
+    """How long to wait before the runs are read again."""
     return min(max(_LEAST_PAUSE, _TIMES * seconds), _MOST_PAUSE)
 
 

@@ -34,15 +34,7 @@ def sentence(
     *,
     has_ended: bool,
 ) -> Sentence:
-    """What matters now, and since when.
-
-    Examples
-    --------
-    >>> change = Change(1_200_000, ["amount"], ["age"])
-    >>> sentence(15_000, 340, 20, 12, change, 0.98, has_ended=True)
-    ['12 of 340 features carry the target; since row 1.2 M ', {'feature': 'amount'},
-     ' has replaced ', {'feature': 'age'}, '; stability 0.98.']
-    """
+    """What matters now, and since when."""
     if not n_batches:
         return ["No row has been read yet."]
     parts: Sentence = [_carrying(n_features, n_selected, n_above_noise, has_ended)]
@@ -56,13 +48,7 @@ def sentence(
 
 
 def row_text(row: int) -> str:
-    """The number of a row, as one says it.
-
-    Examples
-    --------
-    >>> row_text(4_000), row_text(1_204_000), row_text(1_500_000_000)
-    ('4,000', '1.2 M', '1,500 M')
-    """
+    """The number of a row, as one says it."""
     if row < _MILLION:
         return f"{row:,}"
     millions = row / _MILLION

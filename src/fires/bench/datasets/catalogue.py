@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataFile:
-    """What a Parquet file of a data set should hold: its features, and the column ``target``.
-
-    Examples
-    --------
-    >>> DataFile("toy.parquet", n_features=2, counts={"ham": 3, "spam": 1}).n_rows
-    4
-    """
+    """What a Parquet file of a data set should hold: its features, and the column ``target``."""
 
     file: str
     n_features: int
@@ -42,15 +36,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Info:
-    """A data set of the paper.
-
-    Examples
-    --------
-    >>> [info.name for info in CATALOGUE.values() if info.sampled]
-    ['Dota', 'KDD']
-    >>> [info.name for info in CATALOGUE.values() if info.one_against_rest]
-    ['HAR', 'KDD', 'MNIST']
-    """
+    """A data set of the paper."""
 
     name: str
     n_rows: int
