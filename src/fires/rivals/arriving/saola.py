@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from fires.core.classes import NO_CLASSES
 from fires.core.declared import Declared, Value
-from fires.core.errors import StateError
 from fires.core.settings import check_choice, check_number
 from fires.core.state import Arrays, State
-from fires.core.types import Estimator, Floats, Header, Labels, Mask, Places
+from fires.core.types import Estimator, Floats, Header, Labels, Mask
 from fires.kernels.contingency import uncertainties
 from fires.kernels.correlation import correlations
 from fires.rivals.arriving.base import (
@@ -38,16 +37,18 @@ Column = npt.NDArray[Any]  # float64, or codes in int16: as the target is
 
 
 @dataclass
-class _Pool:
+class Pool:
     """Competing columns by index: the relevance of each, and its values."""
 
     worth: dict[int, float] = field(default_factory=dict)
     columns: dict[int, Column] = field(default_factory=dict)
 
     def add(self, j: int, worth: float, column: Column) -> None:
+        """Let a column compete."""
         self.worth[j], self.columns[j] = worth, column
 
     def remove(self, j: int) -> None:
+        """A column has lost."""
         del self.worth[j], self.columns[j]
 
 
@@ -139,19 +140,19 @@ class SAOLA(ArrivingFeatures):
         )
 
     def _arrive(self, columns: Columns) -> None:
-        pool = _Pool(self._chosen_, dict(self._columns_))
+        pool = Pool(self._chosen_, dict(self._columns_))
         for j, x in columns:
             self._take(pool, j, x)
         self._columns_ = pool.columns
 
-    def _take(self, pool: _Pool, j: int, x: Column) -> None:
+    def _take(self, pool: Pool, j: int, x: Column) -> None:
         """Add a column to the pool if it is relevant and not redundant there."""
         column = scaled(x) if self._numbers_ else as_codes(x, f"Column {j} of X")
         worth, relevant = self._related(column, [self._target_])
         if relevant[0] and self._stands(pool, float(worth[0]), column):
             pool.add(j, float(worth[0]), column)
 
-    def _stands(self, pool: _Pool, worth: float, column: Column) -> bool:
+    def _stands(self, pool: Pool, worth: float, column: Column) -> bool:
         """Whether a column is not redundant; columns that it makes redundant leave the pool."""
         rivals = list(pool.worth)
         if not rivals:
@@ -186,74 +187,3 @@ class SAOLA(ArrivingFeatures):
         kind = NUMBERS if self._numbers_ else CODES
         self._target_, *columns = kind.read("columns", header, arrays, self._sizes())
         self._columns_ = dict(zip(self._chosen_, columns, strict=True))
-
-
-class GroupSAOLA(SAOLA):
-    """SAOLA for features that arrive in groups: the columns of one call are one group.
-
-    First :class:`SAOLA` runs inside the group alone. Then each remaining feature is compared with
-    the selected features of all earlier groups, by the same rules. So redundancy inside a group is
-    removed first, and a group whose features all lose is dropped.
-
-    Parameters and other attributes are those of :class:`SAOLA`.
-
-    Attributes
-    ----------
-    groups_ : ndarray
-        The group, counted from 0, of each feature that ``get_support(indices=True)`` gives.
-
-    References
-    ----------
-    K. Yu, X. Wu, W. Ding, J. Pei: "Scalable and accurate online feature selection for big data".
-    ACM Transactions on Knowledge Discovery from Data 11(2), 2016.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 9))
-    >>> X[:, 7] = X[:, 2] + 0.1 * rng.normal(size=200)
-    >>> y = X[:, 2] + X[:, 5] + rng.normal(size=200)
-    >>> selector = GroupSAOLA()
-    >>> for group in np.split(X, 3, axis=1):
-    ...     selector = selector.partial_fit_features(group, y)
-    >>> selector.get_support(indices=True), selector.groups_
-    (array([2, 5]), array([0, 1]))
-    """
-
-    _ends_: tuple[int, ...]
-
-    @property
-    def groups_(self) -> Places:
-        """The group of each selected feature."""
-        return np.searchsorted(self._ends_, self.get_support(indices=True), side="right")
-
-    def _start(self, y: Labels | None) -> None:
-        super()._start(y)
-        self._ends_ = ()
-
-    def _arrive(self, columns: Columns) -> None:
-        group, end = _Pool(), 0
-        for j, x in columns:
-            self._take(group, j, x)
-            end = j + 1
-        before = _Pool(self._chosen_, dict(self._columns_))
-        staying = [j for j in group.worth if self._stands(before, group.worth[j], group.columns[j])]
-        for j in staying:
-            before.add(j, group.worth[j], group.columns[j])
-        self._columns_ = before.columns
-        self._ends_ = (*self._ends_, end)
-
-    def _state(self) -> State:
-        header, arrays = super()._state()
-        return header | {"ends": self._ends_}, arrays
-
-    def _restore(
-        self, header: dict[str, Any], arrays: Arrays, model: BaseModel | Estimator | None
-    ) -> None:
-        super()._restore(header, arrays, model)
-        ends = header["ends"]
-        whole = all(type(end) is int for end in ends)
-        if not whole or ends != sorted(ends) or ends[-1:] != [self.n_features_in_]:
-            raise StateError("ends are not where the groups of all columns end")
-        self._ends_ = tuple(ends)
