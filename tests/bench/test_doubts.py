@@ -9,7 +9,7 @@ import pytest
 import fires
 from fires.bench.datasets.loading import load
 from fires.columns import find_doubts
-from fires.evaluation.watch import Watch
+from fires.evaluation.watch import LeakWatch
 from fires.predictors import Perceptron
 from fires.streams.base import Batch
 
@@ -31,7 +31,7 @@ def test_no_false_doubt(name):
     assert {doubt.kind for doubt in doubts} <= {"constant"}
 
     pipeline = fires.OnlinePipeline(fires.FIRES(0.1), Perceptron())
-    watch = Watch(pipeline)
+    watch = LeakWatch(pipeline)
     for start in range(0, len(y), 100):
         rows = X[start : start + 100], y[start : start + 100]
         watch.see(Batch(*rows))

@@ -206,12 +206,12 @@ def test_the_bars_show_data_sets_and_their_cells(empty, monkeypatch):
     from rich.console import Console
     from rich.progress import Progress
 
-    from fires.cli.progress import Watch
+    from fires.cli.progress import BenchProgress
 
     console = Console(width=60, force_terminal=True, file=open(os.devnull, "w"))  # noqa: SIM115
     jobs = [cells.Cell(name, "OFS", size, 0.1) for name in ("KDD", "RTG") for size in (25, 50)]
     with console.file, Progress(console=console) as progress:
-        watch = Watch(progress, jobs)
+        watch = BenchProgress(progress, jobs)
 
         def shown():
             tasks = [task for task in progress.tasks if task.visible]

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from fires.cli import progress
-from fires.cli.progress import Watch, one_bar
+from fires.cli.progress import BenchProgress, one_bar
 
 
 def test_without_a_terminal_nothing_is_drawn(capsys):
@@ -38,5 +38,5 @@ def test_lines_are_printed_as_they_are_with_bars_or_without(terminal):
     text = io.StringIO()
     console = Console(force_terminal=terminal, file=text, width=40)
     with Progress(console=console, disable=not terminal) as drawn:
-        Watch(drawn, []).say("[red]x[/red] \x07" + "long " * 20)
+        BenchProgress(drawn, []).say("[red]x[/red] \x07" + "long " * 20)
     assert r"[red]x[/red] \x07" + "long " * 20 in text.getvalue()

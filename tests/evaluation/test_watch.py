@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import fires
 from fires.columns import Doubt
-from fires.evaluation.watch import Watch
+from fires.evaluation.watch import LeakWatch
 from fires.predictors import LinearRegressor, Perceptron
 from fires.streams.base import Batch
 
@@ -18,7 +18,7 @@ def settled(X, y, doubts=(), n_selected=2, restarted_at=None):
     numbers = y.dtype.kind == "f"
     predictor = LinearRegressor() if numbers else Perceptron()
     pipeline = fires.OnlinePipeline(fires.FIRES(n_selected), predictor)
-    watch = Watch(pipeline)
+    watch = LeakWatch(pipeline)
     for start in range(0, len(y), 100):
         rows = X[start : start + 100], y[start : start + 100]
         watch.see(Batch(*rows, restarted=(0,) if start == restarted_at else ()))
@@ -102,7 +102,7 @@ def test_one_column_alone_and_sparse_rows_are_not_judged():
 def test_two_batches_in_which_nothing_was_tested_settle_nothing():
     rng = np.random.default_rng(0)
     pipeline = fires.OnlinePipeline(fires.FIRES(1), Perceptron())
-    watch = Watch(pipeline)
+    watch = LeakWatch(pipeline)
     for _ in range(2):
         X = rng.normal(size=(500, 3))
         watch.see(Batch(X, X[:, 1] > 0))

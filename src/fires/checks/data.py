@@ -17,7 +17,7 @@ from fires.core.types import Floats, Labels, RowIndex, RowsLike
 if TYPE_CHECKING:
     import pandas as pd
 
-Batch = tuple[Any, Any]
+XY = tuple[Any, Any]
 Form = Callable[[Any], RowsLike]
 Wrong = dict[str, tuple[Callable[[Any, Any], tuple[Any, Any, Any]], str]]
 
@@ -46,9 +46,7 @@ LABELS = (
 )
 
 
-def make_batches(
-    target: str, n_batches: int = 4, n_rows: int = 25, seed: int = 0
-) -> Iterator[Batch]:
+def make_batches(target: str, n_batches: int = 4, n_rows: int = 25, seed: int = 0) -> Iterator[XY]:
     """Batches to learn from: columns 1 and 4 decide the target.
 
     Entries lie between 0 and 1, many are 0, and all are exact in single precision.
@@ -65,7 +63,7 @@ def take_rows(y: Labels | None, rows: RowIndex) -> Labels | None:
     return None if y is None else y[rows]
 
 
-def joined(batches: Iterator[Batch]) -> Batch:
+def joined(batches: Iterator[XY]) -> XY:
     """Several batches as one."""
     parts = list(batches)
     y = None if parts[0][1] is None else np.concatenate([y for _, y in parts])

@@ -67,10 +67,10 @@ def one_bar(
 
 
 @contextmanager
-def bars(cells: Sequence[Job]) -> Iterator[Watch]:
+def bars(cells: Sequence[Job]) -> Iterator[BenchProgress]:
     """Show bars for the data sets and for the cells of each."""
     with progress("{task.completed:.0f}/{task.total:.0f}", "elapsed", transient=True) as drawn:
-        watch = Watch(drawn, cells)
+        watch = BenchProgress(drawn, cells)
         try:
             yield watch
         except KeyboardInterrupt:
@@ -80,7 +80,7 @@ def bars(cells: Sequence[Job]) -> Iterator[Watch]:
             raise
 
 
-class Watch:
+class BenchProgress:
     """Moves the bars of cells that are run, and says what failed."""
 
     def __init__(self, drawn: Progress, cells: Sequence[Job]) -> None:

@@ -28,15 +28,15 @@ _MOST_FACTS = 10_000
 """Columns of which examples are kept."""
 
 
-class Numbers(NamedTuple):
+class NumberColumns(NamedTuple):
     """Columns that are numbers already, for tables with too many columns for a frame."""
 
     names: tuple[str, ...]
     X: npt.NDArray[np.float64]
 
-    def rows(self, which: RowIndex) -> Numbers:
+    def rows(self, which: RowIndex) -> NumberColumns:
         """Some of the rows."""
-        return Numbers(self.names, self.X[which])
+        return NumberColumns(self.names, self.X[which])
 
 
 class Columns:
@@ -264,7 +264,7 @@ class Columns:
     def encode(
         self,
         frame: pl.DataFrame,
-        numbers: Numbers | None = None,
+        numbers: NumberColumns | None = None,
         written: Callable[[str], pl.Series] | None = None,
     ) -> tuple[npt.NDArray[np.float64], Columns]:
         """Turn rows into numbers, and learn from them what was not known of the columns.
@@ -294,7 +294,7 @@ class Columns:
         return np.concatenate([X, rest]), known
 
     def _encode_many(
-        self, frame: pl.DataFrame, numbers: Numbers
+        self, frame: pl.DataFrame, numbers: NumberColumns
     ) -> tuple[npt.NDArray[np.float64], Columns]:
         """The columns of a frame are encoded by themselves, and put among the numbers."""
         if self._are_plain and numbers.names == self.names and not any(scan(numbers.X)[1:]):
@@ -413,7 +413,7 @@ class Columns:
         return self._without_words(X)
 
     def _without_words(self, X: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Numbers that stand for a missing value are missing."""
+        """NumberColumns that stand for a missing value are missing."""
         if self.hints.na_values and (numbers := self.hints.na_numbers):
             X[np.isin(X, numbers)] = np.nan
         return X
@@ -500,7 +500,7 @@ class Columns:
         changed = {}
         for name in [name for name in misfits if name not in kept]:
             column = self._kind_of(pl.Series(name, misfits[name], dtype=pl.String))
-            # Numbers that are too large to be used are numbers all the same.
+            # NumberColumns that are too large to be used are numbers all the same.
             if (column.kind, column.form) != (before[name].kind, before[name].form):
                 changed[name] = replace(column, slots=before[name].slots)
         known = known._with(changed)

@@ -30,7 +30,7 @@ _FITTING = {
 
 
 @dataclass(frozen=True, eq=False)
-class Labels:
+class ReadTarget:
     """The target of some rows."""
 
     y: npt.NDArray[np.generic]
@@ -115,13 +115,13 @@ class Target:
             hint="choose another target, or say {model=probit} if they are classes",
         )
 
-    def read(self, values: pl.Series) -> Labels:
+    def read(self, values: pl.Series) -> ReadTarget:
         """Read the target of some rows."""
         name = self.column.name
         cells = read_cells(values, self.column, self.hints)
         read = cells.values
         if not read.null_count():
-            return Labels(_as_array(read))
+            return ReadTarget(_as_array(read))
         usable = read.is_not_null().to_numpy()
         reasons = {}
         missing = np.flatnonzero(~usable)
@@ -132,7 +132,7 @@ class Target:
                 else f'"{short(str(found))}" in the target column "{name}" is not '
                 + _FITTING[self.column.kind]
             )
-        return Labels(_as_array(read.drop_nulls()), usable, reasons)
+        return ReadTarget(_as_array(read.drop_nulls()), usable, reasons)
 
 
 def _as_array(values: pl.Series) -> npt.NDArray[np.generic]:
@@ -171,7 +171,7 @@ def _text_column(values: pl.Series, hints: Hints) -> Column:
 
 
 def _if_whole(column: Column, values: pl.Series, *, classes: bool) -> Column:
-    """Labels, if all numbers are whole; also if there are few of them, and nearly all are."""
+    """ReadTarget, if all numbers are whole; also if there are few of them, and nearly all are."""
     plain = Column(column.name, "integer")
     cells = read_cells(values, plain)
     n_numbers = len(values) - read_cells(values, column).values.null_count()

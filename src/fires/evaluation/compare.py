@@ -16,7 +16,7 @@ from fires.evaluation.cautions import about_labels, about_outcomes, about_refere
 from fires.evaluation.comparison import BASELINES, Comparison, Outcome, sign_of
 from fires.evaluation.loop import prequential
 from fires.evaluation.paired_test import beaten_baselines, holm, paired
-from fires.evaluation.passes import Labels, OnePass, count_labels, count_numbers
+from fires.evaluation.passes import LabelCounts, OnePass, count_labels, count_numbers
 from fires.evaluation.records import Step, defined_mean
 from fires.evaluation.scoring import Baseline
 from fires.metrics.numbers import NUMBER_SCORES
@@ -269,7 +269,7 @@ def _only(scores: Mapping[str, float]) -> float:
 
 
 def _that_take_part(
-    selectors: Mapping[str, Callable[[int], OnlineSelector]], labels: Labels
+    selectors: Mapping[str, Callable[[int], OnlineSelector]], labels: LabelCounts
 ) -> tuple[dict[str, Callable[[int], OnlineSelector]], dict[str, str], list[str]]:
     """Those that can take part with the baselines beside them; those that cannot; window refits."""
     if not selectors:

@@ -19,7 +19,7 @@ from fires.streams.cutting import PlacedRows, cut
 
 
 @dataclass(frozen=True)
-class Labels:
+class LabelCounts:
     """What one pass over the labels of a stream tells."""
 
     schema: Schema
@@ -28,7 +28,7 @@ class Labels:
     n_stretches: int
 
 
-def count_labels(stream: Stream, batch_size: int) -> Labels:
+def count_labels(stream: Stream, batch_size: int) -> LabelCounts:
     """Read the labels once: predictors must know all of them, and not every target has some."""
     counts: Counter[Label] = Counter()
     n_rows = n_stretches = 0
@@ -53,10 +53,10 @@ def count_labels(stream: Stream, batch_size: int) -> Labels:
             f"{target} mixes labels that have no order, such as text and numbers"
         ) from None
     schema = replace(stream.schema, classes=tuple(known))
-    return Labels(schema, known, n_rows, n_stretches)
+    return LabelCounts(schema, known, n_rows, n_stretches)
 
 
-def count_numbers(stream: Stream, batch_size: int) -> Labels:
+def count_numbers(stream: Stream, batch_size: int) -> LabelCounts:
     """Read a target of numbers once: the rows are counted, and what is no number is found."""
     n_rows, least, most = 0, math.inf, -math.inf
     target = f'the target "{stream.schema.target}"'
@@ -69,7 +69,7 @@ def count_numbers(stream: Stream, batch_size: int) -> Labels:
         raise ValueError(f"{target} holds one value only, {least!r}: there is nothing to tell")
     if n_rows == 0 or least > most:
         raise ValueError(f"{target} holds no number at all: there is nothing to tell")
-    return Labels(replace(stream.schema, classes=None), Counter(), n_rows, 0)
+    return LabelCounts(replace(stream.schema, classes=None), Counter(), n_rows, 0)
 
 
 def _check_that_classes(target: str, counts: Counter[Label], n_rows: int) -> None:

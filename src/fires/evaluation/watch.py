@@ -29,7 +29,7 @@ _MANY_ROWS = 1000  # in which a column that only grows does not do so by chance
 _MUCH_BETTER = 0.5  # of the errors of all other columns together
 
 
-class Watch:
+class LeakWatch:
     """Sees the batches of a run before they are learnt from, and what the pipeline made of them.
 
     The column that ranks first is tested alone, and all others together: on every batch, before it
@@ -40,7 +40,7 @@ class Watch:
     >>> import fires
     >>> rng = np.random.default_rng(0)
     >>> pipeline = fires.OnlinePipeline(fires.FIRES(1), Perceptron())
-    >>> watch = Watch(pipeline)
+    >>> watch = LeakWatch(pipeline)
     >>> for _ in range(20):
     ...     X = rng.normal(size=(100, 3))
     ...     X[:, 2] = 7.0

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fires.core.errors import InputError
 from fires.core.optional import require
 from fires.report.live_access import HEADERS, Access
-from fires.report.watching import Receive, Send, Watch
+from fires.report.watching import LiveSummary, Receive, Send
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -94,7 +94,7 @@ def serve(
     require("starlette", "fires serve", extra="serve")
     from fires.report.summary import side_by_side
 
-    watch = Watch(side_by_side(folders, shape))
+    watch = LiveSummary(side_by_side(folders, shape))
 
     class Server(uvicorn.Server):  # type: ignore[misc, name-defined]
         """Ends with code 0, and does not wait for viewers to leave."""
@@ -191,7 +191,7 @@ def _when_input_ends(tell: Callable[[], None]) -> None:
 class LiveApp:
     """The ASGI application: the page, its data, and events with data that has changed."""
 
-    def __init__(self, watch: Watch, access: Access) -> None:
+    def __init__(self, watch: LiveSummary, access: Access) -> None:
         self._watch, self._access = watch, access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

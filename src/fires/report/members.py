@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fires.report.spans import Numbers, Whole, width_of
-from fires.report.steps import Block
+from fires.report.steps import StepBlock
 
 _MOST_FEATURES = 2_000
 
@@ -42,7 +42,7 @@ class Members:
         self._most, self._width, self._n_batches = most, 1, 0
         self.spans: list[Span] = []
 
-    def add(self, block: Block) -> None:
+    def add(self, block: StepBlock) -> None:
         """Add the next batches."""
         first, self._n_batches = self._n_batches, self._n_batches + len(block)
         while self._width < width_of(self._n_batches, self._most):
@@ -90,7 +90,7 @@ def _sums(which: Whole, values: Whole | Numbers, n: int) -> Numbers:
     return np.bincount(which, values, n).astype(np.float64)
 
 
-def _piece(block: Block, begin: int, end: int) -> Span:
+def _piece(block: StepBlock, begin: int, end: int) -> Span:
     """Some batches of a block, from one to before another."""
     first = int(np.searchsorted(block.starts, begin, "right")) - 1
     some = slice(first, int(np.searchsorted(block.starts, end)))

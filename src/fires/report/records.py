@@ -11,7 +11,7 @@ from fires.evaluation.latency import Latencies
 from fires.report.members import Members
 from fires.report.spans import Numbers, Spans, Whole
 from fires.report.stays import Stays
-from fires.report.steps import SCORES, Block
+from fires.report.steps import SCORES, StepBlock
 
 N_SPANS, N_MEMBER_SPANS = 256, 200
 _MOST_ALARMS = 200
@@ -34,7 +34,7 @@ class Records:
         self.latencies = Latencies()
         self.known: tuple[int, Whole, Numbers, Numbers] = (-1, _NONE.astype(int), _NONE, _NONE)
 
-    def add(self, block: Block) -> None:
+    def add(self, block: StepBlock) -> None:
         """Add the next batches."""
         if block.n_places > len(self.alarms_of):
             self.grow(block.n_places)
@@ -68,7 +68,7 @@ class Records:
         self.stays.grow(n_features)
         self.alarms_of = np.pad(self.alarms_of, (0, n_features - len(self.alarms_of)))
 
-    def _add_known(self, block: Block) -> None:
+    def _add_known(self, block: StepBlock) -> None:
         known = block.known
         if len(known.batches):
             last = known.batches == known.batches[-1]

@@ -9,7 +9,7 @@ import numpy as np
 
 from fires.metrics.stability import stability_interval
 from fires.report.spans import Numbers, Whole, width_of
-from fires.report.steps import Block
+from fires.report.steps import StepBlock
 
 WINDOW = 10
 """How many of the last sets a stability is of. A set that stays as many batches has settled."""
@@ -61,7 +61,7 @@ class Stays:
         """The stability at the end of each span, and the ends of its 95 % interval."""
         return self._windows.intervals()
 
-    def add(self, block: Block) -> None:
+    def add(self, block: StepBlock) -> None:
         """Add the next batches."""
         first, self._n_batches = self._n_batches, self._n_batches + len(block)
         lasts = np.diff(np.append(block.starts, len(block)))

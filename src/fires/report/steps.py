@@ -35,7 +35,7 @@ class Known:
     uncertainty: Numbers
 
 
-class Block:
+class StepBlock:
     """Records that follow each other."""
 
     def __init__(
@@ -116,7 +116,7 @@ class Block:
         return [alarm for alarms in self._frame["alarms"].drop_nulls() for alarm in alarms]
 
 
-def read_block(follower: Follower, block: bytes) -> Block:
+def read_block(follower: Follower, block: bytes) -> StepBlock:
     """Read some lines."""
     import polars as pl
 
@@ -155,7 +155,7 @@ def read_block(follower: Follower, block: bytes) -> Block:
     if baselines:
         schema["baselines"] = pl.Struct(dict.fromkeys(baselines, shown))
     frame = follower.parsed(block, schema, "rows")
-    return Block(frame, (SELECTED, *baselines), scores)
+    return StepBlock(frame, (SELECTED, *baselines), scores)
 
 
 def _numbers(series: pl.Series) -> Numbers:

@@ -35,7 +35,7 @@ and that the reading of that end may take."""
 _LOG = logging.getLogger("fires")
 
 
-class Watch:
+class LiveSummary:
     """What runs look like now, for all viewers together."""
 
     def __init__(self, summaries: Sequence[Summary]) -> None:

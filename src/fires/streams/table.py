@@ -18,7 +18,7 @@ from fires.streams.base import Position
 if TYPE_CHECKING:
     import polars as pl
 
-    from fires.columns.columns import Numbers
+    from fires.columns.columns import NumberColumns
 
 SAMPLE_ROWS = 10_000
 """How many rows at most decide what the columns hold."""
@@ -45,7 +45,7 @@ class Chunk:
     faults: Sequence[Fault] = ()
     short: bool = False
     source: str | None = None
-    numbers: Numbers | None = None
+    numbers: NumberColumns | None = None
     raw: Callable[[int], str] | None = None
     where: Callable[[int], Mapping[str, Json]] | None = None
     start: Position | None = None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fires.columns.account import ColumnFacts
     from fires.columns.schema import Kind
     from fires.columns.statistics import TargetStatistics
-    from fires.columns.target import Labels, Target
+    from fires.columns.target import ReadTarget, Target
 
 
 _LINE_END = 2
@@ -459,7 +459,7 @@ def _faults(
     return list(zip(before, map(chunk.named, found), strict=True))
 
 
-def _labels(target: Target, values: pl.Series, chunk: Chunk) -> Labels:
+def _labels(target: Target, values: pl.Series, chunk: Chunk) -> ReadTarget:
     """The target of a chunk; a number that cannot be used is told of as it is written."""
     labels = target.read(values)
     if chunk.written is None or not values.dtype.is_numeric():

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from fires.checks import data
-from fires.checks.data import Batch, Form
+from fires.checks.data import XY, Form
 from fires.checks.running import expect
 from fires.core.state import read_state
 
@@ -37,12 +37,12 @@ class SelectorContract:
         fresh: OnlineSelector = clone(self._selector).set_params(**settings)
         return fresh
 
-    def _batches(self, n_batches: int = 4, n_rows: int = 25, seed: int = 0) -> Iterator[Batch]:
+    def _batches(self, n_batches: int = 4, n_rows: int = 25, seed: int = 0) -> Iterator[XY]:
         return data.make_batches(self._target, n_batches, n_rows, seed)
 
     def _learn(
         self,
-        batches: Iterable[Batch] | None = None,
+        batches: Iterable[XY] | None = None,
         form: Form = np.asarray,
         selector: OnlineSelector | None = None,
         **options: Any,

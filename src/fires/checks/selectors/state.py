@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
 from fires.checks import data
-from fires.checks.data import NAMES, Batch, Form, take_rows
+from fires.checks.data import NAMES, XY, Form, take_rows
 from fires.checks.running import expect, expect_refusal, no_global_randomness
 from fires.checks.selectors.contract import (
     BOTH_FORMS,
@@ -196,7 +196,7 @@ class FileContract(SelectorContract):
             self._goes_on(selector, batches[3:], form)
 
     def _goes_on(
-        self, selector: OnlineSelector, batches: Iterable[Batch], form: Form = np.asarray
+        self, selector: OnlineSelector, batches: Iterable[XY], form: Form = np.asarray
     ) -> OnlineSelector:
         """Save, load, let both learn on, and compare them."""
         with TemporaryDirectory() as folder:

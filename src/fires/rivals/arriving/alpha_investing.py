@@ -10,8 +10,8 @@ from fires.core.declared import Array, Declared, Value
 from fires.core.settings import check_number
 from fires.core.types import Floats, Labels
 from fires.rivals.arriving.base import (
+    ArrivingColumns,
     ArrivingFeatures,
-    Columns,
     as_numbers,
     centred,
 )
@@ -118,7 +118,7 @@ class AlphaInvesting(ArrivingFeatures):
         self._total_ = float(np.linalg.norm(self._residual_))
         self._basis_ = np.empty((0, len(y)))
 
-    def _arrive(self, columns: Columns) -> None:
+    def _arrive(self, columns: ArrivingColumns) -> None:
         for j, x in columns:
             alpha = self._wealth_ / (2.0 * (j + 1.0))
             direction, surprise = self._bet(x)

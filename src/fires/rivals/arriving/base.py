@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fires.models.base import BaseModel
 
 
-Columns = Iterator[tuple[int, Floats]]
+ArrivingColumns = Iterator[tuple[int, Floats]]
 
 
 class ArrivingFeatures(Selector):
@@ -80,7 +80,7 @@ class ArrivingFeatures(Selector):
         """Take in the target, before the first columns."""
 
     @abstractmethod
-    def _arrive(self, columns: Columns) -> None:
+    def _arrive(self, columns: ArrivingColumns) -> None:
         """Look at new columns (index, values) and change ``_chosen_``, but no array in place."""
 
     # --- learning ---------------------------------------------------------------------------
@@ -241,7 +241,7 @@ _FACTS: Declared = {
 }
 
 
-def _columns(matrix: Any, start: int) -> Columns:
+def _columns(matrix: Any, start: int) -> ArrivingColumns:
     """The columns with their indices, each as its own dense float64 array."""
     if not sp.issparse(matrix):
         for j in range(matrix.shape[1]):

@@ -14,7 +14,7 @@ from fires.core.settings import check_choice, check_number
 from fires.core.state import Arrays
 from fires.core.types import Estimator, Floats, Header, Labels
 from fires.core.validation import as_numbers
-from fires.rivals.arriving.base import ArrivingFeatures, Columns
+from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
 
 if TYPE_CHECKING:
     from fires.models.base import BaseModel
@@ -134,7 +134,7 @@ class Grafting(ArrivingFeatures):
         self._coef_ = np.zeros(n_constant)
         self._settle()
 
-    def _arrive(self, columns: Columns) -> None:
+    def _arrive(self, columns: ArrivingColumns) -> None:
         for j, x in columns:
             column = np.where(np.isnan(x), 0.0, x)
             unit = float(np.abs(column).max())

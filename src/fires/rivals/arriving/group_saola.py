@@ -9,7 +9,7 @@ import numpy as np
 from fires.core.errors import StateError
 from fires.core.state import Arrays, State
 from fires.core.types import Estimator, Labels, Places
-from fires.rivals.arriving.base import Columns
+from fires.rivals.arriving.base import ArrivingColumns
 from fires.rivals.arriving.saola import SAOLA, Pool
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class GroupSAOLA(SAOLA):
         super()._start(y)
         self._ends_ = ()
 
-    def _arrive(self, columns: Columns) -> None:
+    def _arrive(self, columns: ArrivingColumns) -> None:
         group, end = Pool(), 0
         for j, x in columns:
             self._take(group, j, x)

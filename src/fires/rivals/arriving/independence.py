@@ -29,7 +29,7 @@ from fires.kernels.sequential import Ints
 MOST_LEVELS = 256
 
 
-class Numbers(Array):
+class ScaledColumns(Array):
     """Learnt columns of numbers within [-1, 1]; entries may be missing."""
 
     def __init__(self, *shape: int | str) -> None:
@@ -42,7 +42,7 @@ class Numbers(Array):
 
 
 # The stored columns of a method: the target first, then the C selected ones.
-NUMBERS = Numbers("1+C", "N")
+NUMBERS = ScaledColumns("1+C", "N")
 CODES = Array("1+C", "N", dtype="int16", low=-1, high=MOST_LEVELS - 1)
 
 

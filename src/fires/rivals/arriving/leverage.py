@@ -11,7 +11,7 @@ from fires.core.declared import Array, Declared, Random
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_number
 from fires.core.types import Floats, Labels, Seed
-from fires.rivals.arriving.base import ArrivingFeatures, Columns
+from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
 
 
 class LeverageScores(ArrivingFeatures):
@@ -103,7 +103,7 @@ class LeverageScores(ArrivingFeatures):
         self._inverse_ = np.eye(self.n_samples_) / self.ridge
         self._rng_ = generator(self.random_state, "leverage")
 
-    def _arrive(self, columns: Columns) -> None:
+    def _arrive(self, columns: ArrivingColumns) -> None:
         drawn = self._rng_.bit_generator.state
         try:
             self._sample(columns)
@@ -111,7 +111,7 @@ class LeverageScores(ArrivingFeatures):
             self._rng_.bit_generator.state = drawn
             raise
 
-    def _sample(self, columns: Columns) -> None:
+    def _sample(self, columns: ArrivingColumns) -> None:
         inverse, own = self._inverse_, False
         for j, x in columns:
             a = np.where(np.isnan(x), 0.0, x)

@@ -12,8 +12,8 @@ from fires.core.settings import check_choice, check_count, check_number
 from fires.core.state import Arrays, State
 from fires.core.types import Estimator, Header, Labels
 from fires.rivals.arriving.base import (
+    ArrivingColumns,
     ArrivingFeatures,
-    Columns,
     as_numbers,
     scaled,
 )
@@ -119,7 +119,7 @@ class OSFS(ArrivingFeatures):
             codes = as_codes(NO_CLASSES.take(y)[1], "y")
             self._evidence_ = Contingency(codes[np.newaxis], self.test == "chi2")
 
-    def _arrive(self, columns: Columns) -> None:
+    def _arrive(self, columns: ArrivingColumns) -> None:
         for j, x in columns:
             column = scaled(x) if self._numbers_ else as_codes(x, f"Column {j} of X")
             relevance = self._evidence_.relevance(column)

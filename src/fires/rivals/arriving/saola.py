@@ -16,8 +16,8 @@ from fires.core.types import Estimator, Floats, Header, Labels, Mask
 from fires.kernels.contingency import uncertainties
 from fires.kernels.correlation import correlations
 from fires.rivals.arriving.base import (
+    ArrivingColumns,
     ArrivingFeatures,
-    Columns,
     as_numbers,
     scaled,
 )
@@ -139,7 +139,7 @@ class SAOLA(ArrivingFeatures):
             else as_codes(NO_CLASSES.take(y)[1], "y")
         )
 
-    def _arrive(self, columns: Columns) -> None:
+    def _arrive(self, columns: ArrivingColumns) -> None:
         pool = Pool(self._chosen_, dict(self._columns_))
         for j, x in columns:
             self._take(pool, j, x)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from fires.columns.columns import Numbers
+from fires.columns.columns import NumberColumns
 from fires.columns.schema import Kind
 from fires.columns.text import MISSING, tidy
 from fires.core.errors import InputError
@@ -223,7 +223,7 @@ class ArffTable(TextTable):
 
     def _spread(
         self, entries: _Entries, n_rows: int, kinds: Mapping[str, Kind]
-    ) -> tuple[pl.DataFrame, Numbers | None]:
+    ) -> tuple[pl.DataFrame, NumberColumns | None]:
         """Put entries among the values that are not said."""
         names = [name for name in self.column_names if name in kinds]
         numeric = [name for name in names if self.attributes[name].kind == "numeric"]
@@ -245,7 +245,9 @@ class ArffTable(TextTable):
                 series[name] = column
         if len(self.column_names) > WIDE:
             plain = [i for i, name in enumerate(numeric) if kinds[name] == "number"]
-            numbers = Numbers(tuple(numeric[i] for i in plain), np.ascontiguousarray(X[:, plain]))
+            numbers = NumberColumns(
+                tuple(numeric[i] for i in plain), np.ascontiguousarray(X[:, plain])
+            )
             others = set(plain)
             series |= {
                 name: pl.Series(name, X[:, i]) for i, name in enumerate(numeric) if i not in others

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from fires.columns.columns import Numbers
+from fires.columns.columns import NumberColumns
 from fires.columns.schema import Kind
 from fires.columns.text import MISSING
 from fires.core.validation import LARGEST
@@ -175,7 +175,7 @@ class TextTable:
             ]
         )
         names = tuple(compress(self.column_names, is_number.tolist()))
-        numbers = Numbers(names, values[:, is_number])
+        numbers = NumberColumns(names, values[:, is_number])
         lines = block.lines[:-1]
         return Chunk(frame, lines, places, short=block.short, numbers=numbers, raw=block.text)
 

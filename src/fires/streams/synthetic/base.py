@@ -17,7 +17,7 @@ from fires.streams.cutting import stacked
 # Rows drawn at a time, fewer where they are wide: part of what a seed means, never to be changed.
 BLOCK, BLOCK_VALUES = 1_000, 1_000_000
 
-Block = tuple[Matrix, Ints]
+SyntheticBlock = tuple[Matrix, Ints]
 LabelsBySet = Callable[[int], Mask]
 """The labels that all rows of a block would have if one set of features decided them."""
 
@@ -89,7 +89,9 @@ class Synthetic(CountedRows, ABC):
         for start, stop, position in self._ranges(self.n_samples, batch_size):
             yield Batch(*self._rows(start, stop, block), position)
 
-    def _rows(self, start: int, stop: int, block: Callable[[int], Block]) -> Block:
+    def _rows(
+        self, start: int, stop: int, block: Callable[[int], SyntheticBlock]
+    ) -> SyntheticBlock:
         size = self._block_rows
         parts = []
         for number in range(start // size, (stop - 1) // size + 1):
@@ -100,7 +102,7 @@ class Synthetic(CountedRows, ABC):
         # Always a copy: what is done to a batch must not reach the next one.
         return stacked(Xs), np.concatenate(ys)
 
-    def _block(self, number: int) -> Block:
+    def _block(self, number: int) -> SyntheticBlock:
         """Draw the rows from ``number * _block_rows`` on, even those after the stream's end."""
         rng = generator(self._seed, "block", str(number))
         X, labels_by_set = self._draw(rng)
