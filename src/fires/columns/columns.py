@@ -413,7 +413,7 @@ class Columns:
         return self._without_words(X)
 
     def _without_words(self, X: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """NumberColumns that stand for a missing value are missing."""
+        """Numbers that stand for a missing value are missing."""
         if self.hints.na_values and (numbers := self.hints.na_numbers):
             X[np.isin(X, numbers)] = np.nan
         return X
@@ -500,7 +500,7 @@ class Columns:
         changed = {}
         for name in [name for name in misfits if name not in kept]:
             column = self._kind_of(pl.Series(name, misfits[name], dtype=pl.String))
-            # NumberColumns that are too large to be used are numbers all the same.
+            # Numbers that are too large to be used are numbers all the same.
             if (column.kind, column.form) != (before[name].kind, before[name].form):
                 changed[name] = replace(column, slots=before[name].slots)
         known = known._with(changed)

@@ -171,7 +171,7 @@ def _text_column(values: pl.Series, hints: Hints) -> Column:
 
 
 def _if_whole(column: Column, values: pl.Series, *, classes: bool) -> Column:
-    """ReadTarget, if all numbers are whole; also if there are few of them, and nearly all are."""
+    """Labels, if all numbers are whole; also if there are few of them, and nearly all are."""
     plain = Column(column.name, "integer")
     cells = read_cells(values, plain)
     n_numbers = len(values) - read_cells(values, column).values.null_count()
