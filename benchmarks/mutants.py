@@ -320,6 +320,8 @@ class Tree:
                 options = ["-n", "2", "--dist", "worksteal", "-m", "not slow"]
                 run_pytest(self.path, options, None, MUTANTS_MAP=folder)
                 parts = [json.loads(part.read_text()) for part in Path(folder).iterdir()]
+            if not any(part["tests"] for part in parts):
+                sys.exit(f"no test has passed: see {self.home / 'output.txt'}")
             record.write_text(json.dumps(parts))
         return {
             test: (seconds, frozenset(part["functions"][i] for i in called))
