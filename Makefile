@@ -10,7 +10,7 @@ JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: setup demo test test-slow test-spark check bench clean
+.PHONY: setup demo test test-slow test-spark check bench mutants clean
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -60,6 +60,9 @@ check: setup  ## style, types, architecture
 
 bench: setup  ## speed, as ratios inside one run on one thread
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+mutants: setup  ## 60 small changes of the code: which do the tests notice, and did they before?
+	$(BIN)/python -m benchmarks.mutants --base
 
 clean:
 	rm -rf .venv .venv-spark build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
