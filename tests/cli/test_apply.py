@@ -620,7 +620,7 @@ def test_many_classes(tmp_path):
     frame.write_csv(tmp_path / "x.csv")
     out = tmp_path / "run"
     succeeds("select", tmp_path / "x.csv", "-t", "y", "-k", 1, "-q", "--out", out)
-    assert re.match(r'high values speak (for|against) "[ac]"$', explain(out, "n1")["meaning"])
+    assert re.match(r'high values (favour|count against) "[ac]"$', explain(out, "n1")["meaning"])
     result = succeeds("predict", out, tmp_path / "x.csv")
     assert set(table(result.stdout)["prediction"]) <= {"a", "b", "c"}
 

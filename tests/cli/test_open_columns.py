@@ -193,7 +193,7 @@ def test_that_a_better_column_may_be_absent_is_said(tmp_path):
     options = ("--target", "y", "--columns", "open", "--top", 1, "--quiet")
     said = fires("select", tmp_path / "day*.csv", *options).output
     assert "1 of the best 1 is not selected" in said
-    assert "than those that are, or has not come lately" in said
+    assert "than the current selection, or has not come lately" in said
 
 
 def test_explain_knows_columns_that_are_absent_or_forgotten(run, logs, tmp_path):

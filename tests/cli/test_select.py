@@ -298,7 +298,7 @@ def test_a_change_is_told_with_its_row_and_batch(tmp_path):
     (alarm,) = read_run(out)[1]["alarms"]
     assert 2_000 < alarm["row"] == 100 * (alarm["batch"] + 1) <= 2_500
     assert (alarm["feature"], alarm["strength"] > 14.0) == (None, True)
-    line = f"alarm at row {alarm['row']:,} (batch {alarm['batch']}): concept drift: the relation"
+    line = f"alarm at row {alarm['row']:,} (batch {alarm['batch']}): concept drift, all features"
     assert line in result.stdout
     (same,) = fires.load(out / "state.safetensors").selector.alarms_
     assert same._asdict().items() <= alarm.items()
@@ -449,7 +449,7 @@ def test_the_sign_of_an_importance_is_explained(run, tmp_path):
     assert 'positive values favour class "spam", negative ones "ham"' in run[0]
     for target, words in (("amount", "the target grows"), ("third", "favour the class")):
         shown = select(write(tmp_path / "x.csv", target), "-t", target).stdout
-        assert f"importance above 0{':' * (target == 'amount')} {words}" in shown
+        assert f"positive values{':' * (target == 'amount')} {words}" in shown
 
 
 def test_of_many_classes_the_one_is_named_that_a_feature_matters_most_for(tmp_path):
@@ -505,7 +505,7 @@ def test_bad_rows_and_missing_values_are_counted_and_shown(csv_file, tmp_path):
     result = select(path, "-t", "label")
     assert result.exit_code == 0
     assert f"{N_ROWS - 1:,} rows in " in result.stdout
-    assert "2 missing values were left out" in result.stdout  # one of them could not be read
+    assert "2 missing values ignored" in result.stdout  # one of them could not be read
     assert "1 row could not be used:\n  line 21: 2 fields" in result.stdout
 
 

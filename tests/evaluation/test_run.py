@@ -111,7 +111,7 @@ def test_a_run_goes_to_a_cluster_and_back(sparse, numbers):
 def test_a_run_without_scores_gets_some_where_it_can_be_tested():
     selector = FIRES(2)
     selector.partial_fit(*rows(0))
-    run = Run(OnlinePipeline(selector, None, None).caught_up(), N_FEATURES).in_one_process()
+    run = Run(OnlinePipeline(selector, None, None).sync(), N_FEATURES).in_one_process()
     assert go_on(run, range(1, 4))[-1].scores["accuracy"] > 0.8
 
 

@@ -763,7 +763,7 @@ def test_a_narrow_terminal_shows_the_names_of_the_features(truth, lines, tmp_pat
     env = os.environ | {"COLUMNS": "40"}
     result = process("select", path, "-t", "y", "-k", 2, env=env)
     assert result.returncode == 0, result.stderr
-    rows = result.stdout.split("importance above 0")[0].splitlines()
+    rows = result.stdout.split("positive values")[0].splitlines()
     assert max(map(len, rows)) <= 40
     for name in names.values():
         assert any(name in row for row in rows), result.stdout

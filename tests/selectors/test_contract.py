@@ -34,7 +34,7 @@ from fires import (
     RandomFeatures,
     Screening,
     WindowRefit,
-    selectors,
+    rivals,
 )
 from fires.checks import selector_checks
 from fires.checks.data import NAMES, as_frame, make_batches, with_entry
@@ -184,7 +184,7 @@ CASES = [
 
 ROWS = [
     kind
-    for kind in (getattr(selectors, name) for name in dir(selectors))
+    for kind in (getattr(rivals, name) for name in dir(rivals))
     if issubclass(kind, OnlineSelector)
 ]
 LISTED = {type(case.selector) for case in CASES}

@@ -22,4 +22,4 @@ def test_every_selector_is_in_the_table_once():
     n_columns = heading.count("|")
     assert all(row.replace("\\|", "").count("|") == n_columns for row in rows)
     named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
-    assert sorted(named) == sorted(dir(fires.selectors))
+    assert sorted(named) == sorted(dir(fires.rivals))

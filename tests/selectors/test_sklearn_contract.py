@@ -29,7 +29,7 @@ from fires import (
     RandomFeatures,
     Screening,
     WindowRefit,
-    selectors,
+    rivals,
 )
 from fires.selectors.base import OnlineSelector
 
@@ -89,7 +89,7 @@ def expected_failures(selector):
     return failures
 
 
-ROWS = (getattr(selectors, name) for name in dir(selectors))
+ROWS = (getattr(rivals, name) for name in dir(rivals))
 LISTED = {type(selector) for selector in SELECTORS}
 # One that is not listed above is met with its defaults.
 SELECTORS += [k(1) for k in ROWS if issubclass(k, OnlineSelector) and k not in LISTED]

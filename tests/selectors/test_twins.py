@@ -306,7 +306,7 @@ def test_it_cannot_change_on_the_way():
 def test_shards_are_refused():
     X, y = _classes(200)
     shards = Shards.cut(fires.core.batch.CheckedBatch(X, y.astype(int)), 2)
-    with pytest.raises(InputError, match="twins are found in rows"):
+    with pytest.raises(InputError, match="redundant features are found in rows"):
         partial_fit_sharded(FIRES(2, redundancy="drop"), shards.evaluate, n_features=X.shape[1])
 
 

@@ -19,11 +19,11 @@ from fires.cli.reading import Notices, Reading
 from fires.cli.run_facts import run_facts
 from fires.cli.text import message, printable, saying_where
 from fires.core.errors import InputError, Question
-from fires.core.types import Header
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from fires.core.types import Header
     from fires.evaluation.compare import Comparison
     from fires.evaluation.out_folder import OutFolder
     from fires.streams.table_stream import TableStream

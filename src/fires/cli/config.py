@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fires.core.errors import InputError, closest
-from fires.core.types import Json, Label
+
+if TYPE_CHECKING:
+    from fires.core.types import Json, Label
 
 _NOT_OF_THE_RUN = ("overwrite", "out", "resume", "accept-loss", "live")
 

@@ -9,11 +9,11 @@ import click
 
 from fires.cli.text import printable
 from fires.core.errors import closest
-from fires.core.types import Labels, Matrix
 
 if TYPE_CHECKING:
     from sklearn.naive_bayes import GaussianNB
 
+    from fires.core.types import Labels, Matrix
     from fires.models.base import BaseModel
     from fires.predictors.base import Predictor
     from fires.selectors.base import OnlineSelector

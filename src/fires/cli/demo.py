@@ -18,9 +18,9 @@ from fires.cli.run_facts import settings_facts
 from fires.cli.startup import quick_imports
 from fires.core.errors import InputError
 from fires.core.saved_files import read_json
-from fires.core.types import Header
 
 if TYPE_CHECKING:
+    from fires.core.types import Header
     from fires.evaluation.records import Step
 
 _N_FEATURES, _N_RELEVANT, _N_SAMPLES, _BATCH_SIZE = 50, 5, 20_000, 100

@@ -17,10 +17,10 @@ from fires.cli.interrupts import Interruptible
 from fires.cli.progress import Values
 from fires.cli.selection import if_known
 from fires.core.errors import InputError
-from fires.core.types import Header
 
 if TYPE_CHECKING:
     from fires.cli.metrics_port import MetricsPort
+    from fires.core.types import Header
     from fires.evaluation.checkpoints import Schedule
     from fires.evaluation.emitting import Emitter
     from fires.evaluation.records import Step

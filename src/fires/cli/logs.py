@@ -11,10 +11,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from fires.cli.progress import Values
 from fires.cli.text import printable
-from fires.core.types import Json
+
+if TYPE_CHECKING:
+    from fires.core.types import Json
 
 LEVELS = ("debug", "info", "warning", "error")
 """What ``--log-level`` takes."""

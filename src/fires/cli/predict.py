@@ -13,13 +13,13 @@ from fires.cli.reading import Reading
 from fires.cli.row_output import open_output
 from fires.cli.startup import quick_imports
 from fires.core.errors import InputError
-from fires.core.types import Label, Labels
 
 if TYPE_CHECKING:
     import polars as pl
 
     from fires.columns.schema import Kind
     from fires.columns.target import Target
+    from fires.core.types import Label, Labels
     from fires.pipeline import OnlinePipeline
     from fires.streams.files.rows import Rows
 

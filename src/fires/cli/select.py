@@ -29,11 +29,11 @@ from fires.cli.serve import LivePage
 from fires.cli.startup import quick_imports
 from fires.cli.text import EXPECTED, message, printable, say, saying_where
 from fires.core.errors import InputError
-from fires.core.types import Header
 
 if TYPE_CHECKING:
     from fires.cli.spark_engine import Given
     from fires.columns import Doubt
+    from fires.core.types import Header
     from fires.evaluation.emitting import Every
     from fires.evaluation.run_folder import Checkpoint, RunFolder
     from fires.streams.table_stream import TableStream

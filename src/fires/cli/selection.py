@@ -8,9 +8,9 @@ import click
 
 from fires.cli.reading import rejected_lines
 from fires.cli.text import printable, say
-from fires.core.types import Label
 
 if TYPE_CHECKING:
+    from fires.core.types import Label
     from fires.evaluation.run_folder import RunFolder
     from fires.evaluation.totals import RunTotals
     from fires.streams.table_stream import Rejected

@@ -16,11 +16,11 @@ from fires.cli.report import write_report
 from fires.cli.run_facts import settings_facts
 from fires.cli.selection import print_selection, say_lost
 from fires.core.errors import InputError
-from fires.core.types import Header
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from fires.core.types import Header
     from fires.evaluation.records import Step
     from fires.integrations.spark.running import SparkRun
 

@@ -114,11 +114,9 @@ def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
     told: dict[str, list[str]] = {}  # several classes may notice the same change
     for alarm in alarms:
         name = alarm["feature"]
-        of = "features and target" if name is None else f"{printable(name)} and the target"
+        of = "all features" if name is None else printable(name)
         at = f"alarm at row {alarm['row']:,} (batch {alarm['batch']:,})"
-        told[f"{at}: concept drift: the relation of {of} changed"] = (
-            _change(alarm) if "left" in alarm else []
-        )
+        told[f"{at}: concept drift, {of}"] = _change(alarm) if "left" in alarm else []
     more = len(told) - _MOST_ALARMS
     lines = [] if more <= 0 else [f"{more:,} earlier alarms, and:"]
     for line, change in list(told.items())[max(more, 0) :]:

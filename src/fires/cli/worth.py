@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fires.cli.text import printable
-from fires.core.types import Json
 
 if TYPE_CHECKING:
+    from fires.core.types import Json
     from fires.evaluation.totals import RunTotals
 
 _UNEVEN = 0.6  # the share of the most common class from which on shares are told
