@@ -399,7 +399,7 @@ def test_what_stands_above_noise_stands_above_a_gap(csv_file, tmp_path):
     shown = select(csv_file, "-t", "label", "-k", 6, "--out", out).stdout
     features = read_run(out)[0]
     assert {row["feature"] for row in features if row["above_noise"] == "True"} == {"n2", "n5"}
-    above, below = re.split(r"\n *\n", shown.split("\n\nimportance above")[0])
+    above, below = re.split(r"\n *\n", shown.split("\n\npositive values")[0])
     assert [row["feature"] for row in ROW.finditer(above)] == ["n2", "n5"]
     assert len(ROW.findall(below)) == 4
     told = "2 of the 6 are significant after correcting for 9 features"
