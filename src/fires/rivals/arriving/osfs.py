@@ -76,6 +76,7 @@ class OSFS(ArrivingFeatures):
 
     Examples
     --------
+    >>> import fires
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 10))
@@ -83,7 +84,7 @@ class OSFS(ArrivingFeatures):
     >>> y = X[:, 2] + X[:, 5] + rng.normal(size=200)
     >>> OSFS().partial_fit_features(X, y).get_support(indices=True)
     array([5, 7])
-    >>> FastOSFS().partial_fit_features(X, y).get_support(indices=True)
+    >>> fires.FastOSFS().partial_fit_features(X, y).get_support(indices=True)
     array([2, 5])
     """
 
