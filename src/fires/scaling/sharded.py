@@ -21,6 +21,7 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.core.errors import OVERFLOW
 from fires.core.sharding import Sums
+from fires.kernels import read_only
 from fires.kernels.running import (
     BEYOND,
     EDGE,
@@ -59,7 +60,7 @@ class ScalePlan:
         shown, gain, limit = scale.empty_shown(), np.empty(n), np.empty(n)
         common = np.empty(n, dtype=np.bool_)
         look_at(
-            *(np.empty((0, n)), np.empty(0), *(False, *scale.running()[1:])),
+            *(*read_only(np.empty((0, n))), np.empty(0), *scale.running()),
             *(shown, gain, limit, common),
         )
         return cls(shown[ORIGIN], gain, limit, common, shown[BEYOND])
