@@ -17,6 +17,7 @@ PARTS = (
     "sparse",
     "words",
     "imports",
+    "first_use",
     "reader",
     "command",
     "rivals",

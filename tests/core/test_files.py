@@ -35,6 +35,7 @@ ELSEWHERE = {
     ("evaluation/locking.py", "chmod"): "a lock whose mode stays as it is locks too",
     ("integrations/spark/store.py", "rename"): "Hadoop writes it",
     ("rivals/rows/arow.py", "truncate"): "a setting: which weights are kept",
+    ("rivals/rows/second_order.py", "truncate"): "a setting: which weights are kept",
     ("rivals/rows/scw.py", "truncate"): "a setting: which weights are kept",
     ("report/figure_style.py", "savefig"): "into memory",
     ("cli/row_output.py", "sink_parquet"): "polars itself writes the draft",

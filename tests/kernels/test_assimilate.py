@@ -54,7 +54,7 @@ class State:
         if loop == "plain":
             assimilate_plain(scores_of(family), Z, y, weight, *fixed, *self.parts)
         elif loop == "dense":
-            FAMILIES[family].assimilations.dense(*read_only(Z), y, weight, *fixed, *self.parts)
+            FAMILIES[family].assimilations.dense(*read_only(Z), 0, y, weight, *fixed, *self.parts)
         else:
             full = np.empty(0, dtype=np.int64) if full is None else np.asarray(full)
             rare = Z.copy()

@@ -26,10 +26,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled_with
-from fires.kernels.running import look_at, rescale_rows
+from fires.kernels.running import rescale_rows
 
 # What the loops keep for each row of parameters, besides the belief.
 ALONG, ROWS, NOISE, NOISE_ROWS = range(4)
@@ -37,7 +38,7 @@ N_FACTS = 4
 
 LEAST = 1e-9
 """The share of its variance that a parameter keeps, whatever a row says."""
-_STRETCH = 0.8, 1.25  # the least and the greatest stretch
+_LEAST_STRETCH, _MOST_STRETCH = 0.8, 1.25
 
 moments: Any = None  # the family's log Z, slope and bend; filled in by assimilations
 look: Any = None  # what a row says; filled in by assimilations
@@ -56,7 +57,7 @@ class Loops(NamedTuple):
 
 def assimilations(family: str, moments: Callable[[float, float, float], Any]) -> Loops:
     """The compiled loops for one family."""
-    one_row = compiled_with(_look, f"{family}_look", moments=moments)
+    one_row = compiled_with(_look, f"{family}_look", inner=True, moments=moments)
     rows = compiled_with(_dense, f"{family}_assimilate", look=one_row)
     return Loops(
         rows,
@@ -94,12 +95,13 @@ def _look(
     facts[ALONG] = gamma * facts[ALONG] + bend * a * a
     stretch = 1.0
     if facts[ROWS] > stretches_after and facts[ALONG] > 0.0:
-        stretch = min(max(1.0 + g * a / facts[ALONG], _STRETCH[0]), _STRETCH[1])
+        stretch = min(max(1.0 + g * a / facts[ALONG], _LEAST_STRETCH), _MOST_STRETCH)
     return g, bend, stretch, log_z, precision, distance
 
 
 def _dense(
     Z: Floats,
+    start: int,
     y: Floats,
     weight: Floats,
     gamma: float,
@@ -114,6 +116,7 @@ def _dense(
     facts: Floats,
     row_stats: Floats,
 ) -> None:
+    """The rows of ``Z`` are those from ``start`` on of the targets, weights and facts of rows."""
     n_rows, n_features = Z.shape
     usual = 1.0 / gamma
     for k in range(len(mu)):
@@ -125,8 +128,9 @@ def _dense(
             a = v = 0.0
             last = b == n_rows
             fade = 1.0
+            i = start + b
             if not last:
-                fade = usual if weight[b] == 1.0 else gamma ** -weight[b]
+                fade = usual if weight[i] == 1.0 else gamma ** -weight[i]
             z0, z1 = Z[before], Z[before if last else b]
             for j in range(n_features):
                 z = z0[j]
@@ -143,25 +147,20 @@ def _dense(
             if last:
                 break
             a, v, before = a + intercept_mean[k], v + intercept_var[k], b
-            g, bend, stretch, row_stats[k, 1, b], row_stats[k, 2, b], row_stats[k, 3, b] = look(
-                a, v, y[k, b], weight[b], 1.0 / fade, noisy, stretches_after, facts[k]
+            g, bend, stretch, row_stats[k, 1, i], row_stats[k, 2, i], row_stats[k, 3, i] = look(
+                a, v, y[k, i], weight[i], 1.0 / fade, noisy, stretches_after, facts[k]
             )
-            row_stats[k, 0, b] = a
+            row_stats[k, 0, i] = a
 
 
 def _unscaled(
     X: Floats,
-    first: bool,
-    count: Floats,
-    shift: Floats,
-    gain: Floats,
-    variance: Floats,
-    beyond: Floats,
-    refused: Floats,
-    narrow: Floats,
-    reset_threshold: Floats,
+    scale: Floats,
+    limit: Floats,
+    common: npt.NDArray[np.bool_],
     shown: Floats,
     scaled: Floats,
+    rows: Floats,
     columns: Any,
     leading: Floats,
     y: Floats,
@@ -178,25 +177,21 @@ def _unscaled(
     facts: Floats,
     row_stats: Floats,
 ) -> None:
-    """As :func:`_dense`, on ``X`` scaled into ``scaled``; some columns are kept in ``leading``."""
-    n_rows, n_columns = X.shape
-    scale, limit = np.empty(n_columns), np.empty(n_columns)
-    common = np.empty(n_columns, dtype=np.bool_)
-    look_at(
-        *(X, weight, first, count, shift, gain, variance, beyond, refused, narrow, reset_threshold),
-        *(shown, scale, limit, common),
-    )
+    """As :func:`_dense`, on ``X`` scaled into ``scaled``; some columns are kept in ``leading``.
+
+    ``rows`` is a read-only view of ``scaled``, so that one form of :func:`_dense` is enough.
+    """
     at_once = len(scaled)
-    for start in range(0, n_rows, at_once):
-        stop = min(start + at_once, n_rows)
-        w, Z = weight[start:stop], scaled[: stop - start]
-        rescale_rows(X[start:stop], w, scale, limit, common, Z, shown)
-        for b in range(stop - start):
+    for start in range(0, len(X), at_once):
+        stop = min(start + at_once, len(X))
+        rescale_rows(X[start:stop], weight[start:stop], scale, limit, common, scaled, shown)
+        for b in range(start, stop):
             for i in range(len(columns)):
-                leading[start + b, i] = Z[b, columns[i]]
+                leading[b, i] = scaled[b - start, columns[i]]
         dense(
-            *(Z, y[:, start:stop], w, gamma, prior, own_prior, noisy, stretches_after),
-            *(mu, var, intercept_mean, intercept_var, facts, row_stats[:, :, start:stop]),
+            *(rows[: stop - start], start, y, weight),
+            *(gamma, prior, own_prior, noisy, stretches_after),
+            *(mu, var, intercept_mean, intercept_var, facts, row_stats),
         )
 
 
@@ -310,7 +305,7 @@ def assimilate_plain(
             fact[ALONG] = fact[ALONG] / fade + bend * a * a
             stretch = 1.0
             if fact[ROWS] > stretches_after and fact[ALONG] > 0.0:
-                stretch = min(max(1.0 + g * a / fact[ALONG], _STRETCH[0]), _STRETCH[1])
+                stretch = min(max(1.0 + g * a / fact[ALONG], _LEAST_STRETCH), _MOST_STRETCH)
             row_stats[k, :, b] = a, log_z, precision, distance
             mu[k] = mu[k] * stretch + var[k] * z * g
             intercept_mean[k] = intercept_mean[k] * stretch + intercept_var[k] * g

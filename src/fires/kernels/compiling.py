@@ -1,9 +1,11 @@
-"""Compilation with numba: options, and where the machine code is cached."""
+"""Compilation with numba: options, where the machine code is cached, and what is said meanwhile."""
 
 from __future__ import annotations
 
 import gc
 import hashlib
+import logging
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -11,39 +13,39 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 import numba
+from numba.core import event
+from numba.core.dispatcher import Dispatcher
 
 T = TypeVar("T")
 
 # Sums may be reordered and fused, so that they vectorise. Without "nnan": NaN tests must stay.
 _FREEDOMS = {"reassoc", "contract", "nsz"}
+_SILENT = 1.0  # seconds of compiling before a line is said about it
 
 
 def compiled(function: Callable[..., T]) -> Callable[..., T]:
     """Compile a loop with numba. The machine code is cached if a folder is writable.
 
     While it runs, other threads of Python run, too.
-
-    Parameters
-    ----------
-    function : function
-        The loop.
-
-    Returns
-    -------
-    callable
     """
-    # Nobody calls these loops from C, and they hold no expressions of whole arrays. Without the
-    # C wrapper and the search for such expressions, compiling takes a sixth less time.
-    options: dict[str, Any] = {"no_cfunc_wrapper": True, "no_rewrites": True}
-    options |= {"nogil": True, "fastmath": _FREEDOMS}
-    try:
-        machine: Callable[..., T] = numba.njit(function, cache=True, **options)
-    except RuntimeError:  # no writable folder for the cache: compile in every process
-        machine = numba.njit(function, **options)
-    return machine
+    # All loops that the file has imported: what it calls may be defined later in the file.
+    known = [one.py_func for one in function.__globals__.values() if isinstance(one, Dispatcher)]
+    if any(loop.__module__ != function.__module__ for loop in known):
+        function.__qualname__ += f"_{_digest(function, *known)}"
+    return _compiled(function)
 
 
-def compiled_with(function: Callable[..., T], name: str, **names: Any) -> Callable[..., T]:
+def inner(function: Callable[..., T]) -> Callable[..., T]:
+    """Compile a short loop as a part of each loop that calls it, and only then.
+
+    For itself, it would take as long again: it is optimised anew in every caller in any case.
+    """
+    return _compiled(function, inline="always")
+
+
+def compiled_with(
+    function: Callable[..., T], name: str, *, inner: bool = False, **names: Any
+) -> Callable[..., T]:
     """Compile a loop that leaves some names open, such as the slopes of a family.
 
     A closure would do the same, but numba cannot cache closures: it would compile them in every
@@ -51,19 +53,77 @@ def compiled_with(function: Callable[..., T], name: str, **names: Any) -> Callab
     names.
     """
     opened = FunctionType(function.__code__, function.__globals__ | names, name)
-    files = {loop.py_func.__code__.co_filename for loop in names.values()}
-    opened.__qualname__ = f"{name}_{_digest(frozenset(files))}"
+    opened.__qualname__ = f"{name}_{_digest(opened)}"
     opened.__module__ = function.__module__
-    return compiled(opened)
+    return _compiled(opened, inline="always" if inner else "never")
+
+
+def _compiled(function: Callable[..., T], *, inline: str = "never") -> Callable[..., T]:
+    # Nobody calls these loops from C, and they hold no expressions of whole arrays. Without the
+    # C wrapper and the search for such expressions, compiling takes a sixth less time.
+    options: dict[str, Any] = {"no_cfunc_wrapper": True, "no_rewrites": True}
+    options |= {"nogil": True, "fastmath": _FREEDOMS, "inline": inline}
+    try:
+        machine: Callable[..., T] = numba.njit(function, cache=True, **options)
+    except RuntimeError:  # no writable folder for the cache: compile in every process
+        machine = numba.njit(function, **options)
+    return machine
+
+
+def _digest(*loops: Any) -> str:
+    """A digest of the files of loops and of all they call: numba does not see these change."""
+    called = list(loops)
+    for loop in called:
+        named = (loop.__globals__.get(name) for name in loop.__code__.co_names)
+        more = [one.py_func for one in named if isinstance(one, Dispatcher)]
+        called += [one for one in more if one not in called]
+    files = sorted({loop.__code__.co_filename for loop in called})
+    return hashlib.blake2b(b"".join(map(_content, files)), digest_size=6).hexdigest()
 
 
 @cache
-def _digest(files: frozenset[str]) -> str:
-    """A digest of all loops and these files: numba does not notice when a called loop changes."""
-    loops = sorted(Path(__file__).parent.glob("*.py"))
-    sources = [path for path in [*loops, *map(Path, sorted(files))] if path.exists()]
-    content = b"".join(path.read_bytes() for path in sources)
-    return hashlib.blake2b(content, digest_size=6).hexdigest()
+def _content(file: str) -> bytes:
+    return Path(file).read_bytes() if Path(file).exists() else b""
+
+
+class _Compiling(event.Listener):
+    """Says in one line that kernels are compiled, once that has taken a second.
+
+    Meanwhile the garbage collector is switched off: it would look through the compiler's objects
+    again and again, which takes a sixth of the time and frees nothing.
+    """
+
+    def __init__(self) -> None:
+        self.depth, self.since, self.until, self.collects = 0, 0.0, _SILENT, False
+
+    def on_start(self, event: event.Event) -> None:
+        """Note that a loop is compiled, unless it is not one of ours."""
+        if self.depth == 0:
+            if not event.data["dispatcher"].py_func.__module__.startswith("fires."):
+                return
+            self.since, self.collects = time.monotonic(), gc.isenabled()
+            gc.disable()
+        self.depth += 1
+        self._say()
+
+    def on_end(self, event: event.Event) -> None:
+        """Note that a loop is compiled no more."""
+        if self.depth == 0:
+            return
+        self.depth -= 1
+        self._say()
+        if self.depth == 0:
+            self.until -= time.monotonic() - self.since
+            if self.collects:
+                gc.enable()
+
+    def _say(self) -> None:
+        if time.monotonic() - self.since > self.until:
+            self.until = float("inf")
+            logging.getLogger("fires").info("compiling kernels, once per machine")
+
+
+event.register("numba:compile", _Compiling())  # type: ignore[no-untyped-call]
 
 
 def load_compiled(kernel: Callable[..., Any], *arguments: Any) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
-from fires.kernels.compiling import compiled
+from fires.kernels.compiling import compiled, inner
 
 Dense = npt.NDArray[np.floating]
 
@@ -56,7 +56,7 @@ CLIP = 5.0
 """Standardised values beyond this become this: no single value is to decide anything."""
 
 
-@compiled
+@inner
 def gain_of(variance: float, mean: float) -> float:
     """One over the standard deviation; 0 if it is rounding, or has lost its digits."""
     return 1.0 / np.sqrt(variance) if variance > max(ROUNDING * mean * mean, 1e-300) else 0.0
@@ -68,8 +68,9 @@ def own_moments(X: Dense, weight: Floats, lo: int, hi: int, own: Floats) -> None
 
     A mean of many rows has lost digits, so the rest is not quite 0.
     """
-    own[:] = 0.0
     count, mean, square, rest = own[0], own[1], own[2], own[3]
+    for j in range(hi - lo):
+        count[j] = mean[j] = square[j] = rest[j] = 0.0
     for b in range(X.shape[0]):
         for j in range(lo, hi):
             present = X[b, j] == X[b, j]
@@ -85,11 +86,9 @@ def own_moments(X: Dense, weight: Floats, lo: int, hi: int, own: Floats) -> None
 
 
 @compiled
-def _own_scale(X: Dense, weight: Floats, lo: int, hi: int, mean: Floats, gain: Floats) -> None:
-    """The batch's own mean and gain of some columns, in two passes."""
-    own = np.empty((4, hi - lo))
-    own_moments(X, weight, lo, hi, own)
-    for j in range(lo, hi):
+def own_scale(own: Floats, lo: int, mean: Floats, gain: Floats) -> None:
+    """The batch's own mean and gain of some columns, by their :func:`own_moments`."""
+    for j in range(lo, lo + own.shape[1]):
         n, mean[j] = own[0, j - lo], own[1, j - lo]
         square, rest = own[2, j - lo], own[3, j - lo]
         more = rest / n if n > 0.0 else 0.0
@@ -99,41 +98,13 @@ def _own_scale(X: Dense, weight: Floats, lo: int, hi: int, mean: Floats, gain: F
         mean[j] += 0.0 if varies else more
 
 
-@compiled
-def _find_moved(
-    X: Dense,
-    weight: Floats,
-    gain: Floats,
-    narrow: Floats,
-    reset_threshold: Floats,
-    count: Floats,
-    beyond: Floats,
-    origin: Floats,
-    scale: Floats,
-    limit: Floats,
-    common: npt.NDArray[np.bool_],
-) -> None:
-    """Mark the columns whose scale starts anew in ``beyond``, and give them the batch's own."""
-    n_rows = X.shape[0]
-    for b in range(0, n_rows, sample_step(n_rows)):
-        if weight[b] > 0.0:
-            _count_beyond(X[b], origin, limit, beyond)
-    for j in range(len(gain)):
-        if beyond[j] >= _RUN or narrow[j] >= reset_threshold[j]:
-            shift = origin[j]
-            _own_scale(X, weight, j, j + 1, origin, scale)
-            _judge(
-                j, n_rows, shift, gain, reset_threshold, count, beyond, origin, scale, limit, common
-            )
-
-
-@compiled
+@inner
 def sample_step(n_rows: int) -> int:
     """Every so manieth row of a batch is looked at for columns that have moved."""
-    return (n_rows + _SAMPLES - 1) // _SAMPLES
+    return max((n_rows + _SAMPLES - 1) // _SAMPLES, 1)
 
 
-@compiled
+@inner
 def _count_beyond(x: Dense, origin: Floats, limit: Floats, beyond: Floats) -> None:
     """Count the entries in a row beyond the reach, for one more sampled row."""
     for j in range(len(origin)):
@@ -142,7 +113,7 @@ def _count_beyond(x: Dense, origin: Floats, limit: Floats, beyond: Floats) -> No
         beyond[j] = beyond[j] + 1.0 if value > edge else run
 
 
-@compiled
+@inner
 def _judge(
     j: int,
     n_rows: int,
@@ -187,7 +158,7 @@ def find_moved_among(
     limit: Floats,
     common: npt.NDArray[np.bool_],
 ) -> None:
-    """As :func:`_find_moved`, where the sampled rows and the batch's own scale are known.
+    """As :func:`find_moved`, where the sampled rows and the batch's own scale are known.
 
     A sampled row of weight 0 is all NaN.
     """
@@ -201,7 +172,7 @@ def find_moved_among(
             )
 
 
-@compiled
+@inner
 def _leave_out(
     x: Dense,
     w: float,
@@ -228,7 +199,6 @@ def _leave_out(
 def look_at(
     X: Dense,
     weight: Floats,
-    first: bool,
     count: Floats,
     shift: Floats,
     gain: Floats,
@@ -241,25 +211,47 @@ def look_at(
     scale: Floats,
     limit: Floats,
     common: npt.NDArray[np.bool_],
-) -> None:
-    """Find the columns that have moved, and with that the scale and the limits of this batch."""
-    n_columns = len(shift)
-    shown[:BEYOND] = 0.0
-    shown[BEYOND], shown[ORIGIN] = beyond, shift
-    scale[:] = gain
+) -> int:
+    """The scale and the limits of this batch if no column has moved; how many may have."""
+    n_rows, n_columns, n_doubtful = X.shape[0], X.shape[1], 0
+    marks, origin = shown[BEYOND], shown[ORIGIN]
     for j in range(n_columns):
+        for fact in range(BEYOND):
+            shown[fact, j] = 0.0
+        marks[j], origin[j], scale[j] = beyond[j], shift[j], gain[j]
         judged = count[j] >= YOUNG and gain[j] > 0.0 and max_abs[j] > 0.0
         limit[j] = PROPORTION * max_abs[j] if judged else np.inf
         common[j] = refused[j] >= COMMON
-    origin = shown[ORIGIN]
-    if first:
-        _own_scale(X, weight, 0, n_columns, origin, scale)
-        shown[BEYOND] = MOVED
-    elif X.shape[0] > 0:
-        _find_moved(
-            *(X, weight, gain, narrow, reset_threshold, count),
-            *(shown[BEYOND], origin, scale, limit, common),
-        )
+    for b in range(0, n_rows, sample_step(n_rows)):
+        if weight[b] > 0.0:
+            _count_beyond(X[b], origin, limit, marks)
+    for j in range(n_columns):
+        n_doubtful += 1 if marks[j] >= _RUN or narrow[j] >= reset_threshold[j] else 0
+    return n_doubtful
+
+
+@compiled
+def find_moved(
+    X: Dense,
+    weight: Floats,
+    gain: Floats,
+    narrow: Floats,
+    reset_threshold: Floats,
+    count: Floats,
+    beyond: Floats,
+    origin: Floats,
+    scale: Floats,
+    limit: Floats,
+    common: npt.NDArray[np.bool_],
+) -> None:
+    """Mark the columns whose scale starts anew in ``beyond``, and give them the batch's own."""
+    own = np.empty((4, 1))
+    for j in range(len(gain)):
+        if beyond[j] >= _RUN or narrow[j] >= reset_threshold[j]:
+            n, shift = X.shape[0], origin[j]
+            own_moments(X, weight, j, j + 1, own)
+            own_scale(own, j, origin, scale)
+            _judge(j, n, shift, gain, reset_threshold, count, beyond, origin, scale, limit, common)
 
 
 @compiled
@@ -271,9 +263,9 @@ def rescale_rows(
     common: npt.NDArray[np.bool_],
     out: Floats,
     shown: Floats,
-) -> None:
-    """Write standardised rows, and add what they show."""
-    n_columns, origin = len(scale), shown[ORIGIN]
+) -> float:
+    """Write standardised rows, and add what they show. Not finite if sums overflow."""
+    n_columns, origin, total = len(scale), shown[ORIGIN], 0.0
     for lo in range(0, n_columns, _BLOCK):
         hi = min(lo + _BLOCK, n_columns)
         p, q, far = shown[SUM, lo:hi], shown[SQUARES, lo:hi], shown[FARTHEST, lo:hi]
@@ -299,39 +291,8 @@ def rescale_rows(
             if strange > 0:
                 for row in range(b, c + 1):
                     _leave_out(X[row], weight[row], lo, hi, limit, common, shown)
-
-
-@compiled
-def standardise(
-    X: Dense,
-    weight: Floats,
-    first: bool,
-    count: Floats,
-    shift: Floats,
-    gain: Floats,
-    max_abs: Floats,
-    beyond: Floats,
-    refused: Floats,
-    narrow: Floats,
-    reset_threshold: Floats,
-    out: Floats,
-    shown: Floats,
-) -> float:
-    """Write the standardised rows, and what the batch shows. The running scale stays as it is.
-
-    The result is not finite if sums overflow.
-    """
-    n_columns = len(shift)
-    scale, limit = np.empty(n_columns), np.empty(n_columns)
-    common = np.empty(n_columns, dtype=np.bool_)
-    look_at(
-        *(X, weight, first, count, shift, gain, max_abs, beyond, refused, narrow, reset_threshold),
-        *(shown, scale, limit, common),
-    )
-    rescale_rows(X, weight, scale, limit, common, out, shown)
-    total = 0.0
-    for j in range(n_columns):
-        total += shown[SQUARES, j] + 0.0 * shown[ORIGIN, j]
+        for j in range(hi - lo):
+            total += q[j] + 0.0 * middle[j]
     return total
 
 
@@ -350,15 +311,20 @@ def learn(
     narrow: Floats,
     settled: Floats,
     reset_threshold: Floats,
+    n: Floats,
+    fade: Floats,
 ) -> None:
-    """Merge what :func:`standardise` has shown into the running scale, in place."""
+    """Merge what :func:`rescale_rows` has shown into the running scale, in place.
+
+    ``n`` and ``fade`` are space for the weight of each column, and for what is left of the past.
+    """
     total, n_columns = 0.0, len(shift)
     for b in range(len(weight)):
         total += weight[b]
     keep = 1.0 - 1.0 / MEMORY
     usual, calmed = keep**total, keep ** (0.1 * total)
-    n, fade = np.full(n_columns, total), np.full(n_columns, usual)
     for j in range(n_columns):
+        n[j], fade[j] = total, usual
         if shown[BEYOND, j] == MOVED:
             again = count[j] > 0.0
             reset_threshold[j] = min(4.0 * reset_threshold[j], _LONGEST) if again else PATIENCE

@@ -239,10 +239,11 @@ class BayesLearner:
         at_once = max(1, min(len(X), _CACHE // X.shape[1]))
         if self._buffer.shape != (at_once, X.shape[1]):
             self._buffer = np.empty((at_once, X.shape[1]))
-        shown, leading = scale.empty_shown(), np.empty((len(X), len(columns)))
+        (rows,), leading = read_only(X), np.empty((len(X), len(columns)))
+        *plan, shown = scale.look(rows, weight)
         kept = self._belief()
         self.family.assimilations.unscaled(
-            *(*read_only(X), *scale.running(), shown, self._buffer, columns, leading),
+            *(rows, *plan, shown, self._buffer, *read_only(self._buffer), columns, leading),
             *(target, weight, *self._facts(row_stats)),
         )
         self._refuse_overflow(kept, row_stats, shown[[SQUARES, ORIGIN]])
@@ -265,7 +266,7 @@ class BayesLearner:
                 assimilate_plain(self.family.scores, Z, target, weight, *facts)
             else:
                 (rows,) = read_only(Z if Z.flags.c_contiguous else np.ascontiguousarray(Z))
-                self.family.assimilations.dense(rows, target, weight, *facts)
+                self.family.assimilations.dense(rows, 0, target, weight, *facts)
         except ZeroDivisionError:  # a variance was infinite
             row_stats[:] = np.nan
         if kept is not None:

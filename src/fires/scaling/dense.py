@@ -16,9 +16,23 @@ import numpy as np
 from fires.core.declared import Array, Declared, rearrange, restart
 from fires.core.errors import OVERFLOW
 from fires.core.state import Arrays
-from fires.core.types import Floats, Places
-from fires.kernels import accumulate
-from fires.kernels.running import PATIENCE, PROPORTION, ROUNDING, YOUNG, learn, standardise
+from fires.core.types import Floats, Mask, Places
+from fires.kernels import accumulate, read_only
+from fires.kernels.running import (
+    BEYOND,
+    MOVED,
+    ORIGIN,
+    PATIENCE,
+    PROPORTION,
+    ROUNDING,
+    YOUNG,
+    find_moved,
+    learn,
+    look_at,
+    own_moments,
+    own_scale,
+    rescale_rows,
+)
 from fires.kernels.scaled import widen
 
 _TINY = np.finfo(np.float64).tiny
@@ -121,18 +135,34 @@ class Standard:
 
     def scaled(self, X: Floats, weight: Floats) -> tuple[Floats, Callable[[], None]]:
         """Scale a batch by the batches before it."""
-        rows = np.ascontiguousarray(X).view()
-        rows.flags.writeable = False  # one compiled form serves writable and read-only callers
-        out, shown = np.empty(X.shape), self.empty_shown()
-        total = standardise(rows, weight, *self.running(), out, shown)
-        if not math.isfinite(total):
+        (rows,) = read_only(np.ascontiguousarray(X))
+        out, plan = np.empty(X.shape), self.look(rows, weight)
+        if not math.isfinite(rescale_rows(rows, weight, *plan[:3], out, plan[3])):
             raise ValueError(OVERFLOW)
-        return out, lambda: self.learn(shown, weight)
+        return out, lambda: self.learn(plan[3], weight)
 
-    def running(self) -> tuple[bool, *tuple[Floats, ...]]:
-        """What a compiled loop needs to scale a batch: see :mod:`fires.kernels.running`."""
+    def look(self, rows: Floats, weight: Floats) -> tuple[Floats, Floats, Mask, Floats]:
+        """Gain, limit, what is common: how to scale a batch; and an array for what it shows."""
+        n = len(self.shift)
+        (scale, limit), common = np.empty((2, n)), np.empty(n, dtype=np.bool_)
+        shown = self.empty_shown()
+        some_moved = look_at(rows, weight, *self.running(), shown, scale, limit, common)
+        if not self.ready:
+            own = np.empty((4, n))
+            own_moments(rows, weight, 0, n, own)
+            own_scale(own, 0, shown[ORIGIN], scale)
+            shown[BEYOND] = MOVED
+        elif some_moved:
+            find_moved(
+                *(rows, weight, self.gain, self.narrow, self.reset_threshold, self.count),
+                *(shown[BEYOND], shown[ORIGIN], scale, limit, common),
+            )
+        return scale, limit, common, shown
+
+    def running(self) -> tuple[Floats, ...]:
+        """What a compiled loop needs to look at a batch: see :mod:`fires.kernels.running`."""
         return (
-            *(not self.ready, self.count, self.shift, self.gain, self.max_abs, self.beyond),
+            *(self.count, self.shift, self.gain, self.max_abs, self.beyond),
             *(self.refused, self.narrow, self.reset_threshold),
         )
 
@@ -145,7 +175,7 @@ class Standard:
         learn(
             *(shown, weight, self.count, self.shift, self.spread, self.gain),
             *(self.max_abs, self.beyond, self.waiting, self.refused),
-            *(self.narrow, self.settled, self.reset_threshold),
+            *(self.narrow, self.settled, self.reset_threshold, *np.empty((2, len(self.shift)))),
         )
         self.ready = self.ready or bool(self.count.any())
 

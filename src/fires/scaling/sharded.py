@@ -19,6 +19,7 @@ import numpy as np
 from fires.core.errors import OVERFLOW
 from fires.core.sharding import Sums
 from fires.core.types import Floats, Ints, Labels, Mask, Places
+from fires.kernels import read_only
 from fires.kernels.running import (
     BEYOND,
     EDGE,
@@ -56,7 +57,7 @@ class ScalePlan:
         shown, gain, limit = scale.empty_shown(), np.empty(n), np.empty(n)
         common = np.empty(n, dtype=np.bool_)
         look_at(
-            *(np.empty((0, n)), np.empty(0), *(False, *scale.running()[1:])),
+            *(*read_only(np.empty((0, n))), np.empty(0), *scale.running()),
             *(shown, gain, limit, common),
         )
         return cls(shown[ORIGIN], gain, limit, common, shown[BEYOND])

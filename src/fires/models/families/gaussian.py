@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from fires.kernels.compiling import compiled
+from fires.kernels.compiling import inner
 from fires.models.families.base import Family, LogMarginal, Moments, floats
 
 
@@ -45,7 +45,7 @@ class Gaussian(Family):
         return _moments
 
 
-@compiled
+@inner
 def _moments(a: float, v: float, y: float) -> tuple[float, float, float]:
     """See :attr:`Family.moments`. The noise is part of ``v``."""
     pull = (y - a) / v

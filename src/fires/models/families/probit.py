@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.special import erfcx, log_ndtr, ndtri
 
 from fires.core.types import Floats
-from fires.kernels.compiling import compiled
+from fires.kernels.compiling import inner
 from fires.kernels.rows import RowPulls, row_pulls
 from fires.kernels.steps import whole_step
 from fires.models.families.base import TINY, Family, LogMarginal, Moments, floats, shares
@@ -91,7 +91,7 @@ def inverse_mills(z: Floats) -> Floats:
     return ratio
 
 
-@compiled
+@inner
 def _mills(z: float) -> float:
     """The :func:`inverse_mills` ratio of one number."""
     if z > -7.0:
@@ -104,7 +104,7 @@ def _mills(z: float) -> float:
     return ratio
 
 
-@compiled
+@inner
 def _slopes(a: float, v: float, y: float) -> tuple[float, float]:
     """The slopes of log Phi(y a / sqrt(1 + v)): what :class:`Probit` defines, for one row."""
     rho = math.sqrt(1.0 + v)
@@ -113,7 +113,7 @@ def _slopes(a: float, v: float, y: float) -> tuple[float, float]:
     return y * ratio, -0.5 * (z / rho) * ratio
 
 
-@compiled
+@inner
 def _moments(a: float, v: float, y: float) -> tuple[float, float, float]:
     r"""See :attr:`Family.moments`: the bend is :math:`r (r + z) / \rho^2`."""
     rho = math.sqrt(1.0 + v)
