@@ -6,12 +6,14 @@ import json
 import logging
 import re
 import sys
+from contextlib import ExitStack
 from datetime import datetime
 
+import click
 import pytest
 
 from fires.cli import logs as module
-from fires.cli.logs import LEVELS, json_progress, logs
+from fires.cli.logs import LEVELS, json_progress, logs, say_compiling
 
 LOGGER = logging.getLogger("fires.evaluation.something")
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00"
@@ -150,3 +152,32 @@ def test_that_nobody_reads_it_does_not_end_a_run(closed, monkeypatch):
 def test_events_are_not_said_unless_asked_for(capsys):
     LOGGER.warning("nobody asked")
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({}, "compiling"),
+        ({"quiet": False, "log_level": None}, "compiling"),
+        ({"quiet": True}, ""),
+        ({"log_level": "info"}, "log"),
+        ({"log_level": "warning"}, ""),
+    ],
+)
+def test_that_kernels_are_compiled_is_said_once_or_not_at_all(asked, said, capsys):
+    logger = logging.getLogger("fires.kernels")
+    before = logger.level, logger.handlers.copy()
+    try:
+        say_compiling()
+        with click.Context(click.Command("select")) as context, ExitStack() as stack:
+            context.params.update(asked)
+            if asked.get("log_level"):
+                stack.enter_context(logs(asked["log_level"]))
+            logger.info("compiling kernels")
+    finally:
+        logger.setLevel(before[0])
+        logger.handlers[:] = before[1]
+    output, errors = capsys.readouterr()
+    assert output == ""
+    lines = {"compiling": "compiling kernels\n", "log": f"{TIME} INFO compiling kernels\n"}
+    assert re.fullmatch(lines.get(said, ""), errors)

@@ -25,6 +25,7 @@ from fires.cli import (
     transform,
 )
 from fires.cli.interrupts import EXIT_CODE, no_interrupt_lost
+from fires.cli.logs import say_compiling
 from fires.cli.text import EXPECTED, message
 from fires.core.version import __version__
 
@@ -41,6 +42,8 @@ class _Commands(click.Group):
         return super().__call__(*arguments, obj="program", **settings)
 
     def invoke(self, ctx: click.Context) -> Any:
+        if ctx.obj == "program":
+            say_compiling()
         try:
             with no_interrupt_lost():
                 return super().invoke(ctx)

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import click
+
 from fires.cli.progress import Values
 from fires.cli.text import printable
 
@@ -34,6 +36,7 @@ def logs(level: str, *, as_json: bool = False) -> Iterator[None]:
     """Write the events of the logger ``fires`` to standard error, a line each."""
     logger, handler = logging.getLogger("fires"), _StandardError()
     handler.setFormatter(_AsJson() if as_json else _Plain())
+    handler.setLevel(level.upper())
     before = logger.level, logger.propagate
     logger.addHandler(handler)
     logger.setLevel(level.upper())
@@ -44,6 +47,24 @@ def logs(level: str, *, as_json: bool = False) -> Iterator[None]:
         logger.removeHandler(handler)
         logger.setLevel(before[0])
         logger.propagate = before[1]
+
+
+def say_compiling() -> None:
+    """From now on, say when kernels are being compiled: see :mod:`fires.kernels.compiling`."""
+    logger = logging.getLogger("fires.kernels")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(_Compiling())
+
+
+class _Compiling(logging.Handler):
+    """One plain line, unless the user wants none, or has asked for a log, which has it then."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the message."""
+        context = click.get_current_context(silent=True)
+        asked = {} if context is None else context.params
+        if not asked.get("quiet") and asked.get("log_level") is None:
+            _say(record.getMessage())
 
 
 class _StandardError(logging.Handler):

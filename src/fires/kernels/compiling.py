@@ -120,7 +120,7 @@ class _Compiling(event.Listener):
     def _say(self) -> None:
         if time.monotonic() - self.since > self.until:
             self.until = float("inf")
-            logging.getLogger("fires").info("compiling kernels, once per machine")
+            logging.getLogger("fires.kernels").info("compiling kernels, once per machine")
 
 
 event.register("numba:compile", _Compiling())  # type: ignore[no-untyped-call]

@@ -1,0 +1,149 @@
+"""What is said while kernels are compiled, and which edits make them compile again."""
+
+import gc
+import logging
+from types import FunctionType, SimpleNamespace
+
+import numba
+import numpy as np
+import pytest
+
+from fires.kernels import compiling
+from fires.kernels.compiling import compiled, compiled_with, inner
+
+LINE = "compiling kernels, once per machine"
+
+
+@compiled
+def _twice(x):
+    return 2.0 * x
+
+
+@inner
+def _thrice(x):
+    return 3.0 * x
+
+
+def _both(x):
+    return other(x) + _thrice(x)  # noqa: F821
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr(compiling, "time", SimpleNamespace(monotonic=lambda: now.seconds))
+    return now
+
+
+def event_of(module):
+    return SimpleNamespace(
+        data={"dispatcher": SimpleNamespace(py_func=SimpleNamespace(__module__=module))}
+    )
+
+
+def compiles(listener, clock, seconds, module="fires.kernels.running"):
+    listener.on_start(event_of(module))
+    clock.seconds += seconds
+    listener.on_start(event_of("numba.np.arrayobj"))
+    listener.on_end(event_of("numba.np.arrayobj"))
+    listener.on_end(event_of(module))
+
+
+def test_one_line_is_said_once_compiling_has_taken_a_second(clock, caplog):
+    caplog.set_level(logging.INFO, "fires")
+    listener = compiling._Compiling()
+    compiles(listener, clock, 0.6)
+    clock.seconds += 100.0  # between two kernels nothing is compiled
+    assert not caplog.messages
+    compiles(listener, clock, 0.6)
+    assert caplog.messages == [LINE]
+    compiles(listener, clock, 60.0)
+    assert caplog.messages == [LINE]
+
+
+def test_nothing_is_said_of_loops_that_are_not_ours(clock, caplog):
+    caplog.set_level(logging.INFO, "fires")
+    compiles(compiling._Compiling(), clock, 60.0, module="fireside.loops")
+    assert not caplog.messages
+
+
+def test_nothing_is_said_of_a_loop_from_the_cache(tmp_path, monkeypatch):
+    """Numba tells a listener of what it compiles, and of nothing that it loads."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    seen, listener = [], compiling._Compiling()
+    monkeypatch.setattr(listener, "notify", lambda event: seen.append(event.is_start))
+    numba.core.event.register("numba:compile", listener)
+    try:
+        for _ in range(2):
+            assert compiled(FunctionType(_twice.py_func.__code__, globals(), "_twice"))(2.0) == 4.0
+    finally:
+        numba.core.event.unregister("numba:compile", listener)
+    assert seen == [True, False]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_garbage_collector_is_as_it_was(clock, enabled):
+    listener = compiling._Compiling()
+    was = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        listener.on_start(event_of("fires.kernels.running"))
+        assert not gc.isenabled()
+        listener.on_end(event_of("fires.kernels.running"))
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if was else gc.disable)()
+
+
+@pytest.fixture
+def contents(monkeypatch):
+    """What the files hold, by their names; kernels look no further."""
+    monkeypatch.setattr(compiling, "_content", lambda file: read.append(file) or file.encode())
+    read = []
+    return read
+
+
+def test_a_kernel_is_compiled_again_only_after_an_edit_of_a_file_it_uses(contents):
+    from fires.kernels import assimilate, members, running
+    from fires.models.families import gaussian, probit
+
+    for family in (probit, gaussian):
+        loops = assimilate.assimilations("a_test", family.FAMILY.moments)
+        contents.clear()
+        compiling._digest(loops.dense.py_func)
+        assert contents == sorted([assimilate.__file__, family.__file__])
+        contents.clear()
+        compiling._digest(loops.unscaled.py_func)
+        assert contents == sorted([assimilate.__file__, family.__file__, running.__file__])
+    contents.clear()
+    compiling._digest(members.renew.py_func)
+    assert contents == [members.__file__]
+
+
+def test_a_kernel_that_calls_those_of_another_file_is_named_after_both():
+    from fires.kernels import second_order, sequential
+
+    files = second_order.__file__, sequential.__file__
+    by_hand = compiling._digest(*(second_order.find_best.py_func, second_order._truncate.py_func))
+    assert {
+        loop.py_func.__code__.co_filename for loop in (second_order.find_best, second_order._step)
+    } == set(files)
+    assert second_order.second_order_rows.py_func.__qualname__ == f"second_order_rows_{by_hand}"
+
+
+def test_an_open_name_is_filled_in():
+    loop = compiled_with(_both, "both", other=_twice)
+    assert loop(2.0) == 10.0
+    assert loop.py_func.__qualname__.startswith("both_")
+
+
+def test_without_a_folder_for_the_cache_loops_are_compiled_in_every_process(monkeypatch):
+    def njit(function, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return real(function, **options)
+
+    real = numba.njit
+    monkeypatch.setattr(numba, "njit", njit)
+    assert compiled(lambda x: x + 1.0)(1.0) == 2.0
+    assert np.isclose(inner(lambda x: x + 1.0)(1.0), 2.0)
