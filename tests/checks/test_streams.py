@@ -54,7 +54,9 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "RBF")) for name in MADE]
+)
 def test_contract(name):
     stream = MADE[name]()
     for _, check in stream_checks(stream):

@@ -197,10 +197,12 @@ ALWAYS = ("a_saved_selector_goes_on_bit_for_bit", "a_refused_batch_leaves_no_tra
 
 
 def mark(case, sentence=""):
-    """CancelOut is run where torch is installed."""
+    """CancelOut is run where torch is installed. Of a rival, one setting is run each time."""
+    kind = type(case.selector)
+    again = kind is not FIRES and case is not next(c for c in CASES if type(c.selector) is kind)
     needs_torch = isinstance(case.selector, CancelOut) and find_spec("torch") is None
     marks = [pytest.mark.skip(reason="torch is not installed")] if needs_torch else []
-    return marks + [pytest.mark.slow] * (case.dear and sentence not in ALWAYS)
+    return marks + [pytest.mark.slow] * ((case.dear or again) and sentence not in ALWAYS)
 
 
 def name(case):

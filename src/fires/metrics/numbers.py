@@ -41,16 +41,6 @@ class NumberSums:
     above 0 says that the features help. For the first batch alone it is scikit-learn's
     ``r2_score``. What is undefined is NaN: both scores of no rows, and R2 if no :math:`y_i` differs
     from :math:`m_i`.
-
-    Examples
-    --------
-    >>> scores = NumberSums()
-    >>> scores.update(np.array([1.0, 3.0]), np.array([1.5, 3.0]))
-    {'r2': 0.875, 'mae': 0.25}
-    >>> scores.update(np.array([5.0]), np.array([4.0]))  # the mean so far is 2
-    {'r2': 0.8888888888888888, 'mae': 1.0}
-    >>> scores.total
-    {'r2': 0.8863636363636364, 'mae': 0.5}
     """
 
     def __init__(self) -> None:
@@ -72,13 +62,7 @@ class NumberSums:
         return self._add(n, float(own.mean()), *sums)
 
     def add(self, batch: NumberMoments) -> dict[str, float]:
-        """Add a batch of which sums are known, and score it by itself.
-
-        Examples
-        --------
-        >>> NumberSums().add(NumberMoments(2, mean=2.0, spread=2.0, error=0.5, squares=0.25))
-        {'r2': 0.875, 'mae': 0.25}
-        """
+        """Add a batch of which sums are known, and score it by itself."""
         n, mean, spread, error, squares = batch
         if n == 0:
             return _scores(np.zeros(5))

@@ -7,13 +7,7 @@ import numpy.typing as npt
 
 
 def as_indices(selected: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """The indices of a set of features.
-
-    Examples
-    --------
-    >>> as_indices([4, 1]), as_indices([False, True, True])
-    (array([4, 1]), array([1, 2]))
-    """
+    """The indices of a set of features."""
     given = np.asarray(selected)
     if given.dtype == bool:
         return np.flatnonzero(given)

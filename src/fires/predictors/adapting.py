@@ -10,14 +10,7 @@ from fires.predictors.scikit_learn import SklearnPredictor
 
 
 def as_predictor(model: Any) -> Any:
-    """Make a predictor of an object; a predictor is returned as it is.
-
-    Examples
-    --------
-    >>> from sklearn.naive_bayes import GaussianNB
-    >>> type(as_predictor(GaussianNB())).__name__
-    'SklearnPredictor'
-    """
+    """Make a predictor of an object; a predictor is returned as it is."""
     if hasattr(model, "learn_one") and not isinstance(model, type):
         return RiverPredictor(model)
     if not (hasattr(model, "partial_fit") and hasattr(model, "predict")) or isinstance(model, type):

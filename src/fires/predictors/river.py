@@ -29,12 +29,6 @@ class RiverPredictor(Predictor):
     The model always sees features called x0, x1, ... A binary model, such as
     ``LogisticRegression``, is told True for the positive label: the greater label of the first
     batch, or the only one in it.
-
-    Examples
-    --------
-    >>> model = hoeffding_tree().partial_fit(np.eye(3), np.array(["a", "b", "a"]))
-    >>> model.predict(np.eye(3)), model.predict_proba(np.eye(3)[:1])
-    (array(['a', 'a', 'a'], dtype='<U1'), array([[0.66666667, 0.33333333]]))
     """
 
     def __init__(self, model: Any, *, features: str = "all", mini_batches: bool = False) -> None:

@@ -19,22 +19,7 @@ from fires.predictors.base import Predictor
 
 
 class SklearnPredictor(Predictor):
-    """A scikit-learn estimator with ``partial_fit``, whose classes are fixed by the first batch.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import SGDClassifier
-    >>> model = SklearnPredictor(SGDClassifier(random_state=0))
-    >>> _ = model.partial_fit(np.eye(3), np.array(["a", "b", "a"]))
-    >>> model.predict(np.eye(3))
-    array(['a', 'b', 'a'], dtype='<U1')
-    >>> model.partial_fit(np.eye(3), np.array(["a", "b", "c"]))
-    Traceback (most recent call last):
-    ...
-    ValueError: SGDClassifier has started with the classes ['a', 'b'] and cannot add 'c': give all
-    of them with the first batch, as classes=.
-    """
+    """A scikit-learn estimator with ``partial_fit``, whose classes are fixed by the first batch."""
 
     def __init__(self, estimator: BaseEstimator) -> None:
         self.estimator = estimator
@@ -113,15 +98,6 @@ class SklearnPredictor(Predictor):
         """What was learnt, as JSON values and arrays, without the settings of the estimator.
 
         An estimator with ``state()`` and ``restore(header, arrays)`` of its own is asked for it.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.naive_bayes import GaussianNB
-        >>> model = SklearnPredictor(GaussianNB()).partial_fit(np.eye(2), np.array(["a", "b"]))
-        >>> again = SklearnPredictor(GaussianNB()).restore(*model.state())
-        >>> again.predict(np.eye(2))
-        array(['a', 'b'], dtype='<U1')
         """
         header, arrays = self._classes_state()
         own = has_state(self.estimator)

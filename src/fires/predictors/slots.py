@@ -14,13 +14,7 @@ _LEAST, _PER_FEATURE, _UNKNOWN = 64, 4, 1024
 
 
 def usual_slots(n_features_to_select: float | str) -> int:
-    """How many slots there are if nothing is said.
-
-    Examples
-    --------
-    >>> usual_slots(5), usual_slots(20), usual_slots("auto")
-    (64, 80, 1024)
-    """
+    """How many slots there are if nothing is said."""
     if isinstance(n_features_to_select, bool | float | str):
         return _UNKNOWN
     return max(_LEAST, _PER_FEATURE * int(n_features_to_select))
@@ -34,18 +28,6 @@ class Slots:
     selected again, the predictor still knows it. If all slots are taken, a new column gets the one
     whose column has not been selected for longest. What the predictor has learnt there is of the
     other column, and has to be forgotten.
-
-    Examples
-    --------
-    >>> slots = Slots(3)
-    >>> slots.take(["age", "size"])
-    (array([0, 1]), array([], dtype=int64))
-    >>> slots.take(["town", "size"])
-    (array([2, 1]), array([], dtype=int64))
-    >>> slots.take(["town", "street"])  # age has not been selected for longest
-    (array([2, 0]), array([0]))
-    >>> slots.names
-    ['street', 'size', 'town']
     """
 
     def __init__(self, n_slots: int) -> None:
@@ -86,13 +68,7 @@ class Slots:
         return np.array([self._places.get(name, -1) for name in names], dtype=np.intp)
 
     def filled(self, X: Any, columns: Places, places: Places) -> Any:
-        """Rows as the predictor sees them.
-
-        Examples
-        --------
-        >>> Slots(3).filled(np.array([[1.0, 2.0, 3.0, 4.0]]), np.array([1, 3]), np.array([2, 0]))
-        array([[4., 0., 2.]])
-        """
+        """Rows as the predictor sees them."""
         if isinstance(X, np.ndarray):
             rows = np.zeros((X.shape[0], len(self)), dtype=X.dtype)
             rows[:, places] = X[:, columns]

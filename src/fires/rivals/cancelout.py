@@ -342,27 +342,12 @@ class CancelOut(OnlineSelector):
 
 
 def gates(w: Tensor, kind: str) -> Tensor:
-    """g(w): how far each gate is open.
-
-    Examples
-    --------
-    >>> import torch
-    >>> gates(torch.tensor([0.0, 0.0]), "softmax").tolist()
-    [0.5, 0.5]
-    """
+    """g(w): how far each gate is open."""
     return w.sigmoid() if kind == "sigmoid" else w.softmax(0)
 
 
 def regulariser(w: Tensor, variance_bonus: float, l1_penalty: float) -> Tensor:
-    r"""The term added to the loss: lower when gates differ, higher when they are far from 0.
-
-    Examples
-    --------
-    >>> import torch
-    >>> w = torch.tensor([1.0, 0.5, -0.2, 2.0], dtype=torch.float64)
-    >>> round(float(regulariser(w, variance_bonus=0.2, l1_penalty=0.1)), 12)
-    0.081802083333
-    """
+    r"""The term added to the loss: lower when gates differ, higher when they are far from 0."""
     scaled = w / len(w)
     value = l1_penalty * scaled.abs().sum()
     return value - variance_bonus * scaled.var() if len(w) > 1 else value

@@ -16,14 +16,6 @@ def decay(weight: Floats | None, n_rows: int, forgetting: float) -> tuple[Floats
 
     Every row multiplies all rows before it by ``1 - forgetting``. A row of weight w does so w
     times, and counts as w rows in turn; w may be a fraction.
-
-    Examples
-    --------
-    >>> mass, keep = decay(None, 3, 0.5)
-    >>> mass, round(keep, 12)
-    (array([0.25, 0.5 , 1.  ]), 0.125)
-    >>> decay(np.array([1.0, 2.0]), 2, 0.5)[0]
-    array([0.25, 1.5 ])
     """
     weight = np.ones(n_rows) if weight is None else weight
     if not forgetting:
@@ -40,13 +32,7 @@ def check_forgetting(value: float) -> None:
 
 
 def grown(table: Floats, before: npt.NDArray[np.generic], after: npt.NDArray[np.generic]) -> Floats:
-    """A table with one row per class, with rows of zeros added for new classes.
-
-    Examples
-    --------
-    >>> grown(np.array([[1.0], [2.0]]), np.array(["a", "c"]), np.array(["a", "b", "c"])).tolist()
-    [[1.0], [0.0], [2.0]]
-    """
+    """A table with one row per class, with rows of zeros added for new classes."""
     new = np.zeros((len(after), *table.shape[1:]))
     new[encode(before, after)] = table
     return new

@@ -222,14 +222,7 @@ class FromModel(TakesEstimator):
 
 
 def weights_of(estimator: Any, n_features: int) -> Floats:
-    """The weights of the features according to a fitted estimator.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> weights_of(SimpleNamespace(coef_=np.array([[1.0, 0.0], [-2.0, 0.5]])), 2)
-    array([3. , 0.5])
-    """
+    """The weights of the features according to a fitted estimator."""
     name = type(estimator).__name__
     if hasattr(estimator, "coef_"):
         coefficients = estimator.coef_

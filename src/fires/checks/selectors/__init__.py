@@ -77,14 +77,7 @@ def selector_checks(
 
 
 def find_target(selector: OnlineSelector) -> str:
-    """What a selector learns from: the first of the targets that it takes.
-
-    Examples
-    --------
-    >>> from fires import FSDS, OFS
-    >>> find_target(OFS(3)), find_target(FSDS(3))
-    ('two classes', 'none')
-    """
+    """What a selector learns from: the first of the targets that it takes."""
     if not selector.__sklearn_tags__().target_tags.required:
         return "none"
     refusals = []

@@ -41,22 +41,6 @@ class ArrivingFeatures(Selector):
     A subclass writes ``_check_parameters``, ``_start`` and ``_arrive``, and lists in ``_learnt``
     what is to be saved. If one of them raises an error, the selector is put back to what it was
     before the call.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fires import AlphaInvesting
-    >>> rng = np.random.default_rng(1)
-    >>> X = rng.normal(size=(200, 30))
-    >>> y = X[:, 4] - X[:, 21] + rng.normal(size=200)
-    >>> selector = AlphaInvesting().partial_fit_features(X[:, :10], y)
-    >>> selector.get_support(indices=True)
-    array([4])
-    >>> selector = selector.partial_fit_features(X[:, 10:], y)
-    >>> selector.get_support(indices=True), selector.n_features_in_
-    (array([ 4, 21]), 30)
-    >>> selector.transform(X).shape
-    (200, 2)
     """
 
     _counted: ClassVar[Declared] = {"n_missing": Value(int, low=0)}

@@ -515,13 +515,7 @@ class IncrementalPermutation(OnlineSelector):
 def with_classes(
     coef: Floats, intercept: Floats, before: Labels, after: Labels
 ) -> tuple[Floats, Floats]:
-    """The coefficients of a softmax over more classes; those of new classes are 0.
-
-    Examples
-    --------
-    >>> with_classes(np.array([[2.0]]), np.ones(1), np.array([0, 2]), np.array([0, 1, 2]))
-    (array([[-1.], [ 0.], [ 1.]]), array([-0.5, 0. , 0.5]))
-    """
+    """The coefficients of a softmax over more classes; those of new classes are 0."""
     # One score of two classes is the difference of two: each gets half of it.
     share = 0.5 if len(coef) == 1 and len(after) > 2 else 1.0
     sources = [source or (0, 0.0) for source in class_rows(before, after)]

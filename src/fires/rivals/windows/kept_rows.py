@@ -28,13 +28,6 @@ class KeptRows:
     """Kept rows as a part of a declared state, see :mod:`fires.core.declared`.
 
     There are W rows of J features. A missing entry is NaN.
-
-    Examples
-    --------
-    >>> arrays = {}
-    >>> KeptRows().write("rows", (np.eye(2), sp.csr_array(np.eye(2))), {}, arrays)
-    >>> sorted(arrays), arrays["rows"].shape
-    (['rows'], (4, 2))
     """
 
     def write(self, name: str, value: Any, header: Header, arrays: Arrays) -> None:
@@ -85,13 +78,7 @@ def kept(X: Matrix) -> Matrix:
 
 
 def last(parts: Parts, n_rows: int) -> Parts:
-    """The last rows.
-
-    Examples
-    --------
-    >>> [part.ravel().tolist() for part in last((np.array([[1], [2]]), np.array([[3]])), 2)]
-    [[2], [3]]
-    """
+    """The last rows."""
     surplus = sum(part.shape[0] for part in parts) - n_rows
     first = 0
     while surplus > 0 and parts[first].shape[0] <= surplus:
@@ -113,13 +100,7 @@ def stacked(parts: Parts) -> Matrix:
 
 
 def without(parts: Parts, columns: Places, instead: float) -> Parts:
-    """The rows without their entries in some columns.
-
-    Examples
-    --------
-    >>> without((np.ones((1, 3)),), np.array([1]), 0.0)
-    (array([[1., 0., 1.]]),)
-    """
+    """The rows without their entries in some columns."""
     found = []
     for part in parts:
         others = np.setdiff1d(np.arange(part.shape[1]), columns)
