@@ -53,7 +53,7 @@ class LikelihoodAlarm:
         """Take in the predictions of a batch."""
         greatest = np.empty(len(self.total))
         add_up(
-            *(log_p, log_level, weight, self.warm_up),
+            *(np.ascontiguousarray(log_p), np.ascontiguousarray(log_level), weight, self.warm_up),
             *(self.total, self.usual, self.rows, greatest),
         )
         return greatest

@@ -9,6 +9,7 @@ from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
 
 
+@compiled
 def add_information(
     Z: Floats,
     precision: Floats,
@@ -20,30 +21,13 @@ def add_information(
 ) -> None:
     """Let the sums fade by the weight of a batch, then add its rows; the last column is 1."""
     n_rows, size = Z.shape
-    # Columns: those of Z, the intercept, the value. Rows of zeros fill them up to fours.
-    padded = (n_rows + 3) // 4 * 4, size + 2
-    space = np.empty(n_rows), np.zeros(padded), np.zeros(padded)
-    _add_information(Z, precision, value, weight, gamma, information, pull, *space)
-
-
-@compiled
-def _add_information(
-    Z: Floats,
-    precision: Floats,
-    value: Floats,
-    weight: Floats,
-    gamma: float,
-    information: Floats,
-    pull: Floats,
-    kept: Floats,
-    rows: Floats,
-    weighted: Floats,
-) -> None:
-    n_rows, size = Z.shape
-    last, whole = size + 1, 1.0
+    last, kept, whole = size + 1, np.empty(n_rows), 1.0
     for b in range(n_rows - 1, -1, -1):
         kept[b] = whole * precision[b]
         whole *= gamma if weight[b] == 1.0 else gamma ** weight[b]
+    # Columns: those of Z, the intercept, the value. Rows of zeros fill them up to fours.
+    rows = np.zeros(((n_rows + 3) // 4 * 4, size + 2))
+    weighted = np.zeros(rows.shape)
     for b in range(n_rows):
         for j in range(size):
             rows[b, j] = Z[b, j]

@@ -81,7 +81,7 @@ class ManyNames(Names):
         elif 2 * n > len(self._table):
             held = self._table[self._table[:, 1] >= 0]
             self._table = _empty(4 * n)
-            put_places(held[:, 0], held[:, 1], self._table)
+            put_places(*np.ascontiguousarray(held.T), self._table)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.place(name) >= 0

@@ -311,18 +311,14 @@ def learn(
     narrow: Floats,
     settled: Floats,
     reset_threshold: Floats,
-    n: Floats,
-    fade: Floats,
 ) -> None:
-    """Merge what :func:`rescale_rows` has shown into the running scale, in place.
-
-    ``n`` and ``fade`` are space for the weight of each column, and for what is left of the past.
-    """
+    """Merge what :func:`rescale_rows` has shown into the running scale, in place."""
     total, n_columns = 0.0, len(shift)
     for b in range(len(weight)):
         total += weight[b]
     keep = 1.0 - 1.0 / MEMORY
     usual, calmed = keep**total, keep ** (0.1 * total)
+    n, fade = np.empty(n_columns), np.empty(n_columns)
     for j in range(n_columns):
         n[j], fade[j] = total, usual
         if shown[BEYOND, j] == MOVED:

@@ -54,7 +54,7 @@ class SparseRows:
         data, indices, indptr = self.entries
         local = np.empty(len(indices), dtype=indptr.dtype)
         slot = np.zeros(indices.max(initial=-1) + 1, dtype=np.int32)
-        columns = touched_columns(indices, slot, local)
+        columns = touched_columns(*read_only(indices), slot, local)
         p, q = np.zeros((2, n, len(columns)))
         sparse.accumulate_csr(data, *read_only(local), indptr, c, d, p, q)
         rare, dense = np.concatenate([p, q]), np.concatenate([c @ full, d @ (full * full)])

@@ -17,7 +17,7 @@ from fires.core.declared import Array, Declared, rearrange, restart
 from fires.core.errors import OVERFLOW
 from fires.core.state import Arrays
 from fires.core.types import Floats, Mask, Places
-from fires.kernels import accumulate, read_only
+from fires.kernels import accumulate
 from fires.kernels.running import (
     BEYOND,
     MOVED,
@@ -135,17 +135,18 @@ class Standard:
 
     def scaled(self, X: Floats, weight: Floats) -> tuple[Floats, Callable[[], None]]:
         """Scale a batch by the batches before it."""
-        (rows,) = read_only(np.ascontiguousarray(X))
-        out, plan = np.empty(X.shape), self.look(rows, weight)
-        if not math.isfinite(rescale_rows(rows, weight, *plan[:3], out, plan[3])):
+        rows = np.ascontiguousarray(X).view()
+        rows.flags.writeable = False  # one compiled form serves writable and read-only callers
+        out, (scale, limit, common, shown) = np.empty(X.shape), self.look(rows, weight)
+        if not math.isfinite(rescale_rows(rows, weight, scale, limit, common, out, shown)):
             raise ValueError(OVERFLOW)
-        return out, lambda: self.learn(plan[3], weight)
+        return out, lambda: self.learn(shown, weight)
 
     def look(self, rows: Floats, weight: Floats) -> tuple[Floats, Floats, Mask, Floats]:
         """Gain, limit, what is common: how to scale a batch; and an array for what it shows."""
         n = len(self.shift)
-        (scale, limit), common = np.empty((2, n)), np.empty(n, dtype=np.bool_)
-        shown = self.empty_shown()
+        shown, scale, limit = self.empty_shown(), np.empty(n), np.empty(n)
+        common = np.empty(n, dtype=np.bool_)
         some_moved = look_at(rows, weight, *self.running(), shown, scale, limit, common)
         if not self.ready:
             own = np.empty((4, n))
@@ -175,7 +176,7 @@ class Standard:
         learn(
             *(shown, weight, self.count, self.shift, self.spread, self.gain),
             *(self.max_abs, self.beyond, self.waiting, self.refused),
-            *(self.narrow, self.settled, self.reset_threshold, *np.empty((2, len(self.shift)))),
+            *(self.narrow, self.settled, self.reset_threshold),
         )
         self.ready = self.ready or bool(self.count.any())
 
