@@ -53,7 +53,8 @@ def say_compiling() -> None:
     """From now on, say when kernels are being compiled: see :mod:`fires.kernels.compiling`."""
     logger = logging.getLogger("fires.kernels")
     logger.setLevel(logging.INFO)
-    logger.addHandler(_Compiling())
+    if not any(isinstance(handler, _Compiling) for handler in logger.handlers):
+        logger.addHandler(_Compiling())
 
 
 class _Compiling(logging.Handler):
