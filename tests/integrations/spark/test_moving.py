@@ -53,7 +53,7 @@ def test_a_run_moves_to_spark_and_back_and_again(spark, tmp_path):
     )
     run, options = tmp_path / "run", ["--target", "label", "--top", 2, "--batch-size", 150]
     assert select(one, two, *options, "--out", run).exit_code == 0
-    expected = in_shards(fires.load(run / "state.safetensors").handed_over(), three, four)
+    expected = in_shards(fires.load(run / "state.safetensors").to_cluster(), three, four)
     learn(spark, str(tmp_path / "more"), run, selector=FIRES(2, random_state=0))
     assert_same_belief(run, expected)
 
@@ -80,7 +80,7 @@ def test_a_run_moves_to_spark_and_back_and_again(spark, tmp_path):
     assert select("--resume", run).exit_code == 0  # it is at home here, and at its end
 
     # And back to Spark, by the command.
-    expected = in_shards(fires.load(run / "state.safetensors").handed_over(), six)
+    expected = in_shards(fires.load(run / "state.safetensors").to_cluster(), six)
     moved = select(six, "--engine", "spark", "--resume", run, "--json")
     assert moved.exit_code == 0, moved.output
     assert_same_belief(run, expected)
@@ -103,7 +103,7 @@ def test_sparse_rows_move_too(spark, tmp_path):
         paths.append(tmp_path / f"{number}.svm")
         dump_svmlight_file(X, (X[:, 4] > X[:, 7]).astype(int), str(paths[-1]), zero_based=False)
     assert select(paths[0], "--top", 2, "--out", run).exit_code == 0
-    expected = fires.load(run / "state.safetensors").handed_over()
+    expected = fires.load(run / "state.safetensors").to_cluster()
     X, y = load_svmlight_file(str(paths[1]), n_features=30, zero_based=False)
     whole = Shards([CheckedBatch(sp.csr_array(X), y)])
     partial_fit_sharded(expected, whole.evaluate, n_features=30, sparse=True)
