@@ -1,5 +1,6 @@
 """What is loaded when, and that the public names are there."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import sys
 import pytest
 
 import fires
+from fires.core import moved
 
 HEAVY = ["numpy", "scipy", "sklearn", "numba", "polars", "pandas", "torch", "matplotlib", "rich"]
 
@@ -131,3 +133,17 @@ def test_scikit_learn_knows_a_selector_for_what_it_is():
     from sklearn.feature_selection import SelectorMixin
 
     assert isinstance(fires.FIRES(), SelectorMixin)
+
+
+def test_a_documented_path_that_has_moved_is_still_there(monkeypatch):
+    from fires.core import version
+
+    monkeypatch.setitem(moved.MOVED, "fires.an_old_path", "fires.core.version")
+    assert importlib.import_module("fires.an_old_path") is version
+    assert version.__spec__.name == version.__name__ == "fires.core.version"
+    del sys.modules["fires.an_old_path"]
+
+
+@pytest.mark.parametrize("old", sorted(moved.MOVED))
+def test_every_moved_path_leads_somewhere(old):
+    assert importlib.import_module(old) is importlib.import_module(moved.MOVED[old])

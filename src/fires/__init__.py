@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from fires.core.moved import install as _install
 from fires.core.version import __version__ as __version__
 from fires.rivals import REGISTRY as _SELECTORS
 
@@ -63,6 +64,8 @@ _PARTS = (
     "selectors",
     "streams",
 )
+
+_install()
 
 __all__ = sorted([*_MODULES, "__version__"])
 
