@@ -24,6 +24,7 @@ from fires.streams.files.text_blocks import (
     Ready,
     cut_into_lines,
     fill,
+    looks_regular,
 )
 from fires.streams.files.text_source import TextSource
 from fires.streams.files.text_table import TextTable
@@ -99,7 +100,12 @@ class ArffTable(TextTable):
             lengths = map(len, data.removesuffix(b"\n").split(b"\n"))
             ends = np.cumsum(np.fromiter(lengths, np.int64, len(ends)) + 1)
             ends[-1] = len(data)
-        return replace(block, data=data, ends=ends, regular=self._looks_regular(data, len(ends)))
+        return replace(
+            block,
+            data=data,
+            ends=ends,
+            regular=looks_regular(data, len(ends), ",", len(self.column_names), "%"),
+        )
 
 
 def _requoted(found: re.Match[bytes]) -> bytes:
