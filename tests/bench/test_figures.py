@@ -9,7 +9,7 @@ from fires.bench.cells import METHODS
 from fires.bench.datasets import loading as datasets
 from fires.bench.runner import run_cells
 from fires.core.errors import MissingExtra
-from fires.report import figure_style
+from fires.report import figures as report_figures
 
 pytest.importorskip("matplotlib")
 
@@ -130,7 +130,7 @@ def shown(monkeypatch):
         return [folder / f"{name}.png"]
 
     texts = {}
-    monkeypatch.setattr(figure_style, "save", save)
+    monkeypatch.setattr(report_figures, "save", save)
     return texts
 
 
@@ -141,7 +141,7 @@ def keep(folder, *records):
 
 
 def test_every_figure_is_drawn_from_what_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(figure_style, "DPI", 30)
+    monkeypatch.setattr(report_figures, "DPI", 30)
     penalties = [over(method="FIRES-GLM", penalty=p) for p in (1.0, 0.01)]
     files, left_out = keep(tmp_path, *DIGITS, over(), *penalties)
     folder = tmp_path / "figures"

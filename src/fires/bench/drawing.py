@@ -10,8 +10,7 @@ import numpy as np
 from fires.bench.figure_data import DIGITS, Pixels
 from fires.bench.protocols import WINDOW, Run
 from fires.core.belief import Floats
-from fires.report.figure_style import Look, new_figure
-from fires.report.figures import level, line, point, rows_axis
+from fires.report.figures import Look, level, line, new_figure, point, rows_axis
 
 LOOKS = {
     "FIRES-GLM": Look("#0072b2", "-", "o"),

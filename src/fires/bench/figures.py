@@ -17,7 +17,7 @@ from fires.bench.results import Record, made_by, read_records
 from fires.core.files import make_folder
 from fires.core.optional import require
 from fires.core.wording import enumeration
-from fires.report import figure_style
+from fires.report import figures as report_figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,7 +118,7 @@ def draw(folder: Path) -> Drawn:
     files: list[Path] = []
     for name, figure in chain(_of_digits(kept, left_out), _of_one_stream(kept)):
         make_folder(folder / FOLDER)
-        files += figure_style.save(figure, folder / FOLDER, name)
+        files += report_figures.save(figure, folder / FOLDER, name)
     return Drawn(files, left_out)
 
 
