@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from fires.bench import drawing
-from fires.bench.cells import METHODS
-from fires.bench.figure_data import DIGITS, Pixels
-from fires.bench.protocols import Run
+from fires.bench.cells import METHODS, Run
+from fires.bench.drawing import DIGITS, Pixels
 from fires.report import figures as report_figures
 
 pytest.importorskip("matplotlib")

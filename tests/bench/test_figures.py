@@ -4,7 +4,7 @@ import os
 import numpy as np
 import pytest
 
-from fires.bench import drawing, figure_data, figures
+from fires.bench import drawing, figures
 from fires.bench.cells import METHODS
 from fires.bench.datasets import loading as datasets
 from fires.bench.runner import run_cells
@@ -116,7 +116,7 @@ def digit(number, method="OFS", **more):
     return {"dataset": "MNIST", "method": method, "penalty": None, "digit": number} | found | more
 
 
-DIGITS = [digit(number) for number in figure_data.DIGITS]
+DIGITS = [digit(number) for number in drawing.DIGITS]
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
 def test_the_net_of_the_paper_draws_the_digit(tmp_path):
     pytest.importorskip("torch")
     cells = figures.plan(["MNIST"], ALL, quick=True).cells
-    records = run_cells(cells, tmp_path, 2, work=figure_data.run, file=figures.RUNS)
+    records = run_cells(cells, tmp_path, 2, work=figures.run, file=figures.RUNS)
     assert not [record for record in records if "error" in record]
     files = figures.draw(tmp_path).files
     assert len(files) == 2 * len(NAMES)
