@@ -57,7 +57,7 @@ class SklearnPredictor(Predictor):
         """Learn from a batch."""
         takes = self._options
         options: dict[str, Floats | Labels] = {}
-        X, y, label_index = batch.X, batch.y, NO_CLASSES
+        X, y, label_index = batch.X, batch.y, self._label_index_
         if "classes" in takes:
             label_index, codes = self._all_classes(batch, expected)
             y = label_index.labels[codes]
