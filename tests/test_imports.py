@@ -48,7 +48,7 @@ def test_the_page_of_a_run_needs_no_model(tmp_path):
     "first",
     [
         pytest.param("fires.evaluation.loop", marks=pytest.mark.slow),
-        "fires.evaluation.run",
+        "fires.run.run",
         pytest.param("fires", marks=pytest.mark.slow),
     ],
 )
