@@ -49,7 +49,7 @@ def plan_of(scale: Standard, own: Floats | None = None) -> ScalePlan:
     """The plan if no column has moved, or of a first batch, which is scaled by its own values."""
     plan = scale.plan(row_major(np.empty((0, scale.n_features))), np.empty(0))
     if own is not None:
-        plan.origin[:], plan.gain[:] = _merged(own)
+        plan.origin[:], plan.gain[:] = _mean_and_gain(own)
     return plan
 
 
@@ -83,25 +83,18 @@ def show(plan: ScalePlan, shown: Floats, X: Floats, what: str) -> Sums:
 
 
 def moments(X: Floats, weight: Floats) -> Floats:
-    """Weight, mean and sum of squares of every column of a shard: a list of one."""
+    """Weight, mean and sum of squares of every column of a shard."""
     own = np.empty((4, X.shape[1]))
     own_moments(row_major(X), weight, 0, X.shape[1], own)
     count, mean, square, rest = own
     more = np.divide(rest, count, out=np.zeros_like(rest), where=count > 0.0)
-    return np.stack([count, mean + more, np.maximum(square - rest * more, 0.0)])[None]
+    return np.stack([count, mean + more, np.maximum(square - rest * more, 0.0)])
 
 
-def _merged(own: Floats) -> tuple[Floats, Floats]:
-    """Mean and gain of every column over all shards."""
-    count, mean, square = own[0]
+def _mean_and_gain(own: Floats) -> tuple[Floats, Floats]:
+    """Mean and gain of every column, by its moments over all shards."""
+    count, mean, square = own
     with np.errstate(all="ignore"):  # overflow is found when sums are checked
-        for more, middle, spread in own[1:]:
-            both = count + more
-            share = np.divide(more, both, out=np.zeros_like(both), where=both > 0.0)
-            delta = middle - mean
-            mean = mean + share * delta
-            square = square + spread + delta * delta * count * share
-            count = both
         variance = np.divide(square, count, out=np.zeros_like(count), where=count > 0.0)
     gain = [gain_of(*pair) for pair in zip(variance.tolist(), mean.tolist(), strict=True)]
     return mean, np.array(gain)
@@ -168,7 +161,7 @@ class ShardedStandard:
 
     def begin(self, sums: Sums) -> None:
         """Take the scale of a first batch from itself."""
-        own = sums.get(f"list {self.what} own")
+        own = sums.get(f"moments {self.what}")
         self.plan = None if own is None else plan_of(self.scale, own)
 
     def doubtful(self, sums: Sums) -> Places:
@@ -195,8 +188,10 @@ class ShardedStandard:
         if not len(columns) or self.plan is None:
             return True
         before, self.plan = self.plan, plan_of(self.scale)
-        samples, own = rows.joined(found, self.what), found[f"list {self.what} own"]
-        find_moved_among(columns, samples, *_merged(own), rows.n_rows, self.scale.known, self.plan)
+        samples, own = rows.joined(found, self.what), found[f"moments {self.what}"]
+        find_moved_among(
+            columns, samples, *_mean_and_gain(own), rows.n_rows, self.scale.known, self.plan
+        )
         return _same_sums(before, self.plan, shown_by(before, sums, self.what))
 
     def learn(self, sums: Sums, total: float) -> None:
