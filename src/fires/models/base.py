@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,10 @@ from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.core.state import Arrays
 from fires.core.types import Floats, Labels, Matrix, Places
+
+if TYPE_CHECKING:
+    from fires.models.bayes_learner import BayesLearner
+    from fires.scaling import Scaler
 
 Rng = np.random.Generator
 Values = npt.NDArray[np.generic]
@@ -62,8 +66,18 @@ class Learner(Protocol):
     """A model that learns batch by batch: what FIRES runs.
 
     The model, its update rule and the storage of rows (dense or CSR) are independent choices. A
-    learner hides all three.
+    learner hides all three. It inherits from this class and declares here what it can do beyond
+    the defaults: nobody asks for its class.
     """
+
+    scaler: Scaler
+    takes_shards: ClassVar[bool] = False
+    """Whether it learns from sums over a batch that lies in shards: fires.models.sharded."""
+
+    @property
+    def joint_posterior(self) -> BayesLearner | None:
+        """The learner itself if it learns by Bayes' rule, and knows how sure it is of what."""
+        return None
 
     def step(self, batch: CheckedBatch, y: Labels, rates: Rates) -> None:
         """Learn from one batch. On an error, nothing changes."""
@@ -77,8 +91,24 @@ class Learner(Protocol):
     def restart_features(self, columns: Places) -> None:
         """Forget some features and their scale; everything else stays."""
 
+    def surprise(self, batch: CheckedBatch, y: Labels) -> tuple[float, float]:
+        """How much worse a batch is predicted than expected, and the variance of that."""
+        raise TypeError(f"{type(self).__name__} watches its rows itself.")
+
+    def forget(self, keep: float) -> None:
+        """Let the evidence so far count as a share of itself, as after a drift."""
+
+    def rearranged(self, source: Places) -> Self:
+        """A copy for other columns: see :func:`fires.core.declared.rearrange`."""
+        raise TypeError(f"{type(self).__name__} has fixed columns.")
+
     def features(self) -> Belief:
         """One mean and one standard deviation per feature."""
+
+    def by_class(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of every row of parameters."""
+        belief = self.features()
+        return belief.mu[None], belief.sigma[None]
 
     def state(self) -> Arrays:
         """Everything needed to go on, as arrays."""

@@ -26,7 +26,7 @@ from fires.drift.likelihood import LikelihoodAlarm
 from fires.kernels import read_only
 from fires.kernels.assimilate import N_FACTS, NOISE, NOISE_ROWS, assimilate_plain
 from fires.kernels.running import ORIGIN, SQUARES
-from fires.models.base import Rates
+from fires.models.base import Learner, Rates
 from fires.models.covariance import MOST, PRIOR, CovarianceBlock
 from fires.models.families import FAMILIES
 from fires.models.target import ClassTarget, bayes_target_of
@@ -63,7 +63,7 @@ _Kept: TypeAlias = tuple[
 ]
 
 
-class BayesLearner:
+class BayesLearner(Learner):
     r"""Beliefs of a linear model, moved by every row.
 
     **Prior.** Each coefficient starts at mean 0 and variance :math:`s_0 = c / \max(J, 10)`, so that
@@ -81,6 +81,7 @@ class BayesLearner:
     **Many classes** are learnt one against the rest, with one row of parameters per class.
     """
 
+    takes_shards = True
     learnt: ClassVar[Declared] = {
         "mu": Array("R", "J"),
         "var": Array("R", "J", low=0.0),
@@ -139,6 +140,11 @@ class BayesLearner:
         )  # the leading columns of a batch, if asked for
         # For sparse rows: the unit of mu, the rows so far, and at which of them a column was last.
         self.sparse: tuple[Floats, Floats, Floats] | None = None
+
+    @property
+    def joint_posterior(self) -> BayesLearner:
+        """See :class:`fires.models.base.Learner`."""
+        return self
 
     @property
     def n_rows(self) -> int:
