@@ -10,7 +10,7 @@ import copy
 import math
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,7 +26,7 @@ from fires.drift.likelihood import LikelihoodAlarm
 from fires.kernels import read_only
 from fires.kernels.assimilate import N_FACTS, NOISE, NOISE_ROWS, assimilate_plain
 from fires.kernels.running import ORIGIN, SQUARES
-from fires.models.base import Learner, Rates
+from fires.models.base import LeadingRows, Learner, Rates
 from fires.models.covariance import MOST, PRIOR, CovarianceBlock
 from fires.models.families import FAMILIES
 from fires.models.target import ClassTarget, bayes_target_of
@@ -43,14 +43,6 @@ _SPARSE = {
     "now": Array(1, low=0.0),
     "seen_at": Array("R", "J", low=0.0),
 }
-
-
-class LeadingRows(NamedTuple):
-    """The leading columns, what a batch holds of them, scaled, and the weights of its rows."""
-
-    columns: Ints
-    Z: Floats
-    weight: Floats
 
 
 _NO_ROWS = LeadingRows(np.empty(0, dtype=np.int64), np.empty((0, 0)), np.empty(0))
