@@ -89,9 +89,9 @@ class _Opening:
         if isinstance(self.learner_target, ClassTarget):
             sums["class weight"] = self.learner_target.per_class(y, weight)
         if self.y_scale is not None:
-            sums["list y own"] = moments(y[:, None], weight)
+            sums["moments y"] = moments(y[:, None], weight)
         if isinstance(self.x_scale, Standard):
-            own = {} if shard.scale == "standard" else {"list x own": moments(shard.X, weight)}
+            own = {} if shard.scale == "standard" else {"moments x": moments(shard.X, weight)}
             return sums | own
         if isinstance(self.x_scale, MinMax):
             return sums | (
@@ -206,7 +206,7 @@ class Doubts:
             if len(columns):
                 X = shard.X[:, columns] if what == "x" else np.asarray(y, np.float64)[:, None]
                 found |= self.rows.of(X, weight, mark_of(y), what)
-                found[f"list {what} own"] = moments(X, weight)
+                found[f"moments {what}"] = moments(X, weight)
         return found
 
 

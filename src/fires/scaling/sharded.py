@@ -65,7 +65,7 @@ class ScalePlan:
     @classmethod
     def first(cls, scale: Standard, own: Floats) -> ScalePlan:
         """The plan of a first batch, which is scaled by its own values."""
-        mean, gain = _merged(own)
+        mean, gain = _mean_and_gain(own)
         beyond = np.full(len(mean), MOVED)
         return replace(cls.of(scale), origin=mean, gain=gain, beyond=beyond)
 
@@ -107,7 +107,7 @@ class ScalePlan:
         before = ScalePlan.of(scale)
         changed = [before.beyond, before.origin, before.gain, before.limit, before.common]
         some = [array[columns] for array in changed]
-        find_moved_among(samples, *_merged(own), n_rows, *arrays, *some)
+        find_moved_among(samples, *_mean_and_gain(own), n_rows, *arrays, *some)
         for array, values in zip(changed, some, strict=True):
             array[columns] = values
         return before
@@ -166,8 +166,8 @@ def moments(X: Floats, weight: Floats) -> Floats:
 
     Returns
     -------
-    ndarray (1, 3, n_columns)
-        A list of one, see :func:`fires.core.sharding.add_up`.
+    ndarray (3, n_columns)
+        See :func:`fires.core.sharding.add_up`.
     """
     own = np.empty((4, X.shape[1]))
     rows = np.ascontiguousarray(X).view()
@@ -175,20 +175,13 @@ def moments(X: Floats, weight: Floats) -> Floats:
     own_moments(rows, weight, 0, X.shape[1], own)
     count, mean, square, rest = own
     more = np.divide(rest, count, out=np.zeros_like(rest), where=count > 0.0)
-    return np.stack([count, mean + more, np.maximum(square - rest * more, 0.0)])[None]
+    return np.stack([count, mean + more, np.maximum(square - rest * more, 0.0)])
 
 
-def _merged(own: Floats) -> tuple[Floats, Floats]:
-    """Mean and gain of every column over all shards."""
-    count, mean, square = own[0]
+def _mean_and_gain(own: Floats) -> tuple[Floats, Floats]:
+    """Mean and gain of every column, by its moments over all shards."""
+    count, mean, square = own
     with np.errstate(all="ignore"):  # overflow is found when sums are checked
-        for more, middle, spread in own[1:]:
-            both = count + more
-            share = np.divide(more, both, out=np.zeros_like(both), where=both > 0.0)
-            delta = middle - mean
-            mean = mean + share * delta
-            square = square + spread + delta * delta * count * share
-            count = both
         variance = np.divide(square, count, out=np.zeros_like(count), where=count > 0.0)
     gain = [gain_of(*pair) for pair in zip(variance.tolist(), mean.tolist(), strict=True)]
     return mean, np.array(gain)
@@ -255,7 +248,7 @@ class ShardedStandard:
 
     def begin(self, sums: Sums) -> None:
         """Take the scale of a first batch from itself."""
-        own = sums.get(f"list {self.what} own")
+        own = sums.get(f"moments {self.what}")
         self.plan = None if own is None else ScalePlan.first(self.scale, own)
 
     def doubtful(self, sums: Sums) -> Places:
@@ -277,7 +270,7 @@ class ShardedStandard:
         """Decide about the columns that may have moved."""
         if not len(columns) or self.plan is None:
             return True
-        samples, own = rows.joined(found, self.what), found[f"list {self.what} own"]
+        samples, own = rows.joined(found, self.what), found[f"moments {self.what}"]
         before, shown = self.plan, self.plan.shown(sums, self.what)
         self.plan = before.judged(self.scale, columns, samples, own, rows.n_rows)
         return before.same_sums(self.plan, shown)
