@@ -171,7 +171,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         self
         """
         if self._teaches(X, sample_weight):
-            self._all_or_nothing(self._learn, X, y, classes, sample_weight)
+            self.all_or_nothing(self._learn, X, y, classes, sample_weight)
         return self
 
     def fit(

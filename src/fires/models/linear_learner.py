@@ -29,7 +29,7 @@ from fires.kernels import oriented, project, read_only
 from fires.kernels.features import fold
 from fires.kernels.features import move as move_in_place
 from fires.kernels.steps import TOO_LONG
-from fires.models.base import Rates
+from fires.models.base import Learner, Rates
 from fires.models.families import FAMILIES
 from fires.models.linear import over_classes
 from fires.models.scale import MinMax, Scaler, Standard
@@ -76,7 +76,7 @@ class SparseTerms(NamedTuple):
 Gaps = tuple[Places, Floats]
 
 
-class LinearLearner:
+class LinearLearner(Learner):
     r"""Beliefs of a linear model, moved by one step per batch.
 
     **Dense.** The step is taken on the rows that the scaler returns, and then the scale is learnt.
@@ -105,6 +105,7 @@ class LinearLearner:
     destroy the belief, and sigma cannot be clipped to 0, which it would never leave.
     """
 
+    takes_shards = True
     learnt: ClassVar[Declared] = {
         "mu": Array("R", "J"),
         "sigma": Array("R", "J", low=0.0),

@@ -14,7 +14,7 @@ from fires.core.belief import Belief
 from fires.core.errors import Diverged, StateError
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Labels, Matrix, Places
-from fires.models.base import BaseModel, Rates, Rng, Values
+from fires.models.base import BaseModel, Learner, Rates, Rng, Values
 from fires.models.scale import Scaler
 from fires.models.surprise import surprise_of_classes
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import torch
 
 
-class ModelLearner:
+class ModelLearner(Learner):
     """The belief of a user's model, its scale and its random numbers; one step per batch.
 
     The model sees batches scaled by :class:`fires.models.scale.Scaler`. All methods are described

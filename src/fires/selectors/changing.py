@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,12 +121,11 @@ class ChangingColumns(OnlineSelector):
 
     # --- learning ---------------------------------------------------------------------------
 
-    def _take_checked(
-        self, batch: CheckedBatch, take: Callable[[CheckedBatch], None] | None = None
-    ) -> None:
+    def known(self, batch: CheckedBatch) -> CheckedBatch:
+        """See :meth:`OnlineSelector.known`."""
         if batch.vocabulary is not None:
             self.n_features_in_ = batch.vocabulary.n_known
-        super()._take_checked(batch, take)
+        return super().known(batch)
 
     def _take(self, batch: CheckedBatch) -> None:
         if batch.vocabulary is not None:

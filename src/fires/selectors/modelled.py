@@ -135,7 +135,7 @@ class Modelled(ChangingColumns):
 
     def own_scale(self) -> Scaler | None:
         """The scale of dense rows that the selector has learnt for itself."""
-        scaler: Scaler = self._learner_.scaler  # type: ignore[attr-defined]
+        scaler: Scaler = self._learner_.scaler
         return scaler if self.scale is not None and scaler.dense.ready else None
 
     def _target(self, batch: CheckedBatch) -> npt.NDArray[np.generic]:
