@@ -14,10 +14,8 @@ from fires.core.sharding import Shards
 from fires.evaluation.scoring import Baseline
 from fires.metrics.prediction import Scores
 from fires.models.sharded_scores import unit_of
+from fires.models.target import NormalScores
 from fires.predictors import Majority, Mean
-from fires.run.sharded_scoring import ShardedTest
-from fires.run.totals import RunTotals
-from fires.scaling.normal_scores import NormalScores
 from fires.selectors.sharded import partial_fit_sharded
 
 CLASSES, NUMBERS = ("accuracy", "balanced_accuracy"), ("r2", "mae")

@@ -17,7 +17,7 @@ import polars as pl
 from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
-from fires.streams.files.identity import identity_of
+from fires.streams.byte_sources import identity_of
 from fires.streams.table import Chunk, position_in_file
 
 _READ_CELLS = 8_000_000

@@ -8,9 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fires.core.declared import collect
 from fires.core.state import under
-from fires.kernels.running import CLIP, MEMORY
-from fires.scaling import Scaler
-from fires.scaling.dense import Standard
+from fires.kernels.moments import CLIP, MEMORY
+from fires.models.scale import Scaler, Standard
 
 N = 100
 

@@ -9,7 +9,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from fires.core.declared import collect, restore
-from fires.scaling.normal_scores import NormalScores
+from fires.models.target import NormalScores
 
 
 def after(*batches):

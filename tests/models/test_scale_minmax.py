@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fires.core.declared import collect
-from fires.scaling import Scaler
+from fires.models.scale import Scaler
 
 N_FEATURES = 3
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -28,15 +28,10 @@ import numpy.typing as npt
 from fires.columns.schema import Kind
 from fires.core.errors import InputError, StateError
 from fires.streams.base import Position
-from fires.streams.files.byte_sources import plain_errors
-from fires.streams.files.identity import Identity
-from fires.streams.files.json_table import JsonTable
-from fires.streams.files.packing import N_MAGIC
-from fires.streams.files.text_table import TextTable
+from fires.streams.byte_sources import N_MAGIC, Identity, plain_errors
+from fires.streams.json_table import JsonTable
 from fires.streams.table import Chunk
-
-if TYPE_CHECKING:
-    pass
+from fires.streams.text_table import TextTable
 
 WAIT = 0.2
 """Seconds to wait for more, before it is said that there is none for now."""

@@ -18,9 +18,9 @@ from fires.core.batch import nothing
 from fires.core.declared import Array, Declared, collect, rearrange, restart, restore
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import CsrRows, Floats, Indices, Ints, Mask, Places, RowIndex
-from fires.kernels.running import CLIP
-from fires.scaling.dense import Standard
-from fires.scaling.sparse import Touched
+from fires.kernels.moments import CLIP
+from fires.models.scale import Standard
+from fires.models.sparse_scale import Touched
 
 FULL = 0.2
 """The share of rows with an entry from which a column is full."""
@@ -150,7 +150,7 @@ class Mixed:
         self._place[self.columns] = np.arange(len(self.columns))
 
     def undo(self, gain: Floats) -> None:
-        """See :meth:`fires.scaling.sparse.SparseStandard.undo`."""
+        """See :meth:`fires.models.sparse_scale.SparseScale.undo`."""
         self.sums, self.squares = self.sums / gain, self.squares / gain**2
         self.full.undo(gain[self.columns])
 
@@ -178,14 +178,13 @@ class Mixed:
 
     def state(self) -> Arrays:
         """Everything needed to go on, as arrays."""
-        return collect(self, self.learnt)[1] | under("full", collect(self.full, Standard.learnt)[1])
+        return collect(self, self.learnt)[1] | under("full", self.full.state())
 
     def restore(self, arrays: Arrays) -> None:
         """Go on from :meth:`state`; StateError if the arrays do not fit."""
         restore(self, self.learnt, {}, arrays, {"J": self.n_features})
         full = Standard(len(self.columns))
-        restore(full, Standard.learnt, {}, part_of("full", arrays), {"J": len(self.columns)})
-        full.refresh()
+        full.restore(part_of("full", arrays))
         self.full = full
         self._place[self.columns] = np.arange(len(self.columns))
 

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fires.core.declared import collect, restore
 from fires.core.errors import StateError
-from fires.scaling.dense import Standard
-from fires.scaling.mixed import FULL, Mixed
+from fires.models.mixed import FULL, Mixed
+from fires.models.scale import Standard
 
 FILLS = np.array([1.0, 0.7, 0.35, 0.05, 0.01, 1.0])  # the first three and the last are full
 

@@ -17,14 +17,12 @@ from scipy import sparse
 from fires.core.errors import InputError, StateError
 from fires.core.types import CsrRows, Floats, Header
 from fires.streams.base import Batch, Bookmark, Position, Schema, check_batch_size
-from fires.streams.cutting import PlacedRows, cut, stacked
-from fires.streams.files.byte_sources import plain_errors
-from fires.streams.files.identity import read_so_far, refuse_others
-from fires.streams.files.text_blocks import Block, Ints, cut_into_lines, places_of
-from fires.streams.files.text_source import TextSource
-from fires.streams.read_ahead import read_ahead
+from fires.streams.byte_sources import plain_errors, read_so_far, refuse_others
+from fires.streams.cutting import PlacedRows, cut, read_ahead, stacked
 from fires.streams.table import Fault, position_in_file
 from fires.streams.table_stream import Rejected
+from fires.streams.text_blocks import Block, Ints, cut_into_lines, places_of
+from fires.streams.text_source import TextSource
 
 ENDINGS = {".svm", ".svmlight", ".libsvm"}
 MAX_FEATURES = 10_000_000

@@ -1,6 +1,6 @@
 """The running scale of dense columns, for a batch in several shards.
 
-:class:`fires.scaling.dense.Standard` plans a batch from a look at all of it: which columns have
+:class:`fires.models.scale.Standard` plans a batch from a look at all of it: which columns have
 moved, and with that origin, gain and limit of each. Then it only adds. Here the plan is made
 without the rows: no column has moved. That is right unless a column shows entries beyond 1.5 times
 its reach, or has been narrow for too long. Shards tell where such entries are, as long as they are
@@ -12,130 +12,58 @@ again with the new plan.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from fires.core.errors import OVERFLOW
 from fires.core.sharding import Sums
 from fires.core.types import Floats, Ints, Labels, Mask, Places
-from fires.kernels import read_only
-from fires.kernels.running import (
-    BEYOND,
+from fires.kernels.compiling import row_major
+from fires.kernels.moments import (
     EDGE,
     FARTHEST,
     MOVED,
-    ORIGIN,
     REFUSED,
     SQUARES,
+    ScalePlan,
     find_moved_among,
     gain_of,
-    look_at,
     own_moments,
-    rescale_rows,
     sample_step,
 )
-from fires.scaling.dense import Standard
+from fires.models.scale import Standard
 
 _TOO_MANY = -1
 
 
-@dataclass(frozen=True, eq=False)
-class ScalePlan:
-    """What shards need to scale their rows."""
+def shown_by(plan: ScalePlan, sums: Sums, what: str) -> Floats:
+    """What the whole batch has shown, for :meth:`fires.models.scale.Standard.learn`."""
+    shown = np.vstack([sums[f"{what} shown"], sums[f"max {what} far"]])
+    if not np.isfinite(shown[SQUARES]).all() or not np.isfinite(plan.origin).all():
+        raise ValueError(OVERFLOW)
+    return shown
 
-    origin: Floats
-    gain: Floats
-    limit: Floats
-    common: Mask
-    beyond: Floats
 
-    @classmethod
-    def of(cls, scale: Standard) -> ScalePlan:
-        """The plan if no column has moved."""
-        n = len(scale.shift)
-        shown, gain, limit = scale.empty_shown(), np.empty(n), np.empty(n)
-        common = np.empty(n, dtype=np.bool_)
-        look_at(
-            *(*read_only(np.empty((0, n))), np.empty(0), *scale.running()),
-            *(shown, gain, limit, common),
-        )
-        return cls(shown[ORIGIN], gain, limit, common, shown[BEYOND])
+def plan_of(scale: Standard, own: Floats | None = None) -> ScalePlan:
+    """The plan if no column has moved, or of a first batch, which is scaled by its own values."""
+    plan = scale.plan(row_major(np.empty((0, scale.n_features))), np.empty(0))
+    if own is not None:
+        plan.origin[:], plan.gain[:] = _mean_and_gain(own)
+    return plan
 
-    @classmethod
-    def first(cls, scale: Standard, own: Floats) -> ScalePlan:
-        """The plan of a first batch, which is scaled by its own values."""
-        mean, gain = _mean_and_gain(own)
-        beyond = np.full(len(mean), MOVED)
-        return replace(cls.of(scale), origin=mean, gain=gain, beyond=beyond)
 
-    def rescale(self, X: Floats, weight: Floats, out: Floats, shown: Floats) -> None:
-        """Scale rows, and add what they show to an array from :meth:`empty_shown`."""
-        rows = X.view()
-        rows.flags.writeable = False
-        rescale_rows(rows, weight, self.gain, self.limit, self.common, out, shown)
-
-    def empty_shown(self) -> Floats:
-        """Space for what the rows of a shard show."""
-        shown = np.zeros((ORIGIN + 1, len(self.origin)))
-        shown[ORIGIN] = self.origin
-        return shown
-
-    def shown(self, sums: Sums, what: str) -> Floats:
-        """What the whole batch has shown, for :meth:`fires.scaling.dense.Standard.learn`."""
-        far = sums[f"max {what} far"]
-        return np.vstack([sums[f"{what} shown"], far, self.beyond, self.origin])
-
-    def doubtful(self, shown: Floats, scale: Standard) -> Places:
-        """The columns that may have moved."""
-        if not np.isfinite(shown[SQUARES]).all() or not np.isfinite(shown[ORIGIN]).all():
-            raise ValueError(OVERFLOW)
-        if not scale.ready:
-            return np.zeros(0, dtype=np.intp)
-        beyond = (shown[FARTHEST] > EDGE * self.limit) | (shown[REFUSED] > 0.0)
-        return np.flatnonzero(
-            beyond | (self.beyond > 0.0) | (scale.narrow >= scale.reset_threshold)
-        )
-
-    def judged(
-        self, scale: Standard, columns: Places, samples: Floats, own: Floats, n_rows: int
-    ) -> ScalePlan:
-        """The plan after a look at doubtful columns."""
-        arrays = [
-            getattr(scale, name)[columns] for name in ("gain", "narrow", "reset_threshold", "count")
-        ]
-        before = ScalePlan.of(scale)
-        changed = [before.beyond, before.origin, before.gain, before.limit, before.common]
-        some = [array[columns] for array in changed]
-        find_moved_among(samples, *_mean_and_gain(own), n_rows, *arrays, *some)
-        for array, values in zip(changed, some, strict=True):
-            array[columns] = values
-        return before
-
-    def same_sums(self, other: ScalePlan, shown: Floats) -> bool:
-        """Whether another plan gives the same sums."""
-        counted = (self.common != other.common) & (shown[REFUSED] > 0.0)
-        return not counted.any() and np.array_equal(self.beyond == MOVED, other.beyond == MOVED)
+def _same_sums(plan: ScalePlan, other: ScalePlan, shown: Floats) -> bool:
+    """Whether another plan gives the same sums."""
+    counted = (plan.common != other.common) & (shown[REFUSED] > 0.0)
+    return not counted.any() and np.array_equal(plan.beyond == MOVED, other.beyond == MOVED)
 
 
 def show(plan: ScalePlan, shown: Floats, X: Floats, what: str) -> Sums:
     """What the rows of a shard have shown, in the form that adds up.
 
-    Parameters
-    ----------
-    plan : ScalePlan
-        How they were scaled.
-    shown : ndarray
-        What :meth:`ScalePlan.rescale` has filled.
-    X : ndarray (n_rows, n_columns)
-        The rows. Where entries are beyond 1.5 times the reach, it is also told where they are, if
-        they are few: mostly that shows that no column has moved.
-    what : str
-        Tells the columns of X and the target apart.
-
-    Returns
-    -------
-    dict of str to ndarray
+    Where entries are beyond 1.5 times the reach, it is also told where they are, if they are few:
+    mostly that shows that no column has moved. ``what`` tells columns of X and the target apart.
     """
     sums = {f"{what} shown": shown[:FARTHEST], f"max {what} far": shown[FARTHEST]}
     edge = EDGE * plan.limit
@@ -155,24 +83,9 @@ def show(plan: ScalePlan, shown: Floats, X: Floats, what: str) -> Sums:
 
 
 def moments(X: Floats, weight: Floats) -> Floats:
-    """Weight, mean and sum of squares of every column of a shard.
-
-    Parameters
-    ----------
-    X : ndarray (n_rows, n_columns)
-        The rows, with NaN for missing entries.
-    weight : ndarray (n_rows,)
-        How often each row counts.
-
-    Returns
-    -------
-    ndarray (3, n_columns)
-        See :func:`fires.core.sharding.add_up`.
-    """
+    """Weight, mean and sum of squares of every column of a shard."""
     own = np.empty((4, X.shape[1]))
-    rows = np.ascontiguousarray(X).view()
-    rows.flags.writeable = False
-    own_moments(rows, weight, 0, X.shape[1], own)
+    own_moments(row_major(X), weight, 0, X.shape[1], own)
     count, mean, square, rest = own
     more = np.divide(rest, count, out=np.zeros_like(rest), where=count > 0.0)
     return np.stack([count, mean + more, np.maximum(square - rest * more, 0.0)])
@@ -244,38 +157,45 @@ class ShardedStandard:
 
     def __init__(self, scale: Standard, what: str) -> None:
         self.scale, self.what = scale, what
-        self.plan: ScalePlan | None = ScalePlan.of(scale) if scale.ready else None
+        self.plan: ScalePlan | None = plan_of(scale) if scale.ready else None
 
     def begin(self, sums: Sums) -> None:
         """Take the scale of a first batch from itself."""
         own = sums.get(f"moments {self.what}")
-        self.plan = None if own is None else ScalePlan.first(self.scale, own)
+        self.plan = None if own is None else plan_of(self.scale, own)
 
     def doubtful(self, sums: Sums) -> Places:
         """The columns that may have moved."""
-        if self.plan is None or f"{self.what} shown" not in sums:
-            return np.zeros(0, dtype=np.intp)
-        columns = self.plan.doubtful(self.plan.shown(sums, self.what), self.scale)
+        plan, nowhere = self.plan, np.zeros(0, dtype=np.intp)
+        if plan is None or f"{self.what} shown" not in sums:
+            return nowhere
+        shown = shown_by(plan, sums, self.what)
+        if not self.scale.ready:
+            return nowhere
+        sure = (plan.beyond > 0.0) | (self.scale.narrow >= self.scale.reset_threshold)
+        beyond = (shown[FARTHEST] > EDGE * plan.limit) | (shown[REFUSED] > 0.0)
+        columns = np.flatnonzero(beyond | sure)
         n_found = sums[f"list {self.what} n beyond"]
         if not len(columns) or (n_found == _TOO_MANY).any():
             return columns
         # A column whose sampled entries are all within its reach has not moved.
         places = sums.get(f"list {self.what} beyond", np.zeros((0, 2), dtype=np.intp))
         sampled = SampledRows(sums["list mark"]).are_sampled(places[:, 0], n_found)
-        found = np.isin(columns, places[sampled, 1])
-        narrow = self.scale.narrow >= self.scale.reset_threshold
-        return columns[found | (self.plan.beyond[columns] > 0.0) | narrow[columns]]
+        return columns[np.isin(columns, places[sampled, 1]) | sure[columns]]
 
     def settle(self, sums: Sums, columns: Places, rows: SampledRows, found: Sums) -> bool:
         """Decide about the columns that may have moved."""
         if not len(columns) or self.plan is None:
             return True
+        before, self.plan = self.plan, plan_of(self.scale)
         samples, own = rows.joined(found, self.what), found[f"moments {self.what}"]
-        before, shown = self.plan, self.plan.shown(sums, self.what)
-        self.plan = before.judged(self.scale, columns, samples, own, rows.n_rows)
-        return before.same_sums(self.plan, shown)
+        find_moved_among(
+            columns, samples, *_mean_and_gain(own), rows.n_rows, self.scale.known, self.plan
+        )
+        return _same_sums(before, self.plan, shown_by(before, sums, self.what))
 
     def learn(self, sums: Sums, total: float) -> None:
         """Learn from the batch, unless it was scaled already."""
         if self.plan is not None and f"{self.what} shown" in sums:
-            self.scale.learn(self.plan.shown(sums, self.what), np.array([total]))
+            shown = shown_by(self.plan, sums, self.what)
+            self.scale.learn(shown, self.plan, np.array([total]))

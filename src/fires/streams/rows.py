@@ -13,13 +13,13 @@ import polars as pl
 from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
-from fires.streams.files.opening import Source, open_table
-from fires.streams.files.options import FOUND_OUT, TextOptions
-from fires.streams.files.svmlight import SvmlightFile
-from fires.streams.read_ahead import read_ahead
+from fires.streams.cutting import read_ahead
+from fires.streams.files import Source, open_table
 from fires.streams.sampling import refuse_unknown
+from fires.streams.svmlight import SvmlightFile
 from fires.streams.table import Chunk, Table, surprises_of, unreadable
 from fires.streams.table_stream import Rejected
+from fires.streams.text_table import FOUND_OUT, TextOptions
 
 _SHOWN = 8
 

@@ -14,10 +14,9 @@ from fires.columns.schema import Kind
 from fires.columns.text import tidy
 from fires.core.errors import InputError
 from fires.streams.base import Position
-from fires.streams.files.header import Header, unique_names
-from fires.streams.files.options import TextOptions
-from fires.streams.files.records import NOT_UTF8
-from fires.streams.files.text_blocks import (
+from fires.streams.table import Chunk
+from fires.streams.text_blocks import (
+    NOT_UTF8,
     PIECE,
     Block,
     Read,
@@ -26,9 +25,8 @@ from fires.streams.files.text_blocks import (
     fill,
     looks_regular,
 )
-from fires.streams.files.text_source import TextSource
-from fires.streams.files.text_table import TextTable
-from fires.streams.table import Chunk
+from fires.streams.text_source import TextSource
+from fires.streams.text_table import Header, TextOptions, TextTable, unique_names
 
 _LONGEST_HEADER = 256 << 20
 _DATA = re.compile(rb"(?:^|\n)[ \t]*@data\b[^\n]*(\n|$)", re.IGNORECASE)
