@@ -18,7 +18,7 @@ from fires.core.declared import Array, Declared, collect, restart
 from fires.core.settings import check_choice
 from fires.core.state import Arrays, State
 from fires.core.types import Codes, CsrRows, Floats, Header, Mask, Matrix, Places
-from fires.kernels.running import ROUNDING
+from fires.kernels.moments import ROUNDING
 from fires.rivals.arrays import check_forgetting, decay, grown, rows_by_class, with_entries
 from fires.rivals.base import TargetSelector, settings
 

@@ -23,13 +23,13 @@ from fires.core.types import Codes, CsrRows, Floats, Labels, Matrix, Places, See
 from fires.core.validation import repeated
 from fires.kernels import read_only
 from fires.kernels.permutation import permute_csr, permute_rows
+from fires.models.scale import SCALES, Scaler
 from fires.models.target import NumberTarget, signed
 from fires.predictors import Predictor, SklearnPredictor, as_predictor
 from fires.predictors.state import predictor_from_state, predictor_state
 from fires.rivals.arrays import as_dense, check_forgetting, decay
 from fires.rivals.base import TargetSelector, estimator_target, settings
 from fires.rivals.windows.kept_rows import KeptRows, Parts, kept, stacked, without
-from fires.scaling import SCALES, Scaler
 from fires.selectors.selector import same_kind
 
 if TYPE_CHECKING:
