@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from fires.rivals.arrays import decay
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -13,6 +12,7 @@ from sklearn.feature_selection import f_classif, f_regression
 
 import fires
 from fires import Screening
+from fires.rivals.arrays import decay
 
 KINDS = {
     "dense": np.asarray,

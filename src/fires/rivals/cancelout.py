@@ -215,7 +215,7 @@ class CancelOut(TargetSelector):
                 net, dict(zip(theta, slopes, strict=True)), self._n_steps_, self.learning_rate
             )
         # If a slope was not finite in any step, the running squares are not finite either.
-        if not all(t.isfinite().all() for name, t in net.items() if not name.startswith("slope")):
+        if not all(tensor.isfinite().all() for tensor in net.values()):
             raise ValueError(
                 "X or a setting is so large that a step would overflow: rescale X, or take a "
                 "smaller learning_rate."
@@ -339,9 +339,9 @@ def adam(net: Tensors, slopes: Tensors, n: int, rate: float) -> Tensors:
     """
     new: Tensors = {}
     for name, g in slopes.items():
-        slope = _KEEP_SLOPE * net[f"slope.{name}"] + (1.0 - _KEEP_SLOPE) * g
-        square = _KEEP_SQUARE * net[f"square.{name}"] + (1.0 - _KEEP_SQUARE) * g * g
-        size = (square / (1.0 - _KEEP_SQUARE**n)).sqrt() + _EPS
-        theta = net[f"theta.{name}"] - rate / (1.0 - _KEEP_SLOPE**n) * slope / size
-        new |= {f"theta.{name}": theta, f"slope.{name}": slope, f"square.{name}": square}
+        theta, mean, square = (f"{part}.{name}" for part in _PARTS)
+        new[mean] = _KEEP_SLOPE * net[mean] + (1.0 - _KEEP_SLOPE) * g
+        new[square] = _KEEP_SQUARE * net[square] + (1.0 - _KEEP_SQUARE) * g * g
+        size = (new[square] / (1.0 - _KEEP_SQUARE**n)).sqrt() + _EPS
+        new[theta] = net[theta] - rate / (1.0 - _KEEP_SLOPE**n) * new[mean] / size
     return new
