@@ -105,7 +105,7 @@ def _print(chosen: list[Header], run: SparkRun, facts: Header) -> None:
 def _run(
     frame: DataFrame, file: tuple[str, ...], out: Path | None, resume: bool, given: Given
 ) -> SparkRun:
-    from fires.integrations.spark.layout import layout_of
+    from fires.integrations.spark.rows import layout_of
     from fires.integrations.spark.running import SparkRun
     from fires.selectors.fires import FIRES
 

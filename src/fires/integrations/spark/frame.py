@@ -14,7 +14,7 @@ from fires.evaluation.records import Step
 from fires.evaluation.run_folder import feature_rows
 from fires.evaluation.totals import RunTotals
 from fires.integrations.spark.engine import PACKED, MicroBatch, completed, packer, quoted, send
-from fires.integrations.spark.layout import Layout, layout_of
+from fires.integrations.spark.rows import Layout, layout_of
 from fires.integrations.spark.running import SparkRun
 from fires.integrations.spark.store import store_for
 from fires.selectors.fires import FIRES

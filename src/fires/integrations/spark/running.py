@@ -25,7 +25,7 @@ from fires.evaluation.run_folder import RunFolder, alarm_rows, refuse_one_class
 from fires.evaluation.saved_run import known_before
 from fires.evaluation.sharded_scoring import ShardedTest
 from fires.integrations.spark.engine import MicroBatch, NoRows, completed
-from fires.integrations.spark.layout import Layout
+from fires.integrations.spark.rows import Layout
 from fires.integrations.spark.store import Store
 from fires.pipeline import OnlinePipeline
 from fires.selectors.fires import FIRES

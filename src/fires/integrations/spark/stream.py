@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fires.core import files
 from fires.core.errors import InputError
 from fires.evaluation.records import Step
-from fires.integrations.spark.layout import layout_of
+from fires.integrations.spark.rows import layout_of
 from fires.integrations.spark.query import selection_query
 from fires.integrations.spark.running import SparkRun
 from fires.integrations.spark.store import OFFSETS, store_for
