@@ -34,7 +34,7 @@ from fires.core.types import (
 )
 from fires.core.weighting import rank
 from fires.kernels import top_k
-from fires.kernels.scaled import keep_columns
+from fires.kernels.select import keep_columns
 from fires.selectors.selector import Selector
 
 if TYPE_CHECKING:

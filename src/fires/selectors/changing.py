@@ -19,7 +19,7 @@ from fires.core.named import NamedRows
 from fires.core.settings import check_choice, check_count
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Header, Mask, Matrix, Places, RowsLike
-from fires.kernels.scaled import keep_columns
+from fires.kernels.select import keep_columns
 from fires.selectors.base import OnlineSelector
 from fires.selectors.open_columns import OpenColumns
 from fires.selectors.presence import Presence

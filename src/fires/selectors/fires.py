@@ -24,14 +24,14 @@ from fires.models.bayes_learner import BayesLearner
 from fires.models.families import FAMILIES
 from fires.models.linear import Linear
 from fires.models.model_learner import ModelLearner
-from fires.scaling import SCALES
+from fires.models.scale import SCALES
 from fires.selectors.choosing import Choosing
 from fires.selectors.confident import ReviewSchedule
 from fires.selectors.membership import Membership
 
 if TYPE_CHECKING:
+    from fires.core.declared import HasLearnt
     from fires.drift.alarms import Detector
-    from fires.scaling.dense import HasLearnt
 
 
 class FIRES(Choosing):
@@ -124,7 +124,7 @@ class FIRES(Choosing):
     scale : {"standard", "minmax", None}, default="standard"
         How columns are scaled, from the batches seen before. Rows that a pipeline has brought to
         the same scale are not scaled again. "standard" forgets, and it is robust: see
-        :class:`fires.scaling.dense.Standard`. Unless it is None, a target of numbers is scaled
+        :class:`fires.models.scale.Standard`. Unless it is None, a target of numbers is scaled
         too: the Bayesian update turns it into normal scores, the gradient update standardises it.
         Sparse data is never filled. With the Bayesian update, "standard" scales a sparse column as
         a dense one if every fifth row or more has an entry; a rarer one is divided by its standard

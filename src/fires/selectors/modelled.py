@@ -23,8 +23,8 @@ from fires.models.learners import start_learner
 from fires.models.linear import Linear
 from fires.models.monte_carlo import MonteCarlo
 from fires.models.neural import NeuralNet
+from fires.models.scale import Scaler
 from fires.models.soft_tree import SoftTree
-from fires.scaling import Scaler
 from fires.selectors.changing import ChangingColumns
 from fires.selectors.selector import same_kind
 
