@@ -64,7 +64,7 @@ def select_on_spark(file: tuple[str, ...], master: str, resume: Path | None, giv
     """Rank the features of what Spark reads, and print them."""
     _refuse_others()
     from fires.integrations.spark import spark_session
-    from fires.integrations.spark.frame import learn_frame
+    from fires.integrations.spark.select import learn_frame
     from fires.run.features import feature_rows
 
     out: Path | None = resume or given["out"]

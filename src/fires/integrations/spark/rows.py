@@ -132,7 +132,6 @@ class Layout:
 def layout_of(
     schema: StructType,
     target: str,
-    *,
     weight: str | None = None,
     features: str | Sequence[str] | None = None,
     entries: tuple[str, str] | None = None,
