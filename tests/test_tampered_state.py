@@ -394,7 +394,7 @@ ALL = ";".join(GROUPS)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "step"), [(ALL, 16), *(pytest.param(g, 1, marks=pytest.mark.slow) for g in GROUPS)]
+    ("wanted", "step"), [(ALL, 47), *(pytest.param(g, 1, marks=pytest.mark.slow) for g in GROUPS)]
 )
 def test_a_state_that_was_tampered_with_is_refused_or_harmless(wanted, step):
     command = [sys.executable, __file__, wanted, str(step)]

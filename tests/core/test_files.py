@@ -37,7 +37,7 @@ ELSEWHERE = {
     ("rivals/rows/arow.py", "truncate"): "a setting: which weights are kept",
     ("rivals/rows/second_order.py", "truncate"): "a setting: which weights are kept",
     ("rivals/rows/scw.py", "truncate"): "a setting: which weights are kept",
-    ("report/figure_style.py", "savefig"): "into memory",
+    ("report/figures.py", "savefig"): "into memory",
     ("cli/row_output.py", "sink_parquet"): "polars itself writes the draft",
     ("cli/row_output.py", "sink_ipc"): "polars itself writes the draft",
     ("cli/row_output.py", "write_ipc"): "polars itself writes the draft",

@@ -12,7 +12,7 @@ from fires.evaluation.records import Step
 from fires.evaluation.run_names import RunNames
 from fires.evaluation.scoring import usual_baselines
 from fires.evaluation.totals import RunTotals
-from fires.evaluation.watch import LeakWatch
+from fires.evaluation.watch import ColumnWatch
 from fires.metrics.prediction import Scores
 from fires.pipeline import OnlinePipeline
 from fires.predictors import LinearRegressor, Perceptron
@@ -41,7 +41,7 @@ class Run:
     ) -> None:
         classes = isinstance(pipeline.predictor, Perceptron)
         scores = ("accuracy", "balanced_accuracy") if classes else ("r2", "mae")
-        self.pipeline, self.watch = pipeline, LeakWatch(pipeline)
+        self.pipeline, self.watch = pipeline, ColumnWatch(classes=classes)
         self.latest: Batch | None = None
         self.is_between_batches = True
         self.names: RunNames | None = None

@@ -1,11 +1,10 @@
-"""Doubts that only a whole run can settle: leaks, constants, clocks, and rows sorted by class."""
+"""Warnings that only the rows of a run settle: leaks, constants, clocks, rows sorted by class."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,48 +12,39 @@ import numpy as np
 from fires.columns import Doubt
 from fires.columns.ids_and_clocks import few_values
 from fires.columns.seen import LEAST
-from fires.core.state import Arrays, State, part_of, under
+from fires.core.state import Arrays, State, part_of
 from fires.core.types import Floats, Header, Label, Labels
 from fires.evaluation.cautions import about_labels
 from fires.metrics.prediction import Scores
-from fires.pipeline import OnlinePipeline
-from fires.predictors import LinearRegressor, Perceptron
-from fires.rivals.baselines import AllFeatures
 from fires.streams.base import Batch
 
-_MOST_COLUMNS = 2000  # for more, a second predictor would take too long
-_FIRST_ROWS, _LAST_ROWS = 500, 5000  # that have to be tested, and after which it is settled
-_GOOD = {"accuracy": 0.8, "r2": 0.9}  # what a leak makes of the way from knowing nothing to all
+_MOST_COLUMNS = 2000  # for more, the regression on all others would take too long
+_FEWEST_ROWS, _ENOUGH_ROWS = 500, 1000  # of the sample that leaks are looked for in
+_RIDGE = (0.01, 0.1, 1.0)  # penalties of the regression on all others; the best counts
+_GOOD = {"accuracy": 0.8, "R2": 0.9}  # what a leak makes of the way from knowing nothing to all
 _MANY_ROWS = 1000  # in which a column that only grows does not do so by chance
 _MUCH_BETTER = 0.5  # of the errors of all other columns together
 
 
-class LeakWatch:
-    """Sees the batches of a run before they are learnt from, and what the pipeline made of them.
-
-    The column that ranks first is tested alone, and all others together: on every batch, before it
-    is learnt from. Only the first 5,000 rows since the column ranks first are tested.
+class ColumnWatch:
+    """Sees the batches of a run before they are learnt from.
 
     Examples
     --------
-    >>> import fires
     >>> rng = np.random.default_rng(0)
-    >>> pipeline = fires.OnlinePipeline(fires.FIRES(1), Perceptron())
-    >>> watch = LeakWatch(pipeline)
+    >>> watch = ColumnWatch(classes=True)
     >>> for _ in range(20):
     ...     X = rng.normal(size=(100, 3))
     ...     X[:, 2] = 7.0
     ...     watch.see(Batch(X, X[:, 1] > 0))
-    ...     pipeline = pipeline.partial_fit(X, X[:, 1] > 0)
     >>> for doubt in watch.settled(["a", "b", "c"], []):
     ...     print(doubt.column, doubt.kind)
     b leak
     c constant
     """
 
-    def __init__(self, pipeline: OnlinePipeline) -> None:
-        self._pipeline = pipeline
-        self._rivals: _Rivals | None = None
+    def __init__(self, *, classes: bool) -> None:
+        self._leak = LeakCheck(classes=classes)
         self._values: Floats | None = None
         self._constant = np.empty(0, dtype=np.intp)
         self._n_rows = 0
@@ -62,7 +52,7 @@ class LeakWatch:
         self._growing: Floats | None = None  # columns, last values, how many
 
     def see(self, batch: Batch) -> None:
-        """Test what was learnt before this batch, and learn from it."""
+        """Look at a batch."""
         X, y = batch.X, batch.y
         n, n_runs, last = self._labels
         n_new = int(np.count_nonzero(y[1:] != y[:-1])) + int(n == 0 or y[0] != last)
@@ -70,26 +60,21 @@ class LeakWatch:
         # Sparse rows come without a look at their columns, and so do columns that come and go.
         if not isinstance(X, np.ndarray) or batch.names is not None:
             return
-        self._look_for_change(X)
+        if len(self._constant) or self._values is None:
+            self._look_for_change(X)
         if self._growing is None or self._growing.size:
             self._look_for_growth(X)
         self._n_rows += len(X)
-        selector = self._pipeline.selector
-        if not self._pipeline.has_learnt or not 2 <= X.shape[1] <= _MOST_COLUMNS:
-            return
-        first = int(np.argmax(selector.weights_))  # of a column in several features, the first
-        if self._rivals is None or self._rivals.column != first or batch.restarted:
-            self._rivals = _Rivals(first, self._pipeline)
-        if self._rivals.n_tested < _LAST_ROWS:
-            self._rivals.take(X, batch.y)
+        if batch.restarted:
+            self._leak.restart()
+        if not self._leak.is_settled:
+            self._leak.see(X, y)
 
     def _look_for_change(self, X: Floats) -> None:
         """Keep those columns that have had one value so far."""
         if self._values is None:
             self._values = np.full(X.shape[1], np.nan)
             self._constant = np.arange(X.shape[1])
-        if not len(self._constant):
-            return
         now = X[:, self._constant]
         low, high = np.fmin.reduce(now, axis=0), np.fmax.reduce(now, axis=0)
         known = self._values[self._constant]
@@ -115,15 +100,13 @@ class LeakWatch:
 
     def saved(self) -> State:
         """Everything there is to save."""
-        header: Header = {"n_rows": self._n_rows, "rivals": None, "labels": self._labels}
-        arrays: Arrays = {"constant": self._constant}
+        leak, arrays = self._leak.saved()
+        header: Header = {"n_rows": self._n_rows, "labels": self._labels, "leak": leak}
+        arrays["constant"] = self._constant
         if self._growing is not None:
             arrays["growing"] = self._growing
         if self._values is not None:
             arrays["values"] = self._values
-        if self._rivals is not None:
-            header["rivals"], learnt = self._rivals.saved()
-            arrays |= under("rivals", learnt)
         return header, arrays
 
     def restore(self, header: dict[str, Any], arrays: Arrays) -> None:
@@ -133,9 +116,10 @@ class LeakWatch:
         # A run of an earlier version has not looked, and cannot know what the rows before were.
         self._growing = arrays.get("growing", np.empty((3, 0)))
         self._labels = tuple(header.get("labels", self._labels))
-        if header["rivals"] is not None:
-            self._rivals = _Rivals(int(header["rivals"]["column"]), self._pipeline)
-            self._rivals.restore(header["rivals"], part_of("rivals", arrays))
+        if "leak" in header:
+            self._leak.restore(header["leak"], arrays)
+        elif header["rivals"] is not None:
+            self._leak.restore_rivals(header["rivals"], part_of("rivals", arrays))
 
     def settled(self, names: Sequence[str], doubts: Sequence[Doubt]) -> list[Doubt]:
         """What is doubtful after the run."""
@@ -149,9 +133,9 @@ class LeakWatch:
         kept = [doubt for doubt in doubts if doubt.kind != "constant" or doubt.column in constant]
         kept = [replace(one, why=rows) if one.kind == "constant" else one for one in kept]
         known = {doubt.column for doubt in kept}
-        why = "" if self._rivals is None else self._rivals.verdict()
-        if self._rivals is not None and why and names[self._rivals.column] not in known:
-            kept.append(Doubt(names[self._rivals.column], "leak", why))
+        column, why = self._leak.verdict()
+        if why and names[column] not in known:
+            kept.append(Doubt(names[column], "leak", why))
         new = dict.fromkeys(name for name in names if name in constant - known)
         kept += [Doubt(name, "constant", rows) for name in new]
         for column, _, n in [] if self._growing is None else self._growing.T.tolist():
@@ -160,97 +144,119 @@ class LeakWatch:
         return kept
 
 
-class _Rivals:
-    """One column, and all others, each with predictors of its own, of which the better one counts.
+class LeakCheck:
+    """Whether one column alone predicts the target far better than all others together.
 
-    Of classes, the question is whether a row has the one that is the commonest in the first batch.
-    A regression answers it more steadily than a Perceptron, which is better at rare classes.
+    The first 1,000 rows settle it: least squares on one half, tested on the other. Of classes, the
+    question is whether a row has the one that is the commonest in the first batch.
     """
 
-    def __init__(self, column: int, pipeline: OnlinePipeline) -> None:
-        self.column, self.n_tested = column, 0
-        self._asks_class = isinstance(pipeline.predictor, Perceptron)
-        self._class: Any = None
-        self._metric = "accuracy" if self._asks_class else "r2"
-        kinds = (LinearRegressor, Perceptron) if self._asks_class else (LinearRegressor,)
-        self._sides = [
-            [
-                (
-                    OnlinePipeline(AllFeatures(), kind(), pipeline.preprocess),
-                    Scores((self._metric,)),
-                )
-                for kind in kinds
-            ]
-            for _ in ("alone", "others")
-        ]
+    def __init__(self, *, classes: bool) -> None:
+        self._classes, self._class = classes, None
+        self._rows: list[Floats] = []  # the columns, and the target last
+        self._n_rows = 0
+        self._found: tuple[int, str] | None = None
 
-    def take(self, X: Floats, y: Labels) -> None:
-        """Test both sides on a batch, then let them learn from it."""
-        if self._asks_class:
-            if self._class is None:
-                labels, counts = np.unique(y, return_counts=True)
-                self._class = labels[counts.argmax()]
-            y = (y == self._class).astype(np.int64)
-        parts = X[:, [self.column]], np.delete(X, self.column, axis=1)
-        for side, part in zip(self._sides, parts, strict=True):
-            for pipeline, scores in side:
-                if pipeline.has_learnt:
-                    told = pipeline.predict(part)
-                    scores.update(
-                        y,
-                        (told.astype(np.float64) > 0.5).astype(np.int64)
-                        if self._asks_class
-                        else told,
-                    )
-                pipeline.partial_fit(part, y)
-        self.n_tested += len(y)
+    @property
+    def is_settled(self) -> bool:
+        """Whether more rows change nothing."""
+        return self._found is not None
+
+    def restart(self) -> None:
+        """Begin with the next rows: the columns have another meaning."""
+        self._rows, self._n_rows, self._found = [], 0, None
+
+    def see(self, X: Floats, y: Labels) -> None:
+        """Take rows in, until there are enough of them."""
+        if not 2 <= X.shape[1] <= _MOST_COLUMNS:
+            self._found = 0, ""
+            return
+        if self._classes and self._class is None:
+            labels, counts = np.unique(y, return_counts=True)
+            self._class = labels[counts.argmax()].item()
+        target = y == self._class if self._classes else y
+        self._rows.append(np.column_stack([X, target])[: _ENOUGH_ROWS - self._n_rows])
+        self._n_rows += len(self._rows[-1])
+        if self._n_rows == _ENOUGH_ROWS:
+            self._found = self.verdict()
+            self._rows = []
+
+    def verdict(self) -> tuple[int, str]:
+        """The column that is taken for a leak, and why; nothing if none is."""
+        if self._found is not None or self._n_rows < _FEWEST_ROWS:
+            return self._found or (0, "")
+        rows = np.vstack(self._rows).astype(np.float64)
+        half = len(rows) // 2
+        train = rows[:half]
+        known = ~np.isnan(train)
+        n = np.maximum(known.sum(axis=0), 1)
+        centre = np.where(known, train, 0.0).sum(axis=0) / n
+        spread = np.sqrt(np.where(known, (train - centre) ** 2, 0.0).sum(axis=0) / n)
+        Z = np.where(np.isnan(rows), 0.0, (rows - centre) / np.where(spread > 0.0, spread, 1.0))
+        second, column = np.abs(Z[:half, :-1].T @ Z[:half, -1]).argsort()[-2:].tolist()
+        alone, runner_up = (self._score(Z[:, [j]], Z[:, -1], _RIDGE[:1]) for j in (column, second))
+        others = self._score(np.delete(Z[:, :-1], column, axis=1), Z[:, -1], _RIDGE)
+        others = max(others, runner_up)  # among very many columns, it may be better than all
+        share = float(np.mean(rows[half:, -1])) if self._classes else 0.0
+        return column, _leak(alone, others, max(share, 1.0 - share) * self._classes, self._classes)
+
+    def _score(self, Z: Floats, target: Floats, penalties: Sequence[float]) -> float:
+        """Accuracy or R2 on the second half of the rows, with the best of some penalties."""
+        half, found = len(Z) // 2, []
+        train, test = target[:half], target[half:]
+        gram = Z @ Z[:half].T
+        for penalty in penalties:
+            dual = np.linalg.solve(gram[:half] + penalty * half * np.eye(half), train)
+            told = gram @ dual
+            if not self._classes:
+                found.append(
+                    1.0 - float(((test - told[half:]) ** 2).sum() / test.var() / len(test))
+                )
+                continue
+            order = np.argsort(told[:half])
+            best = int(np.cumsum(np.where(train[order] > 0.0, -1, 1)).argmax())
+            cut = told[order[best : best + 2]].mean()
+            found.append(float(np.mean((told[half:] > cut) == (test > 0.0))))
+        return max(found)
 
     def saved(self) -> State:
         """Everything there is to save."""
-        label = self._class.item() if isinstance(self._class, np.generic) else self._class
-        pipelines: list[Header | None] = []
-        header: Header = {
-            "column": self.column,
-            "n_tested": self.n_tested,
-            "class": label,
-            "pipelines": pipelines,
-        }
-        arrays: Arrays = {}
-        for i, (pipeline, scores) in enumerate(chain(*self._sides)):
-            learnt = pipeline.saved() if pipeline.has_learnt else (None, {})
-            pipelines.append(learnt[0])
-            arrays |= under(f"pipeline {i}", learnt[1]) | under(f"scores {i}", scores.state())
-        return header, arrays
+        arrays: Arrays = {"sample": np.vstack(self._rows)} if self._rows else {}
+        return {"class": self._class, "found": self._found}, arrays
 
     def restore(self, header: dict[str, Any], arrays: Arrays) -> None:
         """Go on from :meth:`saved`."""
-        self.n_tested, self._class = int(header["n_tested"]), header["class"]
-        saved = enumerate(header["pipelines"])
-        for side in self._sides:
-            for place, (pipeline, scores) in enumerate(side):
-                i, learnt = next(saved)
-                if learnt is not None:
-                    part = part_of(f"pipeline {i}", arrays)
-                    pipeline = OnlinePipeline.from_state(learnt, part, None, None, "the run")
-                names = scores.names
-                side[place] = pipeline, Scores.from_state(part_of(f"scores {i}", arrays), names)
+        self._class = header["class"]
+        if header["found"] is not None:
+            self._found = int(header["found"][0]), str(header["found"][1])
+        if "sample" in arrays:
+            self._rows, self._n_rows = [arrays["sample"]], len(arrays["sample"])
 
-    def verdict(self) -> str:
-        """Why the column is taken for a leak; nothing if it is not."""
-        if self.n_tested < _FIRST_ROWS:
-            return ""
+    def restore_rivals(self, header: dict[str, Any], arrays: Arrays) -> None:
+        """What an earlier version has found, by two predictors on each side of a comparison."""
+        names = ("accuracy",) if self._classes else ("r2",)
+        n = len(header["pipelines"])
+        scores = [Scores.from_state(part_of(f"scores {i}", arrays), names) for i in range(n)]
         alone, others = (
-            max(scores.total[self._metric] for _, scores in side) for side in self._sides
+            max(one.total[names[0]] for one in side)
+            for side in (scores[: n // 2], scores[n // 2 :])
         )
-        known = 0.0
-        if self._asks_class:  # always to say the commonest is to know nothing
-            counts = self._sides[0][0][1].matrix.sum(axis=1)
-            known = float(counts.max() / counts.sum()) if len(counts) else 1.0
-        far = alone >= known + _GOOD[self._metric] * (1.0 - known)
-        if known == 1.0 or not far or 1.0 - alone > _MUCH_BETTER * (1.0 - others):
-            return ""
-        name = "accuracy" if self._asks_class else "R2"
-        return (
-            "alone predicts the target better than all others together "
-            f"({name} {alone:.3f}, they {others:.3f})"
-        )
+        share = 0.0
+        if self._classes:
+            counts = scores[0].matrix.sum(axis=1)
+            share = float(counts.max() / counts.sum()) if len(counts) else 1.0
+        tested = int(header["n_tested"]) >= _FEWEST_ROWS
+        why = _leak(alone, others, share, self._classes) if tested else ""
+        self._found = int(header["column"]), why
+
+
+def _leak(alone: float, others: float, known: float, classes: bool) -> str:
+    """Why a column with such scores is taken for a leak; ``known`` is that of a constant answer."""
+    name = "accuracy" if classes else "R2"
+    far = alone >= known + _GOOD[name] * (1.0 - known)
+    if known == 1.0 or not far or 1.0 - alone > _MUCH_BETTER * (1.0 - others):
+        return ""
+    return (
+        "alone predicts the target better than all others together "
+        f"({name} {alone:.3f}, they {others:.3f})"
+    )

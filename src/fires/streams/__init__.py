@@ -11,7 +11,6 @@ from fires.streams.generated import RandomRBF, RandomTree
 from fires.streams.synthetic import DriftingFeatures, KnownTruth, SignProduct, SparseWide
 
 if TYPE_CHECKING:
-    from fires.streams.hashed_words import HashedWords
     from fires.streams.kafka import from_kafka
     from fires.streams.redis import from_redis
     from fires.streams.sql import from_sql
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Batch",
     "DriftingFeatures",
-    "HashedWords",
     "InputError",
     "KnownTruth",
     "NamedRows",
@@ -41,7 +39,6 @@ __all__ = [
 
 
 _LATER = {
-    "HashedWords": "hashed_words",
     "Words": "words",
     "from_kafka": "kafka",
     "from_redis": "redis",

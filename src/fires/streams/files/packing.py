@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import bz2
+import gzip
 import lzma
 import sys
 import zipfile
-import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
-from typing import BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 from fires.core.errors import InputError
 from fires.core.optional import require
@@ -17,8 +18,6 @@ from fires.core.optional import require
 N_MAGIC = 16
 """First bytes that tell what a file is."""
 
-_PACKED = 1 << 15
-"""Bytes to unpack at once."""
 _ZSTD_PACKED = 1 << 9
 """The zstandard library unpacks all it gets: at worst 32,000 times as much as this."""
 
@@ -67,85 +66,71 @@ class Readable(Protocol):
         """Read on."""
 
 
-class _Member(Protocol):
-    """Unpacks one of the packed files that may stand behind one another, as bz2 does."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int) -> bytes: ...
-
-
-class _Gzip:
-    def __init__(self) -> None:
-        self._member = zlib.decompressobj(wbits=31)
-        self.needs_input = True
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        text = self._member.decompress(self._member.unconsumed_tail + data, max_length)
-        self.needs_input = not self._member.unconsumed_tail
-        return text
-
-    @property
-    def eof(self) -> bool:
-        return self._member.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._member.unused_data
-
-
 class _Zstd:
-    """The interface of Python 3.14 for the library of older ones."""
+    """Frames of zstd before Python 3.14: the library's reader takes half a frame for whole."""
 
-    def __init__(self) -> None:
-        library = require("zstandard", "a file packed with zstd", "zstd")
-        self._member = library.ZstdDecompressor().decompressobj()
-        self._text = b""
+    def __init__(self, file: Readable) -> None:
+        self._library = require("zstandard", "a file packed with zstd", "zstd")
+        self._file, self._frame = file, None
+        self._packed = self._text = b""
 
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        if data:
-            self._text += self._member.decompress(data)
-        text, self._text = self._text[:max_length], self._text[max_length:]
+    def read1(self, n: int) -> bytes:
+        """Read on."""
+        while not self._text:
+            packed = self._packed or self._file.read(_ZSTD_PACKED)
+            if not packed and self._frame is not None:
+                raise EOFError
+            if not packed:
+                return b""
+            frame = self._frame or self._library.ZstdDecompressor().decompressobj()
+            self._text = frame.decompress(packed)
+            self._packed = frame.unused_data
+            self._frame = None if frame.eof else frame
+        text, self._text = self._text[:n], self._text[n:]
         return text
 
-    @property
-    def needs_input(self) -> bool:
-        return not self._text and not self._member.eof
 
-    @property
-    def eof(self) -> bool:
-        return bool(self._member.eof) and not self._text
-
-    @property
-    def unused_data(self) -> bytes:
-        return bytes(self._member.unused_data)
-
-
-def _zstd() -> _Member:
+def _zstd(file: Readable) -> Any:
     if sys.version_info < (3, 14):
-        return _Zstd()
-    member: _Member = import_module("compression.zstd").ZstdDecompressor()
-    return member
+        return _Zstd(file)
+    return import_module("compression.zstd").ZstdFile(file)
 
 
-_MEMBERS: Mapping[str, Callable[[], _Member]] = {
-    "gzip": _Gzip,
-    "bz2": bz2.BZ2Decompressor,
-    "xz": lzma.LZMADecompressor,
+def _unzipped(file: Readable) -> Any:
+    """The only file in a zip file."""
+    archive = zipfile.ZipFile(cast("BinaryIO", file))
+    names = [
+        entry.filename
+        for entry in archive.infolist()
+        if not entry.is_dir() and not entry.filename.startswith("__MACOSX/")
+    ]
+    if any(name.startswith("xl/") for name in names):
+        raise InputError(f"it {ADVICE['Excel']}")
+    if len(names) != 1:
+        some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        raise InputError(
+            f"it holds {len(names)} files{f' ({some})' if names else ''}",
+            hint="unpack it, and name those to read" if names else "",
+        )
+    try:
+        return archive.open(names[0])
+    except (RuntimeError, NotImplementedError) as error:  # a password, a rare packing
+        raise InputError(f"it cannot be unpacked: {error}") from None
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "gzip": lambda file: gzip.GzipFile(fileobj=file),
+    "bz2": bz2.BZ2File,
+    "xz": lzma.LZMAFile,
     "zstd": _zstd,
+    "zip": _unzipped,
 }
-PACKINGS = (*_MEMBERS, "zip")
+PACKINGS = tuple(_READERS)
 """The kinds of packed files that can be read."""
 
 
 class Unpacked:
     r"""The text of packed files, one behind the other, as far as they can be read.
-
-    It hands on what it has. The modules that read such files would wait for more of a pipe.
 
     Examples
     --------
@@ -155,85 +140,32 @@ class Unpacked:
     """
 
     def __init__(self, file: Readable, packing: str) -> None:
-        self._file = file
-        self._new_member = _MEMBERS[packing]
-        self._member: _Member = self._new_member()
-        self._packed = b""
-        self._at_once = _ZSTD_PACKED if packing == "zstd" else _PACKED
         self._damage: Damaged | None = None
+        with self._noting_damage():
+            # The one that does not wait for n bytes: a pipe may have no more for now.
+            self._read: Callable[[int], bytes] = _READERS[packing](file).read1
 
     def read(self, n: int) -> bytes:
         """Read on."""
-        if self._damage is None:
-            try:
-                return self._read(n)
-            except (OSError, InputError, ImportError):
+        if self._damage is not None:
+            raise self._damage
+        with self._noting_damage():
+            return self._read(n)
+
+    @contextmanager
+    def _noting_damage(self) -> Iterator[None]:
+        try:
+            yield
+        except (InputError, ImportError):
+            raise
+        except EOFError:
+            self._damage = Damaged("its end is missing")
+        except Exception as error:  # each library has errors of its own
+            if isinstance(error, OSError) and error.errno is not None:  # not of the packing
                 raise
-            except Exception as error:  # each library has errors of its own
-                self._damage = Damaged(str(error))
-        raise self._damage
-
-    def _read(self, n: int) -> bytes:
-        while True:
-            if self._member.eof and not self._next_member():
-                return b""
-            packed, self._packed = self._packed, b""
-            try:
-                text = self._member.decompress(packed, n)
-            except OSError as error:  # what bz2 calls damage
-                raise Damaged(str(error)) from error
-            if text:
-                return text
-            if self._member.needs_input and not self._member.eof:
-                self._packed = self._file.read(self._at_once)
-                if not self._packed:
-                    raise Damaged("its end is missing")
-
-    def _next_member(self) -> bool:
-        """Go on with what stands behind a packed file, if anything does."""
-        packed = self._member.unused_data or self._file.read(self._at_once)
-        while packed and not (packed := packed.lstrip(b"\0")):  # a tape is filled up so
-            packed = self._file.read(self._at_once)
-        if packed:
-            self._member = self._new_member()
-        self._packed = packed
-        return bool(packed)
-
-
-class Unzipped:
-    """The text of the only file in a zip file."""
-
-    def __init__(self, file: Readable, name: str) -> None:
-        try:
-            archive = zipfile.ZipFile(cast("BinaryIO", file))
-        except zipfile.BadZipFile as error:
-            raise InputError(f"{name} is damaged: {error}") from None
-        names = [
-            entry.filename
-            for entry in archive.infolist()
-            if not entry.is_dir() and not entry.filename.startswith("__MACOSX/")
-        ]
-        if any(name.startswith("xl/") for name in names):
-            raise InputError(f"{name} {ADVICE['Excel']}")
-        if len(names) != 1:
-            some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-            raise InputError(
-                f"{name} holds {len(names)} files{f' ({some})' if names else ''}",
-                hint="unpack it, and name those to read" if names else "",
-            )
-        try:
-            self._member = archive.open(names[0])
-        except zipfile.BadZipFile as error:
-            raise InputError(f"{name} is damaged: {error}") from None
-        except (RuntimeError, NotImplementedError) as error:  # a password, a rare packing
-            raise InputError(f"{name} cannot be unpacked: {error}") from None
-
-    def read(self, n: int) -> bytes:
-        """Read on."""
-        try:
-            return self._member.read(n)
-        except (zipfile.BadZipFile, zlib.error, EOFError, lzma.LZMAError) as error:
-            raise Damaged(str(error) or "its end is missing") from error
+            self._damage = Damaged(str(error))
+        if self._damage is not None:
+            raise self._damage
 
 
 _UNPACK = "unpack it first"

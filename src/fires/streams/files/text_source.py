@@ -21,7 +21,6 @@ from fires.streams.files.packing import (
     Damaged,
     Readable,
     Unpacked,
-    Unzipped,
     kind_of,
 )
 from fires.streams.files.text_blocks import PIECE, Block, Ints, Read, fill
@@ -124,8 +123,6 @@ class TextSource:
         return self._packing is None and self._plain
 
     def _unpacked(self, file: Bytes) -> Readable:
-        if self._packing == "zip":
-            return Unzipped(file, self.name)
         return file if self._packing is None else Unpacked(file, self._packing)
 
 

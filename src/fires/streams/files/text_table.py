@@ -78,7 +78,11 @@ class TextTable:
             blocks = read_ahead(blocks)
         with plain_errors(self.name), closing(blocks):
             for block, used in blocks:
-                yield from self._parsed(block, kinds, places_of(block, used))
+                yield from self._parsed(self._as_csv(block), kinds, places_of(block, used))
+
+    def _as_csv(self, block: Block) -> Block:
+        """The block as it is parsed; for formats that are CSV in other words."""
+        return block
 
     def _parsed(self, block: Block, kinds: Mapping[str, Kind], places: Ints) -> Iterator[Chunk]:
         """Parse the block whole: as numbers; if one is none, as text; if not even that, in pieces.
