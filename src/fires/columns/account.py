@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
+from typing import Any, NamedTuple, NotRequired, Protocol, TypedDict
 
+import numpy as np
 import polars as pl
 
-from fires.columns.schema import Column, DateForm, NumberForm
+from fires.columns.schema import Column, DateForm, Hints, NumberForm
+from fires.columns.statistics import TargetStatistics
 from fires.columns.values import read_cells
-from fires.core.types import Json
-
-if TYPE_CHECKING:
-    from fires.columns.columns import Columns
+from fires.core.types import Ints, Json
 
 _MANY_UNREADABLE = 0.05
 _LONGEST = 40
@@ -48,6 +48,33 @@ class Facts(NamedTuple):
     example: str | None
 
 
+@dataclass(frozen=True, eq=False)
+class Tallies:
+    """What was met in the rows encoded so far."""
+
+    n_rows: int
+    missing: Ints
+    unreadable: Ints
+    examples: Mapping[str, str]
+
+    @classmethod
+    def none(cls, n_columns: int) -> Tallies:
+        """Before the first row."""
+        zeros = np.zeros(n_columns, dtype=np.int64)
+        return cls(0, zeros, zeros, {})
+
+
+class KnownColumns(Protocol):
+    """What is read here of :class:`fires.columns.Columns`."""
+
+    all: tuple[Column, ...]
+    used: tuple[Column, ...]
+    hints: Hints
+    facts: Mapping[str, Facts]
+    statistics: TargetStatistics | None
+    tallies: Tallies
+
+
 def facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts]:
     """The number of different values of each column, and an example."""
     facts = {}
@@ -63,7 +90,7 @@ def facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts
     return facts
 
 
-def facts_as_json(columns: Columns) -> list[Json] | None:
+def facts_as_json(columns: KnownColumns) -> list[Json] | None:
     """The facts, for a state file."""
     if not columns.facts:
         return None
@@ -76,7 +103,7 @@ def facts_as_json(columns: Columns) -> list[Json] | None:
     return [distinct, examples]
 
 
-def facts_from_json(columns: Columns, saved: Any) -> dict[str, Facts]:
+def facts_from_json(columns: KnownColumns, saved: Any) -> dict[str, Facts]:
     """The facts that :func:`facts_as_json` wrote down."""
     if saved is None:
         return {}
@@ -87,7 +114,7 @@ def facts_from_json(columns: Columns, saved: Any) -> dict[str, Facts]:
     }
 
 
-def describe(columns: Columns) -> list[ColumnFacts]:
+def describe(columns: KnownColumns) -> list[ColumnFacts]:
     """What each column holds, and what was done with it."""
     places = {column.name: place for place, column in enumerate(columns.used)}
     rows: list[ColumnFacts] = []
@@ -143,7 +170,7 @@ def _read_as(column: Column, facts: Facts | None) -> str:
     return f'"{short(text)}" is read as {value:.15g}'
 
 
-def surprises(columns: Columns, doubted: Collection[str] = ()) -> list[str]:
+def surprises(columns: KnownColumns, doubted: Collection[str] = ()) -> list[str]:
     """What a user should know about the columns, in one line each."""
     lines = [f"{_named(names)}: {described}" for described, names in _by_form(columns).items()]
     reasons: dict[str, list[str]] = {}
@@ -162,7 +189,7 @@ def surprises(columns: Columns, doubted: Collection[str] = ()) -> list[str]:
     return lines + _unreadable(columns)
 
 
-def _by_form(columns: Columns) -> dict[str, list[str]]:
+def _by_form(columns: KnownColumns) -> dict[str, list[str]]:
     """The columns that share a form, by what the first example of it is read as."""
     names: dict[NumberForm | DateForm, list[str]] = {}
     described: dict[NumberForm | DateForm, str] = {}
@@ -178,7 +205,7 @@ def _by_form(columns: Columns) -> dict[str, list[str]]:
     return {described[form]: of_form for form, of_form in names.items()}
 
 
-def _unreadable(columns: Columns) -> list[str]:
+def _unreadable(columns: KnownColumns) -> list[str]:
     tallies, lines = columns.tallies, []
     n_values = tallies.n_rows - tallies.missing
     for place in (tallies.unreadable > _MANY_UNREADABLE * n_values).nonzero()[0].tolist():

@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
 
 from fires.columns import account
-from fires.columns.account import Facts
+from fires.columns.account import Facts, Tallies
 from fires.columns.kinds import find_column, find_columns
 from fires.columns.schema import Column, Hints
 from fires.columns.statistics import TargetStatistics, labels_of
@@ -35,22 +35,6 @@ class NumberColumns(NamedTuple):
     def rows(self, which: RowIndex) -> NumberColumns:
         """Some of the rows."""
         return NumberColumns(self.names, self.X[which])
-
-
-@dataclass(frozen=True, eq=False)
-class Tallies:
-    """What was met in the rows encoded so far."""
-
-    n_rows: int
-    missing: Ints
-    unreadable: Ints
-    examples: Mapping[str, str]
-
-    @classmethod
-    def none(cls, n_columns: int) -> Tallies:
-        """Before the first row."""
-        zeros = np.zeros(n_columns, dtype=np.int64)
-        return cls(0, zeros, zeros, {})
 
 
 class Columns:
