@@ -30,7 +30,7 @@ from fires.evaluation.loop import prequential
 from fires.evaluation.saved_run import SavedRun
 from fires.report.summary import summarise
 from fires.streams.files import from_file
-from fires.streams.files.rows import Rows
+from fires.streams.rows import Rows
 
 FEATURES = ["n0", "n1", "n2", "n3", "town", "price", "late"]
 SELECTED = ["n2", "n3", "price"]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fires.columns.target import Target
     from fires.core.types import Label, Labels
     from fires.pipeline import OnlinePipeline
-    from fires.streams.files.rows import Rows
+    from fires.streams.rows import Rows
 
 _EXAMPLES = """\b
 Examples:

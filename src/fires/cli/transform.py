@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from fires.columns import Column, Hints
-    from fires.streams.files.rows import Rows
+    from fires.streams.rows import Rows
 
 _EXAMPLES = """\b
 Examples:

@@ -21,7 +21,7 @@ from fires.drift.alarms import Alarm
 from fires.evaluation.records import Step
 from fires.evaluation.run_names import RunNames
 from fires.evaluation.scoring import Baseline, scored
-from fires.kernels.scaled import keep_columns
+from fires.kernels.select import keep_columns
 from fires.metrics.prediction import Metric, Scores
 from fires.metrics.stability import StabilityWindow
 from fires.pipeline import OnlinePipeline

@@ -57,7 +57,7 @@ class ShardedTest:
         self._centre = _mean_before(totals)
         self._selected: Places | None = None
         self._labels: Labels = np.empty(0)
-        if hasattr(selector, "_learner_"):
+        if selector.learner is not None:
             self._selected = selector.get_support(indices=True)
             self._labels = selector.label_index.labels
         self._sums: Sums | None = None
@@ -67,7 +67,7 @@ class ShardedTest:
 
         def both(task: Task) -> Sums:
             # What a first batch holds, classes or numbers, is known after its first round.
-            if self._sums is not None or not hasattr(self._selector, "_learner_"):
+            if self._sums is not None or self._selector.learner is None:
                 return evaluate(task)
             sums = evaluate(_Both(task, self._task()))
             self._sums = {name: value for name, value in sums.items() if _is_ours(name)}
@@ -76,11 +76,11 @@ class ShardedTest:
         return both
 
     def _task(self) -> Task:
-        learner: Any = self._selector._learner_
+        learner: Any = self._selector.learner
         scores = None
         if self._selected is not None:
             scores = row_scores(learner, self._selected, sparse=self._sparse)
-        if self._selector._kind_ == "classes":
+        if self._selector.target_kind == "classes":
             return _TestClasses(scores, self._labels)
         unit = None if scores is None else unit_of(learner)
         if self._centre is None:
@@ -89,7 +89,7 @@ class ShardedTest:
 
     def scored(self, totals: RunTotals) -> dict[str, float]:
         """Count the batch in, once it has been learnt from."""
-        classes = self._selector._kind_ == "classes"
+        classes = self._selector.target_kind == "classes"
         if totals.whole is None:
             names = ("accuracy", "balanced_accuracy") if classes else ("r2", "mae")
             totals.whole, totals.baselines = Scores(names), usual_baselines(None, names)
