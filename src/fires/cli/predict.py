@@ -68,7 +68,7 @@ def command(
     """
     reading = Reading(**how)
     with quick_imports():
-        from fires.evaluation.saved_run import SavedRun
+        from fires.run.saved import SavedRun
     saved = SavedRun(run)
     if proba and not saved.pipeline.gives_probabilities:
         name = type(saved.pipeline.predictor).__name__

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from fires.core.errors import InputError
 from fires.core.settings import check_count
 from fires.evaluation.records import Step
-from fires.evaluation.run_folder import feature_rows
-from fires.evaluation.totals import RunTotals
 from fires.integrations.spark.engine import PACKED, MicroBatch, completed, packer, quoted, send
 from fires.integrations.spark.layout import Layout, layout_of
 from fires.integrations.spark.running import SparkRun
 from fires.integrations.spark.store import store_for
+from fires.run.features import feature_rows
+from fires.run.totals import RunTotals
 from fires.selectors.fires import FIRES
 
 if TYPE_CHECKING:

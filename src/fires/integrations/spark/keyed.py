@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from fires.core.errors import InputError
 from fires.core.optional import require
 from fires.core.settings import check_count
-from fires.evaluation.run_folder import feature_rows
-from fires.evaluation.totals import RunTotals
 from fires.integrations.spark.engine import completed, quoted
 from fires.integrations.spark.layout import Layout, Part, layout_of
 from fires.integrations.spark.rows import in_pieces, shard_of
 from fires.loading import selector_from_bytes, selector_to_bytes
+from fires.run.features import feature_rows
+from fires.run.totals import RunTotals
 from fires.selectors.fires import FIRES
 
 if TYPE_CHECKING:

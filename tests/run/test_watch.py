@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from fires.columns import Doubt
-from fires.evaluation.watch import ColumnWatch, LeakCheck
+from fires.run.watch import ColumnWatch, LeakCheck
 from fires.streams.base import Batch
 
 N_ROWS, NAMES = 3_000, ["a", "b", "c", "d"]

@@ -14,13 +14,12 @@ import numpy as np
 
 from fires.core import files
 from fires.core.errors import InputError
+from fires.core.named import RunNames
 from fires.core.types import Header, Places
-from fires.evaluation.appending import AppendedFile
-from fires.evaluation.by_column import column_names
 from fires.evaluation.records import Step, number_or_none
-from fires.evaluation.run_folder import feature_rows
-from fires.evaluation.run_names import RunNames
-from fires.evaluation.totals import RunTotals
+from fires.run.features import column_names, feature_rows
+from fires.run.lines import AppendedFile
+from fires.run.totals import RunTotals
 
 if TYPE_CHECKING:
     from fires.selectors.fires import FIRES

@@ -13,11 +13,11 @@ import pytest
 
 from fires import FIRES
 from fires.core.errors import InputError
-from fires.evaluation.emitting import Emitter, open_sink
 from fires.evaluation.loop import prequential
 from fires.evaluation.records import Step
-from fires.evaluation.run_folder import feature_rows
-from fires.evaluation.totals import RunTotals
+from fires.run.emit import Emitter, open_sink
+from fires.run.features import feature_rows
+from fires.run.totals import RunTotals
 from fires.streams.arrays import from_arrays
 from fires.streams.base import Position
 
@@ -269,7 +269,7 @@ def test_other_places_are_refused_in_one_line():
 
 def test_standard_output_has_a_line_for_each_record_at_once():
     code = (
-        "from fires.evaluation.emitting import open_sink\n"
+        "from fires.run.emit import open_sink\n"
         "sink = open_sink('-')\n"
         "sink.write({'id': 'größe'})\n"
         "input()\n"

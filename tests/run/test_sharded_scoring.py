@@ -12,8 +12,6 @@ from fires import FIRES
 from fires.core.batch import CheckedBatch
 from fires.core.sharding import Shards
 from fires.evaluation.scoring import Baseline
-from fires.evaluation.sharded_scoring import ShardedTest
-from fires.evaluation.totals import RunTotals
 from fires.metrics.prediction import Scores
 from fires.models.sharded_scores import unit_of
 from fires.models.target import NormalScores

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fires.evaluation.latency import Latencies
+from fires.run.latency import Latencies
 
 
 def of(times):

@@ -21,11 +21,11 @@ from fires.core.sharding import Evaluate, Sums, Task
 from fires.core.types import Floats, Labels, Places
 from fires.core.validation import as_numbers
 from fires.evaluation.scoring import usual_baselines
-from fires.evaluation.totals import RunTotals
 from fires.metrics.numbers import NumberMoments
 from fires.metrics.prediction import Scores
 from fires.models.sharded_gradient import weight_of
 from fires.models.sharded_scores import RowScores, Unit, codes_of, row_scores, unit_of
+from fires.run.totals import RunTotals
 from fires.selectors.fires import FIRES
 
 SELECTED, ALL = 0, 1

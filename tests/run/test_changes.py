@@ -6,11 +6,10 @@ import pytest
 from fires import FIRES
 from fires.drift import Alarm
 from fires.evaluation import prequential
-from fires.evaluation.changes import WINDOW, Changes
 from fires.evaluation.records import Step
-from fires.evaluation.run_folder import alarm_rows
-from fires.evaluation.totals import RunTotals
 from fires.predictors import Perceptron
+from fires.run.features import alarm_rows
+from fires.run.totals import WINDOW, Changes, RunTotals
 from fires.streams import DriftingFeatures
 from fires.streams.base import Position
 

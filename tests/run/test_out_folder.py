@@ -1,7 +1,7 @@
 import pytest
 
 from fires.core.errors import InputError
-from fires.evaluation.out_folder import OutFolder
+from fires.run.folder import OutFolder
 
 
 def test_files_appear_together_and_the_mark_last(tmp_path):

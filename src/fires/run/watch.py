@@ -14,7 +14,7 @@ from fires.columns.ids_and_clocks import few_values
 from fires.columns.seen import LEAST
 from fires.core.state import Arrays, State, part_of
 from fires.core.types import Floats, Header, Label, Labels
-from fires.evaluation.cautions import about_labels
+from fires.evaluation.comparison import about_labels
 from fires.metrics.prediction import Scores
 from fires.streams.base import Batch
 

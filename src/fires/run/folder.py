@@ -5,46 +5,38 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core import files
-from fires.core.belief import Belief
 from fires.core.errors import InputError, StateError
 from fires.core.files import is_transient, make_folder, naming, remove_empty, replace_file
+from fires.core.named import RunNames
 from fires.core.saved_files import read_json
 from fires.core.spreadsheets import csv_text
 from fires.core.state import State
-from fires.core.types import Floats, Header, Json, Labels, Places
-from fires.evaluation.by_column import ByColumn, column_names, has_intervals
-from fires.evaluation.changes import Change
-from fires.evaluation.checkpoints import FOLDER as CHECKPOINTS
-from fires.evaluation.checkpoints import Checkpoints
-from fires.evaluation.locking import FolderLock, was_held
-from fires.evaluation.out_folder import (
-    REPORT,
-    earlier_run,
-    refuse_foreign,
-)
-from fires.evaluation.recording import QUARANTINE, SNAPSHOTS, STEPS, VERSION
+from fires.core.types import Json
 from fires.evaluation.records import Step
-from fires.evaluation.run import Run
-from fires.evaluation.run_names import RunNames
-from fires.evaluation.run_records import RunRecords
-from fires.evaluation.totals import RunTotals
-from fires.evaluation.transformed import TRANSFORMED
 from fires.pipeline import OnlinePipeline
-from fires.selectors.why import above_noise
+from fires.run.checkpoints import FOLDER as CHECKPOINTS
+from fires.run.checkpoints import Checkpoints
+from fires.run.features import features_csv
+from fires.run.locking import FolderLock, was_held
+from fires.run.records import QUARANTINE, SNAPSHOTS, STEPS, TRANSFORMED, VERSION, RunRecords
+from fires.run.run import Run
+from fires.run.totals import RunTotals
 
 if TYPE_CHECKING:
     from fires.columns.account import ColumnFacts
     from fires.selectors.fires import FIRES
 
+
+REPORT = "report.html"
+"""The page of a run: part of its folder, though others write it."""
 
 _RUN, _OPTIONS, _NAMES = "run.json", "run.toml", "names.json"
 _FEATURES, _COLUMNS, _STATE = "features.csv", "columns.csv", "state.safetensors"
@@ -59,9 +51,6 @@ _MANIFEST = (
 _WITHIN = re.compile(r"(?!.*\*\*)[^/]*[^/.][^/]*(/[^/]*[^/.][^/]*)?")
 REPLACED, _MOVING = ".replaced", ".moving"
 """Where an earlier run is until this one has saved something; and while it is moved there."""
-_AT_ONCE = 10_000
-
-Table: TypeAlias = dict[str, npt.NDArray[np.generic]]
 
 
 class RunFolder:
@@ -74,7 +63,7 @@ class RunFolder:
     While it goes on:
 
     - ``names.json``: what the features are called. Where columns come and go, all that were met.
-    - ``steps.jsonl`` and ``snapshots/``: see :mod:`fires.evaluation.recording`.
+    - ``steps.jsonl`` and ``snapshots/``: see :mod:`fires.run.records`.
     - ``quarantine.ndjson``: the rows that could not be used, with reason and text.
     - ``checkpoints/``: all that is needed to go on; the last two.
     - ``transformed/``: the selected columns of all rows, if they were asked for.
@@ -242,8 +231,7 @@ class RunFolder:
         self._write_late()
         with naming(self.path / _STATE):
             pipeline.save(self.path / _STATE)
-        features = _with_forgotten(_feature_table(pipeline.selector, names, totals), names, totals)
-        self._write(_FEATURES, csv_text(features, _rows_of(features)))
+        self._write(_FEATURES, features_csv(pipeline.selector, names, totals))
         if columns:
             self._write(_COLUMNS, csv_text(columns[0], (row.values() for row in columns)))
         status = "ended early" if run.get("ended_early") else "ended"
@@ -373,130 +361,73 @@ def _move(folder: Path, to: Path | None, which: str = "*") -> None:
     remove_empty(*ours, folder)
 
 
-def feature_rows(
-    selector: FIRES,
-    names: Sequence[str],
-    totals: RunTotals,
-    columns: Places | None = None,
-) -> list[Header]:
-    """Features as plain values, best first."""
-    table = _feature_table(selector, names, totals, columns)
-    return [dict(zip(table, row, strict=True)) for row in _rows_of(table)]
+class OutFolder:
+    """Collects the files of a run, and puts them into place when all of them are written.
+
+    Until then they are in a folder ``.fires-*`` within; only a killed process leaves it behind.
+    Use it in a ``with`` statement.
+    """
+
+    def __init__(
+        self, path: Path, mark: str, others: Sequence[str] = (), *, overwrite: bool = False
+    ) -> None:
+        # A process that is killed while it puts files into place leaves its mark in its draft.
+        existing = (path / mark).exists() or any(path.glob(f".fires-*/{mark}"))
+        if taken := [] if existing else [name for name in others if (path / name).exists()]:
+            raise InputError(f"{path} holds {taken[0]} and no {mark}", hint="give another folder")
+        if not overwrite and (path / mark).exists():
+            raise InputError(
+                f"{path} holds {earlier_run(path / mark)}",
+                hint="give --overwrite to replace it, or another folder",
+            )
+        self.path, self._mark, self._others = path, mark, others
+        self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
+        make_folder(path)
+        with naming(path):
+            self._draft = files.draft_folder(".fires-", path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        files.remove_tree(self._draft)
+        files.remove_empty(*self._made)  # unless something has come of it
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file, which :meth:`publish` puts into place."""
+        with naming(self.path / name):
+            # A file name may hold bytes that are no text.
+            replace_file(self._draft / name, text.encode(errors="backslashreplace"))
+
+    def publish(self) -> None:
+        """Put all that was written into place, the mark last; nothing stays of an earlier run."""
+        for name in (self._mark, *self._others):
+            with naming(self.path / name):
+                files.remove(self.path / name)
+        for file in sorted(self._draft.iterdir(), key=lambda file: file.name == self._mark):
+            with naming(self.path / file.name):
+                files.move(file, self.path / file.name)
 
 
-def _feature_table(
-    selector: FIRES,
-    names: Sequence[str],
-    totals: RunTotals,
-    columns: Places | None = None,
-) -> Table:
-    """The columns of :func:`feature_rows`: a million features are too many for a dict each."""
-    share, absent = totals.share_selected, None
-    if isinstance(names, RunNames):
-        known = selector.feature_names_in_.tolist()
-        share = _padded(share, len(names))[names.places(known)]
-        names, absent = known, np.isin(known, selector.absent_)
-    seen: FIRES | ByColumn = selector
-    if getattr(selector, "groups_", None) is not None:  # what the user knows are columns
-        seen = by_column = ByColumn(selector)
-        columns = None if columns is None else np.unique(by_column.groups[columns])
-        names, share = column_names(selector, names), share[by_column.first]
-    ranking = seen.ranking_
-    order = np.argsort(ranking)
-    if columns is not None:
-        order = columns[np.argsort(ranking[columns])]
-    by_class = seen.class_importances_
-    low, high = seen.interval()
-    belief = Belief(seen.importances_, seen.uncertainties_)
-    above: Labels = above_noise(belief, len(by_class) if len(by_class) >= 3 else 1)
-    if not has_intervals(selector):
-        low = high = above = np.full(len(ranking), None)
-    table = {
-        "rank": ranking[order],
-        "feature": np.array([names[column] for column in order.tolist()], dtype=object),
-        "weight": seen.weights_[order],
-        "importance": seen.importances_[order],
-        "uncertainty": seen.uncertainties_[order],
-        "low": low[order],
-        "high": high[order],
-        "above_noise": above[order],
-        "selected": seen.get_support()[order],
-        "share_selected": share[order],
-    }
-    if absent is not None:
-        table["absent"] = absent[order]
-    by_class = by_class[:, order]
-    if len(by_class) >= 3:
-        # The class whose coefficient is the importance; by gradient, that is a mean of all.
-        own = by_class == table["importance"]
-        table["class"] = seen.classes_[
-            np.where(own.any(axis=0), own, np.abs(by_class)).argmax(axis=0)
-        ]
-    return table
+def refuse_foreign(folder: Path, *marks: str) -> None:
+    """Raise an error if a folder holds files, and nothing that says that they are ours."""
+    # Where Spark keeps how far a stream was read stays, also if nothing came of the run.
+    existing = sorted({path.name for path in folder.glob("[!.]*")} - {"spark"})
+    if existing and not any((folder / mark).exists() for mark in marks):
+        what = f"{folder} holds {existing[0]} and no run of fires"
+        raise InputError(what, hint="give another folder")
 
 
-def _with_forgotten(table: Table, names: Sequence[str], totals: RunTotals) -> Table:
-    """With those columns at the end that came and went, and were forgotten."""
-    if not isinstance(names, RunNames):
-        return table
-    known = set(table["feature"].tolist())
-    gone = [place for place, name in enumerate(names) if name not in known]
-    if not gone:
-        return table
-    told: Table = {
-        "feature": np.array([names[place] for place in gone], dtype=object),
-        "selected": np.zeros(len(gone), dtype=bool),
-        "share_selected": _padded(totals.share_selected, len(names))[gone],
-        "absent": np.ones(len(gone), dtype=bool),
-    }
-    nothing = np.full(len(gone), None)
-    return {
-        name: np.append(column.astype(object), told.get(name, nothing))
-        for name, column in table.items()
-    }
-
-
-def _padded(values: Floats, n: int) -> Floats:
-    """With zeros for features that are not among those that were ever selected."""
-    return np.pad(values, (0, max(n - len(values), 0)))
-
-
-def _rows_of(table: Table) -> Iterator[tuple[Json, ...]]:
-    """The rows of a table of columns, as plain values, of which few are made at a time."""
-    for start in range(0, len(table["rank"]), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        yield from zip(*(column[part].tolist() for column in table.values()), strict=True)
-
-
-def alarm_rows(
-    selector: FIRES, names: Sequence[str], totals: RunTotals | None = None
-) -> list[Header]:
-    """The alarms of a run as plain values."""
-    changes = {} if totals is None else totals.changes.by_batch
-    known = selector.feature_names_in_ if isinstance(names, RunNames) else names
-    return [
-        alarm._asdict() | {"feature": known[alarm.feature]}
-        if alarm.feature is not None
-        else alarm._asdict() | _change_row(changes.get(alarm.batch), names)
-        for alarm in selector.alarms_
-    ]
-
-
-def twin_names(selector: FIRES, names: Sequence[str]) -> dict[str, list[str]]:
-    """Which selected feature stands for which others, by name."""
-
-    def called(feature: int | str) -> str:
-        return str(feature if isinstance(feature, str) else names[feature])
-
-    return {called(one): list(map(called, others)) for one, others in selector.twins_.items()}
-
-
-def _change_row(change: Change | None, names: Sequence[str]) -> Header:
-    if change is None:
-        return {}
-    return {
-        "left": list(dict.fromkeys(names[column] for column in change.left.tolist())),
-        "came": list(dict.fromkeys(names[column] for column in change.came.tolist())),
-        "before": change.before | {"batches": change.n_before},
-        "after": change.after | {"batches": change.n_after},
-    }
+def earlier_run(mark: Path) -> str:
+    """Say what run a folder holds, as far as that can be read."""
+    try:
+        facts = read_json(mark)
+        first, *more = facts["settings"]["file"]
+        others = f" and {len(more):,} more" if more else ""
+        run = f"the run on {first}{others} of {facts['started']}"
+        if facts.get("status") == "running":
+            return f"{run}, which has not ended"
+        rows = facts["rows"] if "rows" in facts else facts["n_rows"]
+        return f"{run}, with {rows:,} rows"
+    except (OSError, ValueError, LookupError, TypeError):
+        return f"an earlier run ({mark.name})"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fires.core.errors import InputError
-from fires.evaluation.locking import FolderLock, is_held
+from fires.run.locking import FolderLock, is_held
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
 

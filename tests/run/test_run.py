@@ -11,9 +11,9 @@ from fires import FIRES, OnlinePipeline
 from fires.core.batch import CheckedBatch
 from fires.core.errors import InputError
 from fires.core.sharding import Shards
-from fires.evaluation.run import Run
-from fires.evaluation.sharded_scoring import ShardedTest
 from fires.predictors import LinearRegressor, Perceptron
+from fires.run.run import Run
+from fires.run.sharded_scoring import ShardedTest
 from fires.selectors.sharded import partial_fit_sharded
 from fires.streams import from_arrays
 

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from fires.core.named import RunNames
 from fires.core.state import Arrays, State, part_of, under
 from fires.evaluation.loop import prequential
 from fires.evaluation.records import Step
-from fires.evaluation.run_names import RunNames
 from fires.evaluation.scoring import usual_baselines
-from fires.evaluation.totals import RunTotals
-from fires.evaluation.watch import ColumnWatch
 from fires.metrics.prediction import Scores
 from fires.pipeline import OnlinePipeline
 from fires.predictors import LinearRegressor, Perceptron
+from fires.run.totals import RunTotals
+from fires.run.watch import ColumnWatch
 from fires.streams.base import Batch, Schema, Stream
 
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from fires import FIRES, OnlinePipeline, stability
-from fires.core.named import NamedRows
+from fires.core.named import NamedRows, RunNames
 from fires.core.state import read_state, write_state
 from fires.evaluation import prequential
-from fires.evaluation.run import Run
-from fires.evaluation.run_folder import RunFolder, alarm_rows, feature_rows
-from fires.evaluation.run_names import RunNames
-from fires.evaluation.totals import RunTotals
 from fires.predictors import Perceptron
+from fires.run.features import alarm_rows, feature_rows
+from fires.run.folder import RunFolder
+from fires.run.run import Run
+from fires.run.totals import RunTotals
 from fires.streams.base import Batch, Position, Schema
 
 

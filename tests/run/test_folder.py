@@ -7,9 +7,10 @@ import pytest
 
 from fires import FIRES, OnlinePipeline
 from fires.evaluation.loop import prequential
-from fires.evaluation.run_folder import RunFolder, feature_rows
-from fires.evaluation.totals import RunTotals
 from fires.predictors import Perceptron
+from fires.run.features import feature_rows
+from fires.run.folder import RunFolder
+from fires.run.totals import RunTotals
 from fires.streams.arrays import from_arrays
 
 NAMES = ("plain", 'a "quote", and a comma', "two\nlines", "", "é", "5", "six", "seven")
