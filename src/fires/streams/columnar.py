@@ -36,8 +36,8 @@ class ScannedTable(Table):
 
     def __init__(self, path: Path, kind: str) -> None:
         self.name = str(path)
-        self.files = [identity_of(path, may_grow=False)]
-        self.n_bytes: int | None = self.files[0]["size"]
+        identity = identity_of(path, may_grow=False)
+        self.files, self.n_bytes = [identity], identity["size"]
         self._kind = kind
         with self._plain_errors():
             self._frame = (

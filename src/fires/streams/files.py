@@ -378,9 +378,6 @@ def from_file(
     >>> [(column["name"], column["unreadable"]) for column in stream.columns.describe()]
     [('age', 1), ('town', 0)]
     """
-    hints = Hints(
-        categorical, numeric, na_values, decimal, thousands, dates, max_categories, categories
-    )
     options = TextOptions(delimiter, encoding, header, comment)
     counted = None if after is None else after.get("svmlight")
     table: Table | SvmlightFile
@@ -397,10 +394,17 @@ def from_file(
         target,
         exclude=exclude,
         holds=holds,
-        hints=hints,
         keep_doubtful=keep_doubtful,
         after=after,
         columns=columns,
+        max_categories=max_categories,
+        categorical=categorical,
+        numeric=numeric,
+        na_values=na_values,
+        decimal=decimal,
+        thousands=thousands,
+        dates=dates,
+        categories=categories,
     )
 
 

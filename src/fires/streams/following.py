@@ -341,7 +341,9 @@ class FollowedTable(Table):
         if lacks_header:
             header = self._header or json.dumps(dict.fromkeys(self.column_names)).encode()
             mark["header"] = header.decode()
-            mark["delimiter"] = self._table.delimiter if isinstance(self._table, TextTable) else None
+            mark["delimiter"] = (
+                self._table.delimiter if isinstance(self._table, TextTable) else None
+            )
         return mark
 
     def _begins_at(self, read: Callable[[int, int], bytes]) -> int | None:

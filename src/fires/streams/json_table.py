@@ -18,10 +18,10 @@ from fires.streams.base import Position
 from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk
 from fires.streams.text_blocks import (
     BLOCK,
-    is_utf8_bytes,
     NOT_UTF8,
     Block,
     cut_into_lines,
+    is_utf8_bytes,
 )
 from fires.streams.text_source import BlockTable, Cut, Places, TextSource
 
@@ -56,7 +56,7 @@ class JsonRows(BlockTable):
         for row in self._first_objects(blocks):
             names.update(dict.fromkeys(row))
             self._nested.update(name for name, v in row.items() if isinstance(v, (dict, list)))
-        self.column_names = tuple(names)
+        self.column_names = self._met = tuple(names)
         self._known = frozenset(names)
         if not names:
             raise InputError(f"{self.name} has no columns: its objects are empty")
@@ -93,7 +93,7 @@ class JsonRows(BlockTable):
 
     def _wanted(self, block: Block, kinds: Mapping[str, Kind]) -> Mapping[str, Kind]:
         new = self._take_new_fields(block) if self.is_open else ()
-        names = [name for name in self.column_names if name in kinds or name in new]
+        names = [name for name in self._met if name in kinds or name in new]
         return {name: kinds.get(name, "category") for name in names}
 
     def _fast(self, block: Block, kinds: Mapping[str, Kind], places: Places) -> Chunk | None:
@@ -163,7 +163,7 @@ class JsonRows(BlockTable):
                 new = [name for name in row if name not in met]
                 met.update(dict.fromkeys(new))
                 self._nested.update(name for name in new if isinstance(row[name], (dict, list)))
-        self.column_names = tuple(dict.fromkeys([*self.column_names, *met]))
+        self._met = tuple(dict.fromkeys([*self._met, *met]))
         return met.keys() - self._known
 
     def _look_for_new_fields(self, block: Block) -> None:

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
@@ -106,8 +107,8 @@ class MessageTable(JsonRows):
             yield replace(
                 chunk,
                 faults=faults,
-                raw=lambda row, at=at: _text(values[at[row]]),
-                where=lambda row, at=at: where(at[row]),
+                raw=partial(_raw, values, at),
+                where=partial(_where, where, at),
                 start=start(n_before),
             )
             n_before += len(at) + len(faults)
@@ -163,6 +164,16 @@ def _as_block(values: Sequence[bytes], lines: npt.NDArray[np.int64], short: bool
 def _in_one_line(value: bytes) -> bytes:
     """A JSON text without line ends, which mean nothing there; an empty one is no object."""
     return value.replace(b"\n", b" ") if value.strip() else b"null"
+
+
+def _raw(values: Sequence[bytes], at: Sequence[int], row: int) -> str:
+    return _text(values[at[row]])
+
+
+def _where(
+    where: Callable[[int], Mapping[str, Json]], at: Sequence[int], row: int
+) -> Mapping[str, Json]:
+    return where(at[row])
 
 
 def _text(value: bytes) -> str:

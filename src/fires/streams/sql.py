@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import quote
 
 import numpy as np
@@ -24,7 +24,7 @@ from fires.core.optional import require
 from fires.core.types import Json
 from fires.streams.base import Position
 from fires.streams.table import Chunk, Fault, Table
-from fires.streams.table_stream import Bookmark, TableStream, stream_of
+from fires.streams.table_stream import TableStream, stream_of
 
 if TYPE_CHECKING:
     import polars as pl
