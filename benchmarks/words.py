@@ -3,7 +3,7 @@
 Every row has 20 words that nobody has seen, and 80 of those known, the r-th with probability about
 1/r. So all that can grow does grow. Growing costs much at times and nothing in between: the figure
 is the ratio of the sums over all batches. Beside it stand what is not asked for: a selector that
-forgets words after 10,000 rows, with a vocabulary of 250,000, and hashed words.
+forgets words after 10,000 rows, with a vocabulary of 250,000.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from benchmarks.timing import Row, show, shown
 from fires import FIRES
-from fires.streams import HashedWords, Words
+from fires.streams import Words
 
 N_WORDS, PER_ROW, NEW, ASKED = 1_000_000, 100, 20, 2.0
 FORGET_AFTER = 10_000
@@ -59,9 +59,9 @@ def contestants() -> dict[str, tuple[str, Learn]]:
     def open_columns(forget_after: int | None = None) -> FIRES:
         return FIRES(20, columns="open", absent="zero", forget_after=forget_after)
 
-    fixed, hashed, texts, lists, dicts = FIRES(20), FIRES(20), *(open_columns() for _ in range(3))
+    fixed, texts, lists, dicts = FIRES(20), *(open_columns() for _ in range(3))
     forgets, few = open_columns(FORGET_AFTER), Words(max_words=N_WORDS // 4)
-    slots, of_texts, of_lists, alone = HashedWords(), Words(), Words(), Words()
+    of_texts, of_lists, alone = Words(), Words(), Words()
     return {
         "CSR of fixed width": ("csr", fixed.partial_fit),
         "open: texts": ("texts", lambda rows, y: texts.partial_fit(of_texts.rows(rows), y)),
@@ -71,7 +71,6 @@ def contestants() -> dict[str, tuple[str, Learn]]:
         ),
         "open: dicts": ("dicts", dicts.partial_fit),
         "forgetting: texts": ("texts", lambda rows, y: forgets.partial_fit(few.rows(rows), y)),
-        "hashed texts": ("texts", lambda rows, y: hashed.partial_fit(slots.rows(rows), y)),
         "Words.rows alone": ("texts", lambda rows, y: alone.rows(rows)),
     }
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fires.bench.datasets.catalogue import CATALOGUE, DataFile, Info
-from fires.bench.datasets.download import Remote
+from fires.bench.datasets.catalogue import CATALOGUE, DataFile, Info, Remote
 from fires.bench.datasets.files import digest
 from fires.bench.datasets.loading import describe
 

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from fires import FIRES
-from fires.bench import published
-from fires.bench.cells import BATCH_SIZES, FRACTIONS, METHODS, Cell, evaluate, run
-from fires.bench.protocols import PROTOCOLS
+from fires.bench.cells import BATCH_SIZES, FRACTIONS, METHODS, PROTOCOLS, Cell, evaluate, run
+from fires.bench.summary import published_value
 from fires.core.errors import Diverged
 from fires.predictors import Perceptron
 from fires.streams import from_arrays
@@ -121,7 +120,7 @@ def check_published(dataset, accuracy, stability):
     near = {"accuracy": accuracy, "stability": stability}
     for name, tolerance in near.items():
         assert found[name] == pytest.approx(
-            published.value(name, dataset, "FIRES-GLM"), abs=tolerance
+            published_value(name, dataset, "FIRES-GLM"), abs=tolerance
         )
 
 

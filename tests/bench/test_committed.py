@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fires.bench import published, tables, text_table
-from fires.bench.summary import Summary
+from fires.bench import tables
+from fires.bench.summary import Summary, published_value
 
 DOCS = Path(__file__).parents[2] / "docs"
 FOLDERS = sorted(path.parent for path in (DOCS / "results").glob("*/cells.jsonl"))
@@ -43,7 +43,7 @@ def test_fires_glm_is_near_the_published(dataset, accuracy, stability):
     entry = summary.entries["as-published", dataset, "FIRES-GLM"]
     assert entry.n_settings == 12
     for name, tolerance in (("accuracy", accuracy), ("stability", stability)):
-        wanted = published.value(name, dataset, "FIRES-GLM")
+        wanted = published_value(name, dataset, "FIRES-GLM")
         assert entry.values[name] == pytest.approx(wanted, abs=tolerance)
 
 
@@ -55,7 +55,7 @@ def test_the_means_on_the_page_are_those_of_the_tables():
         table = found[name]
         start = next(place for place, row in enumerate(table.rows) if row[0] == "mean")
         (row,) = [row for row in table.rows[start : start + 3] if row[1] == side]
-        return dict(zip(table.columns, row, strict=True)).get(method, text_table.NONE)
+        return dict(zip(table.columns, row, strict=True)).get(method, tables.NONE)
 
     places = [
         (f"{quantity}-{protocol}", side)

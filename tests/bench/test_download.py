@@ -11,9 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fires.bench.datasets import download
-from fires.bench.datasets.catalogue import CATALOGUE
-from fires.bench.datasets.download import READERS, Remote
+from fires.bench.datasets import files
+from fires.bench.datasets.catalogue import CATALOGUE, READERS, Remote
 from fires.bench.datasets.files import DataUnavailable, digest, fetch
 from fires.bench.datasets.loading import describe, load
 
@@ -39,7 +38,7 @@ def damage(kind, server, info, change, monkeypatch):
         server.answers["/b.csv"] = (500, b"oh", None)
         return "500 Internal Server Error"
     if kind == "no answer":
-        monkeypatch.setattr(download, "_TIMEOUT", 0.2)
+        monkeypatch.setattr(files, "_TIMEOUT", 0.2)
         server.answers["/b.csv"] = ("hang", b"", None)
         return "timed out"
     unknown = tuple(Remote(remote.url) for remote in info.remotes)

@@ -5,10 +5,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from fires.bench import drawing
-from fires.bench.cells import METHODS
-from fires.bench.figure_data import DIGITS, Pixels
-from fires.bench.protocols import Run
-from fires.report import figure_style
+from fires.bench.cells import METHODS, Run
+from fires.bench.drawing import DIGITS, Pixels
+from fires.report import figures as report_figures
 
 pytest.importorskip("matplotlib")
 
@@ -32,7 +31,7 @@ BOTH = pytest.mark.parametrize("draw", [drawing.over_time, drawing.accuracy_agai
 
 @pytest.fixture(autouse=True)
 def _coarse(monkeypatch):
-    monkeypatch.setattr(figure_style, "DPI", 30)
+    monkeypatch.setattr(report_figures, "DPI", 30)
 
 
 def text_of(figure):
@@ -171,7 +170,7 @@ def test_the_same_figure_is_the_same_bytes(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         figure = drawing.effect_of_penalty({0.1: run_of(), 1.0: run_of(0.8)}, "here")
-        paths = figure_style.save(figure, tmp_path / name, "figure")
+        paths = report_figures.save(figure, tmp_path / name, "figure")
         contents.append([path.read_bytes() for path in paths])
     assert contents[0] == contents[1]
     assert contents[0][0].startswith(b"\x89PNG")
@@ -182,7 +181,7 @@ def test_the_look_is_ours_and_leaves_that_of_others_alone(tmp_path):
     import matplotlib as mpl
 
     def drawn(name):
-        return figure_style.save(drawing.over_time(RUNS, "here", 0.5), tmp_path, name)[
+        return report_figures.save(drawing.over_time(RUNS, "here", 0.5), tmp_path, name)[
             1
         ].read_bytes()
 

@@ -4,12 +4,12 @@ import os
 import numpy as np
 import pytest
 
-from fires.bench import drawing, figure_data, figures
+from fires.bench import drawing, figures
 from fires.bench.cells import METHODS
 from fires.bench.datasets import loading as datasets
 from fires.bench.runner import run_cells
 from fires.core.errors import MissingExtra
-from fires.report import figure_style
+from fires.report import figures as report_figures
 
 pytest.importorskip("matplotlib")
 
@@ -116,7 +116,7 @@ def digit(number, method="OFS", **more):
     return {"dataset": "MNIST", "method": method, "penalty": None, "digit": number} | found | more
 
 
-DIGITS = [digit(number) for number in figure_data.DIGITS]
+DIGITS = [digit(number) for number in drawing.DIGITS]
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def shown(monkeypatch):
         return [folder / f"{name}.png"]
 
     texts = {}
-    monkeypatch.setattr(figure_style, "save", save)
+    monkeypatch.setattr(report_figures, "save", save)
     return texts
 
 
@@ -141,7 +141,7 @@ def keep(folder, *records):
 
 
 def test_every_figure_is_drawn_from_what_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(figure_style, "DPI", 30)
+    monkeypatch.setattr(report_figures, "DPI", 30)
     penalties = [over(method="FIRES-GLM", penalty=p) for p in (1.0, 0.01)]
     files, left_out = keep(tmp_path, *DIGITS, over(), *penalties)
     folder = tmp_path / "figures"
@@ -226,7 +226,7 @@ def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
 def test_the_net_of_the_paper_draws_the_digit(tmp_path):
     pytest.importorskip("torch")
     cells = figures.plan(["MNIST"], ALL, quick=True).cells
-    records = run_cells(cells, tmp_path, 2, work=figure_data.run, file=figures.RUNS)
+    records = run_cells(cells, tmp_path, 2, work=figures.run, file=figures.RUNS)
     assert not [record for record in records if "error" in record]
     files = figures.draw(tmp_path).files
     assert len(files) == 2 * len(NAMES)

@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import pytest
 
-from fires.bench import kdd2020, published
-from fires.bench.cells import DATASETS, METHODS
+from fires.bench import kdd2020
+from fires.bench.cells import DATASETS, METHODS, PROTOCOLS
 from fires.bench.datasets.catalogue import CATALOGUE
-from fires.bench.protocols import PROTOCOLS
+from fires.bench.summary import QUANTITIES, published
 from fires.core import version
 from fires.streams.base import InputError
 
@@ -25,7 +25,7 @@ def test_there_are_twelve_settings_for_each_method_that_selects_and_four_for_the
 
 
 def test_the_settings_are_those_of_the_paper():
-    settings = published.document()["protocol"]
+    settings = published()["protocol"]
     cells = kdd2020.plan(["RTG"])
     assert sorted({cell.batch_size for cell in cells}) == settings["batch_sizes"]
     assert sorted({cell.fraction for cell in cells} - {None}) == settings["fractions"]
@@ -99,10 +99,10 @@ def test_how_results_were_made_is_noted_once(tmp_path, monkeypatch):
 # --- the published numbers ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("quantity", published.QUANTITIES)
+@pytest.mark.parametrize("quantity", QUANTITIES)
 def test_the_published_means_are_those_of_the_published_numbers(quantity):
     """So that a slip of the hand in one of them would show."""
-    table = published.document()[quantity]
+    table = published()[quantity]
     assert list(table) == [*DATASETS, "Mean"]
     for method, stated in table["Mean"].items():
         values = [table[name][method] for name in DATASETS]
@@ -111,4 +111,4 @@ def test_the_published_means_are_those_of_the_published_numbers(quantity):
 
 
 def test_every_method_of_the_paper_is_run():
-    assert set(published.document()["accuracy"]["Mean"]) < set(METHODS)
+    assert set(published()["accuracy"]["Mean"]) < set(METHODS)

@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fires.bench import results, runner
+from fires.bench import runner
 from fires.bench.cells import Cell
 from fires.bench.datasets.catalogue import CATALOGUE
-from fires.bench.results import read_records
-from fires.bench.runner import finished, outdated, run_cells
+from fires.bench.runner import finished, outdated, read_records, run_cells
 from fires.core import version
 from fires.streams.base import InputError
 
@@ -94,7 +93,7 @@ class Events:
 
 
 def lines_of(folder):
-    return (folder / results.CELLS).read_text().splitlines()
+    return (folder / runner.CELLS).read_text().splitlines()
 
 
 def test_every_cell_is_run_and_written_and_not_run_again(jobs, log, tmp_path):
@@ -195,7 +194,7 @@ def test_another_version_of_fires_runs_everything_again(jobs, log, tmp_path, mon
 def rewrite(folder, change):
     """Change every record of a folder."""
     records = [change(record) for record in read_records(folder)]
-    (folder / results.CELLS).write_text("".join(json.dumps(r) + "\n" for r in records))
+    (folder / runner.CELLS).write_text("".join(json.dumps(r) + "\n" for r in records))
 
 
 @pytest.mark.parametrize("code", ["another", None])
@@ -224,7 +223,7 @@ def test_records_from_before_there_was_a_code_are_run_again(jobs, log, tmp_path)
 def test_back_at_the_code_that_ran_them_its_records_are_the_last(jobs, log, tmp_path):
     cells = [jobs.Job("job1"), jobs.Job("job2")]
     ours = run_cells(cells, tmp_path, 1, work=jobs.work)
-    with (tmp_path / results.CELLS).open("a") as file:
+    with (tmp_path / runner.CELLS).open("a") as file:
         file.writelines(json.dumps(r | {"code": "another", "value": 9}) + "\n" for r in ours)
     assert run_cells(cells, tmp_path, 1, work=jobs.work) == ours
     assert set(log().values()) == {1}
@@ -280,7 +279,7 @@ def test_wherever_writing_stopped_all_whole_lines_are_read(data):
     values = data.draw(st.lists(st.dictionaries(st.text(), st.integers() | st.text()), max_size=4))
     content = b"".join(json.dumps(v, ensure_ascii=False).encode() + b"\n" for v in values)
     end = data.draw(st.integers(0, len(content)))
-    records, whole = results.parse(content[:end], Path("cells.jsonl"))
+    records, whole = runner.parse(content[:end], Path("cells.jsonl"))
     assert records == values[: content[:end].count(b"\n")]
     assert content[:whole].count(b"\n") == len(records)
 
@@ -289,7 +288,7 @@ def test_wherever_writing_stopped_all_whole_lines_are_read(data):
 def test_a_torn_last_line_is_run_and_written_again(jobs, log, tmp_path):
     cells = [jobs.Job("job1"), jobs.Job("job2")]
     run_cells(cells, tmp_path, 1, work=jobs.work)
-    path = tmp_path / results.CELLS
+    path = tmp_path / runner.CELLS
     path.write_bytes(path.read_bytes()[:-9])
     assert len(read_records(tmp_path)) == 1
     run_cells(cells, tmp_path, 1, work=jobs.work)
@@ -300,19 +299,19 @@ def test_a_torn_last_line_is_run_and_written_again(jobs, log, tmp_path):
 @pytest.mark.parametrize("line", ["[1]", "hello", '{"a": 1'])
 def test_a_damaged_file_is_named_with_its_line(line, jobs, tmp_path):
     text = f'{{"a": 1}}\n{line}\n{{"b": 2}}\n'
-    (tmp_path / results.CELLS).write_text(text)
+    (tmp_path / runner.CELLS).write_text(text)
     message = r"cells.jsonl: line 2 is not a result of fires bench"
     with pytest.raises(InputError, match=message):
         run_cells([jobs.Job("job")], tmp_path, 1, work=jobs.work)
     with pytest.raises(InputError, match=message):
         read_records(tmp_path)
-    assert (tmp_path / results.CELLS).read_text() == text
+    assert (tmp_path / runner.CELLS).read_text() == text
 
 
 @pytest.mark.usefixtures("in_threads")
 def test_two_runs_do_not_write_to_one_folder(jobs, tmp_path):
     with (
-        results.ResultsFile(tmp_path, results.CELLS),
+        runner.ResultsFile(tmp_path, runner.CELLS),
         pytest.raises(InputError, match=r"cells.jsonl: another run is writing to it"),
     ):
         run_cells([jobs.Job("job")], tmp_path, 1, work=jobs.work)
@@ -323,7 +322,7 @@ def test_a_full_disk_ends_the_run_and_names_the_file(jobs, tmp_path, monkeypatch
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(results.os, "fsync", full)
+    monkeypatch.setattr(runner.os, "fsync", full)
     with pytest.raises(OSError, match=r"No space left on device.*cells.jsonl"):
         run_cells([jobs.Job("job")], tmp_path, 1, work=jobs.work)
 
@@ -358,7 +357,7 @@ def start(tmp_path):
 
 
 def wait_for_lines(folder, n_lines, process):
-    while not (folder / results.CELLS).exists() or len(lines_of(folder)) < n_lines:
+    while not (folder / runner.CELLS).exists() or len(lines_of(folder)) < n_lines:
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.02)
 

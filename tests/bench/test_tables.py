@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from fires.bench import notes, published, reproduction, tables
+from fires.bench import tables
 from fires.bench.cells import METHODS
-from fires.bench.summary import Summary
-from fires.bench.text_table import NONE
+from fires.bench.summary import Summary, protocol_notes, published
+from fires.bench.tables import NONE
 
 RUN = {
     "date": "2026-11-15",
@@ -118,7 +118,7 @@ def test_means_are_over_the_data_sets_at_hand_on_both_sides(folder):
     ],
 )
 def test_with_all_data_sets_the_published_means_and_ranks_are_the_paper_s(quantity, ranks, folder):
-    stated = published.document()[quantity]
+    stated = published()[quantity]
     where = folder(*(record(name, m) for name in list(stated)[:-1] for m in stated["Mean"]))
     name = {"milliseconds_per_step": "time"}.get(quantity, quantity)
     table = table_of(where, f"{name}-as-published")
@@ -188,7 +188,7 @@ def test_numbers_over_few_rows_and_over_many_are_not_averaged(folder):
     summary = Summary(where)
     entry = summary.entries["as-published", "MNIST", "OFS"]
     assert (entry.rows, entry.n_settings) == (70_000, 1)
-    said = notes.protocol_notes(summary, "as-published")
+    said = protocol_notes(summary, "as-published")
     left_out = [note for note in said if "do not count" in note or "does not count" in note]
     assert left_out == [
         "MNIST, OFS: 2 settings that were run over fewer rows than others do not count.",
@@ -295,7 +295,7 @@ def test_only_numbers_that_differ_are_listed(folder):
         *full("Usenet", "FIRES-GLM", accuracy=0.587, stability=0.82, rows=5931),
         *full("Spambase", "all features"),
     )
-    text = reproduction.text(Summary(where))
+    text = tables.reproduction(Summary(where))
     assert reasons_in(text, "as-published") == {("accuracy", "Usenet", "FIRES-GLM"): "not found"}
     assert "3 of 4 numbers are within 0.03 of the published, 1 are not." in text
     assert "## Reasons" not in text
@@ -318,7 +318,7 @@ def test_only_numbers_that_differ_are_listed(folder):
 )
 def test_reasons_that_are_known_are_named_and_explained(dataset, method, changes, why, folder):
     where = folder(*full(dataset, method, accuracy=0.1, **({"rows": 10**6} | changes)))
-    text = reproduction.text(Summary(where))
+    text = tables.reproduction(Summary(where))
     assert reasons_in(text, "as-published")["accuracy", dataset, method] == why
     assert (f"\n- {why}: " in text) == (why != "not found")
 
@@ -331,7 +331,7 @@ def test_an_honest_number_is_told_apart_into_protocol_and_the_rest(folder):
         *full("Madelon", "EFS", accuracy=0.59, stability=0.783, protocol="honest"),
         *full("Usenet", "EFS", accuracy=0.7, stability=0.749, protocol="honest", rows=5931),
     )
-    text = reproduction.text(Summary(where))
+    text = tables.reproduction(Summary(where))
     assert reasons_in(text, "honest") == {
         ("accuracy", "Madelon", "FIRES-GLM"): "-0.060 by the protocol, -0.003 as published",
         ("accuracy", "Madelon", "EFS"): "-0.010 by the protocol, +0.089 as published (other EFS)",
@@ -361,10 +361,10 @@ def test_what_ceased_to_be_finite_counts_for_nothing_and_is_named(folder):
         "row 375; these do not count." in page
     )
     assert "- Spambase, FIRES-ANN: a mean over 1 of 2 settings only." in page
-    assert "in every setting: FIRES-ANN on Madelon.\n" in reproduction.text(Summary(where))
+    assert "in every setting: FIRES-ANN on Madelon.\n" in tables.reproduction(Summary(where))
 
 
 def test_few_settings_are_a_reason_too(folder):
-    text = reproduction.text(Summary(folder(record("Madelon", "FIRES-GLM", 0.1, rows=2600))))
+    text = tables.reproduction(Summary(folder(record("Madelon", "FIRES-GLM", 0.1, rows=2600))))
     why = reasons_in(text, "as-published")
     assert why["accuracy", "Madelon", "FIRES-GLM"] == "fewer settings"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fires.bench import tune
-from fires.bench.protocols import PROTOCOLS
+from fires.bench.cells import PROTOCOLS
 from fires.bench.tune import Trial, grid, trade_off
 from fires.evaluation import prequential
 from fires.metrics import Scores

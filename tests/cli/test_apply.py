@@ -27,10 +27,10 @@ import fires
 from fires.cli import main
 from fires.cli.predict import Predict
 from fires.evaluation.loop import prequential
-from fires.evaluation.saved_run import SavedRun
 from fires.report.summary import summarise
+from fires.run.saved import SavedRun
 from fires.streams.files import from_file
-from fires.streams.files.rows import Rows
+from fires.streams.rows import Rows
 
 FEATURES = ["n0", "n1", "n2", "n3", "town", "price", "late"]
 SELECTED = ["n2", "n3", "price"]

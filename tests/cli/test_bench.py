@@ -255,7 +255,7 @@ def results(tmp_path):
 def drawn(monkeypatch):
     """The names of the figures that were drawn; to draw takes longer than all the rest."""
     pytest.importorskip("matplotlib")
-    from fires.report import figure_style
+    from fires.report import figures as report_figures
 
     names = []
 
@@ -263,7 +263,7 @@ def drawn(monkeypatch):
         names.append(name)
         return [folder / f"{name}.{kind}" for kind in ("png", "svg")]
 
-    monkeypatch.setattr(figure_style, "save", save)
+    monkeypatch.setattr(report_figures, "save", save)
     return names
 
 

@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from fires.bench.datasets.catalogue import CATALOGUE, DataFile, Info
-from fires.bench.datasets.download import Remote
+from fires.bench.datasets.catalogue import CATALOGUE, DataFile, Info, Remote
 from fires.bench.datasets.files import digest
 from fires.cli import main
 

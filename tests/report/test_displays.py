@@ -9,9 +9,7 @@ import fires
 from fires import FIRES, OFS, SAOLA, OnlinePipeline
 from fires.core.errors import InputError, MissingExtra
 from fires.evaluation import SavedRun
-from fires.evaluation.compare import compare
 from fires.report.summary import summarise
-from fires.streams import KnownTruth
 
 pytest.importorskip("matplotlib")
 import matplotlib as mpl
@@ -19,16 +17,9 @@ import matplotlib as mpl
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-from fires.report import (
-    ComparisonDisplay,
-    ImportanceDisplay,
-    MembershipDisplay,
-    ScoreDisplay,
-    StabilityDisplay,
-    TimelineDisplay,
-)
+from fires.report import ImportanceDisplay, TimelineDisplay
 
-OF_RUNS = (ImportanceDisplay, TimelineDisplay, MembershipDisplay, ScoreDisplay, StabilityDisplay)
+OF_RUNS = (ImportanceDisplay, TimelineDisplay)
 X = np.random.default_rng(0).normal(size=(1_000, 8))
 Y = X[:, 3] - 0.5 * X[:, 5] > 0
 
@@ -42,15 +33,6 @@ def _close():
 @pytest.fixture(scope="module")
 def selector():
     return FIRES(3).fit(X, Y)
-
-
-@pytest.fixture(scope="module")
-def found():
-    return compare(
-        lambda: KnownTruth(2_000, 10, 2, random_state=0),
-        {"fires": lambda seed: FIRES(2), "_ofs": lambda seed: OFS(2)},
-        seeds=3,
-    )
 
 
 def widths(display):
@@ -180,36 +162,6 @@ def test_coarse_series_have_points_where_they_are_known():
     assert line.get_ydata().tolist() == [v for v in coarse["importance"] if v is not None]
 
 
-def test_the_raster_is_the_membership():
-    summary = summarise(runs.of_drift())
-    members = summary["members"]
-    drawn = MembershipDisplay.from_run(summary, n_features=5)
-    shown = drawn.mesh_.get_array()
-    expected = np.array(members["share"][:5]) > 0
-    np.testing.assert_array_equal(~np.ma.getmaskarray(shown), expected)
-    assert labels(drawn.ax_) == members["names"][:5]
-    assert drawn.edges.tolist() == [0, *members["rows"]]
-
-
-@pytest.mark.parametrize(("kind", "name"), [("classes", "accuracy"), ("numbers", "R²")])
-def test_scores_stand_beside_those_of_baselines(kind, name):
-    summary = summarise(runs.ALL[kind]())
-    drawn = ScoreDisplay.from_run(summary)
-    assert drawn.ax_.get_ylabel() == name
-    assert list(drawn.lines_)[:2] == ["selected", "all"]
-    total = summary["scores"]["total"][summary["scores"]["name"]]
-    assert legend(drawn)[0] == f"selected features {total['selected']:.3f}"
-
-
-def test_stability_has_its_interval():
-    summary = summarise(runs.of_drift())
-    drawn = StabilityDisplay.from_run(summary)
-    known = np.array(summary["stability"]["mean"], dtype=float)
-    np.testing.assert_array_equal(drawn.line_.get_ydata(), known)
-    assert drawn.ax_.collections
-    assert drawn.ax_.get_title(loc="left") == f"mean {summary['stability']['total']:.3f}"
-
-
 def test_a_run_may_be_given_as_path_text_or_object():
     path = runs.of_classes()
     first = widths(ImportanceDisplay.from_run(path))
@@ -293,30 +245,6 @@ def test_what_has_learnt_nothing_is_refused():
 def test_wrong_settings_are_refused(selector, how, words):
     with pytest.raises(ValueError, match=words):
         ImportanceDisplay.from_selector(selector, **how)
-
-
-# Comparisons
-
-
-def test_points_are_scores_and_stabilities(found):
-    drawn = ComparisonDisplay.from_comparison(found)
-    for outcome in found.outcomes:
-        shown = drawn.points_[outcome.name]
-        if np.isnan(outcome.stability):
-            assert set(shown.get_ydata()) == {outcome.score}
-        else:
-            np.testing.assert_array_equal(shown.get_offsets(), [[outcome.stability, outcome.score]])
-    assert {"all features", "fires", " _ofs"} <= set(legend(drawn))
-    assert in_each_other_s_way(drawn.figure_) == []
-
-
-def test_one_run_has_no_spread():
-    single = compare(
-        lambda: KnownTruth(800, 5, 2, random_state=0), {"fires": lambda seed: FIRES(2)}, seeds=1
-    )
-    drawn = ComparisonDisplay.from_comparison(single)
-    assert np.isnan(drawn.score_spreads).all()
-    drawn.figure_.draw_without_rendering()
 
 
 # As scikit-learn's displays are

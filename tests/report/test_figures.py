@@ -2,12 +2,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
 from fires.report import figures
-from fires.report.figure_style import COLOURS, look, style
+from fires.report.figures import COLOURS, look, style
 
 mpl = pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure  # noqa: E402
@@ -44,7 +43,12 @@ def test_bars_are_as_long_as_the_values_and_the_first_is_on_top():
     axes = axes_of()
     low, high = [1.0, -3.0, np.nan], [3.0, -1.0, np.nan]
     drawn = figures.bars(
-        axes, ["a", "b", "c"], [2.0, -2.0, np.nan], low=low, high=high, selected=[True, False, True]
+        axes,
+        ["a", "b", "c"],
+        np.array([2.0, -2.0, np.nan]),
+        low=low,
+        high=high,
+        selected=np.array([True, False, True]),
     )
     np.testing.assert_array_equal([bar.get_width() for bar in drawn], [2.0, -2.0, np.nan])
     assert [bar.get_fill() for bar in drawn] == [True, False, True]
@@ -91,48 +95,6 @@ def test_a_legend_lies_outside_and_within_the_figure(width):
     assert not legend.overlaps(axes.get_window_extent())
     assert not legend.overlaps(axes.xaxis.label.get_window_extent())
     assert len(legend_names(axes)) == 6
-
-
-def test_a_raster_shows_what_was_there_and_nothing_else():
-    axes = axes_of()
-    values = np.array([[np.nan, 2.0, np.nan], [np.nan, np.nan, np.nan]])
-    shares = np.array([[1.0, 0.5, 1.0], [0.0, 0.2, 0.0]])
-    mesh = figures.raster(axes, ["a", "b"], [0, 10, 20, 50], values, shares)
-    shown = mesh.get_array()
-    np.testing.assert_array_equal(shown.mask, [[False] * 3, [True, False, True]])
-    np.testing.assert_array_equal(shown[0], [2.0, 2.0, 2.0])  # known of the span between
-    assert shown[1, 1] == 0.0
-
-
-@given(
-    arrays.arrays(np.float64, st.integers(1, 90), elements=st.floats(-1, 1) | st.just(np.nan)),
-    st.integers(1, 50),
-    st.integers(0, 9),
-)
-def test_fewer_spans_have_the_same_mean(values, most, seed):
-    n_rows = np.random.default_rng(seed).integers(1, 100, len(values))
-    rows = np.cumsum(n_rows)
-    ends, means = figures.fewer_spans(rows, values, n_rows, most)
-    assert len(ends) == min(most, len(values))
-    assert ends[-1] == rows[-1]
-    assume(not np.isnan(values).all())
-    parts = np.split(np.arange(len(rows)), np.searchsorted(rows, ends[:-1], side="right"))
-    for part, mean in zip(parts, means, strict=True):
-        known = part[~np.isnan(values[part])]
-        if len(known):
-            expected = np.average(values[known], weights=n_rows[known])
-            assert mean == pytest.approx(expected, abs=1e-12)
-        else:
-            assert np.isnan(mean)
-
-
-def test_a_point_has_bars_where_its_spread_is_known():
-    axes = axes_of()
-    figures.point(axes, 0.5, 0.8, look(0), "a", spreads=(np.nan, 0.1))
-    (up,) = axes.collections[0].get_segments()
-    np.testing.assert_allclose(up[:, 1], [0.7, 0.9])
-    figures.point(axes, 0.5, 0.8, look(1), "b")
-    assert len(axes.collections) == 3  # bar and two points
 
 
 def test_the_look_leaves_that_of_others_alone_and_may_keep_their_font():

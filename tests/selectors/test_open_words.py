@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import fires
 from fires import FIRES
 from fires.core.errors import InputError
-from fires.streams import HashedWords, NamedRows, Words
+from fires.streams import NamedRows, Words
 
 
 def stream(seed, n_batches=8, n_rows=20):
@@ -117,14 +117,6 @@ def test_a_saved_selector_goes_on_with_new_words(tmp_path):
         selector.partial_fit(words.rows(rows), y)
         loaded.partial_fit(others.rows(rows), y)
     assert by_name(loaded) == pytest.approx(by_name(selector), rel=1e-9, abs=1e-12)
-
-
-def test_hashed_words_go_into_a_fixed_width():
-    hashed, selector = HashedWords(2**10), FIRES(2)
-    for rows, y in stream(0):
-        selector.partial_fit(hashed.rows(rows), y)
-    names = hashed.names(selector.get_support(indices=True))
-    assert {word for name in names for word in name.split("|")} >= {"no", "yes"}
 
 
 def test_a_selected_word_is_forgotten_in_time_even_if_few_others_are():

@@ -32,13 +32,13 @@ def small():
         for name, value in {
             "fires.streams.sampling.SAMPLE_ROWS": 20,
             "fires.streams.sampling.LEAST_ROWS": 20,
-            "fires.streams.files.json_table.SAMPLE_ROWS": 20,
-            "fires.streams.files.text_table.PIECE": 300,
-            "fires.streams.files.json_rows.PIECE": 300,
-            "fires.streams.files.json_rows._LOOK_EVERY": 5,
-            "fires.streams.files.text_blocks.PIECE": 300,
-            "fires.streams.files.scanned_table._CHUNK_CELLS": 100,
-            "fires.streams.files.scanned_table._READ_CELLS": 230,
+            "fires.streams.json_table.SAMPLE_ROWS": 20,
+            "fires.streams.text_table.PIECE": 300,
+            "fires.streams.json_table.PIECE": 300,
+            "fires.streams.json_table._LOOK_EVERY": 5,
+            "fires.streams.text_blocks.PIECE": 300,
+            "fires.streams.columnar._CHUNK_CELLS": 100,
+            "fires.streams.columnar._READ_CELLS": 230,
             "fires.columns.columns._FOR_GOOD": 6,
         }.items():
             patch.setattr(name, value)
@@ -321,7 +321,7 @@ def check_random(seed, folder, form):
         return check_sparse(seed, folder)
     if form == "wide":
         with pytest.MonkeyPatch.context() as patch:
-            for module in ("files.text_table", "sampling", "table_stream"):
+            for module in ("text_table", "sampling", "table_stream"):
                 patch.setattr(f"fires.streams.{module}.WIDE", 1)
             return check_random(seed, folder, "csv")
     rng = random.Random(seed)

@@ -169,7 +169,7 @@ def test_very_many_columns_are_read_as_few_are(monkeypatch, block_size, hints):
     text = "\n".join(["a,b,c,d,e,f,y", *(",".join(row) for row in rows)])
     narrow = from_text(text, block_size=block_size, **hints)
     expected = collect(narrow)
-    for module in ("files.text_table", "sampling"):
+    for module in ("text_table", "sampling"):
         monkeypatch.setattr(f"fires.streams.{module}.WIDE", 2)
     wide = from_text(text, block_size=block_size, **hints)
     assert_same(collect(wide), expected)
@@ -541,7 +541,7 @@ def test_a_batch_size_must_be_a_count():
 
 
 def test_polars_is_loaded_only_when_a_file_is_read():
-    code = "import sys, fires.streams.files.stream; sys.exit('polars' in sys.modules)"
+    code = "import sys, fires.streams; sys.exit('polars' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

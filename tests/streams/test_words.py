@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.feature_extraction.text import CountVectorizer
 
 from fires.core.errors import InputError, StateError
 from fires.core.state import read_state, write_state
-from fires.streams import HashedWords, Words
+from fires.streams import Words
 
 # Letters of several scripts, those that grow in lower case, digits, and what ends a word.
 alphabet = st.sampled_from(
@@ -46,24 +46,15 @@ def test_rows_are_those_of_scikit_learn(texts, binary):
     assert not found
 
 
-@given(texts, st.booleans())
-def test_hashed_rows_are_those_of_scikit_learn(texts, binary):
-    rows = HashedWords(16, binary=binary).rows(texts)
-    hasher = HashingVectorizer(n_features=16, binary=binary, norm=None, alternate_sign=False)
-    assert_array_equal(rows.toarray(), hasher.transform(texts).toarray())
-
-
 def test_a_row_without_words_is_empty():
     texts = ["", None, float("nan"), np.nan, pd.NA, "a . -", []]
     rows = Words().rows(texts)
     assert rows.matrix.shape == (7, 0)
     assert len(rows.names) == 0
-    assert HashedWords(8).rows(texts).nnz == 0
 
 
 def test_no_rows_at_all():
     assert Words().rows([]).matrix.shape == (0, 0)
-    assert HashedWords(8).rows([]).shape == (0, 8)
 
 
 def test_numbers_are_read_as_text():
@@ -166,20 +157,18 @@ def test_a_state_file_holds_them(tmp_path):
     assert Words.from_json(read_state(tmp_path / "words")[0]).as_json() == words.as_json()
 
 
-@pytest.mark.parametrize("kind", [Words, HashedWords])
-def test_a_function_that_splits_must_be_given_again(kind):
-    saved = kind(split=str.split).as_json()
+def test_a_function_that_splits_must_be_given_again():
+    saved = Words(split=str.split).as_json()
     with pytest.raises(InputError, match="made with split=; give the same function again"):
-        kind.from_json(saved)
-    assert kind.from_json(saved, split=str.split).split is str.split
+        Words.from_json(saved)
+    assert Words.from_json(saved, split=str.split).split is str.split
     with pytest.raises(InputError, match="made without split=; leave it out"):
-        kind.from_json(kind().as_json(), split=str.split)
+        Words.from_json(Words().as_json(), split=str.split)
 
 
-@pytest.mark.parametrize("kind", [Words, HashedWords])
-def test_a_damaged_state_is_refused(kind):
+def test_a_damaged_state_is_refused():
     with pytest.raises(StateError, match="the words are damaged"):
-        kind.from_json({"words": 3})
+        Words.from_json({"words": 3})
 
 
 def test_words_without_their_rows_are_refused():
@@ -190,48 +179,3 @@ def test_words_without_their_rows_are_refused():
 def test_settings_are_checked():
     with pytest.raises(ValueError, match="max_words must be at least 1"):
         Words(0)
-    with pytest.raises(ValueError, match="n_slots must be at least 1"):
-        HashedWords(0)
-
-
-def test_collisions_are_said():
-    words = HashedWords(4)
-    words.rows(["gold and oil", "the oil price"])
-    assert words.names([2, 0]) == ["price|the", "oil"]
-    assert words.collisions == (5, 2, 4, 4, True)
-
-
-def test_slots_are_named_after_the_words_that_came_last():
-    words = HashedWords(1)
-    assert words.names([0]) == ["slot 0"]
-    words.rows([["a"], ["b"], ["c"]])
-    words.rows([["a"]])
-    assert words.names([0]) == ["a|c|b"]
-    assert words.collisions.is_all
-    words.rows([["d"], ["e"]])
-    assert words.names([0]) == ["e|d|a|..."]
-    assert str(words.collisions).startswith("at least 4 words in 1 of 1 slots; 100.0 % of them")
-
-
-@given(st.lists(st.lists(st.sampled_from("abcdefghij"), max_size=5), max_size=20))
-def test_collisions_are_counted_as_they_are(rows):
-    words = HashedWords(8)
-    slots = {}
-    for row in rows:
-        words.rows([row])
-        for word in row:
-            slots.setdefault(int(HashedWords(8).rows([[word]]).indices[0]), set()).add(word)
-    sizes = np.array([len(slot) for slot in slots.values()], dtype=int)
-    found = words.collisions
-    assert found.n_used == len(slots)
-    assert found.n_words == np.minimum(sizes, 4).sum()
-    assert found.n_shared == np.minimum(sizes, 4)[sizes > 1].sum()
-
-
-def test_saved_hashed_words_go_on():
-    words = HashedWords(4)
-    words.rows(["gold and oil", "the oil price"])
-    other = HashedWords.from_json(json.loads(json.dumps(words.as_json())))
-    assert other.names(range(4)) == words.names(range(4))
-    assert_array_equal(other.rows(["tin oil"]).toarray(), words.rows(["tin oil"]).toarray())
-    assert other.as_json() == words.as_json()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fires.bench.figure_data import DIGITS, Pixels
-from fires.bench.protocols import WINDOW, Run
-from fires.core.belief import Floats
-from fires.report.figure_style import Look, new_figure
-from fires.report.figures import level, line, point, rows_axis
+from fires.bench.cells import WINDOW, Run
+from fires.core.types import Floats, Mask
+from fires.report.figures import Look, level, line, new_figure, point, rows_axis
 
+DIGITS = (3, 8, 9)
 LOOKS = {
     "FIRES-GLM": Look("#0072b2", "-", "o"),
     "FIRES-ANN": Look("#d55e00", "-", "s"),
@@ -26,6 +25,13 @@ LOOKS = {
 _MAJORITY = Look("#999999", "-", "")
 _SMALL: dict[str, str | int] = {"loc": "left", "fontsize": 8, "color": "#555555"}
 _LARGEST = 900.0  # the area of a circle, in square points
+
+
+class Pixels(NamedTuple):
+    """The weight of every pixel of an image, and whether it is selected; row after row."""
+
+    weights: Floats
+    selected: Mask
 
 
 def discriminative_features(

@@ -13,9 +13,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from fires.bench.cells import BATCH_SIZES, DATASETS, FRACTIONS, METHODS, Cell
+from fires.bench.cells import BATCH_SIZES, DATASETS, FRACTIONS, METHODS, PROTOCOLS, Cell
 from fires.bench.datasets import loading as datasets
-from fires.bench.protocols import PROTOCOLS
 from fires.core.errors import InputError, MissingExtra, closest, plain_name
 from fires.core.files import make_folder, replace_file
 from fires.core.version import __version__, code

@@ -1,24 +1,83 @@
-"""Tables like the paper's, ours beside the published, from a folder of results."""
+"""Tables like the paper's, ours beside the published, from a folder of results; what differs."""
 
 from __future__ import annotations
 
+import math
+import tomllib
 from collections.abc import Callable, Sequence
-from functools import partial
-from math import isnan
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import resources
+from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fires.bench import published, reproduction
-from fires.bench.cells import METHODS
+from fires.bench.cells import AS_PUBLISHED, DATASETS, METHODS, PROTOCOLS, TEST_THEN_TRAIN
 from fires.bench.datasets.loading import describe
-from fires.bench.notes import dataset_notes, protocol_notes
-from fires.bench.protocols import PROTOCOLS
-from fires.bench.summary import Summary
-from fires.bench.text_table import NONE, TextTable, number
-from fires.core.belief import Floats
+from fires.bench.summary import (
+    Summary,
+    dataset_notes,
+    protocol_notes,
+    published,
+    published_value,
+)
 from fires.core.files import replace_file
+from fires.core.spreadsheets import csv_text
+from fires.core.types import Floats
+
+NONE = "–"
+_MARKS = {"l": "---", "r": "--:"}
+_IN_LATEX = str.maketrans({character: f"\\{character}" for character in "&%$#_"} | {NONE: "--"})
+
+
+def number(value: float | None, digits: str) -> str:
+    """A number as text; a dash where there is none."""
+    return NONE if value is None or math.isnan(value) else format(value, digits)
+
+
+@dataclass(frozen=True)
+class TextTable:
+    r"""Text in rows and columns."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    sides: str
+    name: str = ""
+    title: str = ""
+
+    def markdown(self) -> str:
+        """The table alone, without its title."""
+        marks = "|".join(_MARKS[side] for side in self.sides)
+        head, *body = (
+            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |"
+            for line in (self.columns, *self.rows)
+        )
+        return "\n".join([head, f"|{marks}|", *body])
+
+    def csv(self) -> str:
+        """Comma-separated; what is not there is empty, and every row has its name."""
+        rows, name = [], ""
+        for row in self.rows:
+            name = row[0] or name
+            rows.append([name, *("" if cell == NONE else cell for cell in row[1:])])
+        return csv_text(self.columns, rows)
+
+    def latex(self) -> str:
+        """A tabular for the package booktabs; a line above each name that is not repeated."""
+        lines = [r"% \usepackage{booktabs}", rf"\begin{{tabular}}{{{self.sides}}}", r"\toprule"]
+        lines += [_latex_row(self.columns), r"\midrule"]
+        name_above = True
+        for row in self.rows:
+            lines += [r"\addlinespace"] * (bool(row[0]) and not name_above)
+            lines.append(_latex_row(row))
+            name_above = bool(row[0])
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join(cell.translate(_IN_LATEX) for cell in cells) + r" \\"
 
 
 class _Quantity(NamedTuple):
@@ -48,7 +107,7 @@ def write(folder: Path) -> list[Path]:
     text depends on ``cells.jsonl`` and ``runs.json`` alone.
     """
     summary = Summary(folder)
-    texts = {"tables.md": markdown(summary), "reproduction.md": reproduction.text(summary)}
+    texts = {"tables.md": markdown(summary), "reproduction.md": reproduction(summary)}
     for table in all_tables(summary):
         texts |= {f"{table.name}.csv": table.csv(), f"{table.name}.tex": table.latex() + "\n"}
     for name, text in texts.items():
@@ -103,7 +162,7 @@ def _quantity_table(summary: Summary, protocol: str, quantity: str) -> TextTable
     """For each data set ours, the published and the difference, one column for each method."""
     shown = _QUANTITIES[quantity]
     ours = _matrix(summary, partial(summary.value, quantity, protocol))
-    theirs = _matrix(summary, partial(published.value, quantity))
+    theirs = _matrix(summary, partial(published_value, quantity))
     lines, columns = map(np.unique, np.nonzero(~np.isnan(ours)))
     names = [summary.datasets[line] for line in lines]
     methods = [summary.methods[column] for column in columns]
@@ -141,7 +200,9 @@ def _ranks(means: Floats, shown: _Quantity) -> list[str]:
     """1 for the best; equal means share a rank, and what has no mean has none."""
     worse = np.less if shown.is_duration else np.greater
     places = 1 + worse.outer(means, means).sum(axis=0)
-    return [NONE if isnan(mean) else f"{place}." for mean, place in zip(means, places, strict=True)]
+    return [
+        NONE if math.isnan(mean) else f"{place}." for mean, place in zip(means, places, strict=True)
+    ]
 
 
 def _dataset_table(summary: Summary) -> TextTable:
@@ -159,3 +220,103 @@ def _dataset_table(summary: Summary) -> TextTable:
 
 def _list(lines: Sequence[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
+
+
+# --- where our numbers differ from the paper's, and why, as far as that is known ----------------
+
+TOLERANCE = 0.03
+NOT_FOUND = "not found"
+_COMPARED = ("accuracy", "stability")
+_HEAD = (
+    "| | data set | method | ours | published | difference | reason |",
+    "|---|---|---|--:|--:|--:|---|",
+)
+
+_PROTOCOL, _FEWER_ROWS, _FEWER_SETTINGS = "protocol", "fewer rows", "fewer settings"
+
+
+@cache
+def _findings() -> dict[str, Any]:
+    """What is known about differences: what holds for all numbers, and reasons by their names."""
+    path = resources.files("fires.bench").joinpath("reproduction.toml")
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def reproduction(summary: Summary) -> str:
+    """The whole page."""
+    parts = [
+        "# Reproduction of the paper's tables",
+        "Written by `fires bench kdd2020` together with its tables, from the same results.",
+        "\n".join(f"- {run['date']}: `{run['command']}`" for run in summary.runs),
+        _findings()["about"].format(tolerance=TOLERANCE),
+    ]
+    used = {_PROTOCOL} if TEST_THEN_TRAIN in summary.protocols else set()
+    for protocol in summary.protocols:
+        parts += _protocol_parts(summary, protocol, used)
+    known = _findings()["reasons"]
+    meanings = [f"- {one['name']}: {one['text']}" for one in known if one["name"] in used]
+    parts += ["## Reasons", "\n".join(meanings)] * bool(meanings)
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _protocol_parts(summary: Summary, protocol: str, used: set[str]) -> list[str]:
+    """What is said about one protocol; the reasons that it names are added to those used."""
+    n_compared, rows = 0, []
+    for quantity, dataset, method in product(_COMPARED, summary.datasets, summary.methods):
+        ours = summary.value(quantity, protocol, dataset, method)
+        theirs = published_value(quantity, dataset, method)
+        if ours is None or theirs is None:
+            continue
+        n_compared += 1
+        if _differs(ours, theirs):
+            names = reasons(summary, protocol, dataset, method)
+            used.update(names)
+            why = ", ".join(names) or NOT_FOUND
+            if protocol != AS_PUBLISHED:
+                same = summary.value(quantity, AS_PUBLISHED, dataset, method)
+                why = _told_apart(ours, same, theirs, why)
+            numbers = f"{ours:.3f} | {theirs:.3f} | {ours - theirs:+z.3f}"
+            rows.append(f"| {quantity} | {dataset} | {method} | {numbers} | {why} |")
+    lost = [
+        f"{method} on {dataset}"
+        for dataset, method in summary.divergences(protocol)
+        if (protocol, dataset, method) not in summary.entries
+    ]
+    return [
+        f"## {protocol}",
+        f"{n_compared - len(rows)} of {n_compared} numbers are within {TOLERANCE} of the "
+        f"published, {len(rows)} are not.",
+        "\n".join([*_HEAD, *rows]) if rows else "",
+        f"Without a number, as parameters ceased to be finite in every setting: {', '.join(lost)}."
+        if lost
+        else "",
+    ]
+
+
+def _differs(ours: float, theirs: float) -> bool:
+    """As both are printed: the published number has three digits."""
+    return round(abs(ours - theirs), 3) > TOLERANCE
+
+
+def _told_apart(ours: float, same: float | None, theirs: float, why: str) -> str:
+    """What the protocol makes of a number, and the rest, which has the reasons as published."""
+    if same is None:
+        return f"{_PROTOCOL}, {why}"
+    rest = f"{same - theirs:+z.3f} as published"
+    known = f" ({why})" if _differs(same, theirs) else ""
+    return f"{ours - same:+z.3f} by the protocol, {rest}{known}"
+
+
+def reasons(summary: Summary, protocol: str, dataset: str, method: str) -> list[str]:
+    """What is known to set the numbers of a method apart from the published ones."""
+    entry = summary.entries[protocol, dataset, method]
+    paper = published()["protocol"]
+    n_fractions = len(paper["fractions"]) if METHODS[method].selects else 1
+    found = {
+        _FEWER_ROWS: entry.rows < describe(dataset).n_rows,
+        _FEWER_SETTINGS: entry.n_settings < len(paper["batch_sizes"]) * n_fractions,
+    }
+    for one in _findings()["reasons"]:
+        of_it = method in one.get("methods", METHODS) and dataset in one.get("datasets", DATASETS)
+        found.setdefault(one["name"], of_it)
+    return [name for name, holds in found.items() if holds]

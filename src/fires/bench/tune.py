@@ -10,10 +10,9 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fires.bench.cells import evaluate, kept_dataset
-from fires.bench.protocols import PROTOCOLS, WINDOW
-from fires.bench.results import Record
-from fires.bench.text_table import TextTable, number
+from fires.bench.cells import PROTOCOLS, WINDOW, evaluate, kept_dataset
+from fires.bench.tables import TextTable, number
+from fires.bench.worker import Record
 from fires.core.classes import has_fractions
 from fires.core.errors import Diverged, InputError
 from fires.evaluation.loop import prequential

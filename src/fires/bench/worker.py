@@ -16,9 +16,9 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any, ClassVar, Protocol
 
-from fires.bench.results import Record
 from fires.core.version import code
 
+Record = dict[str, Any]
 Work = Callable[[Any], Record]
 
 

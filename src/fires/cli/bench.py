@@ -16,9 +16,9 @@ from fires.cli import options, tune
 if TYPE_CHECKING:
     from fires.bench.cells import Cell
     from fires.bench.figures import Plan
-    from fires.bench.results import Record
     from fires.bench.summary import Summary
-    from fires.bench.text_table import TextTable
+    from fires.bench.tables import TextTable
+    from fires.bench.worker import Record
 
 _METHODS = (  # what makes them takes long to import
     "OnlineBoosting, VFDT, FIRES-GLM, FIRES-ANN, FIRES-SDT, OFS, EFS, FSDS, all-features, "
@@ -79,9 +79,9 @@ def _kdd2020(
     from fires.bench import figures, kdd2020, tables
     from fires.bench.cells import DATASETS, METHODS
     from fires.bench.datasets.loading import describe
-    from fires.bench.results import CELLS
+    from fires.bench.runner import CELLS
     from fires.bench.summary import Summary
-    from fires.evaluation.out_folder import refuse_foreign
+    from fires.run.folder import refuse_foreign
 
     if datasets is not None and all_datasets:
         raise click.UsageError("--datasets and --all-datasets do not go together.")
@@ -137,8 +137,7 @@ def _run_cells(
 ) -> tuple[Collection[str], Sequence[Record]]:
     """Run the cells of the tables: what is missing for some of them, and the records."""
     from fires.bench import kdd2020
-    from fires.bench.results import read_records
-    from fires.bench.runner import finished
+    from fires.bench.runner import finished, read_records
 
     done = finished(cells, read_records(out))
     missing = kdd2020.missing([cell for cell in cells if cell not in done])
@@ -157,7 +156,7 @@ def _draw(plan: Plan | None, out: Path, jobs: int) -> tuple[list[Path], Sequence
 
     Without a plan they are drawn from what was run before.
     """
-    from fires.bench import figure_data, figures
+    from fires.bench import figures
     from fires.core.errors import MissingExtra
     from fires.core.optional import require
 
@@ -171,7 +170,7 @@ def _draw(plan: Plan | None, out: Path, jobs: int) -> tuple[list[Path], Sequence
         runs.say_left_out(plan.left_out)
         if not plan.cells:
             return [], []
-        work = {"work": figure_data.run, "file": figures.RUNS}
+        work = {"work": figures.run, "file": figures.RUNS}
         records = runs.run(plan.cells, out, jobs, "run", ", for the figures", **work)
     drawn = figures.draw(out)
     runs.say_left_out(drawn.left_out)

@@ -15,8 +15,7 @@ from fires.cli.progress import bars
 from fires.cli.text import printable
 
 if TYPE_CHECKING:
-    from fires.bench.results import Record
-    from fires.bench.worker import Job
+    from fires.bench.worker import Job, Record
 
 out = partial(options.out, file_okay=False)
 PROTOCOLS = ("as-published", "test-then-train", "honest")
@@ -31,9 +30,9 @@ jobs = click.option(
 
 def protocols(option: str) -> tuple[str, ...]:
     """The protocols that an option stands for."""
-    from fires.bench import protocols
+    from fires.bench.cells import PROTOCOLS, TEST_THEN_TRAIN
 
-    meant = {"both": tuple(protocols.PROTOCOLS), "test-then-train": (protocols.TEST_THEN_TRAIN,)}
+    meant = {"both": tuple(PROTOCOLS), "test-then-train": (TEST_THEN_TRAIN,)}
     return meant.get(option, (option,))
 
 
@@ -41,8 +40,7 @@ def run(
     cells: Sequence[Job], out: Path, jobs: int, what: str, count: str = "", **options: Any
 ) -> list[Record]:
     """Run what has not been run yet, with bars; say first which cells are run again."""
-    from fires.bench.results import CELLS, read_records
-    from fires.bench.runner import finished, outdated, run_cells
+    from fires.bench.runner import CELLS, finished, outdated, read_records, run_cells
 
     kept = read_records(out, options.get("file", CELLS))
     for why, n in outdated(cells, kept).items():

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fires.columns.target import Target
     from fires.core.types import Label, Labels
     from fires.pipeline import OnlinePipeline
-    from fires.streams.files.rows import Rows
+    from fires.streams.rows import Rows
 
 _EXAMPLES = """\b
 Examples:
@@ -68,7 +68,7 @@ def command(
     """
     reading = Reading(**how)
     with quick_imports():
-        from fires.evaluation.saved_run import SavedRun
+        from fires.run.saved import SavedRun
     saved = SavedRun(run)
     if proba and not saved.pipeline.gives_probabilities:
         name = type(saved.pipeline.predictor).__name__

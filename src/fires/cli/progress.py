@@ -14,8 +14,7 @@ from fires.cli.text import printable
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from fires.bench.runner import Record
-    from fires.bench.worker import Job
+    from fires.bench.worker import Job, Record
 
 _PAUSE = 0.1  # seconds; to draw after each batch would take longer than the batch
 

@@ -63,9 +63,9 @@ class Given(TypedDict):
 def select_on_spark(file: tuple[str, ...], master: str, resume: Path | None, given: Given) -> None:
     """Rank the features of what Spark reads, and print them."""
     _refuse_others()
-    from fires.evaluation.run_folder import feature_rows
     from fires.integrations.spark import spark_session
     from fires.integrations.spark.frame import learn_frame
+    from fires.run.features import feature_rows
 
     out: Path | None = resume or given["out"]
     if given["target"] is None:

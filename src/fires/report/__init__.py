@@ -9,20 +9,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fires.report.displays import ComparisonDisplay as ComparisonDisplay
     from fires.report.displays import ImportanceDisplay as ImportanceDisplay
-    from fires.report.displays import MembershipDisplay as MembershipDisplay
-    from fires.report.displays import ScoreDisplay as ScoreDisplay
-    from fires.report.displays import StabilityDisplay as StabilityDisplay
     from fires.report.displays import TimelineDisplay as TimelineDisplay
     from fires.report.notebooks import show as show
 
 _MODULES = {
-    "ComparisonDisplay": "displays",
     "ImportanceDisplay": "displays",
-    "MembershipDisplay": "displays",
-    "ScoreDisplay": "displays",
-    "StabilityDisplay": "displays",
     "TimelineDisplay": "displays",
     "show": "notebooks",
 }

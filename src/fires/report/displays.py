@@ -7,7 +7,7 @@ draws it onto axes of yours; without any, onto a new figure in the look of the p
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import NormalDist
@@ -21,15 +21,12 @@ from fires.core.optional import require
 from fires.core.settings import check_count, check_number
 from fires.core.types import Floats, Places
 from fires.core.weighting import rank
-from fires.evaluation.by_column import ByColumn, column_names, has_intervals
-from fires.evaluation.comparison import BASELINES, Comparison
-from fires.evaluation.saved_run import SavedRun
 from fires.report import figures
-from fires.report.comparison import SCORES
-from fires.report.figure_style import COLOURS, FAINT, GREY, Look, look, style
+from fires.report.figures import FAINT, GREY, look
+from fires.run.features import ByColumn, column_names, has_intervals
+from fires.run.saved import SavedRun
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
@@ -39,9 +36,6 @@ if TYPE_CHECKING:
 
 
 _WIDTH = 7.0
-_SMALL: dict[str, Any] = {"loc": "left", "fontsize": "small"}
-_SOURCES = {"selected": "selected features"} | BASELINES
-_SOURCE_LOOKS = {"selected": Look(COLOURS[0], "-", ""), "all": Look(COLOURS[1], "--", "")}
 
 RunLike: TypeAlias = str | os.PathLike[str] | SavedRun | dict[str, Any]
 """A run: its folder, what was read of it, or its summary."""
@@ -61,7 +55,7 @@ class _Display:
             yield ax
             return
         pyplot = require("matplotlib.pyplot", type(self).__name__, "plot")
-        with style(own_font=False):
+        with figures.style(own_font=False):
             self.figure_, self.ax_ = pyplot.subplots(figsize=(_WIDTH, height), layout="constrained")
             yield self.ax_
 
@@ -244,7 +238,7 @@ class ImportanceDisplay(_Display):
             side: Literal["right", "center"] = "right" if figures.is_narrow(axes) else "center"
             axes.set_xlabel(f"importance{within}{toward}", parse_math=False, loc=side)
             if not self.selected.all():
-                axes.set_title("filled: selected", **_SMALL)
+                axes.set_title("filled: selected", loc="left", fontsize="small")
         return self
 
 
@@ -325,7 +319,11 @@ class TimelineDisplay(_Display):
                         linewidth=0,
                     )  # fmt: skip
                 self._mark_alarms(axes, name, rows, values, drawn.get_color())
-            marks = figures.alarm_lines(axes, [row for row, name in self.alarms if name is None])
+            marks = [
+                axes.axvline(row, color=GREY, linestyle=":", linewidth=1.2, zorder=1)
+                for row, name in self.alarms
+                if name is None
+            ]
             # The first bands are wider than all that follows.
             known = self.importances[np.isfinite(self.importances)]
             low, high = (known.min(), known.max()) if len(known) else (0.0, 0.0)
@@ -348,235 +346,6 @@ class TimelineDisplay(_Display):
         if at and len(rows):
             heights = np.interp(at, rows, values)
             axes.plot(at, heights, "v", color=colour, markersize=8, zorder=4)
-
-
-class MembershipDisplay(_Display):
-    """Which features were selected when: a row for each, the darker the more it mattered.
-
-    Make it with :meth:`from_run`.
-    """
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        edges: npt.ArrayLike,
-        shares: npt.ArrayLike,
-        importances: npt.ArrayLike,
-    ) -> None:
-        self.names = list(names)
-        self.edges = _floats(edges)
-        shape = len(self.names), max(len(self.edges) - 1, 0)
-        self.shares = _floats(shares).reshape(shape)
-        self.importances = _floats(importances).reshape(shape)
-
-    @classmethod
-    def from_run(
-        cls, run: RunLike, *, n_features: int = 30, ax: Axes | None = None, **kwargs: Any
-    ) -> Self:
-        """Draw which features a run has selected when."""
-        check_count("n_features", n_features)
-        members = _summary(run)["members"]
-        kept = slice(n_features)
-        return cls(
-            members["names"][kept],
-            [members["first_row"], *members["rows"]],
-            members["share"][kept],
-            members["importance"][kept],
-        ).plot(ax, **kwargs)
-
-    def plot(self, ax: Axes | None = None, *, colorbar: bool = True) -> Self:
-        """Draw it."""
-        with self._axes(ax, min(1.0 + 0.24 * max(len(self.names), 3), 14.0)) as axes:
-            sizes = np.abs(self.importances)
-            self.mesh_ = figures.raster(axes, self.names, self.edges, sizes, self.shares)
-            figures.rows_axis(axes, float(self.edges[-1]) if len(self.edges) > 1 else 1.0)
-            shown = None if self.mesh_ is None else self.mesh_.get_array()
-            if colorbar and self.mesh_ is not None and shown is not None and np.ma.count(shown):
-                bar = self.figure_.colorbar(self.mesh_, ax=axes, pad=0.01, aspect=30)
-                assert bar.solids is not None
-                bar.solids.set_alpha(1.0)
-                bar.set_label("size of the importance")
-                bar.outline.set_visible(False)
-        return self
-
-
-class ScoreDisplay(_Display):
-    """How well the selected features predict over time, beside what they should beat.
-
-    Make it with :meth:`from_run`.
-    """
-
-    def __init__(
-        self,
-        rows: npt.ArrayLike,
-        scores: Mapping[str, npt.ArrayLike],
-        *,
-        name: str = "accuracy",
-        totals: Mapping[str, float | None] | None = None,
-    ) -> None:
-        self.rows = _floats(rows)
-        order = sorted(scores, key=lambda who: (who not in _SOURCES, [*_SOURCES, who].index(who)))
-        self.scores = {who: _floats(scores[who]) for who in order}
-        self.name = name
-        self.totals = dict(totals or {})
-
-    @classmethod
-    def from_run(cls, run: RunLike, *, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw how well a run has predicted."""
-        scores = _summary(run)["scores"]
-        means = {
-            who: figures.fewer_spans(scores["rows"], _floats(one["mean"]), scores["n_rows"])
-            for who, one in scores["series"].items()
-        }
-        rows = next((rows for rows, _ in means.values()), np.empty(0))
-        return cls(
-            rows,
-            {who: values for who, (_, values) in means.items()},
-            name=scores["name"],
-            totals=scores["total"].get(scores["name"]),
-        ).plot(ax, **kwargs)
-
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw it."""
-        with self._axes(ax, 3.0) as axes:
-            self.lines_ = {}
-            for who, values in self.scores.items():
-                how = _SOURCE_LOOKS.get(who, Look(GREY, ":", ""))
-                self.lines_[who] = figures.line(
-                    axes, self.rows, values, _seen(how, values), who, **kwargs
-                )
-            axes.set_ylabel(SCORES.get(self.name, self.name))
-            figures.rows_axis(axes, float(self.rows[-1]) if len(self.rows) else 1.0)
-            if self.name == "r2":  # a batch may be predicted as badly as one likes
-                axes.set_ylim(bottom=max(axes.get_ylim()[0], -1.0))
-            figures.legend_outside(
-                axes, [(self._label(who), line) for who, line in self.lines_.items()]
-            )
-        return self
-
-    def _label(self, who: str) -> str:
-        total = self.totals.get(who)
-        known = "" if total is None else f" {total:.3f}"
-        return f"{_SOURCES.get(who, who)}{known}"
-
-
-class StabilityDisplay(_Display):
-    """How stable the selected set was over time, with its interval.
-
-    Make it with :meth:`from_run`.
-    """
-
-    def __init__(
-        self,
-        rows: npt.ArrayLike,
-        stability: npt.ArrayLike,
-        *,
-        low: npt.ArrayLike | None = None,
-        high: npt.ArrayLike | None = None,
-        total: float | None = None,
-    ) -> None:
-        self.rows, self.stability = _floats(rows), _floats(stability)
-        self.low = None if low is None else _floats(low)
-        self.high = None if high is None else _floats(high)
-        self.total = total
-
-    @classmethod
-    def from_run(cls, run: RunLike, *, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw how stable the sets of a run were."""
-        found = _summary(run)["stability"]
-        return cls(
-            found["rows"],
-            found["mean"],
-            low=found["low"],
-            high=found["high"],
-            total=found["total"],
-        ).plot(ax, **kwargs)
-
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw it."""
-        with self._axes(ax, 2.6) as axes:
-            how = _seen(Look(COLOURS[2], "-", ""), self.stability)
-            self.line_ = figures.line(axes, self.rows, self.stability, how, "stability", **kwargs)
-            if self.low is not None and self.high is not None:
-                ends = np.clip([self.low, self.high], -1.0, 1.0)
-                axes.fill_between(
-                    self.rows, *ends, color=self.line_.get_color(), alpha=FAINT, linewidth=0
-                )
-            known = self.stability[np.isfinite(self.stability)]
-            axes.set_ylim(min([0.8, *known.tolist()]) - 0.02, 1.02)
-            axes.set_ylabel("stability")
-            if self.total is not None:
-                axes.set_title(f"mean {self.total:.3f}", **_SMALL)
-            figures.rows_axis(axes, float(self.rows[-1]) if len(self.rows) else 1.0)
-        return self
-
-
-class ComparisonDisplay(_Display):
-    """How well selectors predict, against how stable their sets are.
-
-    Make it with :meth:`from_comparison`. What selects nothing, such as all features, has no
-    stability and is a line.
-    """
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        scores: npt.ArrayLike,
-        stabilities: npt.ArrayLike,
-        *,
-        score_spreads: npt.ArrayLike | None = None,
-        stability_spreads: npt.ArrayLike | None = None,
-        score: str = "accuracy",
-    ) -> None:
-        self.names = list(names)
-        self.scores, self.stabilities = _floats(scores), _floats(stabilities)
-        unknown = np.full(len(self.names), np.nan)
-        self.score_spreads = unknown if score_spreads is None else _floats(score_spreads)
-        self.stability_spreads = (
-            unknown if stability_spreads is None else _floats(stability_spreads)
-        )
-        self.score = score
-
-    @classmethod
-    def from_comparison(cls, found: Comparison, *, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw what a comparison has found."""
-        columns = {
-            name: [getattr(one, name) for one in found.outcomes]
-            for name in ("name", "score", "stability", "spread", "stability_spread")
-        }
-        return cls(
-            columns["name"],
-            columns["score"],
-            columns["stability"],
-            score_spreads=columns["spread"],
-            stability_spreads=columns["stability_spread"],
-            score=found.score,
-        ).plot(ax, **kwargs)
-
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw it."""
-        with self._axes(ax, 4.0) as axes:
-            self.points_: dict[str, Artist] = {}
-            levels = 0
-            for place, name in enumerate(self.names):
-                x, y = float(self.stabilities[place]), float(self.scores[place])
-                if np.isnan(x):
-                    how = Look(GREY, ("--", ":", "-.")[levels % 3], "")
-                    self.points_[name] = figures.level(axes, y, how, name)
-                    levels += 1
-                    continue
-                spreads = float(self.stability_spreads[place]), float(self.score_spreads[place])
-                self.points_[name] = figures.point(
-                    axes, x, y, look(place - levels), name, spreads=spreads, **({"s": 30} | kwargs)
-                )
-            axes.margins(0.08, 0.1)
-            axes.set_xlabel("stability")
-            axes.set_ylabel(SCORES.get(self.score, self.score))
-            if np.isfinite(self.score_spreads).any():
-                axes.set_title("bars: standard deviation over runs", **_SMALL)
-            named = [(BASELINES.get(name, name), drawn) for name, drawn in self.points_.items()]
-            figures.legend_outside(axes, named)
-        return self
 
 
 _OF_NOW = ("name", "importance", "low", "high", "selected")
@@ -635,8 +404,3 @@ def _in_place(one: dict[str, Any], key: str, timeline: dict[str, Any]) -> Floats
 def _last_height(named: tuple[str, Line2D]) -> float:
     heights = np.asarray(named[1].get_ydata())
     return -float(heights[-1]) if len(heights) else np.inf
-
-
-def _seen(how: Look, values: Floats) -> Look:
-    """The look of a line; a single point needs a mark to be seen."""
-    return how if np.isfinite(values).sum() > 1 else how._replace(mark="o")

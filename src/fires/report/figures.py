@@ -1,36 +1,94 @@
-"""What figures of runs and comparisons are made of: each function draws onto axes it is given.
+"""What figures of runs and of the paper are made of: one look, and parts drawn onto given axes.
 
-The displays of :mod:`fires.report.displays` and the paper's figures (:mod:`fires.bench.drawing`)
+The displays of :mod:`fires.report.displays` and the paper's figures (:mod:`fires.bench.figures`)
 are put together from these. Names of features may be anything: none is taken for mathematics, and
-long ones are cut.
+long ones are cut. The look is ours and nobody else's, whatever matplotlib is set to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from fires.core.files import replace_file
 from fires.core.optional import require
-from fires.core.types import Floats
-from fires.report.figure_style import COLOURS, GREY, Look
+from fires.core.types import Floats, Mask
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.collections import PathCollection, QuadMesh
+    from matplotlib.collections import PathCollection
     from matplotlib.container import BarContainer
+    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.transforms import Bbox
 
 
+class Look(NamedTuple):
+    """The colour, dashes and mark of a line or point, and what to say of it besides."""
+
+    colour: str
+    dashes: str
+    mark: str
+    note: str = ""
+
+
+# Colours that stay apart for the colour-blind (Okabe and Ito); dashes and marks in grey print too.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7f4fc9", "#8c564b")
+GREY = "#808080"
+FAINT = 0.18  # how much is seen of a band
+DPI = 130  # a PNG of the busiest figure stays below 200 KB
+_DASHES, _MARKS = ("-", "--", "-."), "os^DvP*X"
+_STYLE = resources.files("fires.report").joinpath("figures.mplstyle")
 LONGEST, SHORTER = 28, 16
 """The most characters of a name that are shown, in wide axes and in narrow ones."""
 
 _NARROW, _BELOW = 4.0, 0.5  # inches: axes narrower than that; what ticks and title take below them
 _SMALLEST = 5.0  # points: letters below that cannot be read
+
+
+def look(place: int) -> Look:
+    """The look of the line or point at a place: no two of the first 24 are alike."""
+    turn, place = divmod(place, len(COLOURS))
+    return Look(COLOURS[place], _DASHES[turn % len(_DASHES)], _MARKS[place])
+
+
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write a figure as PNG and as SVG; the same figure gives the same bytes."""
+    paths = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
+    with style():
+        for path in paths:
+            metadata = {"Date": None} if path.suffix == ".svg" else {}
+            picture = io.BytesIO()
+            figure.savefig(picture, format=path.suffix[1:], dpi=DPI, metadata=metadata)
+            replace_file(path, picture.getvalue())
+    return paths
+
+
+@contextmanager
+def style(*, own_font: bool = True) -> Iterator[None]:
+    """Our look and nobody else's, for as long as it lasts."""
+    looks = require("matplotlib.style", "drawing figures", "plot")
+    settings = require("matplotlib", "drawing figures", "plot").rcParams
+    fonts = {} if own_font else {key: settings[key] for key in ("font.family", "font.sans-serif")}
+    with looks.context(["default", str(_STYLE), fonts]):
+        yield
+
+
+@contextmanager
+def new_figure(title: str, settings: str, height: float) -> Iterator[Any]:
+    """An empty figure, and our look while it is drawn."""
+    with style():
+        matplotlib = require("matplotlib.figure", "drawing figures", "plot")
+        figure = matplotlib.Figure(figsize=(7.0, height), layout="constrained")
+        figure.suptitle(f"{title}\n{settings}")
+        yield figure
 
 
 def is_narrow(axes: Axes) -> bool:
@@ -66,27 +124,7 @@ def rows_axis(axes: Axes, last: float | None = None) -> None:
 def line(
     axes: Axes, rows: Floats, values: Floats, look: Look, label: str, *, place: int = 0, **how: Any
 ) -> Line2D:
-    """A line over rows; its marks are few, and at other rows than those of other lines.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        What to draw on.
-    rows, values : array-like
-        Where, and how much; NaN leaves a gap.
-    look : Look
-        Colour, dashes and mark.
-    label : str
-        What the legend calls it.
-    place : int
-        The how manieth line it is, so that lines that coincide can be told apart by their marks.
-    **how
-        Other properties of the line.
-
-    Returns
-    -------
-    matplotlib.lines.Line2D
-    """
+    """A line over rows; its marks are few, and at other rows than those of other lines."""
     every = max(1, len(rows) // 8)
     looks: dict[str, Any] = {
         "color": look.colour,
@@ -100,99 +138,41 @@ def line(
 
 
 def level(axes: Axes, value: float, look: Look, label: str, **how: Any) -> Line2D:
-    """A line at one height, to compare others with.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        What to draw on.
-    value : float
-        The height.
-    look, label, **how
-        As in :func:`line`.
-
-    Returns
-    -------
-    matplotlib.lines.Line2D
-    """
-    looks = {"color": look.colour, "linestyle": look.dashes, "label": label}
-    return axes.axhline(value, **(looks | how))
+    """A line at one height, to compare others with."""
+    return axes.axhline(value, color=look.colour, linestyle=look.dashes, label=label, **how)
 
 
-def point(
-    axes: Axes,
-    x: float,
-    y: float,
-    look: Look,
-    label: str,
-    *,
-    spreads: tuple[float, float] = (np.nan, np.nan),
-    **how: Any,
-) -> PathCollection:
-    """A point that stands for a method, with how far it spreads.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        What to draw on.
-    x, y : float
-        Where it is.
-    look, label, **how
-        As in :func:`line`.
-    spreads : pair of float
-        To both sides of ``x`` and of ``y``; NaN if not known.
-
-    Returns
-    -------
-    matplotlib.collections.PathCollection
-    """
-    across, along = (None if np.isnan(spread) else spread for spread in spreads)
-    if across is not None or along is not None:
-        axes.errorbar(
-            x, y, xerr=across, yerr=along, color=look.colour, linewidth=1, capsize=2, fmt="none"
-        )
-    looks: dict[str, Any] = {
-        "s": 16,
-        "color": look.colour,
-        "marker": look.mark or "o",
-        "label": label,
-        "zorder": 3,
-    }
-    return axes.scatter(x, y, **(looks | how))
-
-
-def alarm_lines(axes: Axes, rows: Sequence[float]) -> list[Line2D]:
-    """Mark the rows at which something has changed."""
-    return [axes.axvline(row, color=GREY, linestyle=":", linewidth=1.2, zorder=1) for row in rows]
+def point(axes: Axes, x: float, y: float, look: Look, label: str) -> PathCollection:
+    """A point that stands for a method."""
+    return axes.scatter(
+        x, y, s=16, color=look.colour, marker=look.mark or "o", label=label, zorder=3
+    )
 
 
 def bars(
     axes: Axes,
     names: Sequence[str],
-    values: npt.ArrayLike,
+    values: Floats,
     *,
-    low: npt.ArrayLike | None = None,
-    high: npt.ArrayLike | None = None,
-    selected: npt.ArrayLike | None = None,
+    low: Floats | None = None,
+    high: Floats | None = None,
+    selected: Mask | None = None,
     **how: Any,
 ) -> BarContainer:
     """One bar for each name, the first on top, with its interval; what is not selected is empty."""
-    lengths = np.asarray(values, dtype=np.float64)
-    filled = np.ones(len(lengths), dtype=bool) if selected is None else np.asarray(selected, bool)
-    places = np.arange(len(lengths))
+    places = np.arange(len(names))
     looks: dict[str, Any] = {"height": 0.7, "color": COLOURS[0]} | how
-    drawn = axes.barh(places, lengths, **looks)
-    for bar, is_filled in zip(drawn, filled.tolist(), strict=True):
-        if not is_filled:
-            bar.set(edgecolor=bar.get_facecolor(), fill=False, linewidth=1)
+    drawn = axes.barh(places, values, **looks)
+    for place in () if selected is None else np.flatnonzero(~selected):
+        drawn[place].set(edgecolor=drawn[place].get_facecolor(), fill=False, linewidth=1)
     if low is not None and high is not None:
-        ends = np.array([low, high], dtype=np.float64)
+        ends = np.array([low, high])
         known = np.isfinite(ends).all(axis=0)
         dark = axes.xaxis.label.get_color()
         axes.hlines(places[known], *ends[:, known], color=dark, linewidth=1.2, zorder=3)
     axes.axvline(0.0, color=GREY, linewidth=0.8)
     name_rows(axes, names)
-    axes.set_ylim(len(lengths) - 0.4, -0.6)
+    axes.set_ylim(len(names) - 0.4, -0.6)
     return drawn
 
 
@@ -207,43 +187,6 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.grid(visible=False, axis="y")
     for text in axes.get_yticklabels():
         text.set(parse_math=False, fontsize=min(text.get_fontsize(), every * points))
-
-
-def raster(
-    axes: Axes, names: Sequence[str], edges: npt.ArrayLike, values: Floats, shares: Floats
-) -> QuadMesh | None:
-    """One row for each name, coloured where it was there: the greater the value, the darker."""
-    colours = require("matplotlib.colors", "drawing figures", "plot")
-    # From pale, not white, to dark, so that what was there is always seen.
-    scale = colours.LinearSegmentedColormap.from_list("fires", ["#bcd9ec", "#0072b2", "#06283d"])
-    name_rows(axes, names)
-    axes.grid(visible=False)
-    if not values.size:
-        return None
-    known = np.array([_filled(row) for row in values])
-    shown = np.ma.masked_where(~(shares > 0.0), known)
-    greatest = float(shown.max()) if shown.count() else 0.0
-    mesh = axes.pcolormesh(
-        np.asarray(edges, dtype=np.float64),
-        np.arange(len(names) + 1) - 0.5,
-        shown,
-        cmap=scale,
-        vmin=0.0,
-        vmax=greatest or 1.0,
-        alpha=0.3 + 0.7 * np.nan_to_num(shares),  # type: ignore[arg-type] # an array is fine
-        rasterized=True,
-    )
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    return mesh
-
-
-def _filled(values: Floats) -> Floats:
-    """The values of neighbours where there are none; 0 if there are none at all."""
-    known = np.flatnonzero(np.isfinite(values))
-    if not len(known):
-        return np.zeros_like(values)
-    filled: Floats = np.interp(np.arange(len(values)), known, values[known])
-    return filled
 
 
 def legend_outside(axes: Axes, named: Sequence[tuple[str, Artist]]) -> None:
@@ -263,19 +206,3 @@ def legend_outside(axes: Axes, named: Sequence[tuple[str, Artist]]) -> None:
     drawn = axes.legend([artist for _, artist in named], names, frameon=False, **where)
     for text in drawn.get_texts():
         text.set_parse_math(False)
-
-
-def fewer_spans(
-    rows: npt.ArrayLike, values: npt.ArrayLike, n_rows: npt.ArrayLike, most: int = 40
-) -> tuple[Floats, Floats]:
-    """Means over neighbouring spans, by their rows: not more points than the eye can follow."""
-    rows, values, n_rows = (np.asarray(given, dtype=np.float64) for given in (rows, values, n_rows))
-    if not len(rows):
-        return rows, values
-    parts = min(most, len(rows))
-    first = np.arange(parts) * len(rows) // parts
-    weights = np.where(np.isnan(values), 0.0, n_rows)
-    sums = np.add.reduceat(weights * np.nan_to_num(values), first)
-    mass = np.add.reduceat(weights, first)
-    means = np.divide(sums, mass, out=np.full(parts, np.nan), where=mass > 0.0)
-    return rows[np.append(first[1:], len(rows)) - 1], means

@@ -39,7 +39,7 @@ class InputValidator:
     feature_names_in_: npt.NDArray[np.object_]
     columns_: Columns
 
-    def _all_or_nothing(self, learn: Callable[..., None], *batch: Any) -> None:
+    def all_or_nothing(self, learn: Callable[..., None], *batch: Any) -> None:
         """Learn; on any error, put the attributes back to what they were before."""
         before = self.__dict__.copy()
         try:

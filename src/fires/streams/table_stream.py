@@ -13,11 +13,10 @@ from fires.core.settings import check_choice
 from fires.core.types import Floats, Json, Mask
 from fires.streams.base import Batch, Position, Schema, check_batch_size
 from fires.streams.base import Bookmark as Bookmark
-from fires.streams.cutting import PlacedRows, cut
-from fires.streams.files.identity import read_so_far, refuse_others
-from fires.streams.files.text_blocks import WIDE
-from fires.streams.read_ahead import read_ahead
+from fires.streams.byte_sources import read_so_far, refuse_others
+from fires.streams.cutting import PlacedRows, cut, read_ahead
 from fires.streams.table import Chunk, Fault, Table, changed, surprises_of, unreadable
+from fires.streams.text_blocks import WIDE
 
 if TYPE_CHECKING:
     import polars as pl

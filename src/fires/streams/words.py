@@ -167,18 +167,13 @@ class Words:
             raise StateError(
                 f"there are {len(known)} words, and {len(seen)} rows they were seen at"
             )
-        same_split(split, had_split)
+        if (split is not None) != had_split:
+            hint = "give the same function again" if had_split else "leave it out"
+            raise InputError(
+                f"these words were made with{'' if had_split else 'out'} split=", hint=hint
+            )
         words._start(known, seen)
         return words
-
-
-def same_split(split: Split | None, had_split: bool) -> None:
-    """Raise unless a function that splits rows is given exactly if there was one."""
-    if (split is not None) != had_split:
-        hint = "give the same function again" if had_split else "leave it out"
-        raise InputError(
-            f"these words were made with{'' if had_split else 'out'} split=", hint=hint
-        )
 
 
 def words_of_rows(texts: Iterable[Any], split: Split | None) -> tuple[list[str], Ints]:

@@ -7,18 +7,22 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import numpy as np
 
-from fires.bench.datasets.catalogue import DataFile, Info
-from fires.bench.datasets.download import download
+from fires.bench.datasets.catalogue import DataFile, Info, Remote
 from fires.core.errors import InputError
 from fires.core.files import make_folder, replace_file
 
 if TYPE_CHECKING:
     import polars as pl
+
+_TIMEOUT = 30.0  # seconds without a single byte
 
 
 class DataUnavailable(InputError):  # noqa: N818 - it says what is the case
@@ -77,6 +81,23 @@ def get(info: Info, report: Callable[[str], object] = str) -> Path:
             if found[0].parent == data_folder():
                 raise
     return fetch(info, report)
+
+
+def download(remote: Remote) -> bytes:
+    """All of a remote file."""
+    try:
+        with urlopen(remote.url, timeout=_TIMEOUT) as response:
+            # In one piece: read in parts, a body that ends too early looks like any other.
+            content: bytes = response.read()
+    except HTTPError as error:
+        error.close()  # it is the response, too
+        raise InputError(f"{remote.url} cannot be read: {error.code} {error.reason}") from error
+    except (OSError, HTTPException) as error:
+        reason = getattr(error, "reason", None) or error
+        raise InputError(f"{remote.url} cannot be read: {reason}") from error
+    if remote.sha256 not in (None, hashlib.sha256(content).hexdigest()):
+        raise InputError(f"{remote.url} sends something else: its SHA-256 is wrong")
+    return content
 
 
 def fetch(info: Info, report: Callable[[str], object] = str) -> Path:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from fires.core.errors import InputError
 from fires.core.settings import check_count
 from fires.evaluation.records import Step
-from fires.evaluation.run_folder import feature_rows
-from fires.evaluation.totals import RunTotals
-from fires.integrations.spark.engine import PACKED, MicroBatch, completed, packer, send
+from fires.integrations.spark.engine import PACKED, MicroBatch, completed, packer, quoted, send
 from fires.integrations.spark.layout import Layout, layout_of
 from fires.integrations.spark.running import SparkRun
 from fires.integrations.spark.store import store_for
+from fires.run.features import feature_rows
+from fires.run.totals import RunTotals
 from fires.selectors.fires import FIRES
 
 if TYPE_CHECKING:
@@ -170,8 +170,7 @@ def _packed(df: DataFrame, layout: Layout, cut: dict[str, int]) -> Iterator[tupl
     """All shards of a frame, cached, and how many each partition has at most."""
     session = df.sparkSession
     sent = send(session.sparkContext, layout, None)
-    quoted = ["`" + column.replace("`", "``") + "`" for column in layout.columns]
-    frame = df.select(*quoted).coalesce(cut["made"])
+    frame = df.select(*map(quoted, layout.columns)).coalesce(cut["made"])
     before = session.conf.get(_CACHED_AT_ONCE)
     # One shard at a time, so that a micro-batch reads its own and skips all others.
     session.conf.set(_CACHED_AT_ONCE, "1")

@@ -71,7 +71,7 @@ class ArrivingFeatures(Selector):
 
     def partial_fit_features(self, X_new: RowsLike, y: OptionalArray = None) -> Self:
         """Look at new columns of the same rows."""
-        self._all_or_nothing(self._take_columns, X_new, y)
+        self.all_or_nothing(self._take_columns, X_new, y)
         return self
 
     def _take_columns(self, X_new: RowsLike, y: OptionalArray) -> None:
