@@ -16,6 +16,8 @@ from fires.metrics.prediction import Scores
 from fires.models.sharded_scores import unit_of
 from fires.models.target import NormalScores
 from fires.predictors import Majority, Mean
+from fires.run.sharded_scoring import ShardedTest
+from fires.run.totals import RunTotals
 from fires.selectors.sharded import partial_fit_sharded
 
 CLASSES, NUMBERS = ("accuracy", "balanced_accuracy"), ("r2", "mae")
