@@ -63,7 +63,7 @@ def select_on_spark(file: tuple[str, ...], master: str, resume: Path | None, giv
     """Rank the features of what Spark reads, and print them."""
     _refuse_others()
     from fires.integrations.spark import spark_session
-    from fires.integrations.spark.frame import learn_frame
+    from fires.integrations.spark.select import learn_frame
     from fires.run.features import feature_rows
 
     out: Path | None = resume or given["out"]
@@ -104,7 +104,7 @@ def _print(chosen: list[Header], run: SparkRun, facts: Header) -> None:
 def _run(
     frame: DataFrame, file: tuple[str, ...], out: Path | None, resume: bool, given: Given
 ) -> SparkRun:
-    from fires.integrations.spark.layout import layout_of
+    from fires.integrations.spark.rows import layout_of
     from fires.integrations.spark.running import SparkRun
     from fires.selectors.fires import FIRES
 

@@ -20,7 +20,7 @@ from fires.core.types import Json
 from fires.core.version import __version__
 from fires.evaluation.records import Step
 from fires.integrations.spark.engine import MicroBatch, NoRows, completed
-from fires.integrations.spark.layout import Layout
+from fires.integrations.spark.rows import Layout
 from fires.integrations.spark.store import Store
 from fires.pipeline import OnlinePipeline
 from fires.run.features import alarm_rows
