@@ -16,17 +16,13 @@ import click
 from click.core import ParameterSource
 
 from fires.cli import options
-from fires.cli.config import as_toml, read_config
+from fires.cli.config import as_toml, read_config, settings_facts, stream_facts
 from fires.cli.durable import NUMERIC, BadRows, DurableRun, MostBad, Service
-from fires.cli.interrupts import FromTheStart, let_signals_through
-from fires.cli.logs import json_progress, logs
-from fires.cli.progress import Values, one_bar
+from fires.cli.interrupts import FromTheStart, let_signals_through, quick_imports
+from fires.cli.progress import Values, json_progress, logs, one_bar
 from fires.cli.reading import Notices, Reading
-from fires.cli.report import as_shape, write_report
-from fires.cli.run_facts import settings_facts, stream_facts
+from fires.cli.report import LivePage, as_shape, write_report
 from fires.cli.selection import print_selection, say_lost
-from fires.cli.serve import LivePage
-from fires.cli.startup import quick_imports
 from fires.cli.text import EXPECTED, message, printable, say, saying_where
 from fires.core.errors import InputError
 
@@ -34,8 +30,8 @@ if TYPE_CHECKING:
     from fires.cli.spark_engine import Given
     from fires.columns import Doubt
     from fires.core.types import Header
-    from fires.evaluation.emitting import Every
-    from fires.evaluation.run_folder import Checkpoint, RunFolder
+    from fires.run.emit import Every
+    from fires.run.folder import Checkpoint, RunFolder
     from fires.streams.table_stream import TableStream
 
 _EXAMPLES = """\b
@@ -229,9 +225,9 @@ def command(
         select_on_spark(reading.file, master, resume, given)
         return
     with quick_imports():
-        from fires.evaluation.checkpoints import Schedule
-        from fires.evaluation.run_folder import RunFolder
-        from fires.evaluation.saved_run import known_before
+        from fires.run.checkpoints import Schedule
+        from fires.run.folder import RunFolder
+        from fires.run.saved import known_before
         from fires.selectors.fires import FIRES
         from fires.streams.addresses import refuse_secrets
 
@@ -325,7 +321,7 @@ def _service(
     metrics: str | None,
 ) -> Service:
     """Open what the run is told to, until the end of the command."""
-    from fires.evaluation.emitting import Emitter, open_sink
+    from fires.run.emit import Emitter, open_sink
 
     emitter = port = None
     if emit is not None:
@@ -344,7 +340,8 @@ def _finish(durable: DurableRun, notices: Notices, facts: Header, name: str) -> 
 
     What is known of the run is added to the facts.
     """
-    from fires.evaluation.run_folder import alarm_rows, refuse_one_class, twin_names
+    from fires.run.features import alarm_rows, twin_names
+    from fires.run.folder import refuse_one_class
 
     stream, run, folder = durable.stream, durable.run, durable.folder
     selector, names = run.pipeline.selector, durable.names
@@ -382,7 +379,7 @@ def _print(
     durable: DurableRun, facts: Header, as_json: bool, out: Path | None, *, to_stderr: bool
 ) -> None:
     """Show the result: where records go to standard output, on standard error."""
-    from fires.evaluation.run_folder import feature_rows
+    from fires.run.features import feature_rows
 
     stream, totals = durable.stream, durable.run.totals
     selector, names = durable.run.pipeline.selector, durable.names
